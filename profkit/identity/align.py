@@ -1,8 +1,7 @@
 """Which function of one profile is which of the other: one to one, with how surely, and what is left over.
 
-Takes two profiles and returns the `Alignment` that everything behind it builds on. A function keeps its
-identity when the checkout, the environment, the Python version or the line moves; a guess that would give one
-function two partners is never made. Comprehensions that one Python inlines are handled in `fold`, before.
+A function keeps its identity when the checkout, the environment, the Python version or the line moves; it
+never gets two partners. Comprehensions that one Python inlines are handled in `fold`, before.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _EXACT, _ROOTED, _SAME_SOURCE, _NEAREST, _FOLDED = range(len(RUNGS))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """One side's rows in numbers common to both sides; entry 0 of the strings stands for "not known"."""
+    """One side's rows in numbers common to both sides; string 0 stands for "not known"."""
 
     raw_file: Index
     raw_name: Index
@@ -40,16 +39,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joined:
-    """Both sides in common numbering.
-
-    Attributes
-    ----------
-    baseline, candidate : Columns
-    strings : tuple of str
-        Common string table; names are without addresses.
-    files
-        ``(root, path)`` by common file number.
-    """
+    """Both sides in common numbering; `strings` have no addresses, `files` are ``(root, path)``."""
 
     baseline: Columns
     candidate: Columns
@@ -57,7 +47,7 @@ class Joined:
     files: tuple[tuple[str, str], ...]
 
     def key(self, side: Columns, row: int) -> FunctionKey:
-        """Identity of a row of either side."""
+        """Return the identity of a row of either side."""
         root, path = self.files[side.file[row]]
         return FunctionKey(root, path, self.strings[side.qualname[row] or side.name[row]])
 
@@ -65,19 +55,7 @@ class Joined:
 def join(
     baseline: Profile, candidate: Profile, baseline_roots: Roots = ANYWHERE, candidate_roots: Roots = ANYWHERE
 ) -> Joined:
-    """Number strings and files of two profiles in common.
-
-    Parameters
-    ----------
-    baseline, candidate
-        Validated profiles.
-    baseline_roots, candidate_roots
-        Directories of either run; empty ones are inferred.
-
-    Returns
-    -------
-    Joined
-    """
+    """Number strings and files of two validated profiles in common; empty roots are inferred."""
     table: dict[str, int] = {"": 0}
     place_a = _number(baseline.strings, table)
     place_b = _number(candidate.strings, table)
@@ -125,21 +103,10 @@ def align(
     baseline_folded: Index | None = None,
     candidate_folded: Index | None = None,
 ) -> Alignment:
-    """Match the functions of two profiles.
+    """Match the functions of two validated profiles; empty roots are inferred.
 
-    Parameters
-    ----------
-    baseline, candidate
-        Validated profiles, of one process or summed over several.
-    baseline_roots, candidate_roots
-        Directories of either run; empty ones are inferred.
-    baseline_folded, candidate_folded : int32 array, optional
-        Rows that took in the time of comprehensions (see `fold.fold_comprehensions`); their pairs say so.
-
-    Returns
-    -------
-    Alignment
-        Pairs in order of the baseline's rows; every row of either side occurs once, paired or in the residue.
+    Pairs are in order of the baseline's rows, and every row occurs once, paired or in the residue. Pairs of
+    `*_folded` rows (see `fold.fold_comprehensions`) say so.
     """
     joined = join(baseline, candidate, baseline_roots, candidate_roots)
     return align_joined(
@@ -155,7 +122,7 @@ def align_joined(
     baseline_folded: Index | None = None,
     candidate_folded: Index | None = None,
 ) -> Alignment:
-    """As `align`, for profiles whose strings and files are numbered in common already."""
+    """Match as `align`, for profiles whose strings and files are numbered in common already."""
     a, b = joined.baseline, joined.candidate
     n, m = len(baseline), len(candidate)
     partner = np.full(n, -1, np.int32)
@@ -224,7 +191,7 @@ def align_joined(
 
 
 def _number(strings: tuple[str, ...], table: dict[str, int]) -> Index:
-    """Place of each string in the common table, which grows by what it lacks."""
+    """Return the place of each string in the common table, adding those that it lacks."""
     return np.array([table.setdefault(s, len(table)) for s in strings], np.int32)
 
 
@@ -236,7 +203,7 @@ def _names(
     qual_b: Index,
     table: dict[str, int],
 ) -> tuple[Index, Index, Index, Index]:
-    """The four name columns with addresses taken out; names that become equal get the same number."""
+    """Return the four name columns without addresses; names that become equal get the same number."""
     place: Index | None = None
     for i, text in enumerate(strings):
         if " at 0x" in text:
@@ -250,10 +217,9 @@ def _names(
 
 
 def _groups(a: Columns, b: Columns) -> tuple[Index, Index]:
-    """Number the groups of rows that may be the same function: same file and name, and qualname where known.
+    """Number the groups of rows that may be the same function: same file, name, and qualname where known.
 
-    A group is distinguished by qualified names only where every one of its rows on both sides has one: a foreign
-    profile has none, and then the plain name must do.
+    Qualified names count only where every row of a group has one: a foreign profile has none.
     """
     n = len(a.file)
     plain = _dense(np.concatenate([a.file, b.file]), np.concatenate([a.name, b.name]))
@@ -273,7 +239,7 @@ def _dense(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> I
 
 
 def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
-    """Place of the strings of these rows in alphabetic order: their numbers depend on which side came first."""
+    """Return the alphabetic place of these rows' strings, whose numbers depend on which side came first."""
     used = np.unique(
         np.concatenate(
             [
@@ -289,11 +255,10 @@ def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
 
 
 def _order(rows: Ints, group: Index, side: Columns, profile: Profile, on_both: Index, letters: Index) -> Ints:
-    """Order rows by group, then line; what still ties is ordered by what repeats from run to run.
+    """Order rows by group, then line, then by what repeats from run to run.
 
-    Two copies of one module that count as the same file are distinguished by their raw names where both sides have
-    them (`on_both`). Two methods that a library generates from text share file, line and name; the calls they
-    got are the best distinction left.
+    Copies of one module that count as the same file differ in raw names where both sides have them
+    (`on_both`). Generated methods share file, line and name; their calls are the best distinction left.
     """
     raw_file = np.where(np.isin(side.raw_file, on_both), side.raw_file, 0)
     calls = (profile.tottime, profile.primitive_calls, profile.ncalls)
@@ -310,7 +275,7 @@ def _unique_pairs(
     free_a: npt.NDArray[np.bool_],
     free_b: npt.NDArray[np.bool_],
 ) -> tuple[Ints, Ints]:
-    """Free rows whose (group, value) is known and occurs exactly once among the free of either side."""
+    """Return free rows whose (group, value) is known and occurs once among the free of either side."""
     rows_a = np.flatnonzero((value_a != 0) & free_a)
     rows_b = np.flatnonzero((value_b != 0) & free_b)
     if not len(rows_a) or not len(rows_b):
@@ -332,7 +297,7 @@ def _unique_pairs(
 def _same_source(
     a: Columns, b: Columns, free_a: npt.NDArray[np.bool_], free_b: npt.NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
-    """Functions that moved to another file: same name, same source, each the only one of its whole side."""
+    """Return functions that moved to another file: same name and source, each the only one of its side."""
     everywhere_a, everywhere_b = np.ones_like(free_a), np.ones_like(free_b)
     rows_a, rows_b = _unique_pairs(a.name, a.source_hash, b.name, b.source_hash, everywhere_a, everywhere_b)
     both = free_a[rows_a] & free_b[rows_b]

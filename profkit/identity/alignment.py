@@ -1,4 +1,4 @@
-"""Which function of one profile is which of another, as `identity.align` returns it. Holds data, computes nothing."""
+"""Which function of one profile is which of another, as `identity.align` returns it. Data only."""
 
 from __future__ import annotations
 
@@ -15,16 +15,9 @@ RUNGS = ("exact", "rooted", "same-source", "nearest-line", "folded-comprehension
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
-    """Which function of one profile is which of another: one-to-one, with what is left over.
+    """Matched rows of two profiles, shape (k,), each row once, and the residue without a partner.
 
-    Attributes
-    ----------
-    baseline, candidate : int32 array, shape (k,)
-        Matched rows; no row occurs twice on its side.
-    rung : int8 array, shape (k,)
-        Index into `RUNGS`.
-    baseline_only, candidate_only : int32 array
-        The residue: rows without a partner.
+    `rung` is an index into `RUNGS`.
     """
 
     baseline: Index

@@ -1,9 +1,7 @@
 """Which file of one side is which of the other: the first half of the alignment.
 
-Files of the standard library, of installed packages and generated code have the same `FunctionKey` path
-wherever they ran. A project has another prefix in every checkout, and a foreign profile does not say which;
-this module finds the prefix pairs by vote. What stays ambiguous is left alone: a wrong pair would compare two
-different functions, a missing one is shown as residue.
+A project has another prefix in every checkout, and a foreign profile does not say which: a vote finds the
+pairs of prefixes. Ambiguous files stay unpaired: that shows as residue, a wrong pair does not.
 """
 
 from __future__ import annotations
@@ -27,15 +25,7 @@ MIN_SHARED_NAMES = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileMatch:
-    """Files of both sides under common numbers.
-
-    Attributes
-    ----------
-    baseline, candidate : int32 array, shape (rows of that side,)
-        Common number of each row's file; equal numbers are the same file.
-    keys
-        ``(root, path)`` by common number.
-    """
+    """Common file number of each row of either side, and ``(root, path)`` by that number."""
 
     baseline: Index
     candidate: Index
@@ -50,20 +40,9 @@ def match_files(
     baseline_names: Index,
     candidate_names: Index,
 ) -> FileMatch:
-    """Give the same file the same number on both sides.
+    """Give the same file the same number on both sides; empty roots are found by vote.
 
-    Parameters
-    ----------
-    baseline, candidate
-        Profiles with raw files.
-    baseline_roots, candidate_roots
-        Directories of either run; empty ones are found by vote.
-    baseline_names, candidate_names : int32 array
-        Each row's function name in numbering common to both sides: the evidence of a vote.
-
-    Returns
-    -------
-    FileMatch
+    `*_names` are each row's function name in common numbering, the evidence of a vote.
     """
     files_a, of_row_a = unique_files(baseline)
     files_b, of_row_b = unique_files(candidate)
@@ -92,7 +71,7 @@ def match_files(
 
 
 def _leftover(mine: Sequence[tuple[str, str]], theirs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Files of the project or of packages that the other side has under no such path, in order."""
+    """Return files of the project or of packages that the other side lacks under that path, in order."""
     return sorted({k for k in mine if k[0] in (PROJECT, SITE)} - set(theirs))
 
 
@@ -115,7 +94,7 @@ def _vote(
     names_a: dict[tuple[str, str], set[int]],
     names_b: dict[tuple[str, str], set[int]],
 ) -> list[tuple[tuple[str, str], tuple[str, str], str]]:
-    """Pair files by the pairs of prefixes that most functions vote for; ``(key_a, key_b, common path)``."""
+    """Pair files by the prefix pairs that most functions vote for; return ``(key_a, key_b, common path)``."""
     votes: dict[tuple[str, str, str, str], int] = {}
     for key_a, key_b, common in _longest_suffixes(left_a, left_b):
         if key_a[0] == SITE and key_b[0] == SITE:
@@ -163,7 +142,7 @@ def _vote(
 def _longest_suffixes(
     left_a: list[tuple[str, str]], left_b: list[tuple[str, str]]
 ) -> list[tuple[tuple[str, str], tuple[str, str], str]]:
-    """Pairs whose longest common path suffix belongs to no other file of either side."""
+    """Return pairs whose longest common path suffix belongs to no other file of either side."""
     endings_a, endings_b = _endings(left_a), _endings(left_b)
     pairs = []
     for key_a in left_a:
@@ -187,7 +166,7 @@ def _longest_suffixes(
 
 
 def _endings(keys: list[tuple[str, str]]) -> dict[str, tuple[str, str] | None]:
-    """Every path suffix that ends a file of ``keys``: the file, or ``None`` where several end so."""
+    """Return the file that each path suffix ends, ``None`` where it ends several."""
     found: dict[str, tuple[str, str] | None] = {}
     for key in keys:
         path = key[1]
@@ -206,7 +185,7 @@ def _endings(keys: list[tuple[str, str]]) -> dict[str, tuple[str, str] | None]:
 def _by_prefix(
     keys: list[tuple[str, str]], prefixes: set[tuple[str, str]]
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Files under each prefix; found by cutting each file at its separators, not by trying every prefix."""
+    """Return files under each prefix, by cutting each file at its separators, not by trying every prefix."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {p: [] for p in prefixes}
     for key in keys:
         root, path = key

@@ -1,8 +1,7 @@
 """Comprehensions that one Python runs as functions and another inlines (PEP 709, from 3.12 on).
 
-Before two such profiles are compared, the time of ``<listcomp>``, ``<dictcomp>`` and ``<setcomp>`` rows is
-added to the function that encloses them, where the newer Python has it anyway. Generator expressions stay:
-they are functions in every version.
+Before such profiles are compared, the time of list, dict and set comprehensions is added to the enclosing
+function. Generator expressions stay: they are functions in every version.
 """
 
 from __future__ import annotations
@@ -30,28 +29,16 @@ FEW = 0.1
 
 
 def comprehension_rows(profile: Profile) -> Index:
-    """Rows that are list, dict or set comprehensions."""
+    """Return the rows that are list, dict or set comprehensions."""
     wanted = np.array([s in COMPREHENSIONS for s in profile.strings], np.bool_)
     return np.flatnonzero(wanted[profile.name]).astype(np.int32)
 
 
 def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
-    """Add the self time of comprehensions to the functions that enclose them.
+    """Return the profile with comprehensions folded into their functions, and where each folded row went.
 
-    Parameters
-    ----------
-    profile
-        With or without edges.
-
-    Returns
-    -------
-    profile : Profile
-        Without the folded rows. Self time, ``wait`` and ``blocked`` move to the enclosing function; its calls
-        and its cumulative times stay, which included the comprehension already. Edges of the comprehension
-        become edges of the function.
-    folded : mapping of int to int
-        Row of the comprehension in the *given* profile to row of its function in the *returned* one. A
-        comprehension whose function is not in the profile stays and is not mentioned.
+    Self time and edges move to the function, whose calls and cumulative times stay: they included the
+    comprehension. A comprehension whose function is not in the profile stays, and is not in the mapping.
     """
     inner = comprehension_rows(profile)
     target = np.arange(len(profile), dtype=np.int32)
@@ -102,7 +89,7 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
 
 
 def _estimates(profile: Profile, keep: npt.NDArray[np.bool_], moved: Index) -> Mapping[str, Any]:
-    """How well the rows that stay are known: their own calls, and the time of what was folded into them too."""
+    """Return how well the remaining rows are known: their own calls, and the time folded into them too."""
     if profile.calls_low is None:
         return {}
     own = estimates_of(profile)
@@ -112,16 +99,10 @@ def _estimates(profile: Profile, keep: npt.NDArray[np.bool_], moved: Index) -> M
 
 
 def needs_folding(baseline: Profile, candidate: Profile) -> bool:
-    """Whether one side runs comprehensions as functions and the other inlines them, or cannot distinguish them.
+    """Return whether one side runs comprehensions as functions and the other inlines or merges them.
 
-    Where that is so, both sides are folded: the inlining side may keep a few (class bodies in 3.12), which
-    would have no partner otherwise. A plain profile identifies functions by file, line and name: of a comprehension
-    within another on one line it holds one, with the calls of either.
-
-    Parameters
-    ----------
-    baseline, candidate
-        Profiles to be aligned.
+    Both sides are then folded, since the inlining side may keep a few (class bodies in 3.12), and a plain
+    profile merges comprehensions nested on one line.
     """
     if _inlines(baseline, candidate) != _inlines(candidate, baseline):
         return True
@@ -129,7 +110,7 @@ def needs_folding(baseline: Profile, candidate: Profile) -> bool:
 
 
 def _mixed_up(profile: Profile, other: Profile) -> bool:
-    """Whether `other` knows no qualified names, and so not all comprehensions of `profile`."""
+    """Return whether `other` knows no qualified names, and so not all comprehensions of `profile`."""
     if other.qualname.any() or not profile.qualname.any():
         return False
     rows = comprehension_rows(profile)
@@ -138,7 +119,7 @@ def _mixed_up(profile: Profile, other: Profile) -> bool:
 
 
 def _inlines(profile: Profile, other: Profile) -> bool:
-    """Whether a profile's Python inlines comprehensions, by its version where both are known."""
+    """Return whether a profile's Python inlines comprehensions, by its version where both are known."""
     version, of_other = infer_python(profile), infer_python(other)
     if version is not None and of_other is not None:
         return version >= INLINED_FROM
@@ -147,7 +128,7 @@ def _inlines(profile: Profile, other: Profile) -> bool:
 
 
 def _enclosing(profile: Profile, row: int, inner: Index) -> int:
-    """Row of the function around a comprehension, the row itself where that is not known."""
+    """Return the row of the function around a comprehension, the row itself where that is not known."""
     same_file = profile.file == profile.file[row]
     edges = profile.edges
     if edges is not None and len(edges):
@@ -172,7 +153,7 @@ def _enclosing(profile: Profile, row: int, inner: Index) -> int:
 
 
 def _fold_edges(edges: Edges | None, keep: npt.NDArray[np.bool_], place: Index) -> Edges | None:
-    """Edges between the rows that stay: what a folded row called, its function calls."""
+    """Return edges between the rows that stay: what a folded row called, its function calls."""
     if edges is None:
         return None
     stays = keep[edges.callee]

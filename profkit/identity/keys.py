@@ -1,7 +1,6 @@
 """Identity of functions: the columns of a profile as `FunctionKey`s, free of machine, user and version.
 
-Stands between a `Profile` and its alignment. Works on unique files and names, so that the cost is that of the
-string table and not of the rows. Which of two equal keys is which is not decided here but in `align`.
+Works on unique files and names, so that the cost is that of the string table and not of the rows.
 """
 
 from __future__ import annotations
@@ -35,18 +34,9 @@ MIN_ROOT_PARTS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionKeys:
-    """Keys of a profile's rows as columns.
+    """Keys of a profile's rows as columns: indices into `profkit.model.ROOTS`, `paths` and `names`.
 
-    Attributes
-    ----------
-    root : int8 array, shape (n,)
-        Index into `profkit.model.ROOTS`.
-    path : int32 array, shape (n,)
-        Index into `paths`.
-    name : int32 array, shape (n,)
-        Index into `names`.
-    paths, names : tuple of str
-        Tables; names are qualified where the profile knows it.
+    Names are qualified where the profile has qualified names.
     """
 
     root: npt.NDArray[np.int8]
@@ -59,31 +49,23 @@ class FunctionKeys:
         return len(self.path)
 
     def key(self, row: int) -> FunctionKey:
-        """Key of one row."""
+        """Return the key of one row."""
         return FunctionKey(ROOTS[self.root[row]], self.paths[self.path[row]], self.names[self.name[row]])
 
     def keys(self) -> tuple[FunctionKey, ...]:
-        """Keys of all rows, in their order."""
+        """Return the keys of all rows, in their order."""
         paths, names = self.paths, self.names
         columns = zip(self.root.tolist(), self.path.tolist(), self.name.tolist(), strict=True)
         return tuple(FunctionKey(ROOTS[r], paths[p], names[k]) for r, p, k in columns)
 
 
 def clean_name(name: str) -> str:
-    """Take object addresses out of a name: they differ between identical runs."""
+    """Remove object addresses from a name: they differ between identical runs."""
     return _ADDRESS.sub("", name) if " at 0x" in name else name
 
 
 def unique_files(profile: Profile) -> tuple[Index, Index]:
-    """Find the files that occur, and each row's place among them.
-
-    Returns
-    -------
-    files : int32 array, shape (f,)
-        String indices of the files.
-    of_row : int32 array, shape (n,)
-        Index into `files`.
-    """
+    """Return string indices of the files that occur, shape (f,), and each row's index in them, shape (n,)."""
     seen = np.zeros(len(profile.strings), np.bool_)
     seen[profile.file] = True
     files = np.flatnonzero(seen).astype(np.int32)
@@ -93,19 +75,7 @@ def unique_files(profile: Profile) -> tuple[Index, Index]:
 
 
 def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> FunctionKeys:
-    """Compute the key of every row.
-
-    Parameters
-    ----------
-    profile
-        Rows with raw files and names.
-    roots
-        Directories of the run; where its project is not known it is inferred, so that no key names a home.
-
-    Returns
-    -------
-    FunctionKeys
-    """
+    """Return the key of every row; an unknown project directory is inferred, so that no key names a home."""
     if not roots.project:
         roots = Roots(roots.stdlib, roots.site, infer_roots(profile).project)
     files, of_row = unique_files(profile)
@@ -125,18 +95,9 @@ def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> FunctionKeys:
 
 
 def infer_roots(profile: Profile) -> Roots:
-    """Guess the directories of a foreign profile from the files it names.
+    """Guess the directories of a foreign profile from its files.
 
-    Parameters
-    ----------
-    profile
-        Any profile.
-
-    Returns
-    -------
-    Roots
-        ``stdlib`` and ``site`` as the prefixes in front of what their form recognises; ``project`` as the
-        deepest directories that hold the remaining files, several where they have nothing in common.
+    ``stdlib`` and ``site`` are recognised by their form; ``project`` are the deepest directories of the rest.
     """
     stdlib: set[str] = set()
     site: set[str] = set()
@@ -155,12 +116,12 @@ def infer_roots(profile: Profile) -> Roots:
 
 
 def infer_python(profile: Profile) -> tuple[int, int] | None:
-    """Python's major and minor version as most of the library paths have it, ``None`` where none does."""
+    """Return Python's (major, minor) version that most library paths have, ``None`` where none does."""
     return python_of_paths([profile.strings[f] for f in unique_files(profile)[0].tolist()])
 
 
 def _project_roots(directories: list[list[str]]) -> set[str]:
-    """Deepest common directories; split by first parts while what is common is too shallow."""
+    """Return the deepest common directories; split by first parts while what is common is too shallow."""
     roots: set[str] = set()
     pending = [directories]
     while pending:

@@ -1,8 +1,7 @@
 """Pairing same-named functions of one file when one side has more of them than the other.
 
-Called by `align` for the few groups where places in the file must decide: the pairing keeps the order of
-lines and moves the lines as little as possible, after allowing for what was inserted or removed above them.
-It does not look at times or counts.
+The pairing keeps the order of lines and moves lines as little as possible, allowing for what was inserted or
+removed above them. It does not look at times or counts.
 """
 
 from __future__ import annotations
@@ -29,21 +28,10 @@ def pair_nearest(
     line_b: Index,
     anchors: tuple[Index, Index, Index],
 ) -> tuple[Ints, Ints]:
-    """Pair the rows of each group in order of lines, as near as can be.
+    """Return the pairs of rows of each group that are nearest in lines, in order.
 
-    Parameters
-    ----------
-    rows_a, rows_b : int64 array
-        Rows of either side, ordered by group and line within it.
-    group_a, group_b, file_a, file_b, line_a, line_b : int32 array
-        Of those rows; every group occurs on both sides.
-    anchors : tuple of int32 arrays
-        File, baseline line and candidate line of functions matched already: they say how far lines shifted.
-
-    Returns
-    -------
-    rows_a, rows_b : int64 array
-        Pairs; of the smaller side of a group every row has a partner. Swapping the sides swaps the result.
+    Rows are ordered by group and line; every group is on both sides, and all rows of its smaller side are
+    paired. `anchors` (file, baseline line, candidate line of matched functions) show how lines shifted.
     """
     above_a, below_a = _shifts(file_a, line_a, anchors[0], anchors[1], anchors[2])
     above_b, below_b = _shifts(file_b, line_b, anchors[0], anchors[2], anchors[1])
@@ -69,10 +57,9 @@ def pair_nearest(
 
 
 def _shifts(file: Index, line: Index, anchor_file: Index, here: Index, there: Index) -> tuple[Ints, Ints]:
-    """Where lines are on the other side, by the shift of the matched function above them and of that below.
+    """Return where lines are on the other side, by the shift of the matched function above and of that below.
 
-    What was inserted may stand above or below a function, so that both are possible. The start of a file is an
-    anchor that never moves.
+    An insertion may be above or below a function. The start of a file is an anchor that never moves.
     """
     lines = line.astype(np.int64)
     if not len(anchor_file):
@@ -89,7 +76,7 @@ def _shifts(file: Index, line: Index, anchor_file: Index, here: Index, there: In
 
 
 def _distance(above: Ints, below: Ints, line: Index) -> Ints:
-    """Doubled lines from each shifted place to each line; of equal ones the shift from above is preferred."""
+    """Return doubled lines from shifted places to lines; of equal ones the shift from above is preferred."""
     by_above = 2 * np.abs(above[:, None] - line[None, :])
     by_below = 2 * np.abs(below[:, None] - line[None, :]) + 1
     nearest: Ints = np.minimum(by_above, by_below)

@@ -1,9 +1,7 @@
 """What a source path is, wherever it was recorded: ``(root, path relative to that root)``.
 
-First step of the comparison: `identity` applies this to every unique file of a profile. A path is judged by
-the directories that its run recorded where there are any, and by its own form otherwise, because a foreign
-profile may come from any machine: Windows paths are understood on Linux and the reverse. Nothing here looks
-at the file system.
+The run's recorded directories decide, else the path's own form, because a foreign profile may come from any
+machine: Windows paths are understood on Linux and the reverse. The file system is not read.
 """
 
 from __future__ import annotations
@@ -59,17 +57,9 @@ _STDLIB_MODULES = frozenset(sys.stdlib_module_names) | _REMOVED
 
 
 def normalise(file: str) -> str:
-    """Spell a path with ``/`` between its parts, without ``./`` and double separators, drive in lower case.
+    """Return a path with ``/`` between its parts, without ``./`` and double separators, drive in lower case.
 
-    Parameters
-    ----------
-    file
-        As the interpreter recorded it, of any operating system; undecodable bytes may be surrogates.
-
-    Returns
-    -------
-    str
-        Backslashes are separators only where the path has the form of a Windows path.
+    Backslashes separate only in paths of Windows form; undecodable bytes may be surrogates.
     """
     if "\\" in file and (_DRIVE.match(file) or file.startswith("\\\\") or "/" not in file):
         file = _EXTENDED.sub("", file).replace("\\", "/")
@@ -95,21 +85,10 @@ def directory_form(directory: str) -> str:
 
 
 def rooted(file: str, roots: Roots = ANYWHERE) -> tuple[str, str]:
-    """Find what a recorded file name is relative to.
+    """Return the root (one of `profkit.model.ROOTS`) of a recorded file name, and the path relative to it.
 
-    Parameters
-    ----------
-    file
-        As the interpreter recorded it: ``~`` for built-in functions, ``<frozen os>``, ``<string>``, a path.
-    roots
-        Directories of the run that recorded it; empty ones leave it to the path's own form.
-
-    Returns
-    -------
-    root : str
-        One of `profkit.model.ROOTS`.
-    path : str
-        Relative to that root with ``/``; for project files outside every known root the normalised path.
+    Names may be ``~`` (built-in functions), ``<frozen os>`` or ``<string>``. Without roots the path's own
+    form decides; project files outside every known root keep the normalised path.
     """
     if file == "~":
         return BUILTIN, ""
@@ -142,19 +121,9 @@ def rooted(file: str, roots: Roots = ANYWHERE) -> tuple[str, str]:
 
 
 def relative_to(path: str, directories: tuple[str, ...]) -> str | None:
-    """Find what follows the longest of the directories that a path is under.
+    """Return what follows the longest directory that a normalised path is under, ``None`` without one.
 
-    Parameters
-    ----------
-    path
-        Normalised.
-    directories
-        As recorded.
-
-    Returns
-    -------
-    str or None
-        ``None`` where it is under none of them. Paths with a drive are compared without case.
+    Paths with a drive are compared without case.
     """
     best: str | None = None
     for directory in directories:

@@ -11,16 +11,12 @@ _BUILTIN = re.compile(
 
 
 def is_anonymous(name: str) -> bool:
-    """Whether a function in Python has no name of its own: a module's body, a comprehension, a lambda."""
+    """Return whether a Python function has no name of its own: a module's body, a comprehension, a lambda."""
     return name.rpartition(".")[2].startswith("<")
 
 
 def readable_name(name: str) -> str:
-    """Name of a function without the words that cProfile puts around built-in ones.
-
-    ``<method 'sort' of 'list' objects>`` becomes ``list.sort`` and ``<built-in method torch.conv2d>`` becomes
-    ``torch.conv2d``.
-    """
+    """Return a name without cProfile's words: ``list.sort`` for ``<method 'sort' of 'list' objects>``."""
     match = _METHOD.fullmatch(name) or _BUILTIN.fullmatch(name)
     if match is None:
         return name

@@ -13,10 +13,9 @@ NOTICED = 0.05
 
 
 def neighbours_of(runs: Sequence[Run]) -> Neighbours | None:
-    """Return who ran beside the runs of a side, each with its mean over them; ``None`` where none of them knows.
+    """Return who ran beside the runs of a side, each with its mean over them; ``None`` where none knows.
 
-    Processes of one name, user and group are the same in two runs where they are in the same place by their cores:
-    a job that is started again and again has another number each time.
+    Processes of one name, user and group are matched by their order of cores used: pids differ between runs.
     """
     known = [
         run.machine.neighbours

@@ -1,13 +1,11 @@
-"""What other calls account for, site by site: who calls which function how often, and what that takes.
+"""What other calls account for, site by site: a site is one function called by another one.
 
-A site is one function called by another one. What a site took more is divided into other calls and another cost
-per call by the logarithmic mean Divisia index (Ang, "The LMDI approach to decomposition analysis", Energy Policy 33,
-2005):
+The logarithmic mean Divisia index (Ang, "The LMDI approach to decomposition analysis", Energy Policy 33,
+2005) divides what a site took more into other calls and another cost per call, exactly and symmetrically:
 
     t₁ − t₀ = L·ln(n₁/n₀) + L·ln(u₁/u₀),  u = t/n,  L = (t₁ − t₀) / ln(t₁/t₀)
 
-It is exact and symmetric. A few long calls from one place and many short ones from another are sites of their own:
-the long ones do not price the short ones. Numbers only.
+By site, a few long calls from one place do not price many short calls from another.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ Rows = npt.NDArray[np.intp]
 
 
 def logarithmic_mean(one: Floats, other: Floats) -> Floats:
-    """Logarithmic mean of positive numbers; 0 where either is not positive."""
+    """Return the logarithmic mean of positive numbers; 0 where either is not positive."""
     both = (one > 0) & (other > 0)
     a, b = np.where(both, one, 1.0), np.where(both, other, 1.0)
     relative = (b - a) / a
@@ -41,25 +39,13 @@ def logarithmic_mean(one: Floats, other: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallSites:
-    """Sites of both sides, over the rows of a table of functions.
+    """Sites of both sides, arrays of shape (k,), over the n rows of a table of functions.
 
-    Attributes
-    ----------
-    row : intp array, shape (k,)
-        The function that is called.
-    pair : intp array, shape (k,)
-        Index of the site in the `CallTable`, −1 where it is all that is left of a function, or all of it.
-    share_a, share_b : float64 array, shape (k,)
-        Part of the function's time on each side; over the sites of a function they add up to 1, or to 0 where that
-        side lacks it.
-    log_ratio, low, high : float64 array, shape (k,)
-        ln of the candidate's calls over the baseline's, with its 95 % interval; 0 where that is not known.
-    one_sided : bool array, shape (k,)
-        One side has no such call: all of its time is other calls.
-    from_code, of_processes : float64 array, shape (k,)
-        Part of the other calls that originate in changed code, and that come with the number of processes.
-    n
-        Rows of the table.
+    `row` is the called function; `pair` is the site's index in the `CallTable`, −1 for all or the rest of a
+    function. `share_a` and `share_b` are parts of the function's time and add up to 1 over its sites, or to 0
+    on a side that lacks it. `log_ratio` is ln of candidate over baseline calls with its 95 % interval, 0
+    where not known; a `one_sided` one has calls on one side. `from_code` and `of_processes` are parts of
+    other calls.
     """
 
     row: Rows
@@ -75,21 +61,11 @@ class CallSites:
     n: int
 
     def seconds(self, time_a: Floats, time_b: Floats) -> Floats:
-        """Seconds that each site took more because it was called more often.
-
-        Parameters
-        ----------
-        time_a, time_b : float64 array, shape (n,)
-            Seconds of each function on either side.
-
-        Returns
-        -------
-        float64 array, shape (k,)
-        """
+        """Return the seconds that each site, shape (k,), took more by more calls, given those by function."""
         return self._weighted(self.log_ratio, time_a, time_b)
 
     def limits(self, time_a: Floats, time_b: Floats) -> tuple[Floats, Floats]:
-        """The same at the lower and at the upper limit of the 95 % interval of the calls."""
+        """Return the same at the lower and at the upper limit of the 95 % interval of the calls."""
         return self._weighted(self.low, time_a, time_b), self._weighted(self.high, time_a, time_b)
 
     def _weighted(self, log_ratio: Floats, time_a: Floats, time_b: Floats) -> Floats:
@@ -98,17 +74,17 @@ class CallSites:
         return result
 
     def by_row(self, seconds: Floats) -> Floats:
-        """Sum over the sites of each function; shape (n,)."""
+        """Return the sum over the sites of each function; shape (n,)."""
         result: Floats = np.bincount(self.row, seconds, self.n).astype(np.float64)
         return result
 
     def errors(self, time_a: Floats, time_b: Floats) -> Floats:
-        """Half the width of the 95 % interval of these seconds: of calls that are estimates; shape (k,)."""
+        """Return half the 95 % interval of these seconds where calls are estimates; shape (k,)."""
         a, b = time_a[self.row] * self.share_a, time_b[self.row] * self.share_b
         return logarithmic_mean(a, b) * 0.5 * (self.high - self.low)
 
     def limited_to(self, rows: Rows) -> CallSites:
-        """The same for some rows of the table, which get the places that they have in ``rows``."""
+        """Return the same for some rows of the table, renumbered to their places in ``rows``."""
         place = np.full(self.n, -1, np.intp)
         place[rows] = np.arange(len(rows))
         kept = place[self.row] >= 0
@@ -116,22 +92,14 @@ class CallSites:
         return CallSites(**columns | {"row": place[self.row[kept]]}, n=len(rows))
 
     def booked(self, from_code: Floats, of_processes: Floats) -> CallSites:
-        """The same with the parts of changed code and of processes; both have shape (k,)."""
+        """Return the same with the parts of changed code and of processes; both have shape (k,)."""
         return replace(self, from_code=from_code, of_processes=np.minimum(of_processes, 1.0 - from_code))
 
 
 def call_sites(table: DiffTable, calls: CallTable | None, ratios: CallRatios) -> CallSites:
-    """Find the sites of both sides.
+    """Return the sites of both sides; a function is one site if its calls are estimates or callers unknown.
 
-    Parameters
-    ----------
-    table
-        Functions of both sides.
-    calls
-        Who calls whom; without it a function is one site.
-    ratios
-        How the calls of each function changed. Where they are estimates, a function is one site, whose calls change
-        by `CallRatios.weight`, or are not known to change.
+    Calls of estimated functions change by `CallRatios.weight`, or are not known to change.
     """
     n = len(table)
     calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))
@@ -165,9 +133,9 @@ def call_sites(table: DiffTable, calls: CallTable | None, ratios: CallRatios) ->
 
 
 def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, rows: Bools) -> CallSites:
-    """Sites of some functions by who calls them; those that only one side has are compared as one.
+    """Divide some functions into sites by caller; sites that only one side has are compared as one.
 
-    A caller that was renamed calls the same as often.
+    A renamed caller calls them as often as before.
     """
     n = len(table)
     pair = np.flatnonzero(rows[calls.callee])
@@ -204,7 +172,7 @@ def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, 
 
 
 def _shares(place: Rows, time: Floats, count: Floats, n: int) -> Floats:
-    """Part of each function's time in each of its sites: by time, by calls where no site took any."""
+    """Return the part of each function's time in each of its sites; by calls where no site took time."""
     time = np.where(count > 0, time, 0.0)
     whole = np.bincount(place, time, n)[place]
     called = np.bincount(place, count, n)[place]
@@ -213,7 +181,7 @@ def _shares(place: Rows, time: Floats, count: Floats, n: int) -> Floats:
 
 
 def _joined(divided: CallSites, others: CallSites, rows: Bools) -> CallSites:
-    """Sites of divided functions, and of others that are one site each."""
+    """Join sites of divided functions with those of functions that are one site each."""
     columns = {
         name: np.concatenate([getattr(divided, name), getattr(others, name)[rows]])
         for name in CallSites.__slots__

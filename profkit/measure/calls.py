@@ -1,7 +1,6 @@
 """Who calls whom on both sides: caller–callee sums under the rows of a `DiffTable`.
 
-Built by `diff` where a report draws the call graph. A profile holds sums of caller–callee pairs and no paths:
-nothing here, and nothing made of it, may say what one path through several functions took.
+A profile holds sums of pairs and no paths: they cannot say what one path through several functions took.
 """
 
 from __future__ import annotations
@@ -20,14 +19,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallSide:
-    """One side's columns of a `CallTable`: medians over its runs, 0 where a run lacks the pair.
+    """One side's columns of a `CallTable`, shape (m,): medians over its runs, 0 where a run lacks the pair.
 
-    Attributes
-    ----------
-    ncalls : int64 array, shape (m,)
-        Calls of the callee by the caller.
-    tottime, cumtime : float64 array, shape (m,)
-        Seconds that these calls took by themselves, and with all that they called.
+    `tottime` and `cumtime` are seconds of these calls alone, and with all that they called.
     """
 
     ncalls: npt.NDArray[np.int64]
@@ -37,13 +31,7 @@ class CallSide:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallTable:
-    """Caller–callee pairs of both sides, ordered by callee.
-
-    Attributes
-    ----------
-    caller, callee : int32 array, shape (m,)
-        Rows of the table of functions. A pair of equal rows is a function that calls itself.
-    """
+    """Caller–callee pairs (rows of the function table) by callee; a pair of equal rows calls itself."""
 
     caller: Index
     callee: Index
@@ -59,21 +47,9 @@ def call_table(
     places: tuple[Sequence[Index], Sequence[Index]],
     rows: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]],
 ) -> CallTable | None:
-    """Bring the caller–callee sums of both sides under common rows.
+    """Bring caller–callee sums of both sides under the rows of the table; ``None`` if no profile has any.
 
-    Parameters
-    ----------
-    profiles
-        Of the baseline's and of the candidate's runs.
-    places
-        For each of them, the row of its side's union for each of its rows (`Side.places`).
-    rows
-        Row of either union behind each row of the table, −1 without one.
-
-    Returns
-    -------
-    CallTable or None
-        ``None`` where no profile of either side has caller–callee sums.
+    `places` are as `Side.places` for each run; `rows` are the union's rows behind the table's, or −1.
     """
     if not any(profile.edges is not None for side in profiles for profile in side):
         return None
@@ -95,7 +71,7 @@ def call_table(
 
 
 def _pairs(profile: Profile, of_table: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
-    """``callee · n + caller`` for every edge, −1 for one that leads out of the table."""
+    """Return ``callee · n + caller`` for every edge, −1 for one that leads out of the table."""
     if profile.edges is None:
         return np.zeros(0, np.int64)
     caller, callee = of_table[profile.edges.caller], of_table[profile.edges.callee]

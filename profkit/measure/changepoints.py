@@ -1,10 +1,10 @@
 """Where a series of repeated measurements changed for good: E-divisive with permutation tests.
 
-Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate data", Journal of
-the American Statistical Association 109, 2014, as Daly and others apply it to the times of benchmarks ("The use of
-change point detection to identify software performance regressions in a continuous integration system", ICPE 2020):
-each division is into two parts, and the best one is tested. Nothing is assumed of the noise but that its order does
-not matter. Changes too small to matter are dropped afterwards, as by Fleming and others ("Hunter", ICPE 2023).
+Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate data",
+Journal of the American Statistical Association 109, 2014, as Daly and others apply it to benchmarks ("The use
+of change point detection to identify software performance regressions in a continuous integration system",
+ICPE 2020). The order of the noise must not matter, and nothing else is assumed of it. Changes too small to
+matter are dropped, as by Fleming and others ("Hunter", ICPE 2023).
 """
 
 from __future__ import annotations
@@ -32,17 +32,7 @@ SEED = 2014
 
 @dataclass(frozen=True, slots=True)
 class ChangePoint:
-    """A change of a series for good.
-
-    Attributes
-    ----------
-    at
-        Position of the first value that is other.
-    before, after
-        Medians of the parts that meet there: from the change before it, and up to the one behind it.
-    p_value
-        Of the permutation test that found it.
-    """
+    """A lasting change at the first value that differs, with the medians of the parts that meet there."""
 
     at: int
     before: float
@@ -51,25 +41,15 @@ class ChangePoint:
 
     @property
     def ratio(self) -> float:
-        """The median behind over the median before."""
+        """The median after over the median before."""
         return self.after / self.before
 
 
 def divergence(values: Floats, least: int = LEAST_RUNS) -> tuple[int, float]:
-    """Return the division of a series into two parts that differ most, and by how much.
+    """Return where the second part of the best division of a series begins, and the statistic Q.
 
-    Parameters
-    ----------
-    values : float64 array, shape (n,)
-        At least ``2 * least`` of them.
-    least
-        Values that a part has at least.
-
-    Returns
-    -------
-    at, statistic
-        Where the second part begins, and Q of equation (7) of Matteson and James with α = 1: the energy distance of
-        both parts times n·m / (n + m).
+    Q is equation (7) of Matteson and James with α = 1: the energy distance of both parts times n·m / (n + m).
+    The series needs at least ``2 * least`` values.
     """
     return _best(np.abs(values[:, None] - values[None, :]), least)
 
@@ -103,23 +83,9 @@ def change_points(
     significance: float = SIGNIFICANCE,
     least_runs: int = LEAST_RUNS,
 ) -> tuple[ChangePoint, ...]:
-    """Find the changes of a series for good.
+    """Return the lasting changes of a series of positive values, in order of time; the seed is fixed.
 
-    Parameters
-    ----------
-    values
-        Positive, in the order of time. They are compared as logarithms: noise of run times is a factor.
-    least_change
-        Part (1) below which a change is not reported.
-    significance
-        Greatest p-value of a change.
-    least_runs
-        Values that either side of a change has at least.
-
-    Returns
-    -------
-    tuple of ChangePoint
-        In the order of time. The same values give the same changes: draws have a fixed seed.
+    Values are compared as logarithms, since noise of run times is a factor. `least_change` is a part of 1.
     """
     logs = np.log(np.asarray(values, np.float64))
     random = np.random.default_rng(SEED)
@@ -148,8 +114,7 @@ def _permuted(
 ) -> float:
     """Return the p-value of a division; the draws end when it can no longer be significant.
 
-    Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991: what is not significant is seen after
-    a few draws, and only what is needs all of them.
+    Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991.
     """
     most = int(significance * (PERMUTATIONS + 1)) - 1
     greater = 0

@@ -1,7 +1,4 @@
-"""How far two sides can be compared at all: a score, and what differs besides the code.
-
-Reads the manifests and the outcome of the alignment; judges nothing about speed.
-"""
+"""How far two sides can be compared at all: a score, and what differs besides the code."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ CALLS_FACTOR = 1.1
 
 
 def same_capture(baseline: Run, candidate: Run) -> bool:
-    """Whether both runs hold the same profiles to the last bit: clocks never repeat a whole run."""
+    """Return whether two runs hold the same profiles to the last bit: clocks never repeat a whole run."""
     profiles_a = [t.profile for p in baseline.processes for t in p.threads]
     profiles_b = [t.profile for p in candidate.processes for t in p.threads]
     if len(profiles_a) != len(profiles_b) or not any(len(p) for p in profiles_a):
@@ -42,7 +39,7 @@ def same_capture(baseline: Run, candidate: Run) -> bool:
 
 
 def same_captures(baseline: RunSet, candidate: RunSet) -> bool:
-    """Whether each run of either side is on the other side too: one that both sides hold among others is no proof."""
+    """Return whether each run of either side is on the other side too; a few shared ones prove nothing."""
     return all(
         any(same_capture(a, b) for b in other.runs)
         for side, other in ((baseline, candidate), (candidate, baseline))
@@ -61,22 +58,7 @@ def comparability(
 ) -> Comparability:
     """Score how alike the sides are in all that is known of them.
 
-    Parameters
-    ----------
-    baseline, candidate
-        The sides.
-    profile_a, profile_b
-        What was compared of them.
-    residue
-        What only one side has.
-    calls_factor
-        Candidate's calls over the baseline's, weighted by time; NaN where unknown.
-    warnings
-        Those of the selection.
-
-    Returns
-    -------
-    Comparability
+    `calls_factor` is the candidate's calls over the baseline's, weighted by time; NaN where unknown.
     """
     score = 1.0
     said = list(warnings)
@@ -145,12 +127,12 @@ def _same_columns(a: Profile, b: Profile) -> bool:
 
 
 def sampled(side: RunSet) -> bool:
-    """Whether a side's times come from samples: readers note it, the columns do not show it."""
+    """Return whether a side's times come from samples: readers note it, the columns do not show it."""
     return _noted(side, "sampled-profile")
 
 
 def threads_mixed(side: RunSet) -> bool:
-    """Whether a side holds the calls of all threads where cProfile before 3.12 holds one; as with `sampled`."""
+    """Return whether a side holds calls of all threads where cProfile before 3.12 holds those of one."""
     return _noted(side, "threads-in-one-stack")
 
 
@@ -159,7 +141,7 @@ def _noted(side: RunSet, code: str) -> bool:
 
 
 def versions_differ(baseline: RunSet, candidate: RunSet, profile_a: Profile, profile_b: Profile) -> bool:
-    """Whether both sides' Python is known and differs in its minor version."""
+    """Return whether both sides' Python is known and differs in its minor version."""
     python_a, python_b = _python(baseline, profile_a), _python(candidate, profile_b)
     return bool(python_a) and bool(python_b) and _minor(python_a) != _minor(python_b)
 
@@ -177,10 +159,7 @@ def _minor(version: str) -> str:
 
 
 def _arguments(command: Sequence[str]) -> tuple[str, ...]:
-    """A command without what a machine puts in front: the interpreter's directory, the script's directory.
-
-    In a masked run, the latter is ``<project>``.
-    """
+    """Return a command without the directories of interpreter and script (``<project>`` in a masked run)."""
     words = [
         w.replace("\\", "/").rstrip("/").rpartition("/")[2] if i < 2 or w.startswith(("/", "<project")) else w
         for i, w in enumerate(command)

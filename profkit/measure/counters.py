@@ -1,7 +1,4 @@
-"""One side's counters: what the kernel counted for its runs, as medians over them.
-
-Readings of the rules are taken from it; what was not measured is ``None``, never zero.
-"""
+"""One side's kernel counters, as medians over its runs; what was not measured is ``None``, never zero."""
 
 from __future__ import annotations
 
@@ -35,54 +32,17 @@ _DELIVERIES = {
 class SideFacts:
     """One side's counters, medians over its runs; ``None`` where some run lacks them.
 
-    Attributes
-    ----------
-    label, file
-        What the user named the side, and the file of its first run.
-    wall_s, total_s
-        Wall-clock seconds of the command, and the sum of self times that was compared.
-    main_run_s, main_wait_s, main_off_s
-        On a CPU, queueing for one, and neither: main threads of the main process or of all ranks.
-    mains
-        How many those are.
-    worst_wait_fraction
-        The greatest wait / (run + wait) of any of them that works.
-    rest_run_s, rest_wait_s
-        On a CPU and queueing: all other threads and processes of the program.
-    delivery_s
-        Seconds that the main threads waited in functions that hand over what loaders and workers bring.
-    all_wait_fraction
-        wait / (run + wait) over all threads of all processes.
-    demand_cores
-        (run + wait) of the whole process tree per second of wall: cores it would have used if it could.
-    own_cores, others_cores
-        CPU used per second by the process tree, and by everything else on the machine.
-    steal_cores
-        CPU per second that the hypervisor gave to other machines while this one wanted it.
-    throttled
-        Throttled part of the cgroup's enforcement periods.
-    gpu_share
-        Mean utilisation of the machine's GPUs as NVML has it: part of the time in which a kernel ran.
-    psi_share
-        Part of the wall in which some task of the machine waited for a CPU.
-    working_threads
-        Threads that ran or queued in at least `WORKS` of the wall.
-    pool_threads
-        Sizes of the largest thread pool of every process that works, summed.
-    memory_bytes, read_bytes
-        Most memory of any process at once, and what all read by system calls.
-    memory_least, memory_most
-        Of the runs' `memory_bytes`.
-    yardsticks
-        Fixed work by its name, and how long the machine took for it, before and after the runs.
-    inventory
-        Thread pools, workers and cores of its first run.
-    neighbours
-        Who else ran while it queued.
-    worker_packages
-        Packages whose import took the other processes of its first run most.
-    revision
-        Of its first run, as `profkit.measure.settings.revision_of` has it.
+    `main_run_s`, `main_wait_s` and `main_off_s` (on a CPU, queued, neither) are main threads of the main
+    process or of all `mains` ranks; `rest_*` are all other threads and processes. Fractions are wait / (run +
+    wait): the greatest of a working main thread, and that of all threads. `delivery_s` is waiting of the main
+    threads in functions that hand over what loaders and workers bring.
+
+    `demand_cores` is (run + wait) of the process tree per second of wall; `own_cores`, `others_cores` and
+    `steal_cores` (taken by the hypervisor) are CPU per second. `throttled` is a part of the cgroup's periods,
+    `psi_share` that of the wall in which some task of the machine waited for a CPU. `working_threads` are
+    active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working process.
+    `memory_bytes` is the most of any process at once. `file`, `inventory`, `revision` and `worker_packages`
+    (imported longest by other processes) are the first run's.
     """
 
     label: str
@@ -132,7 +92,7 @@ class SideFacts:
 
     @property
     def rest_wait_fraction(self) -> float | None:
-        """The same of all other threads and processes."""
+        """Wait / (run + wait) of all other threads and processes."""
         return _fraction(self.rest_run_s, self.rest_wait_s)
 
     @property
@@ -150,17 +110,7 @@ class SideFacts:
 
 
 def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[Process]]) -> SideFacts:
-    """Reduce the counters of a side's runs to medians.
-
-    Parameters
-    ----------
-    side
-        Its runs.
-    total_s
-        Sum of self times that is compared.
-    selected
-        Which processes of a run are compared.
-    """
+    """Return the medians of the counters of a side's runs, of the processes that `selected` gives."""
     each = [_run_facts(run, selected(run)) for run in side.runs]
     known = {key: _median([facts[key] for facts in each]) for key in each[0]}
     memory = [m for facts in each if (m := facts["memory_bytes"]) is not None]
@@ -190,7 +140,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
 
 
 def no_side() -> SideFacts:
-    """The side that a run alone has no measurements of."""
+    """Return the empty side, for a run that is looked at alone."""
     known: dict[str, Any] = {f.name: None for f in fields(SideFacts)}
     known |= dict.fromkeys(("label", "file", "cpu_model", "host", "revision"), "")
     known |= dict.fromkeys(("runs", "mains", "processes", "threads"), 0)
@@ -227,12 +177,12 @@ def _host(run: Run) -> Host | None:
 
 
 def main_processes(selected: Sequence[Process]) -> list[Process]:
-    """Processes whose first thread sets the pace."""
+    """Return the processes whose first thread sets the pace."""
     return [p for p in selected if p.role in ("main", "rank") and p.profiled] or list(selected[:1])
 
 
 def _identity(process: Process) -> tuple[object, ...]:
-    """What the programs have in common that a process executed one after the other."""
+    """Return what programs that one process executed one after the other have in common."""
     return process.rank, process.pid
 
 
@@ -306,7 +256,7 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
 
 
 def gpu_share(run: Run) -> float | None:
-    """Mean utilisation of the GPUs of a run's machine over its readings, 0 to 1; ``None`` without any."""
+    """Return the mean utilisation of a machine's GPUs over a run's readings, 0 to 1; ``None`` without any."""
     column = None if run.series is None else run.series.columns.get("gpu_utilisation")
     known = np.empty(0) if column is None else column[~np.isnan(column)]
     return float(known.mean()) if known.size else None
@@ -322,7 +272,7 @@ def _rest(whole: float | None, part: float | None) -> float | None:
 
 
 def first_thread(process: Process) -> Thread | None:
-    """The thread that the process started with; its only thread where ids are not known."""
+    """Return the thread that the process started with; its only thread where ids are not known."""
     for thread in process.threads:
         if thread.tid is not None and thread.tid == process.pid:
             return thread
@@ -340,7 +290,7 @@ def of_process(process: Process, own: str, of_threads: str) -> float | None:
 
 
 def _working(run: Run, wall: float | None) -> float | None:
-    """Threads that work; the threads of a process whose own are not known count as one."""
+    """Return the number of threads that work; a process without known threads counts as one."""
     if not wall:
         return None
     count = 0.0
@@ -358,7 +308,7 @@ def _working(run: Run, wall: float | None) -> float | None:
 
 
 def _pools(run: Run, wall: float | None) -> float | None:
-    """Threads that the libraries of all working processes use for one call each."""
+    """Return the threads that the libraries of all working processes use for one call each."""
     sizes = []
     for process in run.processes:
         working = not wall or process.cpu_s is None or process.cpu_s >= WORKS * wall
@@ -368,9 +318,9 @@ def _pools(run: Run, wall: float | None) -> float | None:
 
 
 def delivery_seconds(process: Process) -> float | None:
-    """Seconds in the deepest reaching of `_DELIVERIES` on the first thread, off the CPU where that was measured.
+    """Return seconds off the CPU, where measured, in the longest of `_DELIVERIES` on the first thread.
 
-    Deliveries lie within each other (a loader's queue in the loader): the greatest is taken, not the sum.
+    Deliveries lie within each other (a loader's queue in the loader), so the greatest is taken, not the sum.
     """
     thread = first_thread(process)
     if thread is None or not len(thread.profile):

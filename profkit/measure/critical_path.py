@@ -1,9 +1,7 @@
-"""One run along its critical path: how each second of the wall was spent, by function where that is known.
+"""One run along its critical path: the seconds of its wall time by what they were spent on, and by function.
 
-The path is the main thread of the main process, or of one rank. While that thread is off the CPU and other threads
-and processes of the program run or queue, the path is theirs: each of their seconds then counts by the factor that
-makes them fill the time that the main thread was off. What is left of that time is waiting for a loader, or blocked.
-The seconds of one run add up to its wall. Numbers only; `verdict.account` compares them.
+The path is the main thread of the main process or of one rank. While it is off the CPU, other threads and
+processes that run or queue are the path, scaled to fill that time; the rest is waiting or blocked.
 """
 
 from __future__ import annotations
@@ -47,41 +45,19 @@ _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "poll")]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathReading:
-    """What was read of one run; arrays are over the rows of its selected profile.
+    """What was read of one run: seconds, and arrays over the n rows of its selected profile.
 
-    Attributes
-    ----------
-    wall_s
-        Wall-clock seconds of the command; the self time of the path's thread where that is not known.
-    life_s, run_s, queue_s
-        Life of the path's thread, and what it ran and queued; ``None`` without the kernel's counters.
-    own : float64 array, shape (n,)
-        Self time of the path's thread, seconds.
-    own_wait, own_blocked : float64 array, shape (n,), or None
-        Of it, queueing and off the CPU otherwise, where a tracer measured that.
-    helpers : float64 array, shape (n,)
-        Seconds that the program's other profiled threads and processes were active in each function, or native
-        threads of those processes for it.
-    helpers_blocked : float64 array, shape (n,)
-        Seconds that they were off the CPU in each function without queueing, 0 where that was not measured.
-    helpers_wait : float64 array, shape (n,)
-        Seconds that they queued in each function, 0 where that was not measured.
-    helpers_run_s, helpers_queue_s
-        What all other threads and processes ran and queued, by the kernel.
-    delivery_s
-        Seconds in functions that hand over what loaders and workers bring.
-    own_waits, helpers_waits : float64 array, shape (len(WAITS), n), or None
-        Of `own_blocked` and `helpers_blocked`, what was seen to be waited for (`model.pauses`); ``None`` where nobody
-        looked.
-    collected : float64 array, shape (n,), or None
-        Seconds of the garbage collector in the path's thread.
-    held : float64 array, shape (n,), or None
-        Seconds that threads waited for the interpreter's lock while each function of the path's process had it.
-    helpers_imports : float64 array, shape (n,), or None
-        The part of `helpers` in which other processes imported modules; ``None`` where there are none.
-    native_run_s, native_queue_s
-        What threads of the path's process that run no Python ran and queued; parts of `helpers_run_s` and
-        `helpers_queue_s`.
+    `wall_s` is the self time of the path's thread where the command's wall time is not known. `life_s`,
+    `run_s` and `queue_s` are ``None`` without the kernel's counters, `own_wait` (queued) and `own_blocked`
+    (off the CPU otherwise) where no tracer measured them. `helpers` is active time of the program's other
+    threads and processes; its parts `helpers_wait` and `helpers_blocked` are 0 where not measured.
+    `native_run_s` and `native_queue_s` are the part in `helpers_run_s` and `helpers_queue_s` of threads in
+    the path's process that run no Python.
+
+    `own_waits` and `helpers_waits`, shape (len(WAITS), n), are blocked time by what was waited for
+    (`model.pauses`). `collected` is the garbage collector's time in the path's thread, `held` how long
+    threads waited while a function held the interpreter's lock, `helpers_imports` the part of `helpers` that
+    imported modules in other processes.
     """
 
     wall_s: float
@@ -111,7 +87,7 @@ class PathReading:
         return self.life_s is not None and self.run_s is not None and self.queue_s is not None
 
     def placed(self, rows: Rows, n: int) -> PathReading:
-        """The same over ``n`` other rows; ``rows`` is where each row goes, −1 for one that is left out."""
+        """Return the same over ``n`` other rows; ``rows`` is where each row goes, −1 to leave it out."""
         kept = rows >= 0
 
         def moved(values: Any) -> Any:
@@ -126,48 +102,20 @@ class PathReading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Composition:
-    """How the wall of one run, or of the repeats of one side, is made up. Everything is in seconds.
+    """How the wall time of one run, or of a side's repeats, is made up: seconds, and arrays over n functions.
 
-    Attributes
-    ----------
-    startup_s
-        Outside of all functions: the launcher, the interpreter's start and end, what was not profiled.
-    imports : float64 array, shape (n,), or None
-        CPU time on the path in which other processes imported modules, by function: a part of starting them.
-    run : float64 array, shape (n,)
-        On a CPU on the critical path, by function. Without counters queueing is in it.
-    own_run_s
-        The part of `run` that is of the path's own thread.
-    queue_s
-        Ready to run on the path, but no CPU was free; 0 without counters.
-    helpers_queue_s
-        The part of `queue_s` that is of threads and processes which the main thread waited for.
-    loading_s
-        Waiting for loaders or workers that neither ran nor queued meanwhile.
-    imbalance_s
-        In calls that wait for other ranks.
-    blocked : float64 array, shape (n,)
-        Off the CPU otherwise, by function: I/O, locks, sleep, stopped.
-    waits : float64 array, shape (n,)
-        CPU time of functions that wait by design (polling).
-    queued : float64 array, shape (n,)
-        Queueing by function, as far as a tracer measured it: the part of `queue_s` in functions.
-    delivering, waiting_for_ranks : float64 array, shape (n,)
-        The functions in which `loading_s` and `imbalance_s` were spent.
-    counters
-        Whether running and queueing are known apart.
-    untraced_run_s, untraced_blocked_s
-        On a CPU, and off it without queueing, on the path of a run whose functions were not captured; else 0.
-    gil, collected : float64 array, shape (n,), or None
-        Waiting for the interpreter's lock, and CPU time of the garbage collector, by function; ``None`` where that is
-        not known, and then a part of `blocked` and `run`.
-    held : float64 array, shape (n,), or None
-        Seconds that threads waited for that lock while a function had it: who made `gil`, and no part of the wall.
-    off_by : float64 array, shape (len(WAITS), n), or None
-        The part of `blocked` of which it is known what was waited for (`model.pauses`), by kind.
-    capture_s, capture_error_s
-        What capture added to the wall, and half the width of its 95 % interval; 0 where that was not taken out of the
-        other parts (`less_capture`).
+    `startup_s` is outside of all functions. `own_run_s` is the part of `run` in the path's own thread,
+    `helpers_queue_s` the part of `queue_s` of others that the main thread waited for, `queued` its measured
+    part in functions. Without `counters`, queueing is in `run` and `queue_s` is 0. `delivering` and
+    `waiting_for_ranks` are `loading_s` and `imbalance_s` by function, `waits` is CPU time of functions that
+    poll, `imports` that of processes that import on the path, and `off_by`, shape (len(WAITS), n), is the
+    part of `blocked` with a known cause (`model.pauses`).
+
+    `gil` (waiting for the interpreter's lock) and `collected` (CPU time of the garbage collector) are in
+    `blocked` and `run` where they are ``None``. `held` is no part of the wall: how long threads waited while
+    a function held the lock. `untraced_run_s` and `untraced_blocked_s` are the path of a run without captured
+    functions, else 0. `capture_s` and `capture_error_s` (half the 95 % interval) are 0 unless `less_capture`
+    took them out of the other parts.
     """
 
     startup_s: float
@@ -205,7 +153,7 @@ class Composition:
         return known + self.capture_s
 
     def without_pauses(self) -> Composition:
-        """The same where neither is known: `gil` in `blocked`, `collected` in `run`."""
+        """Return the same with `gil` counted in `blocked` and `collected` in `run`."""
         if self.gil is None or self.collected is None:
             return self
         return replace(
@@ -219,10 +167,10 @@ class Composition:
         )
 
     def less_capture(self, effect: Effect) -> Composition:
-        """The same with what capture added as a part of its own.
+        """Return the same with what capture added as a part of its own.
 
-        It is taken out of all CPU time alike: the tracer ran in what it traced. Beyond that it is taken out of the
-        time off the CPU, in which the thread waited for it, and then out of what lies outside of all functions.
+        It is taken out of all CPU time alike, since the tracer ran in what it traced, then out of the time
+        off the CPU, in which the thread waited for it, and then out of what lies outside of all functions.
         """
         whole = max(0.0, effect.seconds)
         cpu = float(self.run.sum() + self.waits.sum()) + self.untraced_run_s
@@ -245,11 +193,11 @@ class Composition:
         )
 
     def scaled(self, factor: float) -> Composition:
-        """Every part times a factor."""
+        """Return the same with every part multiplied by a factor."""
         return self._each(lambda value: value * factor)
 
     def taken(self, rows: Rows) -> Composition:
-        """The same of some functions only."""
+        """Return the same of some functions only."""
         return self._each(lambda value: value[..., rows] if isinstance(value, np.ndarray) else value)
 
     def _each(self, change: Callable[[Any], Any]) -> Composition:
@@ -262,7 +210,7 @@ class Composition:
 
     @staticmethod
     def mean(parts: Sequence[Composition]) -> Composition:
-        """Mean over runs, part by part. Estimates of one tracer may be off alike: their errors do not cancel."""
+        """Return the mean over runs by part; errors of one tracer may be alike, and do not cancel."""
 
         def mean_of(values: Sequence[Any]) -> Any:
             if isinstance(values[0], bool):
@@ -287,17 +235,9 @@ def reads_files(name: str) -> bool:
 
 
 def path_rank(baseline: Sequence[Process], candidate: Sequence[Process]) -> int | None:
-    """Choose the rank that the critical path goes through: the one whose active time grew most.
+    """Return the rank whose active time grew most; ``None`` for one main process or unknown ranks.
 
-    Parameters
-    ----------
-    baseline, candidate
-        Selected processes of one run of either side; the same twice for one run alone.
-
-    Returns
-    -------
-    int or None
-        ``None`` where there is one main process, or nothing is known of the ranks.
+    For one run alone, pass the same processes twice.
     """
     before, after = ({p.rank: p for p in main_processes(side)} for side in (baseline, candidate))
     common = [rank for rank in after if rank is not None and rank in before]
@@ -313,7 +253,7 @@ def path_rank(baseline: Sequence[Process], candidate: Sequence[Process]) -> int 
 
 
 def _useful(process: Process) -> float:
-    """Seconds that the first thread ran or queued, calls that wait for other ranks left out."""
+    """Return the seconds that the first thread ran or queued, without calls that wait for other ranks."""
     thread = first_thread(process)
     if thread is None:
         return 0.0
@@ -326,17 +266,7 @@ def _useful(process: Process) -> float:
 
 
 def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
-    """Read the critical path of one run.
-
-    Parameters
-    ----------
-    run
-        Any run.
-    selected
-        The part of it that is compared.
-    rank
-        From `path_rank`.
-    """
+    """Read the critical path of the selected part of a run, through the rank that `path_rank` chose."""
     n = len(selected.profile)
     chosen = _path_process(selected, rank)
     thread = first_thread(chosen) if chosen is not None else None
@@ -385,10 +315,7 @@ def _path_process(selected: Selected, rank: int | None) -> Process | None:
 
 
 def path_effect(selected: Selected, rank: int | None) -> Effect | None:
-    """Say what capture added to the wall of the path's process; ``None`` where that is not known.
-
-    It is nothing where no function was captured.
-    """
+    """Return what capture added to the path's wall time: 0 without functions, ``None`` if not known."""
     process = _path_process(selected, rank)
     if process is None or process.effect is not None:
         return None if process is None else process.effect
@@ -399,7 +326,7 @@ def path_effect(selected: Selected, rank: int | None) -> Effect | None:
 def _of_threads(
     selected: Selected, wanted: Callable[[Thread], bool], n: int
 ) -> tuple[Floats, Floats | None, Floats | None]:
-    """Self time, queueing and blocked time of some threads, by row; the latter two where all measured them."""
+    """Return self, queueing and blocked time of threads by row; ``None`` for the latter if one lacks it."""
     total, wait, blocked = np.zeros(n), np.zeros(n), np.zeros(n)
     measured = True
     for process, places in zip(selected.processes, selected.rows, strict=True):
@@ -417,7 +344,7 @@ def _of_threads(
 
 
 def _waits_of_threads(selected: Selected, wanted: Callable[[Thread], bool], n: int) -> Floats:
-    """What some threads waited for, by kind and row."""
+    """Return what some threads waited for, by kind and row."""
     result = np.zeros((len(WAITS), n))
     for process, places in zip(selected.processes, selected.rows, strict=True):
         for thread, rows in zip(process.threads, places, strict=True):
@@ -427,7 +354,7 @@ def _waits_of_threads(selected: Selected, wanted: Callable[[Thread], bool], n: i
 
 
 def _imports_of_others(selected: Selected, chosen: Process, n: int) -> Floats | None:
-    """CPU time in which other processes than the path's import modules, by row."""
+    """Return the CPU time in which other processes than the path's import modules, by row."""
     others = [
         (process, places)
         for process, places in zip(selected.processes, selected.rows, strict=True)
@@ -445,7 +372,7 @@ def _imports_of_others(selected: Selected, chosen: Process, n: int) -> Floats | 
 def _seconds_of(
     selected: Selected, wanted: Sequence[Thread], seconds: Callable[[Thread], Floats], n: int
 ) -> Floats:
-    """What some threads have of a kind of pause, by row."""
+    """Return the time that some threads spent in one kind of pause, by row."""
     result = np.zeros(n)
     for process, places in zip(selected.processes, selected.rows, strict=True):
         for thread, rows in zip(process.threads, places, strict=True):
@@ -455,7 +382,7 @@ def _seconds_of(
 
 
 def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
-    """What threads without functions (BLAS, OpenMP) ran in other processes than the chosen one, by what those ran."""
+    """Return what threads without functions (BLAS, OpenMP) ran in other processes, by their functions."""
     result = np.zeros(n)
     for process, places in zip(selected.processes, selected.rows, strict=True):
         native_s = _known([thread.run_s for thread in process.threads if not len(thread.profile)])
@@ -472,7 +399,7 @@ def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
 
 
 def _ran(profile: Profile) -> Floats:
-    """CPU time by function, as far as its waiting was measured."""
+    """Return CPU time by function, as far as its waiting was measured."""
     ran = profile.tottime
     for off in (profile.wait, profile.blocked):
         if off is not None:
@@ -481,7 +408,7 @@ def _ran(profile: Profile) -> Floats:
 
 
 def _tracing(thread: Thread) -> Floats:
-    """What tracing took, which is in no function's time, as a common factor on all that ran."""
+    """Return the time that tracing took, in no function's time, as a common factor on all that ran."""
     ran = _ran(thread.profile)
     whole = float(ran.sum())
     part: Floats = ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))
@@ -493,23 +420,9 @@ def _known(values: Sequence[float | None]) -> float:
 
 
 def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:
-    """Say how the wall of one run is made up.
+    """Return how the wall time of one run is made up; the parts add up to ``reading.wall_s``.
 
-    Parameters
-    ----------
-    reading
-        Of the run.
-    waits : bool array, shape (n,)
-        Functions that wait by design.
-    ranks : bool array, shape (n,)
-        Functions that wait for other ranks.
-    reads : bool array, shape (n,)
-        Of those that wait, the ones that read.
-
-    Returns
-    -------
-    Composition
-        Its parts add up to ``reading.wall_s``.
+    The masks are functions that wait by design, that wait for other ranks, and that wait by reading.
     """
     if not reading.counters:
         return _composed_plainly(reading, waits, ranks)
@@ -600,7 +513,7 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
 
 
 def _known_waits(by_kind: Floats | None, off: Floats) -> Floats:
-    """Of time off the CPU by function, what was waited for, by kind: no more than it is."""
+    """Limit the known waiting of each function, by kind, to its time off the CPU."""
     if by_kind is None:
         return np.zeros((len(WAITS), len(off)))
     seen = by_kind.sum(axis=0)
@@ -610,24 +523,23 @@ def _known_waits(by_kind: Floats | None, off: Floats) -> Floats:
 
 
 def _native_part(reading: PathReading, part: float, waiting: float) -> float:
-    """How much seconds of native threads of the path's process count: at most what it waits for and they can end.
+    """Return how many seconds of native threads of the path's process count as what it waits for.
 
-    Threads of a BLAS that spin for work to come run while the main thread waits for an answer, and not for them.
+    BLAS threads that spin for new work run while the main thread waits for something else, and not for them.
     """
     active = reading.native_run_s + reading.native_queue_s
     return min(part, max(0.0, waiting) / active) if active > 0 else part
 
 
 def _within_wall(wall_s: float, **parts: Any) -> Composition:
-    """The composition of these parts; those in functions are made to fit where clocks that differ give them more than
-    the wall."""
+    """Compose these parts; where clocks differ and the functions exceed the wall time, scale all to fit."""
     over = -min(0.0, parts["startup_s"])
     whole = Composition(**parts | {"startup_s": max(0.0, parts["startup_s"])})
     return whole.scaled(wall_s / (wall_s + over)) if over > 0 else whole
 
 
 def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off_s: float) -> Composition:
-    """Without functions: the kernel's counters are all that is known of the path's thread and of its helpers."""
+    """Compose without functions, of the kernel's counters of the path's thread and its helpers."""
     # Life, CPU time and queueing are read one after the other: what a later reading has more is no part of the wall.
     life_s = min(life_s, reading.wall_s)
     run_s = min(run_s, life_s)
@@ -655,7 +567,7 @@ def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off
 
 
 def _busy_and_off(reading: PathReading, waits: Bools, off_s: float) -> tuple[Floats, Floats]:
-    """CPU time and time off the CPU of the path's thread by function."""
+    """Return CPU time and time off the CPU of the path's thread, by function."""
     if reading.own_wait is not None and reading.own_blocked is not None:
         return np.maximum(reading.own - reading.own_wait - reading.own_blocked, 0.0), reading.own_blocked
     # A plain profile beside counters: functions that wait by design hold the time off the CPU; beyond that they spin.
@@ -679,10 +591,10 @@ def _at_most(values: Floats, whole: float) -> Floats:
 
 
 def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools, spun_s: float) -> Floats:
-    """CPU time on the path of other threads and processes, by their functions.
+    """Return CPU time on the path of other threads and processes, by their functions.
 
-    What they ran in no function that is known (a library's own threads) belongs to the functions in which the main
-    thread waited for it; `spun_s` of that it ran for nobody.
+    What they ran in no known function (a library's own threads) belongs to the functions in which the main
+    thread waited for it; `spun_s` of that was not run for anybody.
     """
     known = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
     rest = max(0.0, reading.helpers_run_s - float(known.sum()))
@@ -693,7 +605,7 @@ def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools, spun_
 
 
 def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
-    """Without counters: self times of one thread; functions that wait by design are all that is known of waiting."""
+    """Compose without counters: self times of one thread, waiting only in functions that wait by design."""
     of_ranks = np.where(ranks, reading.own, 0.0)
     imbalance = float(of_ranks.sum())
     own = np.where(ranks, 0.0, reading.own)

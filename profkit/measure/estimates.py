@@ -1,6 +1,6 @@
-"""What a side that was sampled can say of calls: how they changed, with intervals, and what it may have missed.
+"""What a sampled side can say of calls: how they changed, with intervals, and what it may have missed.
 
-Where both sides are exact, every ratio is known and its interval is the ratio itself. Numbers only.
+Where both sides are exact, every ratio is known, and its interval is the ratio itself.
 """
 
 from __future__ import annotations
@@ -36,18 +36,9 @@ HALF_WIDTH = 0.25
 
 
 def unseen_seconds(processes: Sequence[Process]) -> float:
-    """Return the most self time that a function may have taken in some processes without being in their profiles.
+    """Return the most self time, seconds, that a function may have taken in one run without being sampled.
 
-    Parameters
-    ----------
-    processes
-        Those of one run that are compared.
-
-    Returns
-    -------
-    float
-        Upper limit of the 95 % interval, seconds: `NONE_SEEN` over the number of samples, of the time that was
-        sampled; 0 where every call was traced.
+    The upper 95 % limit: `NONE_SEEN` over the number of samples, of the sampled time. 0 if all was traced.
     """
     seconds, samples, longest = 0.0, 0, 0.0
     for process in processes:
@@ -61,7 +52,7 @@ def unseen_seconds(processes: Sequence[Process]) -> float:
 
 
 def _sampled_span(process: Process) -> float:
-    """Seconds of a process in which it was sampled; infinite where that is not known of one that was."""
+    """Return the seconds for which a process was sampled; infinite where not known of a sampled one."""
     if not process.tiers:
         estimated = any(thread.profile.calls_low is not None for thread in process.threads)
         return math.inf if estimated else 0.0
@@ -73,19 +64,11 @@ def _sampled_span(process: Process) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallRatios:
-    """Candidate's calls over the baseline's, row by row of a `DiffTable`.
+    """Candidate's calls over the baseline's with the 95 % interval, by row of a `DiffTable`, shape (n,).
 
-    Attributes
-    ----------
-    value, low, high : float64 array, shape (n,)
-        The estimate and its 95 % interval; NaN where a side has no calls, or their number is not known.
-    known : bool array, shape (n,)
-        How the calls changed is known well enough to weigh times with: exactly, or within `HALF_WIDTH`. A function
-        that a side lacks has no calls there, unless the side may have missed it.
-    exact : bool array, shape (n,)
-        Both numbers are exact.
-    apart : bool array, shape (n,)
-        The interval is wider than that, but all of it is beyond a change by `CALLS_CHANGED`.
+    They are NaN where a side has no calls or does not know them. `known`: exact, or within `HALF_WIDTH`, so
+    that times can be weighed; a function that a side lacks has no calls, unless it may have been missed.
+    `apart`: the interval is wider, but all of it is beyond a change by `CALLS_CHANGED`.
     """
 
     value: Floats
@@ -103,7 +86,7 @@ class CallRatios:
 
     @property
     def weight(self) -> Floats:
-        """What weighs times: the estimate, or the limit nearer to 1, which is so much of a change at least."""
+        """What weighs times: the estimate, or the limit nearer to 1, which the change reaches at least."""
         near = np.where(self.low > 1, self.low, self.high)
         return np.where(self.apart, near, self.value)
 
@@ -121,12 +104,12 @@ class CallRatios:
         return np.where(self.exact, 0.0, np.where(self.weighed, part, np.inf))
 
     def taken(self, rows: npt.NDArray[np.intp]) -> CallRatios:
-        """The same for some rows."""
+        """Return the same for some rows."""
         return CallRatios(*(getattr(self, name)[rows] for name in CallRatios.__slots__))
 
 
 def call_ratios(table: DiffTable) -> CallRatios:
-    """Say how the calls of each function changed, and how well that is known."""
+    """Return how the calls of each function changed, and how well that is known."""
     a, b = table.baseline, table.candidate
     n = len(table)
     calls_a, calls_b = a.ncalls.astype(np.float64), b.ncalls.astype(np.float64)

@@ -1,7 +1,7 @@
-"""How the processes of a run wait for each other: a program's main processes or ranks, their workers, other children.
+"""How the processes of a run wait for each other: main processes or ranks, their workers, other children.
 
-Reads the first thread of each process. What it was off the CPU for is known by kind (a lock, a pipe, a child), not by
-whom; so time is given to a group as a whole, and only where such a group exists. Judges nothing.
+The first thread's time off the CPU is known by kind (a lock, a pipe, a child), not by whom; so it is given to
+a group as a whole, and only where such a group exists.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "socket",
 class Lane:
     """How the life of one process's first thread was divided; the parts add up to its wall, seconds.
 
-    `others_s` was spent waiting for the groups beside its own, `peers_s` for other ranks, on a CPU or off it.
+    `others_s` was spent waiting for other groups, `peers_s` for other ranks, on a CPU or off it.
     """
 
     process: Process
@@ -53,17 +53,14 @@ class WaitGroup:
     lanes: tuple[Lane, ...]
 
     def mean(self, part: str) -> float:
-        """Seconds of one part (``others_s``), as a mean over the processes."""
+        """Return seconds of one part (``others_s``), as a mean over the processes."""
         return float(np.mean([getattr(lane, part) for lane in self.lanes]))
 
 
 def group_waits(run: Run) -> tuple[WaitGroup, ...]:
-    """Divide what the processes of a run did; those without counters are left out.
+    """Return the groups of a run: the main process or ranks first, then those that they started.
 
-    Returns
-    -------
-    tuple of WaitGroup
-        The first has the main process or the ranks, the others what these started. Empty without a first one.
+    Processes without counters are left out; without a first group there are none.
     """
     tops = [p for p in run.processes if p.role in ("main", "rank")]
     pids = {p.pid for p in tops}
@@ -108,7 +105,7 @@ def _rank_rows(thread: Thread) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]
 
 
 def _for_ranks(thread: Thread) -> tuple[float, float]:
-    """Seconds in calls that wait for other ranks: on a CPU, and off it."""
+    """Return seconds in calls that wait for other ranks: on a CPU, and off it."""
     profile, rows = thread.profile, _rank_rows(thread)
     wait, blocked = (
         0.0 if column is None else float(column[rows].sum()) for column in (profile.wait, profile.blocked)
@@ -117,7 +114,7 @@ def _for_ranks(thread: Thread) -> tuple[float, float]:
 
 
 def _for_others(thread: Thread) -> float:
-    """Seconds off the CPU that other processes can have ended."""
+    """Return seconds off the CPU that other processes can have ended."""
     profile = thread.profile
     if thread.pauses is not None:
         return float(waited(thread)[_FOR_OTHERS][:, ~_rank_rows(thread)].sum())

@@ -22,13 +22,7 @@ _AROUND = "_find_and_load"
 
 
 def import_seconds(thread: Thread) -> Floats:
-    """Return the CPU time of each function within imports.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        Seconds, over the rows of the thread's profile; 0 where no calling contexts were kept.
-    """
+    """Return CPU seconds of each function within imports, shape (n,); 0 without calling contexts."""
     found = np.zeros(len(thread.profile))
     paths, inside = thread.paths, _inside_imports(thread)
     if paths is None or not inside.any():
@@ -39,10 +33,7 @@ def import_seconds(thread: Thread) -> Floats:
 
 
 def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], ...]:
-    """Return the packages whose import took processes most, and CPU seconds of all of them.
-
-    A package has what it imports in turn.
-    """
+    """Return the packages whose import took processes most, nested imports included, with CPU seconds."""
     seconds: dict[str, float] = {}
     for thread in (thread for process in processes for thread in process.threads):
         paths, inside = thread.paths, _inside_imports(thread)
@@ -63,7 +54,7 @@ def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], 
 
 
 def _active(thread: Thread) -> Floats:
-    """CPU time of each calling context."""
+    """Return the CPU time of each calling context."""
     assert thread.paths is not None
     waited = np.nan_to_num(thread.paths.wait) + np.nan_to_num(thread.paths.blocked)
     result: Floats = np.maximum(thread.paths.tottime - waited, 0.0)
@@ -71,7 +62,7 @@ def _active(thread: Thread) -> Floats:
 
 
 def _inside_imports(thread: Thread) -> Bools:
-    """Whether each calling context is the import system's, or called from there."""
+    """Return whether each calling context is the import system's, or called from there."""
     paths, profile = thread.paths, thread.profile
     if paths is None or not len(paths.parent):
         return np.zeros(0, np.bool_)
@@ -85,7 +76,7 @@ def _inside_imports(thread: Thread) -> Bools:
 
 
 def _within(parent: npt.NDArray[np.int32], marked: Bools) -> Bools:
-    """Whether each context is marked, or called from one that is."""
+    """Return whether each context is marked, or called from one that is."""
     found = marked.copy()
     while True:
         more: Bools = found | np.where(parent >= 0, found[parent], False)

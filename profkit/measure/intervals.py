@@ -1,7 +1,6 @@
-"""How sure a figure is: bootstrap intervals over replicates, an exact permutation test, and what one run cannot show.
+"""How sure a figure is: bootstrap intervals over replicates, and an exact permutation test.
 
-Plain formulas on arrays, each with its source. The random draws have a fixed seed: the same runs
-give the same interval.
+The random draws have a fixed seed: the same runs give the same interval.
 """
 
 from __future__ import annotations
@@ -30,17 +29,7 @@ SEED = 2010
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with the interval that its replicates allow.
-
-    Attributes
-    ----------
-    value
-        The figure.
-    low, high
-        Ends of the interval of `LEVEL`; NaN where there are too few runs for one.
-    p_value
-        Of no difference, where that was tested; NaN otherwise.
-    """
+    """A figure with its interval of `LEVEL`, NaN with too few runs, and p-value, NaN if not tested."""
 
     value: float
     low: float = math.nan
@@ -53,22 +42,10 @@ UNKNOWN = Estimate(math.nan)
 
 
 def estimate(baseline: Floats, candidate: Floats, statistic: Callable[[Floats, Floats], float]) -> Estimate:
-    """Return a statistic of two sides with its percentile bootstrap interval.
+    """Return a statistic of two sides, one row per run, with its percentile bootstrap interval.
 
-    Parameters
-    ----------
-    baseline : float64 array, shape (n_a, …)
-        One row per run.
-    candidate : float64 array, shape (n_b, …)
-        One row per run.
-    statistic
-        Takes rows of both sides.
-
-    Notes
-    -----
-    Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979: runs of each side are
-    drawn again with replacement, the statistic is computed for each draw, and its quantiles are the interval.
-    With so few runs it is narrow rather than wide: it is an aid to the eye, and decides nothing.
+    Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979. With few runs it
+    is too narrow: it is an aid to the eye, and decides nothing.
     """
     value = statistic(baseline, candidate)
     n, m = len(baseline), len(candidate)
@@ -84,13 +61,7 @@ def estimate(baseline: Floats, candidate: Floats, statistic: Callable[[Floats, F
 
 
 def ratio_estimate(baseline: Floats, candidate: Floats) -> Estimate:
-    """Return the ratio of the sides' medians with its interval and an exact permutation test.
-
-    Parameters
-    ----------
-    baseline, candidate : float64 array, shape (runs,)
-        Positive times.
-    """
+    """Return the ratio of the sides' median times with its interval and an exact permutation test."""
 
     def ratio(a: Floats, b: Floats) -> float:
         return float(np.median(b) / np.median(a))
@@ -100,23 +71,11 @@ def ratio_estimate(baseline: Floats, candidate: Floats) -> Estimate:
 
 
 def permutation_p(baseline: Floats, candidate: Floats) -> float:
-    """Two-sided exact permutation test of the difference of means.
+    """Return the two-sided exact permutation p-value of the difference of means of two sides, shape (runs,).
 
-    Parameters
-    ----------
-    baseline, candidate
-        float64 arrays, shape (runs,).
-
-    Returns
-    -------
-    float
-        Part of all ways to divide the runs into two sides of these sizes whose means are at least as far apart;
-        NaN below `MIN_RUNS_INTERVAL` runs a side, and where there are more than `MOST_WAYS` ways.
-
-    Notes
-    -----
-    Fisher, "The Design of Experiments", 1935, section 21; Pitman, JRSS Supplement 4, 1937. With three runs a side it
-    cannot be below 0.1, with five not below 0.008.
+    At least 0.1 with three runs a side and 0.008 with five; NaN below `MIN_RUNS_INTERVAL` and above
+    `MOST_WAYS` ways to divide them. Fisher, "The Design of Experiments", 1935, section 21; Pitman, JRSS
+    Supplement 4, 1937.
     """
     n, m = len(baseline), len(candidate)
     if min(n, m) < MIN_RUNS_INTERVAL or math.comb(n + m, n) > MOST_WAYS:
@@ -130,21 +89,10 @@ def permutation_p(baseline: Floats, candidate: Floats) -> float:
 
 
 def displacement(rank_a: Ints, rank_b: Ints, share: Floats) -> float:
-    """How far functions moved in the order, weighted by the time they hold.
+    """Return how far functions moved in the order: Σ share · |ln(rank_a / rank_b)| / Σ share.
 
-    Parameters
-    ----------
-    rank_a, rank_b : integer array, shape (n,)
-        Ranks of functions that both sides have, 1 for the first.
-    share : float64 array, shape (n,)
-        The greater share of either side.
-
-    Returns
-    -------
-    float
-        Σ share · |ln(rank_a / rank_b)| / Σ share, 0 where the order stayed. From #1 to #2 counts as much as from #10
-        to #20, as ranks of lists with heavy heads should (Kumar and Vassilvitskii, "Generalized distances between
-        rankings", WWW 2010, with element weights and log position weights).
+    `share` is the greater of both sides. From #1 to #2 counts as from #10 to #20 (Kumar and Vassilvitskii,
+    "Generalized distances between rankings", WWW 2010, with element weights and log position weights).
     """
     whole = float(share.sum())
     if whole <= 0:

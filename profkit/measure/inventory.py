@@ -1,14 +1,8 @@
-"""`Run` → `Inventory`: which pools of threads its processes keep, and how many cores they ask for and get.
+"""`Run` → `Inventory`: the thread pools of its processes, and how many cores they ask for and get.
 
-Stands beside `counters`; used by rules, advice and reports. Pure: everything is in the run.
-
-The model. A process works in one of its pools at a time (the caller of a BLAS routine or a parallel region waits
-for it, or is one of its threads), so it asks for as many cores as the largest of its pools has threads, and for
-one at least; pools are not added up. Processes do work at the same time: over a machine they are added, each
-for the part of the run in which it lived, so that *expected*, *observed* and *demanded* cores are all
-averages over the run. A process that used less than a tenth of a core in its life only waited for others (the
-parent of a ``Pool``, a launcher) and asks for nothing. Python threads that each enter a parallel region break
-the model: OpenMP gives each of them a team of its own. Then the demand is above what was expected, and that shows.
+A process asks for the cores of its largest pool, as it works in one at a time, and for none if it only waits
+for others. Cores are added over processes, each for the part of the run in which it lived. Demand is higher
+where several Python threads enter parallel regions: OpenMP gives each its own team.
 """
 
 from __future__ import annotations
@@ -38,31 +32,12 @@ OVERSUBSCRIBED = 1.25
 
 @dataclass(frozen=True, slots=True)
 class ProcessNeed:
-    """One process: what its settings ask for, and what it took.
+    """What one process asks for by its settings, and what it took; ``None`` if not known.
 
-    Attributes
-    ----------
-    host
-        Name of its machine.
-    pools
-        As recorded; ``None`` where they were not looked for.
-    lived_s
-        Wall-clock seconds of its life, ``None`` where not known.
-    expected_cores
-        Threads of its largest pool, at least 1; 0 for an idle process, ``None`` where they were not looked for.
-    observed_cores
-        CPU seconds per second of its life.
-    demand_cores
-        The same with the time that its threads queued for a CPU.
-    available_cpus
-        CPUs that it may use: affinity and quota.
-    needed_cores
-        CPUs that it would use if it never queued, as far as its counters show. Where CPUs are short, every process
-        demands more than it needs.
-    executor_threads
-        Threads of its executors (``ThreadPoolExecutor``) that ran or queued for a good part of its life.
-    pools_idle
-        Whether its pools were seen to have nothing to do: no native thread ran.
+    `pools` and `expected_cores` (0 for an idle process) are ``None`` where pools were not looked for.
+    `observed_cores` are CPU seconds per second of life, `demand_cores` the same with queueing, `needed_cores`
+    the CPUs used if it never queued. `executor_threads` are those of a ``ThreadPoolExecutor`` that were
+    active for much of its life.
     """
 
     pid: int | None
@@ -116,14 +91,8 @@ class PoolRow:
 class HostNeed:
     """All processes of one machine together, as averages over the run.
 
-    Attributes
-    ----------
-    processes, ranks
-        How many there were.
-    working, workers
-        Most that lived at the same time of those that worked (are not idle), and of the workers.
-    at_once
-        Working processes that lived at the same time, on average.
+    `working` (not idle) and `workers` are the most alive at the same time, `at_once` is the average of
+    `working`.
     """
 
     name: str
@@ -139,7 +108,7 @@ class HostNeed:
 
     @property
     def oversubscription(self) -> float | None:
-        """Cores asked for by settings, for each available CPU."""
+        """Cores that the settings ask for, per available CPU."""
         if self.expected_cores is None or not self.available_cpus:
             return None
         return self.expected_cores / self.available_cpus
@@ -147,24 +116,10 @@ class HostNeed:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Pools, workers and ranks of a run.
+    """Pools, workers and ranks of a run; `hosts` begin with the machine that started it.
 
-    Attributes
-    ----------
-    processes
-        In the order of the run.
-    hosts
-        Machines of the run, the one that it was started on first.
-    environment
-        Thread-related variables of the command.
-    quota_cpus
-        cgroup quota of the command in cores, ``None`` without one.
-    affinity
-        CPUs that the command may use, whatever the quota.
-    cpus
-        CPUs of the machine that it was started on.
-    sizes
-        Calls by which the program sets sizes itself, where the run was read with its callers.
+    `affinity` are the CPUs that the command may use regardless of `quota_cpus` (cgroup, ``None`` without
+    one). `sizes` are calls by which the program sets sizes; empty for a run read without callers.
     """
 
     processes: tuple[ProcessNeed, ...]
@@ -212,7 +167,7 @@ class Inventory:
 
     @property
     def oversubscription(self) -> float | None:
-        """Expected cores for each that there is, where it is worst: on some machine, or within one binding."""
+        """Expected cores per available CPU where it is worst: on some machine, or within one binding."""
         factors = [host.oversubscription for host in self.hosts]
         factors += [
             p.expected_cores / p.available_cpus
@@ -230,20 +185,14 @@ class Inventory:
 
     @property
     def crowded(self) -> bool:
-        """Whether its settings, or the processes and threads that it starts itself, may be too many for its CPUs."""
+        """Whether its settings, or the processes and threads that it starts, may be too many for its CPUs."""
         cpus = self.available_cpus
         threads = max((process.executor_threads for process in self.processes), default=0)
         return self.oversubscribed or (cpus is not None and threads > cpus)
 
 
 def inventory(run: Run) -> Inventory:
-    """Take the inventory of a run.
-
-    Parameters
-    ----------
-    run
-        Any; of a foreign profile nothing is known, and every number is ``None``.
-    """
+    """Return the inventory of a run; every number is ``None`` for a foreign profile."""
     host = run.manifest.host if run.manifest is not None else None
     needs = tuple(_need(process, host) for process in run.processes)
     wall = _wall(run)
@@ -302,7 +251,7 @@ def _need(process: Process, launcher: Host | None) -> ProcessNeed:
 
 
 def _needed(process: Process) -> float | None:
-    """Of each thread the part of the time in which it ran, of the time in which it did not queue."""
+    """Return CPUs used without queueing: per thread, run time over the time not spent queueing."""
     lived = process.wall_s
     known = [t for t in process.threads if t.run_s is not None and t.run_queue_wait_s is not None]
     if not lived or not known:
@@ -379,7 +328,7 @@ def _host_need(
 
 
 def _most_at_once(processes: Sequence[Process]) -> int:
-    """Return how many lived at the same time, at most, by the times at which they were seen; one never seen did."""
+    """Return the most processes alive at the same time; one never seen counts as alive throughout."""
     changes: list[tuple[int, int]] = []
     for process in processes:
         if process.samples is not None and len(process.samples):
@@ -393,7 +342,7 @@ def _most_at_once(processes: Sequence[Process]) -> int:
 
 
 def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher: Host | None) -> float | None:
-    """CPUs of one machine that the run may use: those of all its ranks together, else the launcher's own."""
+    """Return the CPUs of one machine that the run may use: those of all its ranks, else the launcher's."""
     hosts = [process.host for _, process in here if process.host is not None]
     if launcher is not None and launcher.name == name:
         hosts.append(launcher)

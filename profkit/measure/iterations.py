@@ -1,9 +1,7 @@
-"""Iterations of a training loop from its NVTX ranges: what bounds them, and how long the consumer waits for data.
+"""Iterations of a training loop from its NVTX ranges: what bounds them, and how long it waits for data.
 
-A loop that loads and computes in turn takes the sum of both; one whose loader runs beside it, in other threads or
-processes, the longer of the two. Which of these a program is, is seen from where its loading ranges are. Pure
-functions over `profkit.model.Run`; which range is what is decided in `range_roles`, and a run whose
-ranges show none has no model.
+A loop that loads and computes in turn takes the sum of both; with a loader in other threads or processes it
+takes the longer of the two. Which it is shows where the loading ranges are; `range_roles` finds them.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ NOTICEABLE_WAIT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A time per iteration, seconds; of an overlapped loader, whose batches belong to no iteration, the mean."""
+    """A time per iteration, seconds; an overlapped loader's batches belong to no iteration: mean only."""
 
     mean_s: float
     median_s: float | None
@@ -47,52 +45,21 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class IterationModel:
-    """How the iterations of one consumer thread go.
+    """How the iterations of one consumer thread go: of all `consumers`, the one that takes longest.
 
-    Attributes
-    ----------
-    pid, rank, thread
-        Of the consumer; `thread` is its name, or its number.
-    consumers
-        Threads of the run that compute; this is the one whose iterations take longest.
-    iteration
-        Name of the ranges that are iterations, or of the range that begins each.
-    delimited
-        Whether there are ranges around whole iterations; else one reaches from the end of the last computing
-        range of the previous one to its own.
-    loads, computes, waits
-        Names that were taken for each.
-    count, left_out, why_left_out
-        Iterations that the numbers are about; those left out at the start, with the reason.
-    duration
-        From the end of the previous iteration to its own.
-    compute
-        In computing ranges; without any, what is neither loading nor waiting.
-    load
-        Spent in loading for one iteration: of an overlapped loader the mean, divided by the number of loaders.
-        ``None`` where nothing names it.
-    wait
-        For which the consumer waited for its loader: its own loading or waiting ranges. ``None`` where nothing
-        names it.
-    outside
-        In none of these.
-    loaders
-        Other threads that load; 0 if the consumer loads itself.
-    overlapped
-        Loading happens beside the computing.
-    bound
-        ``sum`` (in turn), ``loading`` or ``compute`` (overlapped, and that is the longer one); ``None`` where nothing
-        names the loading.
-    waited
-        Iterations in which the consumer waited for at least `NOTICEABLE_WAIT` of their time, ``None`` as for `wait`.
-    consumer_wait_share
-        Part (1) of all these iterations' time that the consumer waited.
-    predicted_s
-        What an iteration takes on average by the model: the sum, or the longer of computing and loading.
-    steps_per_s
-        Iterations in a second.
-    batch, batch_from, samples_per_s
-        Samples of an iteration, where that is known from (``--batch-size`` or ``payload``), and their rate.
+    `iteration` names the ranges around whole iterations (`delimited`), or the range that begins each: one
+    then lasts from the end of the previous one's last computing range to that of its own. `loads`, `computes`
+    and `waits` are the range names taken for each; `count` leaves out the first `left_out` iterations.
+
+    `duration` is from end to end of iterations, `compute` without named ranges what is neither loading nor
+    waiting, `outside` in none of these. `load` is per iteration, of an overlapped loader the mean divided by
+    the number of `loaders` (0: the consumer loads itself); `wait` is the consumer's own loading or waiting.
+    Both are ``None`` without ranges that name them.
+
+    `bound` is ``sum`` (in turn), or ``loading`` or ``compute`` (`overlapped`: the longer), ``None`` without
+    named loading. `waited` counts iterations with at least `NOTICEABLE_WAIT` of waiting;
+    `consumer_wait_share` is a part of 1. `batch` are the samples of an iteration, known from `batch_from`
+    (``--batch-size`` or ``payload``).
     """
 
     pid: int | None
@@ -125,24 +92,9 @@ class IterationModel:
 
 
 def iteration_model(run: Run, names: IterationNames | None = None) -> IterationModel | None:
-    """Describe the iterations of a run.
+    """Return the iterations of a run, ``None`` where no ranges show at least `MIN_ITERATIONS` of them.
 
-    Parameters
-    ----------
-    run
-        With the processes that are to be looked at.
-    names
-        What the user specified about the ranges.
-
-    Returns
-    -------
-    IterationModel or None
-        ``None`` where there are no ranges, or they do not show at least `MIN_ITERATIONS` iterations.
-
-    Raises
-    ------
-    UsageError
-        A range that the user named does not exist.
+    A range that the user named and that does not exist raises `UsageError`.
     """
     said = names or IterationNames()
     parts = role_parts(run, said)
@@ -165,13 +117,13 @@ def iteration_model(run: Run, names: IterationNames | None = None) -> IterationM
 
 
 def typical_model(models: Sequence[IterationModel | None]) -> IterationModel | None:
-    """Of several runs of one program, return the model of the one with the median rate."""
+    """Return the model with the median rate, of several runs of one program."""
     known = sorted((m for m in models if m is not None), key=lambda m: m.steps_per_s)
     return known[(len(known) - 1) // 2] if known else None
 
 
 def _consumers(parts: Sequence[RolePart]) -> list[tuple[int, int]]:
-    """Find the threads that compute, else those that have iterations, as (part, thread)."""
+    """Return the threads that compute, else those that have iterations, as (part, thread)."""
     for role in (COMPUTE, ITERATION):
         found = [
             (i, tid) for i, part in enumerate(parts) for tid in np.unique(part.of(None, role).thread).tolist()
@@ -297,7 +249,7 @@ def _iterations(own: RolePart) -> _Cycle | None:
 
 
 def _per_iteration(part: RolePart, ends: Ints) -> Floats:
-    """Seconds that the ranges cover, each counted where it ends."""
+    """Return seconds that the ranges cover, each counted where it ends."""
     index = np.searchsorted(ends, part.end, "left")
     sums = np.bincount(index, new_time(part.begin, part.end) / 1e9, len(ends) + 1)
     seconds: Floats = np.asarray(sums[: len(ends)], float)  # what ends after the last is no iteration's
@@ -305,13 +257,7 @@ def _per_iteration(part: RolePart, ends: Ints) -> Floats:
 
 
 def warming_up(duration: Floats) -> int:
-    """Return how many iterations at the start took markedly longer than those of the second half.
-
-    Parameters
-    ----------
-    duration : float64 array, shape (n,)
-        Seconds of each, in their order; not empty.
-    """
+    """Return how many iterations at the start took markedly longer than those of the second half."""
     usual = float(np.percentile(duration[len(duration) // 2 :], 90))
     usually = np.flatnonzero(duration <= WARM_UP_FACTOR * usual)
     lead = int(usually[0]) if len(usually) else 0
@@ -366,7 +312,7 @@ def _spread(seconds: Floats) -> Spread:
 
 
 def _batch(payload: Floats, said: IterationNames) -> tuple[float | None, str]:
-    """Return the samples of an iteration, and where that is known from."""
+    """Return the samples of an iteration, and the source of that number."""
     if said.batch_size is not None:
         return float(said.batch_size), "--batch-size"
     if not len(payload) or np.isnan(payload).any() or (payload <= 0).any():

@@ -1,7 +1,7 @@
-"""In which lines a function's time went, of the runs of one side.
+"""In which lines a function's time went, over the runs of one side.
 
-Of a function in Python these are its lines, with what native functions take that it calls there; of a native
-function, the lines from which it is called.
+Lines of a Python function include the native functions that it calls there; lines of a native function are
+those from which it is called.
 """
 
 from __future__ import annotations
@@ -24,21 +24,10 @@ MOST, LEAST_SHARE = 3, 0.05
 
 @dataclass(frozen=True, slots=True)
 class SeenLine:
-    """One line of a function.
+    """One line of a function that begins at line `first` of its file; strings are empty where not known.
 
-    Attributes
-    ----------
-    key, name, file, first, source_hash
-        The function that has the line, what its code is called, where it is and begins, and the hash of its source;
-        empty where not known.
-    line
-        Its number in the file.
-    seconds, samples
-        As looks have found them, of all runs of the side.
-    share
-        Part of the function's time.
-    text
-        The line itself where the file still has the source that ran; empty where it is not read, or private.
+    `seconds` and `samples` are those of all runs of the side, `share` a part of the function's time. `text`
+    is read only if the file still has the source that ran, and is not private.
     """
 
     key: FunctionKey
@@ -54,20 +43,15 @@ class SeenLine:
 
     @property
     def place(self) -> tuple[FunctionKey, str, int]:
-        """What the same line of the same source has alike, wherever in its file that is."""
+        """What identifies a line of the same source, wherever in its file that is."""
         return self.key, self.source_hash, self.line - self.first
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionLines:
-    """The lines of one function on both sides, most time first; of one run alone they are the candidate's.
+    """The lines of one function on both sides, most time first; empty where too few samples met it.
 
-    Attributes
-    ----------
-    name
-        Of the function.
-    baseline, candidate
-        Its lines; empty where too few samples met it.
+    Lines of a run alone are the candidate's.
     """
 
     name: str
@@ -75,7 +59,7 @@ class FunctionLines:
     candidate: tuple[SeenLine, ...]
 
     def before(self, line: SeenLine) -> SeenLine | None:
-        """Return the baseline's line that is a line of the candidate; ``None`` where the source is another one."""
+        """Return the baseline's line that is a line of the candidate; ``None`` where the source differs."""
         return next((one for one in self.baseline if line.source_hash and one.place == line.place), None)
 
 
@@ -86,18 +70,9 @@ def seen_lines(
     keys: FunctionKeys,
     row: int,
 ) -> tuple[SeenLine, ...]:
-    """Return the lines of a function, most time first.
+    """Return the lines of a function, most time first; `row` is its row in the side's `profile`.
 
-    Parameters
-    ----------
-    runs
-        Of one side.
-    places
-        For each run, the row of `profile` for each row of its own.
-    profile, keys
-        Of the side.
-    row
-        Of the function in `profile`.
+    `places` has for each run the row of `profile` for each row of its own.
     """
     native = profile.strings[int(profile.file[row])] == "~"
     found: dict[tuple[int, int], tuple[float, int]] = {}

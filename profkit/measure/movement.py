@@ -1,7 +1,4 @@
-"""How the table of functions moved as a whole: calls, times per call, where the gains sit, replicates' scatter.
-
-Numbers for the rules of the verdict; NaN where something cannot be known. Nothing is judged here.
-"""
+"""How the table of functions moved as a whole: calls, times per call, gains, scatter of the replicates."""
 
 from __future__ import annotations
 
@@ -50,39 +47,19 @@ ROOT_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """How the table moved as a whole.
+    """How the table moved as a whole; parts are of 1, and NaN stands for what cannot be known.
 
-    Attributes
-    ----------
-    calls_factor, calls_low, calls_high
-        Factor of the time that other calls account for, with its interval; waits, and functions whose calls are not
-        known well enough, left out.
-    calls_known, gains_known
-        Part of the time of functions that both sides have, and of what any function gained, in functions whose calls
-        are known well enough; 1 where all is exact. Waits left out.
-    calls_changed
-        Part of the time in functions whose calls changed by more than `CALLS_CHANGED`, as far as their intervals show
-        that; waits left out.
-    ratio, spread
-        Median and scaled MAD of the logarithm of self time per call, heavy functions without waits.
-    functions
-        How many those are.
-    top_row, top_part, top_gain
-        Row with the greatest gain in busy seconds, its part of all gains, and seconds; −1 and NaN without any.
-    changed_row, changed_part, changed_gain
-        Of the functions whose source differs or that are new with it: the one that gained most, the part of
-        all gains that they hold together, and seconds; −1 where no source is known to differ.
-    changed_beyond
-        The part that they hold of what was gained beyond the common factor `ratio`: a machine that drifted made
-        everything slower.
-    busy_total, gains
-        Baseline's busy seconds, and the sum of all functions' gains in them.
-    below_row, below_part
-        Of the functions whose source differs and that are not the root of everything: the one whose busy time
-        including callees gained most, and that gain's part of all gains; −1 where there is none.
-    stopped_work
-        Part of the growth of time off the CPU that fell on functions which do not wait by design: they were
-        stopped. NaN where it was not measured.
+    `calls_factor`, with its limits, is the factor of the time that other calls account for. `calls_known` and
+    `gains_known` are the parts of common time and of all gains in functions with well-known calls (1: all
+    exact), `calls_changed` the part of the time in functions whose calls changed by more than
+    `CALLS_CHANGED`; all without waits. `ratio` and `spread` are median and scaled MAD of ln self time per
+    call over the `functions` that are heavy and do not wait.
+
+    Rows are −1 where there is none. `top_*` is the function with the greatest gain in busy seconds.
+    `changed_row` is the one among those whose source differs or that are new with it, `changed_part` and
+    `changed_gain` are of all of these, and `changed_beyond` is their part of the gain beyond `ratio`, since
+    drift slows everything. `below_*` is the greatest gain including callees of a changed function that is not
+    the root of everything. `stopped_work` is the part of added off-CPU time outside of waits.
     """
 
     calls_factor: float
@@ -109,16 +86,16 @@ class Movement:
 
     @property
     def calls_shown(self) -> float:
-        """The limit of `calls_factor` that is nearer to 1; 1 where its interval holds that."""
+        """The limit of `calls_factor` that is nearer to 1, or 1 where its interval includes 1."""
         if self.calls_low <= 1 <= self.calls_high:
             return 1.0
         return self.calls_low if self.calls_low > 1 else self.calls_high
 
 
 def is_wait(name: str, root: str) -> bool:
-    """Whether a function waits by design (``acquire``, ``poll``, ``recv`` …).
+    """Return whether a function waits by design (``acquire``, ``poll``, ``recv`` …).
 
-    A function in Python is taken to wait only in the standard library: a project's own ``wait`` may compute.
+    A Python function counts only if it is in the standard library: a project's own ``wait`` may compute.
     """
     if name.startswith("<"):
         return _NATIVE_WAITS.search(name) is not None
@@ -136,24 +113,10 @@ def movement(
     within: tuple[Floats, Floats] | None = None,
     stopped: tuple[Floats, Floats] | None = None,
 ) -> Movement:
-    """Summarise how times and calls moved over the table.
+    """Summarise how times and calls moved over the table; arrays have shape (n,).
 
-    Parameters
-    ----------
-    table
-        All functions of both sides.
-    busy_a, busy_b : float64 array, shape (n,)
-        Seconds on a CPU where that was measured, self time elsewhere.
-    of_processes : float64 array, shape (n,)
-        Added calls that come with the number of processes; they are no work.
-    sites
-        Who calls the functions, and what that takes.
-    python_differs
-        Whether library functions are new and changed for that reason.
-    within : two float64 arrays, shape (n,), optional
-        Busy seconds of either side including callees.
-    stopped : two float64 arrays, shape (n,), optional
-        Seconds of either side off the CPU without queueing for one, where they were measured.
+    `busy_*` is seconds on a CPU (self time where not measured), `within` the same with callees, `stopped` off
+    the CPU without queueing. Calls `of_processes` come with the number of processes, and are no work.
     """
     a, b = table.baseline, table.candidate
     total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
@@ -233,10 +196,10 @@ def movement(
 def _calls_index(
     sites: CallSites, busy: tuple[Floats, Floats], with_processes: Floats, rows: npt.NDArray[np.intp]
 ) -> tuple[float, float, float]:
-    """Index of the calls of some functions, and the limits of its interval; NaN without time.
+    """Return the index of the calls of some functions with the limits of its interval; NaN without time.
 
-    Montgomery's and Vartia's: seconds that other calls account for, over the logarithmic mean of both sides' time.
-    Bursts are common to functions, and so are their errors: they do not cancel in a sum.
+    Montgomery's and Vartia's: seconds that other calls account for, over the logarithmic mean of both sides'
+    time. Errors are common to functions, as bursts are: they do not cancel in a sum.
     """
     whole = logarithmic_mean(*(np.array([side[rows].sum()]) for side in busy)).item()
     own = 1.0 - np.clip(with_processes, 0.0, 1.0)
@@ -254,7 +217,7 @@ def _part(known: float, whole: float) -> float:
 def _below_changed(
     table: DiffTable, within: tuple[Floats, Floats] | None, gains: float, python_differs: bool
 ) -> tuple[int, float]:
-    """Row of another source with the greatest gain including callees, and that gain's part of all gains; (−1, 0)."""
+    """Return the row of changed source that gained most with callees, and its part of all; or (−1, 0)."""
     if within is None or gains <= 0:
         return -1, 0.0
     before, after = within
@@ -272,7 +235,7 @@ def _below_changed(
 
 
 def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> float:
-    """Part of the growth of time off the CPU that is in functions which do not wait by design; NaN if unknown."""
+    """Return the part of added time off the CPU in functions that do not wait by design; NaN if unknown."""
     if stopped is None:
         return float("nan")
     grown = np.maximum(stopped[1] - stopped[0], 0.0)

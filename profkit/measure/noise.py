@@ -1,8 +1,7 @@
 """How much clean repeats of one program differ: floors, scatter of replicates, and exact rank-sum tests.
 
 The floors are pooled over seven programs on a 2-core machine (439 runs, 10 clean ones per program); a side
-with enough replicates is judged by its own scatter instead. Formulas and constants only; `diff` and
-`diagnose` decide what they mean.
+with enough replicates is judged by its own scatter instead.
 """
 
 from __future__ import annotations
@@ -62,17 +61,9 @@ _MEDIAN_ERROR = math.sqrt(math.pi / 2)
 
 
 def log_scatter(times: Floats) -> Floats:
-    """Scatter of each function's time over replicates, each run's common factor taken out.
+    """Return the scaled MAD of ln time over runs, each run's common factor taken out, at least `MIN_SCATTER`.
 
-    Parameters
-    ----------
-    times : float64 array, shape (runs, n)
-        Self time or self time per call, seconds; 0 where a run lacks the function.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        Scaled MAD of the logarithm, at least `MIN_SCATTER`; NaN where some run lacks the function.
+    `times` has shape (runs, n), 0 where a run lacks the function; its scatter is then NaN.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(times)
@@ -93,7 +84,7 @@ def log_scatter(times: Floats) -> Floats:
 
 @lru_cache(maxsize=64)
 def _rank_sum_counts(n: int, m: int) -> tuple[float, ...]:
-    """Number of ways to reach each U with ``n`` and ``m`` distinct observations (Mann and Whitney 1947)."""
+    """Return the ways to reach each U with ``n`` and ``m`` distinct observations (Mann and Whitney 1947)."""
     ways = np.zeros((n + 1, n * m + 1))
     ways[0, 0] = 1.0
     for value in range(1, n + m + 1):
@@ -106,20 +97,9 @@ def _rank_sum_counts(n: int, m: int) -> tuple[float, ...]:
 
 
 def rank_sum_p(baseline: Floats, candidate: Floats) -> Floats:
-    """Two-sided Mann–Whitney test of each column.
+    """Return two-sided Mann–Whitney p-values of each column, exact where no two observations are equal.
 
-    Parameters
-    ----------
-    baseline : float64 array, shape (n_a, n)
-        One row per run.
-    candidate : float64 array, shape (n_b, n)
-        One row per run; the same columns.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        Exact p-values where no two observations are equal; elsewhere the normal approximation with
-        correction for ties and continuity (Mann and Whitney 1947; Lehmann, "Nonparametrics", 1975).
+    Else normal, corrected for ties and continuity (Mann and Whitney 1947; Lehmann, "Nonparametrics", 1975).
     """
     n, m = len(baseline), len(candidate)
     greater = (candidate[:, None, :] > baseline[None, :, :]).sum(axis=(0, 1))
@@ -148,18 +128,7 @@ def rank_sum_p(baseline: Floats, candidate: Floats) -> Floats:
 
 
 def lost_throughout(baseline: Floats, candidate: Floats) -> bool:
-    """Whether the repeats of a candidate took longer beyond their own noise, however little that is.
-
-    Parameters
-    ----------
-    baseline, candidate : float64 array, shape (runs,)
-        Seconds of each run.
-
-    Returns
-    -------
-    bool
-        False with fewer than `MIN_RUNS_NOISE` runs a side.
-    """
+    """Return whether a candidate's runs took longer than noise; false below `MIN_RUNS_NOISE` a side."""
     n, m = len(baseline), len(candidate)
     if min(n, m) < MIN_RUNS_NOISE:
         return False

@@ -1,9 +1,7 @@
 """Where other calls and other costs originate: in a function whose source changed, or in more work.
 
-A function is called more often because its callers are, or because a caller calls it more often each time. Only the
-latter originates there: calls per call of the caller, from the caller–callee sums, separate the two. Costs per call
-that changed below a function whose source changed originate in that function. Numbers only; what they mean for a
-verdict is decided in `verdict`.
+More calls originate in a caller if it makes more of them each time it is called: caller–callee sums show
+that. Changed costs per call below a function whose source changed originate in that function.
 """
 
 from __future__ import annotations
@@ -41,20 +39,11 @@ MOST_ORIGINS = 5
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A function from which other calls come.
+    """A function from which other calls come: it (`row`) calls `callee` (a row) more or less often.
 
-    Attributes
-    ----------
-    row, callee
-        Rows of the table: the function, and what it calls more or less often.
-    before, after
-        Calls of the callee per call of the function.
-    calls
-        Calls of the function itself in the candidate.
-    seconds
-        What these calls take with all that they call, at the baseline's cost; negative where there are fewer.
-    from_code
-        Whether its source is known to differ, or it is taken to.
+    `before` and `after` are calls of the callee per call of the function, `calls` the function's own in the
+    candidate. `seconds` is what these calls take with all that they call, at the baseline's cost; negative
+    for fewer calls.
     """
 
     row: int
@@ -68,18 +57,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origins:
-    """Parts of what changed that come from changed code; arrays are over the rows of the table.
+    """Parts of what changed that come from changed code, over the table's rows; `found`: greatest first.
 
-    Attributes
-    ----------
-    ratios
-        How calls changed, and of which functions that is known.
-    cost_from_code : float64 array, shape (n,)
-        Part of the changed cost per call that comes from changed code, 0 to 1.
-    sites
-        Who calls them, with the parts of changed code and of processes site by site.
-    found : tuple of Origin
-        Those that matter most, greatest first.
+    `cost_from_code` is the part of the changed cost per call, 0 to 1; `sites` has that of the calls.
     """
 
     ratios: CallRatios
@@ -88,7 +68,7 @@ class Origins:
     found: tuple[Origin, ...] = ()
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Origins:
-        """The same for some rows."""
+        """Return the same for some rows."""
         return Origins(self.ratios.taken(rows), self.cost_from_code[rows], self.sites.limited_to(rows))
 
 
@@ -103,24 +83,11 @@ def find_origins(
     *,
     python_differs: bool = False,
 ) -> Origins:
-    """Separate calls and costs that come from changed code.
+    """Separate calls and costs that come from changed code; arrays have shape (n,), one per row of the table.
 
-    Parameters
-    ----------
-    table
-        Functions of both sides.
-    calls
-        Who calls whom on both sides, ``None`` where that is not known.
-    busy, within : two float64 arrays, shape (n,)
-        CPU seconds by function, and with all that it calls.
-    waits : bool array, shape (n,)
-        Functions that wait by design: their calls are neither work nor a change.
-    of_processes : float64 array, shape (n,)
-        Added calls that come with the number of processes (`profkit.measure.process_calls`).
-    sites
-        Who calls them, and what that takes.
-    python_differs
-        Whether functions of libraries are changed and new for that reason.
+    `busy` and `within` are CPU seconds without and with callees. Calls of functions in `waits` are neither
+    work nor a change; `of_processes` are added calls that come with the number of processes
+    (`profkit.measure.process_calls`).
     """
     a, b = table.baseline, table.candidate
     calls_a, calls_b = a.ncalls.astype(np.float64), b.ncalls.astype(np.float64)
@@ -157,7 +124,7 @@ def find_origins(
 
 
 def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:
-    """Functions whose source differs, and those that are new or gone with a change of the project's code."""
+    """Return functions whose source differs, and those new or gone with a change of the project's code."""
     n = len(table)
     project = np.array([key.root == PROJECT for key in table.keys], np.bool_)
     differs = np.array([same is False for same in table.same_source], np.bool_)
@@ -173,7 +140,7 @@ def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool
 
 
 class _Edges:
-    """Caller–callee counts of both sides, without calls of functions that wait, and what each call hands down."""
+    """Caller–callee counts of both sides, without functions that wait, and what each call hands down."""
 
     def __init__(
         self, calls: CallTable, calls_a: Floats, calls_b: Floats, waits: Bools, ratios: CallRatios
@@ -208,7 +175,7 @@ def _origins(
     within: tuple[Floats, Floats],
     with_processes: Floats,
 ) -> tuple[Origin, ...]:
-    """Functions from which the changed calls come, by the seconds that these calls take."""
+    """Return functions from which the changed calls come, by the seconds that these calls take."""
     cost = np.where(
         edges.calls_a > 0,
         within[0] / np.maximum(edges.calls_a, 1.0),
@@ -257,10 +224,10 @@ CALLED_AGAIN = 3
 
 
 def _blame(table: DiffTable, edges: _Edges, assumed: Bools, from_code: Floats) -> Floats:
-    """Part of what each function does otherwise that is its own code's, or the doing of changed code that calls it.
+    """Return the part of each function's change that comes from its own code or from changed callers.
 
-    A library's function does what its arguments say: where it calls others differently, that comes from those of its
-    callers whose calls changed, as far as they are changed code, are called by it, or are to blame themselves.
+    A library's function does what its arguments say: where it calls others differently, that comes from those
+    of its callers whose calls changed, as far as they are changed code, called by it, or to blame.
     """
     n = edges.n
     library = np.array([key.root != PROJECT for key in table.keys], np.bool_) & ~assumed
@@ -281,7 +248,7 @@ def _blame(table: DiffTable, edges: _Edges, assumed: Bools, from_code: Floats) -
 
 
 def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools) -> Floats:
-    """Part of each function's changed calls that originates in changed code, handed down from caller to callee."""
+    """Return the part of each function's changed calls from changed code, passed from caller to callee."""
     change = edges.calls_b - edges.calls_a
     one_sided = table.one_sided
     source = np.bincount(edges.callee, blame[edges.caller] * edges.originating, edges.n).astype(np.float64)
@@ -305,7 +272,7 @@ def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools
 
 
 def _sites_from_code(sites: CallSites, edges: _Edges, blame: Floats, from_code: Floats, pairs: int) -> Floats:
-    """Part of the other calls of each site that comes from changed code; of its function where that is not known."""
+    """Return the part of each site's other calls from changed code, or its function's where not known."""
     change = edges.after - edges.before
     handed = edges.per_call * (from_code * (edges.calls_b - edges.calls_a))[edges.caller]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -320,7 +287,7 @@ def _sites_from_code(sites: CallSites, edges: _Edges, blame: Floats, from_code: 
 def _below(
     table: DiffTable, calls: CallTable, code: Bools, roots: Bools, counts: tuple[Floats, Floats]
 ) -> Floats:
-    """Part of each function's changed cost that lies below changed code: 1 for changed functions themselves."""
+    """Return the part of each function's changed cost below changed code: 1 for changed functions."""
     part = code.astype(np.float64)
     if not code.any():
         return part
@@ -349,7 +316,7 @@ def _below(
 def _cost_part(
     table: DiffTable, busy: tuple[Floats, Floats], below: Floats, ratios: CallRatios, sites: CallSites
 ) -> Floats:
-    """Of what lies below changed code, the part beyond the factor that all other functions share."""
+    """Return the part of cost below changed code that is beyond the factor that all other functions share."""
     if not below.any():
         return below
     a, b = table.baseline, table.candidate
@@ -365,6 +332,6 @@ def _cost_part(
 
 
 def _common(ratios: Sequence[float] | Floats) -> float:
-    """Common factor of functions that did not change, as a logarithm; 0 where there are too few."""
+    """Return the log of the common factor of functions that did not change; 0 where there are too few."""
     known = np.asarray(ratios)[np.isfinite(ratios)]
     return location_and_spread(known)[0] if len(known) >= FEWEST_OTHERS else 0.0

@@ -1,10 +1,8 @@
-"""Functions that not every run has as functions of their own, compared as parts of their callers.
+"""Functions that not every run records on their own, compared as parts of their callers.
 
-A tracer with a budget throttles functions that are called very often and take little: from then on their calls are
-not counted, and their time is their callers'. When that happens depends on the machine and its load. Where stacks
-are sampled, the time of a native function may be its Python caller's, since it has no frame. Neither calls nor times
-of such a function can be compared. It is folded into its callers in every run, also where it was counted to the end:
-what the callers take with it is the same whether it is counted or not.
+A tracer with a budget throttles short functions that are called very often, at a time that depends on the
+machine; sampled stacks may lack native functions. Their time is then their callers', so they are folded into
+these in every run: the callers' total is the same either way.
 """
 
 from __future__ import annotations
@@ -45,27 +43,16 @@ LEAST_PART = 0.01
 
 @dataclass(frozen=True, slots=True)
 class _Folding:
-    """What is folded: functions, and of those whose source differs between the sides the hash on one of them."""
+    """Functions to fold, and for those whose source differs between the sides the hash on one of them."""
 
     keys: frozenset[FunctionKey]
     changed: Mapping[FunctionKey, str] = field(default_factory=dict)
 
 
 def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, tuple[Notice, ...]]:
-    """Fold what was throttled in any run, and native functions that a sampled run lacks, in all runs of both sides.
+    """Fold throttled functions, and native ones that a sampled run lacks, in all runs of both sides.
 
-    Parameters
-    ----------
-    baseline, candidate
-        Any runs.
-
-    Returns
-    -------
-    baseline, candidate : RunSet
-        The same where nothing is folded. A caller of a function whose source differs between the sides counts as
-        changed: its hash has that of the function behind it.
-    notices : tuple of Notice
-        How many functions were folded.
+    A caller of a folded function whose source differs counts as changed: its hash includes that function's.
     """
     runs = (*baseline.runs, *candidate.runs)
     throttled = throttled_in(runs)
@@ -91,10 +78,9 @@ def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, t
 
 
 def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:
-    """Return the native functions that some run has, and that no sample of a sampled run was in.
+    """Return the native functions that some run has and in which a sampled run has no sample.
 
-    What was traced of them there, before the run was sampled or in bursts, is a part of their time only. Those that
-    wait by design stay: which waiting it is would be lost, and a run that has no sample in one did not wait there.
+    Functions that wait by design stay: a run without a sample in one did not wait there.
     """
     sampled = [run for run in runs if unseen_seconds(run.processes) > 0]
     if not sampled:
@@ -105,7 +91,7 @@ def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:
 
 
 def _native_in(run: Run, *, hit: bool = False) -> frozenset[FunctionKey]:
-    """Native functions of a run; `hit`: those in which samples were taken."""
+    """Return the native functions of a run; with `hit`, only those in which samples were taken."""
     found: set[FunctionKey] = set()
     for process in run.processes:
         for thread in process.threads:
@@ -134,12 +120,12 @@ def throttled_in(runs: Iterable[Run]) -> frozenset[FunctionKey]:
 
 
 def folded(run: Run, keys: frozenset[FunctionKey]) -> Run:
-    """Return a run whose functions of these keys are parts of their callers; it must have been read with edges."""
+    """Return a run with these functions folded into their callers; it must have been read with edges."""
     return _folded_run(run, _Folding(keys)) if keys else run
 
 
 def _hashes(side: RunSet, wanted: frozenset[FunctionKey]) -> dict[FunctionKey, str]:
-    """Source hashes of functions where they are known, the first that any thread knows."""
+    """Return source hashes of functions where known, from the first thread that has them."""
     found: dict[FunctionKey, str] = {}
     for process, thread in _threads(side):
         profile = thread.profile
@@ -154,7 +140,6 @@ def _hashes(side: RunSet, wanted: frozenset[FunctionKey]) -> dict[FunctionKey, s
 def _rows_of(
     profile: Profile, process: Process, wanted: frozenset[FunctionKey]
 ) -> list[tuple[int, FunctionKey]]:
-    """Rows of a profile with one of these keys."""
     keys = function_keys(profile, process.roots)
     names = {key.qualname for key in wanted}
     likely = np.array([name in names for name in keys.names], np.bool_)
@@ -220,7 +205,7 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
 def _folded_pauses(
     pauses: tuple[Pause, ...] | None, place: Ints, rows: Ints, inherits: Ints
 ) -> tuple[Pause, ...] | None:
-    """The pauses of a thread, those of functions that are folded in a function that they are folded to."""
+    """Return a thread's pauses, with those of a folded function moved to the function it is folded into."""
     if pauses is None:
         return None
     goes = place.copy()
@@ -233,7 +218,7 @@ def _folded_pauses(
 def _folded_lines(
     lines: tuple[Line, ...] | None, place: Ints, rows: Ints, inherits: Ints
 ) -> tuple[Line, ...] | None:
-    """The lines of a thread, likewise."""
+    """Return a thread's lines, moved in the same way."""
     if lines is None:
         return None
     goes = place.copy()
@@ -247,17 +232,7 @@ def _folded_lines(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
-    """Where functions are folded to.
-
-    Attributes
-    ----------
-    rows : int64 array, shape (k,)
-        Functions that have a caller which stays.
-    callers : int64 array, shape (m,)
-        Those callers.
-    share : float64 array, shape (k, m)
-        Part of each function that each of them gets; rows add up to 1.
-    """
+    """Where k functions are folded to: the `share`, shape (k, m), that each of m callers gets of each."""
 
     rows: Ints
     callers: Ints
@@ -265,7 +240,7 @@ class _Parts:
 
     @property
     def inherits(self) -> Ints:
-        """Of each function, the caller that gets most of it."""
+        """For each function, the caller that gets most of it."""
         most: Ints = self.callers[self.share.argmax(axis=1)] if len(self.rows) else self.rows
         return most
 
@@ -301,7 +276,7 @@ def _parts(edges: Edges, n: int, rows: Ints) -> _Parts:
 
 
 def _marked(profile: Profile, parts: _Parts, changed: Mapping[int, str | None]) -> Profile:
-    """Put the hash of functions that differ between the sides behind those of their callers."""
+    """Append the hashes of functions that differ between the sides to those of their callers."""
     added: dict[int, list[str]] = {}
     for row, share in zip(parts.rows.tolist(), parts.share, strict=True):
         text = changed.get(row)
@@ -319,7 +294,7 @@ def _marked(profile: Profile, parts: _Parts, changed: Mapping[int, str | None]) 
 
 
 def _folded_profile(profile: Profile, parts: _Parts) -> Profile:
-    """Add self times of the folded functions to those that they are folded to; their rows stay as they are."""
+    """Add self times of the folded functions to their callers; the rows of folded functions stay."""
 
     def gathered(values: Floats | None) -> Floats | None:
         if values is None:
@@ -345,7 +320,7 @@ def _folded_profile(profile: Profile, parts: _Parts) -> Profile:
 
 
 def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
-    """Edges among what stays: what a folded function called, its callers call."""
+    """Return the edges among functions that stay: what a folded function called, its callers call."""
     position = np.full(n, -1, np.int64)
     position[parts.rows] = np.arange(len(parts.rows))
     of_caller, of_callee = position[edges.caller], position[edges.callee]
@@ -366,7 +341,7 @@ def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
 
 
 def _folded_paths(paths: Paths, place: Ints) -> Paths:
-    """Paths of what stays: those of folded functions are part of the path around them."""
+    """Return the paths of functions that stay; a folded function's path joins the path around it."""
     n = len(paths)
     known = paths.function >= 0
     function = np.where(known, place[np.where(known, paths.function, 0)], -1)
@@ -392,7 +367,7 @@ def _folded_paths(paths: Paths, place: Ints) -> Paths:
 
 
 def _kept(profile: Profile, keep: Bools, place: Ints) -> Profile:
-    """The profile without the rows that are not kept, to which no edge leads."""
+    """Return the profile without the rows that are not kept; no edge may lead to them."""
     edges = profile.edges
     assert edges is not None
     columns = {

@@ -17,12 +17,9 @@ GIL = WAITS.index("gil")
 
 
 def waited(thread: Thread) -> Floats:
-    """Say what the functions of a thread were off the CPU for.
+    """Return what functions were off the CPU for by kind, shape (len(WAITS), n), seconds.
 
-    Returns
-    -------
-    float64 array, shape (len(WAITS), n)
-        Seconds by kind, as far as samples have seen it: together no more than the tracer measured off the CPU.
+    The sum is what samples have seen, at most what the tracer measured off the CPU.
     """
     profile = thread.profile
     found = np.zeros((len(WAITS), len(profile)))

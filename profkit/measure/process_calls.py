@@ -1,8 +1,7 @@
 """Calls that come with the number of processes: a setting, and no work.
 
-Each process imports its modules, opens its pipes and is handed its share in messages. Where one side starts more
-processes, these functions are called more often, although the program does the same. Which calls these are follows
-from who calls whom: they are made by the import system, or by the modules that start and feed processes.
+Each process imports modules, opens pipes and gets its share in messages. These calls are recognised by their
+callers: the import system, or the modules that start and feed processes.
 """
 
 from __future__ import annotations
@@ -31,22 +30,9 @@ STEPS = 64
 
 
 def calls_of_processes(table: DiffTable, calls: CallTable | None, processes: tuple[int, int]) -> Floats:
-    """Return how many of each function's added calls come with another number of processes.
+    """Return how many of each function's added calls come with another number of processes; shape (n,).
 
-    Parameters
-    ----------
-    table
-        Functions of both sides.
-    calls
-        Who calls whom; without it nothing is known.
-    processes
-        Of each side.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        Signed, between 0 and the candidate's calls less the baseline's; 0 everywhere where both sides have the same
-        number of processes.
+    Signed, and no more than the added calls; 0 without a `CallTable`.
     """
     n = len(table)
     if calls is None or not len(calls) or processes[0] == processes[1]:
@@ -81,7 +67,7 @@ def calls_of_processes(table: DiffTable, calls: CallTable | None, processes: tup
 
 
 def _machinery(table: DiffTable) -> tuple[Bools, Bools]:
-    """Functions that import modules, and functions that start and feed processes."""
+    """Return functions that import modules, and functions that start and feed processes."""
     kinds: dict[tuple[str, str], tuple[bool, bool]] = {}
     imports, feeds = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
     for row, (name, key) in enumerate(zip(table.name, table.keys, strict=True)):

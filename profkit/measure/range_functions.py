@@ -1,8 +1,7 @@
-"""Which functions ran inside the ranges of each name, and which opened them. Pure functions over `profkit.model.Run`.
+"""Which functions ran inside the ranges of each name, and which opened them.
 
-The tracer's sums are exact: what all functions have inside a range adds up to the time that its thread was in it,
-the function that opened it included. They exist for pushed ranges of threads that the compiled tracer traced; where
-it was missing nothing is known, since sums without times do not show it.
+Sums are exact: the functions inside a range add up to its thread's time in it. They exist for pushed ranges
+of threads that the compiled tracer traced; elsewhere nothing is known.
 """
 
 from __future__ import annotations
@@ -24,16 +23,10 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RangeFunction:
-    """One function inside all ranges of one name, and inside ranges that are inside those.
+    """One function inside all ranges of one name, and inside ranges that are inside those; seconds.
 
-    Attributes
-    ----------
-    ncalls
-        Calls that began there; 0 for a function that was running when they began.
-    tottime, share
-        Self time there, seconds, and its part (1) of all self time there.
-    wait, blocked
-        What of it was queued for a CPU, and off-CPU otherwise; ``None`` where that was not measured.
+    `ncalls` is 0 for a function that was running when they began; `share` is a part of all self time there.
+    `wait` is queued for a CPU, `blocked` off the CPU otherwise; ``None`` where not measured.
     """
 
     key: FunctionKey
@@ -49,7 +42,7 @@ class RangeFunction:
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """A function that opened ranges of one name, and how many; libraries for ranges open them for their callers."""
+    """A function that opened ranges of one name, and how many; libraries open them for their callers."""
 
     key: FunctionKey
     name: str
@@ -60,7 +53,7 @@ class Opener:
 
 @dataclass(frozen=True, slots=True)
 class RangeFunctions:
-    """Of the ranges of one name: who opened them (most first), what ran inside (most self time first), in total."""
+    """The functions that opened the ranges of one name (most first) or ran inside (most self time first)."""
 
     opened_by: tuple[Opener, ...]
     functions: tuple[RangeFunction, ...]
@@ -68,7 +61,7 @@ class RangeFunctions:
 
 
 class InsideRanges:
-    """What is known of the functions inside ranges, by the keys that `analysis.ranges` gives its rows."""
+    """What is known of the functions inside ranges, by the keys of the rows of `analysis.ranges`."""
 
     def __init__(self, known: dict[tuple[str, str], RangeFunctions]) -> None:
         self._known = known
@@ -142,7 +135,7 @@ def _key(calls: RangeCalls, context: int, keys: dict[tuple[str, str], int]) -> i
 
 
 def _rows(calls: RangeCalls, own: Ints, number: Ints) -> Iterator[Floats]:
-    """Yield (key, function, calls, self time, wait, blocked) of each row, for each range that is around it.
+    """Yield (key, function, calls, self time, wait, blocked) of each row, for each range around it.
 
     A range inside one of its own name is around the same rows: they count once.
     """

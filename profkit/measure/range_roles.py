@@ -1,7 +1,7 @@
 """What a range's name says it is for: loading, computing, waiting for a loader, or one whole iteration.
 
-Names are taken apart into words, so that ``DataLoader.__next__``, ``load_batch 17`` and ``data/fetch`` are all
-loading. What the user specifies comes first. Used by `iterations`; times play no part here.
+Names are split into words: ``DataLoader.__next__``, ``load_batch 17`` and ``data/fetch`` are all loading.
+What the user specifies comes first.
 """
 
 from __future__ import annotations
@@ -55,14 +55,9 @@ _WORDS: tuple[tuple[int, frozenset[str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class IterationNames:
-    """What the user specified about the ranges of a program; empty means: find out by name.
+    """What the user specified about the ranges of a program; where empty, the names decide.
 
-    Attributes
-    ----------
-    iteration, load, compute
-        Names, with or without their numbers (``step 17`` and ``step {n}`` mean the same), or patterns with ``*``.
-    batch_size
-        Samples in one iteration.
+    Names may have numbers (``step 17`` is ``step {n}``) or ``*``; `batch_size` is samples an iteration.
     """
 
     iteration: tuple[str, ...] = ()
@@ -74,21 +69,9 @@ class IterationNames:
 def roles_of(
     names: Sequence[str], around: Iterable[tuple[str, str]], said: IterationNames
 ) -> Mapping[str, int]:
-    """Return the role of each name.
+    """Return the role of each name; raise `UsageError` if the user named a range that does not exist.
 
-    Parameters
-    ----------
-    names
-        As `profkit.measure.range_stats.fold_names` makes them.
-    around
-        Pairs of a name and a name that has ranges inside ranges of the first.
-    said
-        By the user.
-
-    Raises
-    ------
-    UsageError
-        The user named a range that there is not.
+    `names` are from `profkit.measure.range_stats.fold_names`; `around` has pairs of outer and inner names.
     """
     roles = {name: _by_words(name) for name in names}
     for parameter, role, wanted in (

@@ -33,17 +33,7 @@ MIN_SHIFT = 5
 
 @dataclass(frozen=True, slots=True)
 class RangeKey:
-    """What makes ranges one row.
-
-    Attributes
-    ----------
-    name
-        As the program named it, or folded.
-    domain
-        Empty for the default domain.
-    mark
-        A moment, not a range.
-    """
+    """What ranges of one row share: name and domain (empty for the default); a `mark` is a moment."""
 
     name: str
     domain: str
@@ -52,25 +42,12 @@ class RangeKey:
 
 @dataclass(frozen=True, slots=True)
 class RangeRow:
-    """All ranges of one name.
+    """All ranges of one name; times in seconds, shares as parts of 1.
 
-    Attributes
-    ----------
-    names
-        Different names that are folded into this row.
-    count
-        Ranges that began, or marks.
-    total_s, median_s, p95_s
-        Seconds, of those that also ended; 0 and ``None`` for marks and where none ended. Ranges of one name
-        inside each other count twice in the total.
-    parent, share_of_parent
-        The row around most of its time, and the part (1) of that row's total that is in this one; ``None``
-        where no range is around it.
-    unbalanced
-        Ranges that never ended: left by an exception, or open when the process ended.
-    wait_s, wait_share
-        Seconds for which their threads queued for a CPU inside them, and the part (1) that this is of the time for
-        which it was counted; ``None`` where nothing was. See `analysis.range_waiting` for its resolution.
+    `names` counts the names folded into the row, `count` the ranges that began, or marks, `unbalanced` those
+    that never ended. The times are of ranges that ended (else 0 and ``None``), and nested ranges of one name
+    count twice in the total. `parent` is the row around most of its time, ``None`` without one. `wait_s` is
+    the time that threads queued for a CPU inside, ``None`` where not counted (see `range_waiting`).
     """
 
     key: RangeKey
@@ -88,18 +65,11 @@ class RangeRow:
 
 @dataclass(frozen=True, slots=True)
 class RangeChange:
-    """One row on both sides of a comparison.
+    """One row on both sides of a comparison; a side without such ranges is ``None``.
 
-    Attributes
-    ----------
-    baseline, candidate
-        ``None`` where the side has no such range; of several runs the one with the median total.
-    median_ratio, p95_ratio, total_ratio
-        Candidate over baseline; ``None`` where a side has nothing to divide.
-    slower
-        Probability that a range of the candidate is longer than one of the baseline, ties counted half:
-        0.5 means no shift, 1 that every one is longer (Mann and Whitney's U over n·m). ``None`` below `MIN_SHIFT`
-        ranges a side.
+    A side is its run with the median total; ratios are candidate over baseline. `slower` is the probability
+    that a candidate's range is longer than a baseline's, ties counted half (Mann and Whitney's U over n·m):
+    0.5 is no shift. It is ``None`` below `MIN_SHIFT` ranges a side.
     """
 
     key: RangeKey
@@ -112,23 +82,14 @@ class RangeChange:
 
 
 def pattern_of(name: str) -> str:
-    """Return a name with ``{n}`` for its numbers: names of one row have the same."""
+    """Return a name with ``{n}`` for its numbers, equal for all names of one row."""
     return _NUMBER.sub(NUMBER, name)
 
 
 def fold_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the row name of each name.
+    """Return the row name of each name: with ``{n}`` for its numbers where another name becomes equal.
 
-    Parameters
-    ----------
-    names
-        All names that are to be distinguished; for a comparison those of both sides, so that a name folds on both
-        or on none.
-
-    Returns
-    -------
-    dict of str to str
-        The name itself, or with ``{n}`` for its numbers where another name becomes the same by that.
+    Pass the names of both sides of a comparison, so that a name folds on both or on neither.
     """
     names = set(names)
     folded = {name: pattern_of(name) for name in names}
@@ -151,20 +112,7 @@ Waits = Sequence[RangeWaiting | None]
 
 
 def range_rows(ranges: Sequence[Ranges], waits: Waits = ()) -> tuple[RangeRow, ...]:
-    """Sum up the ranges of a run.
-
-    Parameters
-    ----------
-    ranges
-        One per process.
-    waits
-        What they waited, in the same order, or nothing.
-
-    Returns
-    -------
-    tuple of RangeRow
-        Most total time first, then by count and name; marks last.
-    """
+    """Return the rows of a run, one `Ranges` per process: most total time first, marks last."""
     groups = _grouped(ranges, fold_names(_names(ranges)), waits)
     return tuple(sorted((group.row for group in groups.values()), key=_place))
 
@@ -174,20 +122,9 @@ def compare_ranges(
     candidate: Sequence[Sequence[Ranges]],
     waits: tuple[Sequence[Waits], Sequence[Waits]] = ((), ()),
 ) -> tuple[RangeChange, ...]:
-    """Compare the ranges of two sides.
+    """Return the rows of two sides without marks, greatest change of total seconds first.
 
-    Parameters
-    ----------
-    baseline, candidate
-        For each run of the side, one `Ranges` per process.
-    waits
-        What they waited, for both sides in the same order, or nothing.
-
-    Returns
-    -------
-    tuple of RangeChange
-        Rows whose total changed most, in seconds, first; marks are left out. Distributions are those of all
-        runs of a side together.
+    Each side holds for each run one `Ranges` per process; distributions are those of all its runs together.
     """
     folded = fold_names(name for side in (baseline, candidate) for run in side for name in _names(run))
     a, b = (
@@ -216,7 +153,6 @@ def _size(change: RangeChange) -> tuple[float, str, str]:
 def _grouped(
     ranges: Sequence[Ranges], folded: Mapping[str, str], waits: Waits = ()
 ) -> dict[RangeKey, _Group]:
-    """Group all rows of a run by key."""
     number: dict[RangeKey, int] = {}
     names: list[set[str]] = []
     groups, durations, open_, parents = [], [], [], []
@@ -304,7 +240,7 @@ def _numbers(
 def _around(
     group: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], duration: Floats, n: int
 ) -> dict[int, tuple[int, float]]:
-    """For each group, the group around most of its time, and that time; a group around itself is none."""
+    """For each group, return the other group around most of its time, and that time."""
     inside = (parent >= 0) & (parent != group)
     pairs, where = np.unique(group[inside] * n + parent[inside], return_inverse=True)
     seconds = np.bincount(where.reshape(-1), duration[inside], len(pairs))

@@ -1,9 +1,7 @@
 """How long the thread of a range queued for a CPU inside it, from the sampler's readings of that thread.
 
-The kernel's counters are read a few times a second, and a range may last a millisecond: the counter's value at
-its begin and at its end is interpolated between the readings around them. Sums over many ranges are right in
-expectation, since whatever waiting falls between two readings is spread over the time between them; a single range
-shorter than the period is not resolved. Pure functions; summing up by name is in `analysis.ranges`.
+The kernel's counters are read a few times a second, and interpolated at a range's begin and end. Sums over
+many ranges are right in expectation; a single range shorter than the period is not resolved.
 """
 
 from __future__ import annotations
@@ -24,17 +22,10 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeWaiting:
-    """Waiting inside the ranges of one process, row by row.
+    """Waiting inside the ranges of one process, shape (n,), in seconds.
 
-    Attributes
-    ----------
-    wait_s : float64 array, shape (n,)
-        Seconds for which the range's thread was ready to run without a CPU; NaN where that was not counted.
-    measured_s : float64 array, shape (n,)
-        How much of the range lies between two readings of its thread, and is what `wait_s` is about; 0 where
-        `wait_s` is NaN.
-    period_s : float
-        Median seconds between two readings of a thread.
+    `wait_s` is ready to run without a CPU, NaN where not counted; `measured_s` is the part of the range that
+    it covers, between two readings, else 0; `period_s` is the median time between readings.
     """
 
     wait_s: Floats
@@ -54,16 +45,7 @@ def waiting_of(processes: Sequence[Process]) -> list[RangeWaiting | None]:
 def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None:
     """Interpolate each thread's cumulative wait at the begin and the end of its ranges.
 
-    Parameters
-    ----------
-    ranges, samples
-        Of one process.
-
-    Returns
-    -------
-    RangeWaiting or None
-        Only pushed ranges that ended have values: a started range may end in any thread, and is of none.
-        ``None`` if there are no two readings of any thread.
+    Only pushed ranges that ended have values: a started one may end in any thread. ``None`` without readings.
     """
     n = len(ranges)
     wait, measured = np.full(n, np.nan), np.zeros(n)
@@ -91,7 +73,7 @@ def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None
 
 
 def _rising(counter: Ints) -> Ints:
-    """Join the counters of threads that had the same number one after the other: each began at 0."""
+    """Join the counters of successive threads with the same number: each began at 0."""
     step = np.diff(counter)
     step = np.where(step < 0, counter[1:], step)
     joined: Ints = np.concatenate([counter[:1], counter[0] + np.cumsum(step)])

@@ -1,6 +1,6 @@
 """Orders of functions and how far two of them are apart: ranks, shares, rank-biased overlap, per-call ratios.
 
-Plain formulas on arrays, each with its source; what counts as far is given by the floors in `noise`.
+Plain formulas on arrays, each with its source; `noise` has the floors beyond which a distance counts.
 """
 
 from __future__ import annotations
@@ -16,20 +16,7 @@ MAD_SCALE = 1.4826
 
 
 def ranks(values: Floats, tiebreak: npt.NDArray[np.integer] | None = None) -> Ints:
-    """Rank from the greatest value on, without shared ranks.
-
-    Parameters
-    ----------
-    values : float64 array, shape (n,)
-        Seconds, usually.
-    tiebreak : integer array, shape (n,), optional
-        Orders equal values, lowest first; the order of rows does without.
-
-    Returns
-    -------
-    int64 array, shape (n,)
-        1 for the greatest.
-    """
+    """Return ranks, 1 for the greatest value, none shared; of equal values the lowest `tiebreak` is first."""
     order = np.lexsort((np.arange(len(values)) if tiebreak is None else tiebreak, -values))
     result = np.empty(len(values), np.int64)
     result[order] = np.arange(1, len(values) + 1)
@@ -37,7 +24,7 @@ def ranks(values: Floats, tiebreak: npt.NDArray[np.integer] | None = None) -> In
 
 
 def shares(values: Floats) -> Floats:
-    """Parts of the sum, 0 everywhere where the sum is 0."""
+    """Return parts of the sum, 0 everywhere where the sum is 0."""
     total = float(values.sum())
     return values / total if total > 0 else np.zeros(len(values))
 
@@ -45,26 +32,11 @@ def shares(values: Floats) -> Floats:
 def rbo_distance(
     order_a: npt.NDArray[np.integer], order_b: npt.NDArray[np.integer], p: float = 0.9, depth: int = 50
 ) -> float:
-    """Rank-biased overlap distance of two rankings, extrapolated beyond their end.
+    """Return the rank-biased overlap distance ``1 − RBO_EXT`` of two rankings: 0 alike, 1 disjoint.
 
-    Parameters
-    ----------
-    order_a, order_b : integer arrays
-        Identities, most important first, none twice in one array; of different lengths if need be.
-    p
-        Weight of depth, between 0 and 1: 0.9 puts 86 % of the weight on the first ten.
-    depth
-        How many of either ranking are looked at.
-
-    Returns
-    -------
-    float
-        ``1 − RBO_EXT``: 0 for the same order, 1 where nothing is shared.
-
-    Notes
-    -----
-    Webber, Moffat and Zobel, "A similarity measure for indefinite rankings", ACM TOIS 28(4), 2010, equation
-    (32), the form for lists of uneven length; for even lists it is their equation (30).
+    Rankings list identities, each once, most important first. `p` = 0.9 puts 86 % of the weight on the first
+    ten. Webber, Moffat and Zobel, "A similarity measure for indefinite rankings", ACM TOIS 28(4), 2010,
+    equation (32), the form for lists of uneven length; for even lists it is their equation (30).
     """
     short, long = sorted((order_a[:depth], order_b[:depth]), key=len)
     s, n = len(short), len(long)
@@ -84,25 +56,12 @@ def rbo_distance(
 
 
 def total_variation(share_a: Floats, share_b: Floats) -> float:
-    """Half the sum of absolute differences of shares: the part of the time that sits elsewhere, 0 to 1."""
+    """Return half the sum of absolute differences of shares: the part of the time that moved, 0 to 1."""
     return 0.5 * float(np.abs(share_b - share_a).sum())
 
 
 def log_ratios(time_a: Floats, calls_a: Ints, time_b: Floats, calls_b: Ints) -> Floats:
-    """Natural logarithm of how the self time per call changed.
-
-    Parameters
-    ----------
-    time_a, time_b : float64 array, shape (n,)
-        Self time, seconds.
-    calls_a, calls_b : int64 array, shape (n,)
-        All calls.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        NaN where either side has no time or no call.
-    """
+    """Return the natural log of the change of self time per call; NaN where a side has no time or call."""
     known = (time_a > 0) & (time_b > 0) & (calls_a > 0) & (calls_b > 0)
     result = np.full(len(time_a), np.nan)
     result[known] = np.log(time_b[known] / calls_b[known]) - np.log(time_a[known] / calls_a[known])
@@ -110,12 +69,10 @@ def log_ratios(time_a: Floats, calls_a: Ints, time_b: Floats, calls_b: Ints) -> 
 
 
 def location_and_spread(values: Floats) -> tuple[float, float]:
-    """Median, and scaled median absolute deviation from it; NaN entries are left out, NaN without any.
+    """Return the median and the scaled median absolute deviation of values that are not NaN; NaN without any.
 
-    Notes
-    -----
-    The deviation is multiplied by 1.4826 so that it estimates a standard deviation (Rousseeuw and Croux,
-    "Alternatives to the median absolute deviation", JASA 88, 1993).
+    The factor 1.4826 makes it estimate a standard deviation (Rousseeuw and Croux, "Alternatives to the median
+    absolute deviation", JASA 88, 1993).
     """
     values = values[np.isfinite(values)]
     if not len(values):

@@ -1,8 +1,4 @@
-"""How far the order of functions moved between two sides, with the interval that replicates allow.
-
-Between the table and the report: one `Ranking` from the rows of the difference. What it means is decided in
-`verdict`.
-"""
+"""How far the order of functions moved between two sides, with the interval that replicates allow."""
 
 from __future__ import annotations
 
@@ -30,17 +26,7 @@ REACH = 4 * DEPTH
 
 
 def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: str) -> Ranking:
-    """Compare the orders of both sides.
-
-    Parameters
-    ----------
-    table, rows
-        As `profkit.measure.table.build_table` returns them.
-    a, b
-        Baseline and candidate.
-    by
-        ``tottime`` or ``cumtime``.
-    """
+    """Compare the orders of both sides by ``tottime`` or ``cumtime``; `rows` are from `build_table`."""
     before, after = table.baseline, table.candidate
     # Shares of active time, whatever the functions are ranked by; only functions that matter on either side count.
     share_a, share_b = (s.active / max(float(s.active.sum()), 1e-12) for s in (before, after))
@@ -65,9 +51,9 @@ def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: 
 
 
 def _of_samples(sides: tuple[SideTable, SideTable], rows: npt.NDArray[np.bool_]) -> float:
-    """Total variation that samples of one program scatter by, at most in 39 of 40 pairs; 0 where none were taken.
+    """Return the total variation by which samples of one program scatter in at most 39 of 40 pairs.
 
-    The mean of the absolute value of a normal variable is √(2/π) of its standard deviation, and varies by √(1 − 2/π).
+    0 without samples. In units of σ, |x| of a normal variable has mean √(2/π) and deviation √(1 − 2/π).
     """
     variance = np.zeros(int(rows.sum()))
     for side in sides:
@@ -80,20 +66,20 @@ def _of_samples(sides: tuple[SideTable, SideTable], rows: npt.NDArray[np.bool_])
 
 
 def _run_times(times: Floats, rows: Rows) -> Floats:
-    """Seconds of every run, shape (runs, len(rows)); 0 where the side lacks the function."""
+    """Return seconds of every run, shape (runs, len(rows)); 0 where the side lacks the function."""
     if not times.shape[1]:
         return np.zeros((len(times), len(rows)))
     return np.where(rows >= 0, times[:, rows], 0.0)
 
 
 def _order(rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Rows of the first `DEPTH` ranks, best first."""
+    """Return the rows of the first `DEPTH` ranks, best first."""
     rows = np.flatnonzero((rank > 0) & (rank <= DEPTH))
     return rows[np.argsort(rank[rows])]
 
 
 def _first(times: Floats) -> npt.NDArray[np.intp]:
-    """Rows in the order of their medians, those of no time left out."""
+    """Return rows in the order of their medians, without those of no time."""
     middle = np.median(times, axis=0)
     order = np.argsort(-middle, kind="stable")
     return order[: np.count_nonzero(middle > 0)]
@@ -116,7 +102,7 @@ def _displacement(times_a: Floats, times_b: Floats) -> float:
 
 
 def _own_floor(times: Floats) -> float:
-    """Pooled floor, raised to what repeats of the baseline reach where they differ more among themselves."""
+    """Return the pooled floor, or the distance that repeats of the baseline reach where that is greater."""
     if len(times) < noise.MIN_RUNS_NOISE:
         return noise.RBO_P99
     orders = [np.argsort(-row, kind="stable")[:DEPTH] for row in times]

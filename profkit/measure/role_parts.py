@@ -1,7 +1,4 @@
-"""The ranges of a run that have a role, by process; `iterations` reads its times from them.
-
-Takes their roles from `range_roles`. Marks and ranges without an end are left out.
-"""
+"""The ranges of a run that have a role, by process; marks and ranges without an end are left out."""
 
 from __future__ import annotations
 
@@ -54,13 +51,7 @@ class RolePart:
 
 
 def role_parts(run: Run, said: IterationNames) -> list[RolePart]:
-    """Return the ranges of each process that have a role; nothing where no name shows one.
-
-    Raises
-    ------
-    UsageError
-        A range that the user named does not exist.
-    """
+    """Return each process's ranges with a role; raise `UsageError` if the user named an unknown one."""
     processes = [process for process in run.processes if process.ranges is not None]
     ranges = [process.ranges for process in processes if process.ranges is not None]
     used = [np.flatnonzero(part.ended) for part in ranges]
@@ -111,7 +102,7 @@ def _part(process: Process, part: Ranges, folded: Mapping[str, str], roles: Mapp
 
 
 def _inside(part: Ranges, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which ranges have one of the chosen around them."""
+    """Return which ranges have one of the chosen around them."""
     inside = np.zeros(len(part), bool)
     outer = part.parent.astype(np.int64)
     while (outer >= 0).any():
@@ -134,7 +125,7 @@ def _payloads(part: Ranges) -> Floats:
 
 
 def new_time(begin: Ints, end: Ints) -> Ints:
-    """Of ranges in the order of their begin, the time that none before them covers: sums count nothing twice."""
+    """Return the time of each range, in order of begin, that none before it covers; sums count none twice."""
     if not len(begin):
         return np.zeros(0, np.int64)
     covered = np.concatenate([begin[:1], np.maximum.accumulate(end)[:-1]])

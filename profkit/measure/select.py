@@ -1,7 +1,4 @@
-"""Which rows of a run are compared: all processes and threads summed, or those that the user named.
-
-Stands between the readers and the comparison. It selects and sums; what a process did is not judged here.
-"""
+"""Which rows of a run are compared: all processes and threads summed, or those that the user named."""
 
 from __future__ import annotations
 
@@ -25,18 +22,9 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selected:
-    """The part of one run that is compared.
+    """The part of one run that is compared, summed over threads in `profile`.
 
-    Attributes
-    ----------
-    processes
-        Those that were selected.
-    profile
-        All their threads, summed.
-    roots
-        Directories of all of them.
-    rows
-        For each process and each of its threads, the row of `profile` that each function was added to.
+    `rows` has for each process and each of its threads the row of `profile` that each function was added to.
     """
 
     processes: tuple[Process, ...]
@@ -46,35 +34,15 @@ class Selected:
 
 
 def check_ranked_by(by: str) -> None:
-    """Refuse what functions cannot be ranked by.
-
-    Raises
-    ------
-    UsageError
-        ``by`` is not among `RANKED_BY`.
-    """
+    """Raise `UsageError` unless ``by`` is among `RANKED_BY`."""
     if by not in RANKED_BY:
         raise UsageError(f"functions are ranked by {' or '.join(RANKED_BY)}", parameter="by", value=by)
 
 
 def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
-    """Find the processes that a selector names.
+    """Return the processes that a selector names; raise `UsageError` if it names none or is not understood.
 
-    Parameters
-    ----------
-    run
-        Any run.
-    process
-        ``None`` or ``all`` for all, ``main``, ``rank:N``, ``pid:N``, or `FIRST` for the one that viewers see.
-
-    Returns
-    -------
-    tuple of Process
-
-    Raises
-    ------
-    UsageError
-        Nothing in the run is called so, or the selector cannot be understood.
+    Selectors are ``all`` (as ``None``), ``main``, ``rank:N``, ``pid:N``, and `FIRST` (which viewers see).
     """
     if process in (None, ALL):
         return run.processes
@@ -97,38 +65,16 @@ def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
 
 
 def select_profile(run: Run, process: str | None = None, *, edges: bool = True) -> tuple[Profile, Roots]:
-    """Sum the profiles of the selected processes, all their threads.
+    """Sum the threads of the selected processes (see `select_processes`), and return their directories.
 
-    Parameters
-    ----------
-    run
-        Any run.
-    process
-        As for `select_processes`.
-    edges
-        Keep caller–callee sums where the profiles have them.
-
-    Returns
-    -------
-    profile : Profile
-        Rows are summed by file, line, name and qualified name.
-    roots : Roots
-        Directories of all selected processes.
-
-    Raises
-    ------
-    UsageError
-        As for `select_processes`.
+    Rows are summed by file, line, name and qualified name. With `edges`, caller–callee sums are kept.
     """
     chosen = select(run, process, edges=edges)
     return chosen.profile, chosen.roots
 
 
 def select(run: Run, process: str | None = None, *, edges: bool = True) -> Selected:
-    """Sum the profiles of the selected processes, and keep where each thread's functions went.
-
-    Parameters and errors are those of `select_profile`.
-    """
+    """Sum like `select_profile`, and keep the row that each thread's function went to."""
     processes = select_processes(run, process)
     profile, places = merge_with_rows([t.profile for p in processes for t in p.threads], edges=edges)
     left = iter(places)
@@ -139,23 +85,9 @@ def select(run: Run, process: str | None = None, *, edges: bool = True) -> Selec
 def select_pair(
     baseline: Run, candidate: Run, process: str | None
 ) -> tuple[str | None, str | None, tuple[Notice, ...]]:
-    """Choose selectors under which two runs hold the same part of a job.
+    """Return selectors under which the first runs of two sides hold the same part of a job, with warnings.
 
-    A foreign file holds the main thread of the main process only; set against the sum over every process of a
-    captured run it would look as if the others were new.
-
-    Parameters
-    ----------
-    baseline, candidate
-        First runs of either side.
-    process
-        What the user asked for, ``None`` for the default.
-
-    Returns
-    -------
-    baseline_process, candidate_process : str or None
-        Selectors for `select_profile`.
-    warnings : tuple of Notice
+    A foreign file has the main thread alone: against a whole captured run, all others would look new.
     """
     if process is not None:
         # A foreign file is one process, whatever the user calls it.
@@ -181,7 +113,7 @@ def is_foreign(run: Run) -> bool:
 
 
 def _together(processes: Sequence[Process]) -> Roots:
-    """Directories of several processes, each once, in order."""
+    """Return the directories of several processes, each once, in order."""
     return Roots(
         tuple(dict.fromkeys(d for p in processes for d in p.roots.stdlib)),
         tuple(dict.fromkeys(d for p in processes for d in p.roots.site)),

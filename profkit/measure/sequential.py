@@ -1,10 +1,10 @@
-"""Whether one of two programs is slower, decided while pairs of their timings arrive: a group sequential test.
+"""A group sequential test: whether one of two programs is slower, decided while pairs of timings arrive.
 
-After each pair one looks at the mean of the logarithms of the pairs' ratios, over its own standard error, and stops
-as soon as that is beyond what chance does to *any* of the looks (Pocock, Biometrika 64, 1977; the risk is spent over
-the looks as by Kim and DeMets, Biometrika 74, 1987, with ρ = 4). The mean is trimmed, and the error is that of a
-trimmed mean (Tukey and McLaughlin, Sankhyā A 25, 1963): now and then a hypervisor takes half of a run. What chance
-does depends on the number of pairs alone, not on the noise, and is simulated with a fixed seed.
+Each look takes the mean log ratio of the pairs over its standard error, and stops once that is beyond what
+chance does to *any* of the looks (Pocock, Biometrika 64, 1977; the risk is spent over the looks as by Kim and
+DeMets, Biometrika 74, 1987, with ρ = 4). Mean and error are trimmed (Tukey and McLaughlin, Sankhyā A 25,
+1963), since a hypervisor may take half of a run. What chance does depends on the number of pairs alone, and
+is simulated with a fixed seed.
 """
 
 from __future__ import annotations
@@ -35,19 +35,10 @@ SEED = 1977
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What some pairs show.
+    """What some pairs show: ``slower``, ``no-slower``, ``undecided``, or empty where more pairs are needed.
 
-    Attributes
-    ----------
-    outcome
-        ``slower``, ``no-slower``, ``undecided`` (all pairs are there and do not show it), or empty: more pairs are
-        needed.
-    pairs
-        How many there are.
-    ratio
-        Candidate over baseline.
-    low, high
-        Interval of 95 % of it, as of a test with this number of pairs; NaN before `LEAST_PAIRS`.
+    `ratio` is candidate over baseline, with a 95 % interval at this number of pairs (NaN before
+    `LEAST_PAIRS`).
     """
 
     outcome: str
@@ -58,20 +49,10 @@ class Decision:
 
 
 def decide(log_ratios: Sequence[float], least: float) -> Decision:
-    """Decide whether a candidate is slower.
+    """Decide from the log ratios of all pairs so far whether a candidate is slower by `least` (0.05 for 5 %).
 
-    Parameters
-    ----------
-    log_ratios
-        ln(candidate's time / baseline's) of each pair so far, in their order.
-    least
-        The slow-down (1) that is to be found: 0.05 for 5 %.
-
-    Notes
-    -----
-    A candidate is called slower if the ratio cannot be 1 or less, and is nearer to that of `least` than to 1; no
-    slower, if a slow-down of `least` can be excluded, and the ratio is nearer to 1. So a slow-down of `least` or more
-    is found, none is not, and one in between may be decided either way.
+    It is slower if the ratio cannot be 1 or less and is nearer to that of `least` than to 1, and no slower if
+    a slow-down of `least` can be excluded and the ratio is nearer to 1. In between, either may result.
     """
     n = len(log_ratios)
     values = np.array(log_ratios[:MOST_PAIRS], np.float64)
@@ -95,7 +76,7 @@ def decide(log_ratios: Sequence[float], least: float) -> Decision:
 
 
 def _trimmed(values: Floats) -> tuple[Floats, Floats]:
-    """Trimmed mean of each row and its standard error, from the winsorised variance."""
+    """Return the trimmed mean of each row and its standard error, from the winsorised variance."""
     n = values.shape[1]
     ordered = np.sort(values, axis=1)
     kept = n - 2 * TRIMMED
@@ -108,7 +89,7 @@ def _trimmed(values: Floats) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=1)
 def _boundaries() -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
-    """Standard errors that the mean must be away at each look: to fail, to clear, and for an interval of 95 %."""
+    """Return standard errors that the mean must be away at each look: to fail, clear, or bound 95 %."""
     random = np.random.default_rng(SEED)
     drawn = random.standard_normal((DRAWS, MOST_PAIRS))
     looks = range(LEAST_PAIRS, MOST_PAIRS + 1)

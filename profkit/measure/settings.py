@@ -1,7 +1,6 @@
-"""What is different around the program: machine, interpreter, thread variables, pools, packages, revision.
+"""What differs around the program: machine, interpreter, thread variables, pools, packages, revision.
 
-Takes what both sides' manifests say and lists only what differs. It does not judge causes: the rules have
-their own readings. Foreign profiles have no manifest, and then nothing is known to differ.
+Both manifests are compared; a foreign profile has none, and then nothing is known to differ.
 """
 
 from __future__ import annotations
@@ -22,14 +21,9 @@ _REVISION = re.compile(r"[0-9a-f]{7,64}")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One thing that is not the same on both sides.
+    """One thing that differs: a ``machine``, ``python``, ``variable``, ``pool``, ``package`` or ``source``.
 
-    Attributes
-    ----------
-    kind
-        ``machine``, ``python``, ``variable``, ``pool``, ``package`` or ``source``.
-    baseline, candidate
-        As it is there; empty where it is not set, not installed or not known.
+    A side's value is empty where it is not set, not installed or not known.
     """
 
     kind: str
@@ -39,17 +33,9 @@ class Setting:
 
 
 def differences(baseline: RunSet, candidate: RunSet) -> tuple[Setting, ...]:
-    """List what differs between the first runs of two sides.
+    """Return what differs between the first runs of two sides, in the order of `Setting.kind`.
 
-    Parameters
-    ----------
-    baseline, candidate
-        Replicates are of one configuration, so that one of them stands for all.
-
-    Returns
-    -------
-    tuple of Setting
-        In the order of `Setting.kind`; empty where either side has no manifest.
+    Empty where a side has no manifest. Replicates have one configuration, so that one stands for all.
     """
     a, b = baseline.runs[0], candidate.runs[0]
     if a.manifest is None or b.manifest is None:
@@ -65,7 +51,7 @@ def differences(baseline: RunSet, candidate: RunSet) -> tuple[Setting, ...]:
 
 
 def set_by_hand(environment: Mapping[str, str]) -> dict[str, str]:
-    """Leave out of recorded variables what launchers set by themselves."""
+    """Return the recorded variables without those that launchers set by themselves."""
     return {name: value for name, value in sorted(environment.items()) if not _OF_LAUNCHERS.match(name)}
 
 
@@ -73,7 +59,7 @@ _KINDS = ("machine", "python", "variable", "pool", "package", "source")
 
 
 def _facts(run: Run) -> Iterator[dict[str, str]]:
-    """What there is of each kind, by name, in the order of `_KINDS`."""
+    """Yield the values of each kind by name, in the order of `_KINDS`."""
     assert run.manifest is not None
     first = run.processes[0] if run.processes else Process()
     yield _machine(run.manifest.host)
@@ -86,7 +72,7 @@ def _facts(run: Run) -> Iterator[dict[str, str]]:
 
 
 def revision_of(run: Run) -> str:
-    """Return the revision that was run: twelve digits, `` +`` where files were changed since; empty if unknown."""
+    """Return the revision that was run: twelve digits, then `` +`` for changed files; empty if unknown."""
     git = (run.manifest.git if run.manifest is not None else None) or Git()
     revision = git.get("revision", "")
     if not _REVISION.fullmatch(revision):

@@ -1,8 +1,7 @@
 """Two sides of which one was sampled, made alike: the same functions, the same total, no calls.
 
-A sampling profiler counts how often it saw a function. So calls are not known, built-in functions may be in the
-Python functions that called them, and what it covered need not be the whole program. What can be compared is how the
-time was divided: each run is scaled to one total, and every function has one call.
+A sampling profiler knows no calls, may count built-in functions in their callers, and may not cover the whole
+program. So only shares of time are compared: runs are scaled to one total, each function has one call.
 """
 
 from __future__ import annotations
@@ -33,20 +32,10 @@ _UNSTATED: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
 def in_shares(
     baseline: RunSet, candidate: RunSet, selectors: tuple[str | None, str | None]
 ) -> tuple[RunSet, RunSet]:
-    """Return both sides with the selected processes alone, as they can be compared by shares of time.
+    """Return the selected processes of both sides, each run scaled to one total of self time.
 
-    Parameters
-    ----------
-    baseline, candidate
-        The sides, of which at least one was sampled.
-    selectors
-        Which processes of each are compared, see `select_processes`.
-
-    Returns
-    -------
-    baseline, candidate : RunSet
-        Their runs have one total of self time, the baseline's median; each function has one call. Built-in functions
-        are in their callers where one side has none. Nothing is left of counters and manifests.
+    It is the baseline's median. Built-in functions are in their callers where a side has none. Counters and
+    manifests are dropped.
     """
     sides = [
         [replace(run, processes=select_processes(run, selector)) for run in side.runs]
@@ -61,7 +50,7 @@ def in_shares(
 
 
 def calls_unknown(table: DiffTable, calls: CallTable | None) -> tuple[DiffTable, CallTable | None]:
-    """Return what was measured of such sides as it is shown: without calls and times per call."""
+    """Return the tables as they are shown for such sides: without calls and times per call."""
 
     def rows(side: SideTable) -> SideTable:
         none = np.zeros_like(side.ncalls)
@@ -156,8 +145,8 @@ def _has_natives(run: Run) -> bool:
 def _without_natives(profile: Profile) -> Profile:
     """Add the self time of built-in functions to the Python functions that called them.
 
-    A built-in function's own time is known by caller. What it got from others that it called is divided among its
-    callers as its cumulative time is. One that nothing has called stays.
+    A built-in function's own time is known by caller. What it got from others that it called is divided among
+    its callers as its cumulative time is. One that nothing has called stays.
     """
     edges, native = profile.edges, _native_rows(profile)
     if edges is None or not native.any():

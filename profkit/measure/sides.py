@@ -1,8 +1,7 @@
 """One side of a comparison: its replicates under common rows, and the medians over them.
 
-Between `select` and `diff`. Runs of a side are aligned to the union of those before them, so that a function
-that the first run lacks is not lost; what the sides are to each other is not known here. A run that was sampled
-need not have seen a function that it lacks: its calls are not known then, and its time is at most what can be missed.
+Runs are aligned to the union of those before them, so that no function is lost. A sampled run may have missed
+a function that it lacks: its calls are then not known, and its time is at most what can be missed.
 """
 
 from __future__ import annotations
@@ -36,23 +35,12 @@ VALUE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """Replicates of one side.
+    """Replicates of one side, in `profile` as medians over the runs, without edges.
 
-    Attributes
-    ----------
-    profile : Profile
-        Every function of any run; counts and times are medians over the runs, 0 counting for a run that lacks
-        the function. Counts are of the runs that know them, and 0 where none does. Without edges.
-    roots : Roots
-        Directories of all runs.
-    ncalls, tottime, cumtime : float64 array, shape (runs, n)
-        Each run's own; NaN for calls that are not known.
-    blocked, cumblocked : float64 array, shape (runs, n), or None
-        Of these times, what was off the CPU without queueing, where a tracer measured that in every run.
-    places : tuple of int32 arrays
-        Row of `profile` for each row of each run.
-    unseen_s
-        Seconds that a function may take in these runs at most without being in any of them; 0 where one is exact.
+    A run that lacks a function counts as 0 there, calls that are not known are left out. `ncalls`, `tottime`
+    and the others have shape (runs, n), NaN for calls not known; `blocked` and `cumblocked` are ``None``
+    unless every run measured them. `places` has the row of `profile` for each row of each run. `unseen_s` is
+    the most that a function may take unseen in all these runs, 0 where one is exact.
     """
 
     profile: Profile
@@ -77,20 +65,7 @@ class Side:
 
 
 def ranked_times(a: Side, b: Side, by: str) -> tuple[Floats, Floats]:
-    """What functions are ranked by in every run of either side: active time where both sides know it.
-
-    Parameters
-    ----------
-    a, b
-        Baseline and candidate.
-    by
-        ``tottime`` or ``cumtime``.
-
-    Returns
-    -------
-    baseline, candidate : float64 array, shape (runs of that side, functions of that side)
-        Seconds.
-    """
+    """Return the seconds that functions are ranked by, shape (runs, n): active time if both know it."""
     active = a.blocked is not None and b.blocked is not None
 
     def times(side: Side) -> Floats:
@@ -102,19 +77,9 @@ def ranked_times(a: Side, b: Side, by: str) -> tuple[Floats, Floats]:
 
 
 def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float] = ()) -> Side:
-    """Bring the profiles of one side's runs under common rows.
+    """Bring one or more runs of a side under common rows.
 
-    Parameters
-    ----------
-    profiles, roots
-        One per run, at least one.
-    unseen_s
-        What each run may have missed of a function (`profkit.measure.estimates.unseen_seconds`); empty where all are
-        exact.
-
-    Returns
-    -------
-    Side
+    `unseen_s` is from `profkit.measure.estimates.unseen_seconds` for each run, empty where all are exact.
     """
     exact: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
     union = replace(profiles[0], edges=None, **exact)
@@ -166,7 +131,7 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
 
 
 def _median(stack: Floats) -> Floats:
-    """Median over the runs that know a value, NaN where none does."""
+    """Return the median over the runs that know a value, NaN where none does."""
     known = ~np.isnan(stack)
     if known.all():
         whole: Floats = np.median(stack, axis=0)
@@ -178,14 +143,14 @@ def _median(stack: Floats) -> Floats:
 
 
 def _missed_by_all(unseen_s: Sequence[float]) -> float:
-    """Seconds that each of some runs may have missed of a function that none of them saw: their samples add up."""
+    """Return seconds that each run may have missed of a function that none saw: their samples add up."""
     return 1.0 / sum(1.0 / seconds for seconds in unseen_s) if all(s > 0 for s in unseen_s) else 0.0
 
 
 def _estimates(
     profiles: Sequence[Profile], places: Sequence[Index], unseen_s: Sequence[float], n: int
 ) -> dict[str, Floats] | None:
-    """How well each run knows the rows of all; ``None`` where all are exact."""
+    """Return how well each run knows the rows of all; ``None`` where all are exact."""
     if all(p.calls_low is None and not unseen for p, unseen in zip(profiles, unseen_s, strict=True)):
         return None
     stacks = {name: np.zeros((len(profiles), n)) for name in ESTIMATES}
@@ -199,7 +164,7 @@ def _estimates(
 
 
 def _middle_estimates(stacks: dict[str, Floats], tottime: Floats) -> dict[str, npt.NDArray[np.generic]]:
-    """Columns `ESTIMATES` of the medians: a median of limits holds the median of what lies between them."""
+    """Return columns `ESTIMATES` of the medians: medians of limits enclose the median value."""
     error, middle = stacks["tottime_error"], np.median(tottime, axis=0)
     above, below = (np.median(tottime + sign * error, axis=0) for sign in (1, -1))
     return {
@@ -215,7 +180,7 @@ def _both(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _extended(union: Profile, profile: Profile, rows: Index) -> Profile:
-    """The union with further rows; their times are filled in later, for all runs at once."""
+    """Return the union with further rows, whose times are filled in later for all runs at once."""
     if not len(rows):
         return union
     table = {text: i for i, text in enumerate(union.strings)}
@@ -233,7 +198,7 @@ def _extended(union: Profile, profile: Profile, rows: Index) -> Profile:
 
 
 def _stacked(profiles: Sequence[Profile], places: Sequence[Index], name: str, n: int) -> Floats | None:
-    """One column of all runs, ``None`` where some run lacks it."""
+    """Return one column of all runs, ``None`` where some run lacks it."""
     stack = np.zeros((len(profiles), n))
     for i, (profile, place) in enumerate(zip(profiles, places, strict=True)):
         values = getattr(profile, name)

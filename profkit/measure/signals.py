@@ -1,6 +1,6 @@
 """The signals of a comparison: the one object that every reading of the rules is taken from.
 
-Gathered by `verdict.comparison` from the runs' counters and from the table. Nothing is judged here.
+`verdict.comparison` gathers it from the runs' counters and from the table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_SIGNALS = 64
 
 
 def signal_number(exit_status: int) -> int | None:
-    """Number of the signal that ended a program, by its exit status as a shell sees it; ``None`` where none did."""
+    """Return the signal that ended a program, from its exit status as a shell sees it; ``None`` for none."""
     return exit_status - SIGNALLED if SIGNALLED < exit_status <= SIGNALLED + MOST_SIGNALS else None
 
 
@@ -37,38 +37,15 @@ def signal_number(exit_status: int) -> int | None:
 class Signals:
     """Everything that is known of two sides.
 
-    Attributes
-    ----------
-    total_scatter
-        Standard deviation of ln of the ratio of both sides' totals, from their repeats; NaN without.
-    lost_throughout
-        Whether each of at least three repeats of the candidate took longer than every run of the baseline, and the
-        medians differ by more than their noise; false with fewer repeats.
-    signs : float64 array
-        What the two rankings show of starvation, by `profkit.measure.signs.SIGNS`.
-    starved
-        How likely those numbers are with and without starvation, weighed by what was learnt on labelled runs.
-    noisier
-        Mean over functions of ln of the candidate's scatter over the baseline's, over repeats; NaN without.
-    ranges, iterations
-        NVTX ranges of both sides, and how their iterations go; empty and ``None`` where there are none.
-    lump_s
-        Median of the lumps that hit small functions, seconds; NaN where none did.
-    threads_differ
-        One side holds the calls of threads that the other side was not able to see.
-    unmatched
-        Part of the self time in functions that only one side has, of the side with less of it.
-    another_program
-        Hardly a function of either project is in the other.
-    exits
-        Exit status of each side's targets, as a shell sees it: of the first that failed; 0 where all succeeded or
-        nothing is known.
-    origins
-        Where other calls and other costs come from.
-    capture_s
-        What capture added to the wall of either side, median over its runs; 0 where that is not known of both.
-    exact
-        Calls and times of both sides are exact.
+    `total_scatter` is the standard deviation of ln of the ratio of totals, and `noisier` the mean over
+    functions of ln of candidate's over baseline's scatter, both from repeats, else NaN. `lost_throughout`: at
+    least three repeats of the candidate each took longer than every baseline run, with medians beyond their
+    noise. `signs` has the order of `profkit.measure.signs.SIGNS`; `lump_s` is the median lump, NaN without.
+
+    `threads_differ`: one side has calls of threads that the other could not see. `unmatched` is the part of
+    self time in functions of one side only, of the side with less of it. `exits` are as a shell sees them, of
+    the first target that failed; 0 also if not known. `capture_s` was added to each wall, 0 if not known of
+    both.
     """
 
     baseline: SideFacts
@@ -121,7 +98,7 @@ class Signals:
 
     @property
     def cpu_part(self) -> float:
-        """Part of the logarithm of the slow-down that the tree's growth in CPU time explains; NaN if unknown."""
+        """Part of ln of the slow-down that the tree's growth in CPU time explains; NaN if unknown."""
         run_a, run_b = self.baseline.own_run_s, self.candidate.own_run_s
         if not run_a or not run_b or self.log_slowdown <= 0:
             return float("nan")
@@ -129,7 +106,7 @@ class Signals:
 
     @property
     def log_slowdown(self) -> float:
-        """`log_walls`, what capture added to the walls left out: the program's own."""
+        """`log_walls` of the program alone, without what capture added."""
         a, b = (
             (side.wall_s or 0.0) - s
             for side, s in zip((self.baseline, self.candidate), self.capture_s, strict=True)
@@ -138,7 +115,7 @@ class Signals:
 
     @property
     def log_walls(self) -> float:
-        """ln of the candidate's wall over the baseline's; of the totals where a wall is not known."""
+        """Return ln of the candidate's wall over the baseline's; of the totals where one is unknown."""
         a, b = self.baseline, self.candidate
         if a.wall_s and b.wall_s:
             return math.log(b.wall_s / a.wall_s)

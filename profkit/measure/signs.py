@@ -1,8 +1,8 @@
 """Signs of starvation in two plain profiles: what a busy machine does to self times, as numbers.
 
 A program that is denied CPU loses it in lumps of a scheduler's slice (milliseconds). Functions of a few
-milliseconds are then either spared or hit by a whole lump, while their median stays; slower hardware, larger inputs
-and changed code move them together or not at all. `starvation` weighs these numbers; nothing is judged here.
+milliseconds are then spared or hit by a whole lump, while their median stays; slower hardware, larger inputs
+and changed code move them together or not at all.
 """
 
 from __future__ import annotations
@@ -67,17 +67,9 @@ DEPTH = 50
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matched:
-    """Functions that both sides have, run by run.
+    """Functions that both sides have: seconds of self time and calls, shape (runs of that side, n).
 
-    Attributes
-    ----------
-    time_a, time_b : float64 array, shape (runs of that side, n)
-        Self time, seconds.
-    calls_a, calls_b : float64 array, shape (runs of that side, n)
-    native, waits : bool array, shape (n,)
-        Built-in functions, and those that wait by design.
-    total_a, total_b : float64 array, shape (runs,)
-        Self time of all functions, matched or not.
+    `waits` marks functions that wait by design; `total_a` and `total_b` include unmatched functions.
     """
 
     time_a: Floats
@@ -91,15 +83,7 @@ class Matched:
 
 
 def matched(joined: Joined, found: Alignment, a: Side, b: Side) -> Matched:
-    """Take what both sides have.
-
-    Parameters
-    ----------
-    joined, found
-        Both sides in common numbering, and their alignment.
-    a, b
-        Baseline and candidate.
-    """
+    """Return the functions that both sides have, from the sides' alignment in common numbering."""
     rows_a, rows_b = found.baseline, found.candidate
     times_a, times_b = a.tottime[:, rows_a], b.tottime[:, rows_b]
     some = np.maximum(times_a.max(axis=0, initial=0.0), times_b.max(axis=0, initial=0.0)) >= SMALL[0]
@@ -120,24 +104,16 @@ def matched(joined: Joined, found: Alignment, a: Side, b: Side) -> Matched:
 
 
 def signs(both: Matched) -> Floats:
-    """Return the numbers of `SIGNS`, averaged over pairs of runs.
+    """Return the numbers of `SIGNS`, averaged over pairs of runs; zero where there are too few functions.
 
-    Parameters
-    ----------
-    both
-        Of any numbers of runs; run *i* of one side is paired with run *i* of the other, the shorter side going round.
-
-    Returns
-    -------
-    float64 array, shape (len(SIGNS),)
-        Zero where there are too few functions.
+    Run *i* of one side is paired with run *i* of the other, repeating the shorter side.
     """
     average: Floats = np.mean([_of_pair(both, i, j) for i, j in _pairs(both)], axis=0)
     return average
 
 
 def lump_size(both: Matched) -> float:
-    """Median of the lumps that hit small functions, seconds; NaN below two lumps."""
+    """Return the median of the lumps that hit small functions, seconds; NaN below two lumps."""
     lumps = np.concatenate(
         [_lumps(*_ratios(both, i, j), both.native | ~both.native) for i, j in _pairs(both)]
     )
@@ -145,19 +121,10 @@ def lump_size(both: Matched) -> float:
 
 
 def noisier(both: Matched) -> float:
-    """Return how much more the candidate's repeats scatter than the baseline's.
+    """Return how much more the candidate's repeats scatter than the baseline's: the mean of ln(s_b / s_a).
 
-    Parameters
-    ----------
-    both
-        Of any numbers of runs.
-
-    Returns
-    -------
-    float
-        Mean over functions of ln(s_b / s_a), where s is the standard deviation over repeats of the logarithm of self
-        time per call, each run's common factor taken out; NaN below `noise.MIN_RUNS_NOISE` runs a side, and where
-        fewer than `FEWEST` functions are usable.
+    s is a function's standard deviation over repeats of ln self time per call, without each run's common
+    factor. NaN below `noise.MIN_RUNS_NOISE` runs a side or `FEWEST` usable functions.
     """
     if min(len(both.total_a), len(both.total_b)) < noise.MIN_RUNS_NOISE:
         return float("nan")
@@ -178,7 +145,7 @@ def noisier(both: Matched) -> float:
 
 
 def _deviation(per_call: Floats) -> Floats:
-    """Standard deviation over runs of the logarithm of each function's time, at least `noise.MIN_SCATTER`."""
+    """Return the standard deviation over runs of ln of each function's time, at least `noise.MIN_SCATTER`."""
     logs = np.log(per_call)
     logs = logs - logs.mean(axis=0)
     logs = logs - np.median(logs, axis=1, keepdims=True)
@@ -192,7 +159,7 @@ def _pairs(both: Matched) -> Sequence[tuple[int, int]]:
 
 
 def _ratios(both: Matched, i: int, j: int) -> tuple[Floats, Floats, Floats, Bools]:
-    """Self times of a pair of runs, the logarithm of the change per call, and where calls permit one."""
+    """Return self times of a pair of runs, ln of the change per call, and where calls permit one."""
     a, b = both.time_a[i], both.time_b[j]
     calls_a, calls_b = np.maximum(both.calls_a[i], 1.0), np.maximum(both.calls_b[j], 1.0)
     same = (np.abs(np.log(calls_b / calls_a)) < np.log1p(CALLS_CHANGED)) & (a > 0) & (b > 0) & ~both.waits
@@ -203,7 +170,7 @@ def _ratios(both: Matched, i: int, j: int) -> tuple[Floats, Floats, Floats, Bool
 
 
 def _lumps(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> Floats:
-    """Seconds that small functions lost beyond what is common to them, of those that lost a lump."""
+    """Return seconds that small functions hit by a lump lost beyond what all of them lost."""
     small = of & same & (a >= SMALL[0]) & (a < SMALL[1])
     if np.count_nonzero(small) < FEWEST:
         return np.zeros(0)
@@ -214,7 +181,7 @@ def _lumps(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> Floats:
 
 
 def _hit(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> tuple[int, float, float]:
-    """How many small functions lost a lump, which part of them, and ln(1 + the lumps over all their time)."""
+    """Return how many small functions lost a lump, their part, and ln(1 + lumps over all their time)."""
     small = of & same & (a >= SMALL[0]) & (a < SMALL[1])
     lumps = _lumps(a, b, r, same, of)
     lost = float(lumps.sum()) / max(float(a[small].sum()), SMALL[0])

@@ -1,8 +1,7 @@
-"""`Run` → the calls by which a program itself sets how many threads or processes it has, and where they stand.
+"""`Run` → the calls by which a program itself sets how many threads or processes it has, and where they are.
 
-A profile holds who called what, and no arguments: the number that a call was given is not known, only that it was
-made. Libraries call such functions for their own purposes too, and those calls nobody can edit: a call counts where
-a function of the program made it, at most through a function or two of the library itself.
+A profile has no arguments, so the number is not known. A call counts only if a function of the program made
+it, at most through a function or two of the library: libraries' own calls cannot be edited.
 """
 
 from __future__ import annotations
@@ -40,17 +39,10 @@ _BETWEEN = 2
 
 @dataclass(frozen=True, slots=True)
 class SizeCall:
-    """A function of the program that sets a size.
+    """A function of the program (`caller`, beginning at `line`, 0 where not known) that sets a size.
 
-    Attributes
-    ----------
-    sets
-        What it sizes: a library as in `profkit.model.Pool`, ``threadpoolctl``, ``pool`` (of processes),
-        ``process-executor``, ``thread-executor`` or ``loader``.
-    caller
-        The function of the program that makes the call.
-    line
-        Where that function begins, 0 where not known.
+    `sets` is a library as in `profkit.model.Pool`, ``threadpoolctl``, ``pool`` (of processes),
+    ``process-executor``, ``thread-executor`` or ``loader``.
     """
 
     sets: str
@@ -59,20 +51,14 @@ class SizeCall:
 
 
 def sizes_itself(run: Run) -> bool:
-    """Whether the program calls a function that sets a size, as far as profiles without callers show."""
+    """Return whether the program calls a function that sets a size, as profiles without callers show."""
     tables = _Tables()
     profiles = (thread.profile for process in run.processes for thread in process.threads)
     return any(next(tables.rows(profile), None) is not None for profile in profiles)
 
 
 def size_calls(run: Run) -> tuple[SizeCall, ...]:
-    """Return the calls of the program that set sizes, each once.
-
-    Parameters
-    ----------
-    run
-        Read with its callers; without them nothing is found.
-    """
+    """Return the calls of the program that set sizes, each once; none for a run read without callers."""
     found: dict[SizeCall, None] = {}
     tables = _Tables()
     for process in run.processes:
@@ -89,7 +75,7 @@ class _Tables:
         self._wanted: list[int] = []
 
     def rows(self, profile: Profile) -> Iterator[tuple[int, str]]:
-        """Rows of such functions, and what each sets."""
+        """Yield the rows of such functions, and what each sets."""
         strings = profile.strings
         if strings is not self._strings:
             self._strings = strings

@@ -1,9 +1,7 @@
 """Functions as they called each other, outermost first: the tree that a flame graph draws.
 
-Where the tracer kept calling contexts (`Thread.paths`), the tree is theirs. Where a file holds sums of
-caller–callee pairs alone, paths are made of those as gprof does (Graham, Kessler, McKusick 1982): a function is
-taken to divide its time over what it calls in the same way whoever called it. Such a tree says so in
-`StackTable.measured`.
+Without calling contexts (`Thread.paths`), the tree is made of caller–callee sums as gprof does (Graham,
+Kessler, McKusick 1982): a function divides its time over its callees alike, whoever called it.
 """
 
 from __future__ import annotations
@@ -47,14 +45,9 @@ class FunctionTimes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackSide:
-    """One side's columns of a `StackTable`, 0 where it lacks a context.
+    """One side's columns of a `StackTable`, shape (n,): seconds of self time, 0 where it lacks a context.
 
-    Attributes
-    ----------
-    ncalls : float64 array, shape (n,)
-        Calls; a fraction where they were apportioned.
-    own, queued, blocked : float64 array, shape (n,)
-        Self time in this context, and what of it was queued for a CPU or off the CPU otherwise, seconds.
+    `ncalls` is a fraction where apportioned; `queued` and `blocked` (otherwise off the CPU) are in `own`.
     """
 
     ncalls: Floats
@@ -65,20 +58,11 @@ class StackSide:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackTable:
-    """Calling contexts of one or more sides as one tree, in preorder: those that took most first.
+    """Calling contexts of one or more sides as one tree, in preorder, those that took most first.
 
-    Attributes
-    ----------
-    depth : int32 array, shape (n,)
-        0 for what nothing in the profile calls; a context is inside the last one before it with a lesser depth.
-    row : int32 array, shape (n,)
-        Row of the table of functions, or `OTHERS`.
-    again : bool array, shape (n,)
-        The function is open further out already, and is followed no further.
-    sides
-        One for each side.
-    measured
-        Whether contexts were traced, rather than made of pairs.
+    Arrays have shape (n,). `depth` is 0 for a context that nothing calls; its parent is the last one before
+    it with a lesser depth. `row` is that of the table of functions, or `OTHERS`. `again`: the function is
+    open further out, and is followed no further. `measured`: contexts were traced, not made of pairs.
     """
 
     depth: Index
@@ -112,17 +96,9 @@ def placed_paths(selected: Selected) -> list[PlacedPaths] | None:
 
 
 def stacks_of_paths(sides: Sequence[Sequence[Sequence[PlacedPaths]]]) -> StackTable | None:
-    """Bring the traced contexts of all threads under one tree.
+    """Merge traced contexts (threads by side and run) into one tree, ``None`` where there are none.
 
-    Parameters
-    ----------
-    sides
-        Threads by side and run. Of several runs of a side the mean is taken, so that times still add up.
-
-    Returns
-    -------
-    StackTable or None
-        ``None`` where there are none.
+    Several runs of a side are averaged, so that times still add up.
     """
     placed = [(side, len(runs), part) for side, runs in enumerate(sides) for run in runs for part in run]
     placed = [entry for entry in placed if len(entry[2][0])]
@@ -143,7 +119,7 @@ def stacks_of_paths(sides: Sequence[Sequence[Sequence[PlacedPaths]]]) -> StackTa
     size = len(around)
 
     def summed(name: str) -> Floats:
-        """Values by column, side and node."""
+        """Return values by column, side and node."""
         found = np.zeros((len(sides), size))
         for at, (side, runs, (paths, _)) in enumerate(placed):
             values = np.nan_to_num(getattr(paths, name).astype(np.float64)) / runs
@@ -176,7 +152,7 @@ def stacks_of_paths(sides: Sequence[Sequence[Sequence[PlacedPaths]]]) -> StackTa
 def _merged(
     parent: npt.NDArray[np.int64], row: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Make one node of all paths of the same functions; return each path's node, and each node's parent and row."""
+    """Merge equal paths into one node; return each path's node, and each node's parent and row."""
     depth = depths(parent)
     node = np.full(len(parent), -1, np.int64)
     around: list[npt.NDArray[np.int64]] = []
@@ -209,12 +185,7 @@ def _kept(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Choose the nodes that stay: the widest by all time or by active time, and one for the others of each.
 
-    Returns
-    -------
-    kept : int64 array, shape (k, 2)
-        Parent and row of each node that stays.
-    into : int64 array, shape (n,)
-        Which of them each node is booked with.
+    Returns parent and row of each, shape (k, 2), and which of them each node is booked with, shape (n,).
     """
     wide = np.zeros(len(around))
     for measure in (times, active):
@@ -261,20 +232,7 @@ class _Node:
 def stacks_of_pairs(
     caller: Index, callee: Index, pairs: Sequence[CallSide], functions: Sequence[FunctionTimes]
 ) -> StackTable | None:
-    """Make paths of caller–callee sums, the widest first.
-
-    Parameters
-    ----------
-    caller, callee : int32 array, shape (m,)
-        Rows of functions.
-    pairs, functions
-        Of each side.
-
-    Returns
-    -------
-    StackTable or None
-        ``None`` where no side took any time.
-    """
+    """Make paths of caller–callee sums, shape (m,), the widest first; ``None`` if no side took time."""
     totals = np.array([side.tottime.sum() for side in functions])
     if not (totals > 0).any():
         return None
@@ -293,7 +251,7 @@ def stacks_of_pairs(
 
 
 def _divided(calls: Floats, own: Floats, row: Index, times: FunctionTimes) -> StackSide:
-    """Divide self times as those of their functions are."""
+    """Divide self times as those of their functions are divided."""
     known = (row >= 0) & (times.tottime[row] > 0)
     parts = [
         np.where(
@@ -376,7 +334,7 @@ def _grown(
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """`part` of `whole`, at most 1, and 0 of nothing."""
+    """Return `part` of `whole`, at most 1, and 0 where `whole` is 0."""
     return np.minimum(np.divide(part, whole, where=whole > 0, out=np.zeros(len(part))), 1.0)
 
 

@@ -1,7 +1,6 @@
 """How likely two plain profiles are to show starvation: a logistic model over the numbers of `signs`.
 
-Used where the kernel's counters are missing. The weights are in `weights`, learnt on labelled runs; what the
-probability is good for on programs that they were not learnt on is in ``docs/verdict.md``.
+Used without kernel counters; ``docs/verdict.md`` says how good it is on programs that it was not learnt on.
 """
 
 from __future__ import annotations
@@ -19,14 +18,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Starvation:
-    """What the model returns.
+    """Probability (0 to 1) that the candidate was denied CPU where the baseline was not.
 
-    Attributes
-    ----------
-    probability
-        That the candidate was denied CPU where the baseline was not, 0 to 1.
-    threshold
-        From where on it holds: chosen so that at most 15 in a thousand other pairs pass.
+    It holds from `threshold` on, chosen so that at most 15 in a thousand other pairs pass.
     """
 
     probability: float
@@ -39,15 +33,7 @@ class Starvation:
 
 
 def starvation(signs: Floats, weights: Weights = ONE_RUN) -> Starvation:
-    """Weigh the signs.
-
-    Parameters
-    ----------
-    signs
-        float64 array, shape (len(SIGNS),).
-    weights
-        Learnt on labelled pairs.
-    """
+    """Return the probability that the signs, shape (len(SIGNS),), give with these weights."""
     values = (signs - np.array(weights.centre)) / np.array(weights.scale)
     score = float(values @ np.array(weights.weight)) + weights.intercept
     return Starvation(1.0 / (1.0 + math.exp(-min(50.0, max(-50.0, score)))), weights.threshold)

@@ -1,8 +1,4 @@
-"""The rows of a difference: every function of either side with ranks, times, ratios, and whether it moved.
-
-Built by `diff` from two aligned sides; columns are arrays until the last step. It shows whether a row moved
-beyond noise, and how far; not why.
-"""
+"""The rows of a difference: every function of either side with ranks, times, and whether it moved."""
 
 from __future__ import annotations
 
@@ -34,22 +30,9 @@ SIGMAS = 3.0
 def build_table(
     joined: Joined, found: Alignment, a: Side, b: Side, by: str
 ) -> tuple[DiffTable, tuple[Rows, Rows]]:
-    """Lay out the functions of both sides, greatest absolute change first.
+    """Return the functions of both sides, greatest absolute change first, and their rows in each side.
 
-    Parameters
-    ----------
-    joined, found
-        Both sides in common numbering, and their alignment.
-    a, b
-        Baseline and candidate.
-    by
-        ``tottime`` or ``cumtime``: what ranks, and what the order of rows goes by.
-
-    Returns
-    -------
-    table : DiffTable
-    rows : tuple of two integer arrays, shape (n,)
-        Row of the baseline's and of the candidate's profile behind each row of the table, −1 without one.
+    The rows are −1 on a side that lacks the function. `by` is ``tottime`` or ``cumtime``.
     """
     none_a, none_b = len(found.candidate_only), len(found.baseline_only)
     row_a = np.concatenate([found.baseline, found.baseline_only, np.full(none_a, -1, np.int32)])
@@ -95,7 +78,7 @@ def build_table(
 
 
 def _may_be_missed(side: Side, own: SideTable, other: SideTable) -> Bools:
-    """Rows that a side lacks, and that take so little on the other that it may have missed them."""
+    """Return rows that a side lacks, and that take so little on the other that it may have missed them."""
     seen_s = np.maximum(other.tottime, other.cumtime)
     if other.tottime_error is not None:
         seen_s = seen_s - other.tottime_error
@@ -104,7 +87,7 @@ def _may_be_missed(side: Side, own: SideTable, other: SideTable) -> Bools:
 
 
 def _without_calls(side: SideTable, missed: Bools) -> SideTable:
-    """The side with calls that are not known where it may have missed a function."""
+    """Return the side with calls marked as not known where it may have missed a function."""
     if side.calls_low is None or side.calls_high is None:
         return side
     low, high = (np.where(missed, np.nan, limit) for limit in (side.calls_low, side.calls_high))
@@ -114,22 +97,7 @@ def _without_calls(side: SideTable, missed: Bools) -> SideTable:
 def busy_seconds(
     a: Profile, b: Profile, rows: tuple[Rows, Rows], *, cumulative: bool = False
 ) -> tuple[Floats, Floats]:
-    """Self time spent on a CPU, where tracers of both sides separated waiting from running; else all self time.
-
-    Parameters
-    ----------
-    a, b
-        Baseline and candidate.
-    rows
-        As `build_table` returns them.
-    cumulative
-        Including callees.
-
-    Returns
-    -------
-    baseline, candidate : float64 array, shape (n,)
-        Seconds, in order of the table.
-    """
+    """Return seconds on a CPU by row of the table; all self time unless both sides' tracers separate it."""
     names = ("cumwait", "cumblocked", "cumtime") if cumulative else ("wait", "blocked", "tottime")
     measured = all(getattr(p, name) is not None for p in (a, b) for name in names[:2])
 
@@ -143,14 +111,14 @@ def busy_seconds(
 
 
 def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Floats, Floats] | None:
-    """Self time off the CPU, not queueing, in order of the table; ``None`` where a side did not measure it."""
+    """Return self time off the CPU, not queued, by row of the table; ``None`` unless both measured it."""
     if a.blocked is None or b.blocked is None:
         return None
     return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
 
 
 def _value(profile: Profile, by: str, active: bool) -> Floats:
-    """What functions are ranked by: seconds, less those off the CPU without queueing where both sides know them."""
+    """Return the seconds that functions are ranked by, without unqueued time off the CPU if `active`."""
     whole = profile.tottime if by == "tottime" else profile.cumtime
     off = profile.blocked if by == "tottime" else profile.cumblocked
     if not active or off is None:
@@ -160,7 +128,7 @@ def _value(profile: Profile, by: str, active: bool) -> Floats:
 
 
 def _at(values: npt.NDArray[np.generic], rows: npt.NDArray[np.integer]) -> Floats:
-    """Values of rows, 0 where the row is absent (−1)."""
+    """Return the values of rows, 0 where the row is absent (−1)."""
     if not len(values):
         return np.zeros(len(rows))
     return np.where(rows >= 0, values[rows].astype(np.float64), 0.0)
@@ -171,7 +139,7 @@ def _column_at(values: Floats | None, rows: Rows) -> Floats | None:
 
 
 def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
-    """Place in the order of keys, for rows whose value another row has too; 0 for all others."""
+    """Return places in the order of keys, for rows whose value another row has too; 0 for all others."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     tied = np.zeros(len(values), np.bool_)
@@ -241,11 +209,11 @@ def _anomalous(
     log_ratio: Floats,
     by: str,
 ) -> Bools:
-    """Rows that moved among the others by more than noise, and whose seconds did too.
+    """Return the rows that moved among the others by more than noise, and whose seconds did too.
 
-    A climb is weighted by the share it reaches. The first of a ranking cannot climb, so a share that grew by
-    more than all clean differences together, or a time per call that left the common factor, counts as well; where
-    replicates show a row's own noise, it need not be that much.
+    A climb is weighted by the share it reaches. The first of a ranking cannot climb, so a share that grew
+    beyond clean differences, or a time per call that left the common factor, counts too; replicates lower the
+    limits.
     """
     seconds_a = side_a.active if by == "tottime" else side_a.cumtime
     seconds_b = side_b.active if by == "tottime" else side_b.cumtime
@@ -275,14 +243,14 @@ def _anomalous(
 
 
 def _error(side: SideTable) -> Floats:
-    """Half the widths of the intervals of self times."""
+    """Return half the widths of the intervals of self times."""
     return np.zeros(len(side.tottime)) if side.tottime_error is None else side.tottime_error
 
 
 def _noise(
     a: Side, b: Side, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer], by: str
 ) -> Floats:
-    """Change of the logarithm of a row's seconds that noise can make: its own where replicates show it."""
+    """Return the change of ln of a row's seconds that noise can make: its own where replicates show it."""
     pooled = np.full(len(row_a), np.log(noise.TOTAL_RATIO_P95))
     if min(a.runs, b.runs) < noise.MIN_RUNS_NOISE:
         return pooled
@@ -306,7 +274,7 @@ def _p_values(
     side_b: SideTable,
     by: str,
 ) -> Floats:
-    """Adjusted rank-sum tests of rows that are large enough to matter; NaN for the others."""
+    """Return adjusted rank-sum p-values of rows that are large enough to matter; NaN for the others."""
     result = np.full(len(row_a), np.nan)
     if min(a.runs, b.runs) < noise.MIN_RUNS_TEST:
         return result
@@ -321,7 +289,7 @@ def _p_values(
 def _labels(
     joined: Joined, a: Side, b: Side, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer]
 ) -> tuple[tuple[FunctionKey, ...], tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
-    """Key, name, file and line of every row, as the candidate has them where it has the row."""
+    """Return key, name, file and line of every row, the candidate's where it has the row."""
     n = len(row_a)
     from_b = row_b >= 0
     columns = {}
@@ -346,7 +314,7 @@ def _labels(
 
 
 def _relative_files(joined: Joined, a: Side, b: Side) -> list[tuple[str, str]]:
-    """Files by common number; project files that no vote made relative are cut at their inferred root."""
+    """Return files by common number; project files that no vote paired are cut at their inferred root."""
     if not any(root == PROJECT and (path[:1] == "/" or path[1:2] == ":") for root, path in joined.files):
         return list(joined.files)
     project = tuple(

@@ -1,8 +1,4 @@
-"""What the measurements of two sides return: tables of functions, rankings, summaries. Holds data, computes nothing.
-
-Tables are columns over the functions of both sides, ordered by what the user sorted by, so that a renderer
-only slices.
-"""
+"""What the measurements of two sides return: tables of functions, rankings, summaries. Data only."""
 
 from __future__ import annotations
 
@@ -24,24 +20,13 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideTable:
-    """One side's columns of a `DiffTable`; where ``present`` is false the other columns are 0 (rank too).
+    """One side's columns of a `DiffTable`, shape (n,), in seconds; 0 where not `present`.
 
-    Attributes
-    ----------
-    present : bool array, shape (n,)
-    rank : int64 array, shape (n,)
-        1 is the function with the most of what the table is ranked by: active self time, or cumtime.
-    ncalls, primitive_calls, tottime, cumtime : arrays, shape (n,)
-        Over replicates: medians, counts rounded to integers. Seconds.
-    active : float64 array, shape (n,)
-        Self time, less what was off the CPU without queueing where tracers of both sides measured that. Seconds.
-    share : float64 array, shape (n,)
-        Of this side's own total active time, 0 to 1 (of the largest cumtime when ranked by cumtime).
-    wait, cumwait : float64 array, shape (n,), or None
-        Seconds queued for a CPU, of self time and including callees, where a tracer measured it.
-    calls_low, calls_high, samples, tottime_error : arrays, shape (n,), or None
-        How well calls and self time are known, as in `profkit.model.Profile`; ``None`` where all is exact. Calls of a
-        function that the side may have missed are not known (NaN).
+    Counts and times are medians over replicates. `rank` is 1 for the most `active` time (self time less what
+    was off the CPU without queueing, where both sides measured that), or cumtime; `share` is the part of this
+    side's total active time, or of the largest cumtime. `wait` and `cumwait` are seconds queued for a CPU,
+    where measured. The columns from `calls_low` on are as in `profkit.model.Profile`: ``None`` where all is
+    exact, NaN for calls of a function that the side may have missed.
     """
 
     present: npt.NDArray[np.bool_]
@@ -61,7 +46,7 @@ class SideTable:
 
     @property
     def estimates(self) -> tuple[Floats, Floats, Ints, Floats]:
-        """Limits of calls, samples, and errors of self times; also where all is exact."""
+        """Limits of calls, samples, and errors of self times, also where all is exact."""
         low, high, samples, error = self.calls_low, self.calls_high, self.samples, self.tottime_error
         if low is None or high is None or samples is None or error is None:
             calls, none = self.ncalls.astype(np.float64), np.zeros(len(self.ncalls))
@@ -69,7 +54,7 @@ class SideTable:
         return low, high, samples, error
 
     def estimate(self, row: int) -> tuple[float, float, int, float]:
-        """Return what `estimates` has of one function."""
+        """Return the `estimates` of one function."""
         if self.calls_low is None:
             return float(self.ncalls[row]), float(self.ncalls[row]), 0, 0.0
         low, high, samples, error = self.estimates
@@ -78,29 +63,14 @@ class SideTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DiffTable:
-    """Functions of both sides; rows are ordered by the change in seconds, greatest absolute change first.
+    """Functions of both sides, greatest absolute change in seconds first.
 
-    Attributes
-    ----------
-    keys
-        Identity of each row.
-    name
-        As reports show it: ``qualname`` where known, else the name.
-    file, line
-        As the candidate has it, else the baseline.
-    match
-        A rung of `RUNGS`, ``new`` (candidate only), ``gone`` (baseline only), or ``unseen``: only one side has it,
-        and the other was sampled and may have missed it.
-    per_call_ratio : float64 array, shape (n,)
-        Candidate's over baseline's self time per call; NaN where either has none, or calls are not known well enough.
-    same_source
-        True or False where both sides hash the function's source, else ``None``.
-    anomalous
-        Moved beyond the noise that the rows themselves show.
-    p_value : float64 array, shape (n,)
-        NaN where the number of runs permits none.
-    by_share
-        A side was sampled: times are shares of the baseline's total, and calls (0 here) are not known.
+    `name` is the ``qualname`` where known, `file` and `line` are the candidate's, else the baseline's.
+    `match` is a rung of `RUNGS`, ``new``, ``gone``, or ``unseen``: one side lacks it, but was sampled and may
+    have missed it. `per_call_ratio` is candidate over baseline self time per call, NaN where unknown;
+    `same_source` is ``None`` unless both sides hash the source; `anomalous` is beyond the noise of the rows
+    themselves. `p_value` is NaN with too few runs. `by_share`: a side was sampled, times are shares of the
+    baseline's total, and calls are 0.
     """
 
     keys: tuple[FunctionKey, ...]
@@ -131,14 +101,7 @@ class DiffTable:
 class SideSummary:
     """What heads a side of the report; medians over its runs, ``None`` where not known.
 
-    Attributes
-    ----------
-    inventory
-        Thread pools, workers and CPUs of its first run.
-    command, environment
-        What its first run ran, and the variables recorded of it.
-    neighbours
-        Who else ran while it queued.
+    `inventory`, `command` and `environment` are its first run's; `neighbours` ran while it queued.
     """
 
     label: str
@@ -160,7 +123,7 @@ class SideSummary:
 
 @dataclass(frozen=True, slots=True)
 class Comparability:
-    """How far the two sides can be compared: 1 is alike in all that is known."""
+    """How far the two sides can be compared; a score of 1 means alike in all that is known."""
 
     score: float
     warnings: tuple[Notice, ...]
@@ -168,25 +131,13 @@ class Comparability:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How far the order of functions moved.
+    """How far the order of functions by `by` moved.
 
-    Attributes
-    ----------
-    by
-        ``tottime`` or ``cumtime``.
-    rbo
-        Rank-biased overlap *distance* of the top 50, p = 0.9 (Webber et al. 2010): 0 alike, 1 disjoint.
-    total_variation
-        Half the sum of absolute differences of self-time shares.
-    reordered
-        Beyond `noise_floor`.
-    noise_floor
-        The RBO distance that clean repeats of one program reach.
-    rbo_interval
-        95 % bootstrap interval of `rbo` over the replicates; NaN below three runs a side.
-    displacement
-        Mean of |ln(rank / rank)| over heavy functions, weighted by share, with its interval; ``None`` where no
-        order was compared.
+    `rbo` is the rank-biased overlap *distance* of the top 50, p = 0.9 (Webber et al. 2010): 0 alike, 1
+    disjoint; `rbo_interval` its 95 % bootstrap interval, NaN below three runs a side; `noise_floor` the
+    distance between clean repeats, beyond which it is `reordered`. `total_variation` is half the sum of
+    absolute differences of shares. `displacement` is the mean of |ln(rank / rank)| over heavy functions,
+    weighted by share; ``None`` if not compared.
     """
 
     by: str

@@ -1,8 +1,7 @@
-"""Which functions wait by design, and which do nothing but serve them: their calls and their time are no work.
+"""Which functions wait by design, and which only serve them: their calls and their time are no work.
 
-`movement.is_wait` knows native waits and a few of the standard library by name. What those call (building the list
-for ``poll``) and what only wraps them (``Connection.poll``, ``Queue.get``) is found from who calls whom: a program
-that waits longer calls all of these more often.
+`movement.is_wait` knows native waits by name. What those call, and what only wraps them (``Connection.poll``,
+``Queue.get``), is found from who calls whom: a longer wait calls all of these more often.
 """
 
 from __future__ import annotations
@@ -27,20 +26,9 @@ LEVELS = 6
 
 
 def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
-    """Find the functions that wait by design, or serve nothing but waiting.
+    """Return the functions that wait by design or only serve waiting; by name if calls are unknown.
 
-    Parameters
-    ----------
-    table
-        Functions of both sides.
-    calls
-        Who calls whom; without it only names are known.
-
-    Returns
-    -------
-    bool array, shape (n,)
-        Only functions of the standard library and native ones are taken to wrap or serve: a project's loop that
-        polls is the project's.
+    Only native and standard library functions wrap or serve: a project's polling loop does not.
     """
     named = np.zeros(len(table), np.bool_)
     # A project's function never waits by its name: most rows need no check.

@@ -1,6 +1,6 @@
-"""The learnt weights of `starvation`: written by ``python -m benchmarks.verdict report --learn``, not by hand.
+"""The learnt weights of `starvation`, written by ``python -m benchmarks.verdict report --learn``.
 
-Learnt on plain profiles of labelled runs, without those that a quota or a stop signal took in lumps.
+They come from plain profiles of labelled runs, without those that a quota or a stop signal took in lumps.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from profkit.model import Run, Yardstick
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """One yardstick over a side's runs: CPU seconds of a piece, and by what part readings differ.
+    """One yardstick over a side's runs: CPU seconds of a piece, and the part that readings differ by.
 
     `scatter` is ``None`` where the files do not say it.
     """
