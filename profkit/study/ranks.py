@@ -1,8 +1,9 @@
 """Compare the processes of one job: which of them hold the others up, where, and what that costs.
 
 Each process is compared with the median of the *others*, by function and by range. Noise is the scatter of
-the others, moderated by that measured in balanced jobs, since the median absolute deviation of few processes
-is unreliable. `docs/ranks.md` has the formulas, their sources, and the measured error rates.
+the others, moderated by that of balanced jobs: the median absolute deviation of few processes is unreliable.
+Time in calls that wait for other processes is never a fault, since the slowest process has the least of it.
+`docs/ranks.md` has the formulas, their sources, and the measured error rates.
 """
 
 from __future__ import annotations
@@ -105,7 +106,8 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A process that takes longer in one function and less in another: one of both functions waits."""
+    """A process that takes longer in one function, less in another, and as long in total: one of them waits.
+    """
 
     member: int
     more: FunctionKey
@@ -118,8 +120,8 @@ class Moved:
 class Imbalance:
     """How evenly the CPU time of a function (a column of `RankStudy.work`) is spread.
 
-    `member` has the greatest time, `most_s`; `factor` is that over `mean_s`. `order`: least and greatest rank
-    of the function among the functions of each process, 1 being the most time.
+    `member` has the greatest time, `most_s`; `factor` is that over `mean_s`. `order`: the function's least
+    and greatest rank among the functions of a process, over all processes; 1 is the most time.
     """
 
     column: int
@@ -142,10 +144,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
-    """A process whose time is distributed over functions in another way than usual, beyond the noise.
+    """A process that spends its time in other functions than usual, beyond the noise.
 
-    `member` is its position in `RankStudy.members`, `elsewhere` as there. `places` are the functions whose
-    rank differs, the greatest difference in seconds first.
+    `member` is its position in `RankStudy.members`. `places`: functions whose rank differs, most seconds
+    first.
     """
 
     member: int
@@ -223,12 +225,11 @@ def others_median(values: Floats) -> Floats:
 
 
 def threshold(n: int, tests: int = 1) -> float:
-    """Return how many standard deviations of excess are beyond the noise among `n` processes and so many
-    quantities.
+    """Return from how many standard deviations an excess is beyond the noise among `n` processes.
 
     One-sided quantile of Student's t at 1 − `ALPHA` / (n × tests), by Wallace's approximation (Annals of
-    Mathematical Statistics 30, 1959), for the degrees of freedom of `_scale`. It is multiplied by √(1 + v /
-    (n − 1)), since the median of the others is noisy too: v is 1 for the median of two, which is their mean,
+    Mathematical Statistics 30, 1959), for the degrees of freedom of `_scale`. The factor √(1 + v / (n − 1))
+    is there since the median of the others is noisy too: v is 1 for the median of two, which is their mean,
     and π/2 for a median of many.
     """
     freedom = _freedom(n)
@@ -244,12 +245,11 @@ def _freedom(n: int) -> float:
 
 
 def _scale(values: Floats, prior: Floats) -> Floats:
-    """Return the standard deviation of each value: the scatter of its column, moderated by the measured
-    noise.
+    """Return the standard deviation of each value, from its column's scatter and the measured noise.
 
-    Mean of the variances, weighted by their degrees of freedom, with the median absolute deviation (Smyth,
-    "Linear models and empirical Bayes methods", Statistical Applications in Genetics and Molecular Biology 3,
-    2004).
+    Mean of both variances, weighted by their degrees of freedom; scatter is the median absolute deviation
+    (Smyth, "Linear models and empirical Bayes methods", Statistical Applications in Genetics and Molecular
+    Biology 3, 2004).
     """
     n = len(values)
     if n < LEAST_SCATTER:
@@ -393,8 +393,7 @@ def _measured(members: Sequence[Member]) -> bool:
 
 
 def _of_ranges(table: RankTable, queued: float, noise: float) -> list[list[Deviation]]:
-    """Find for each process the ranges that take it longer than the others, except those in which it waits.
-    """
+    """Find for each process the ranges that take it longer than the others, unless it waits in them."""
     n = len(table.members)
     found: list[list[Deviation]] = [[] for _ in range(n)]
     usable = []
@@ -524,8 +523,7 @@ def _imbalance(work: Floats, counted: Bools) -> list[Imbalance]:
 
 
 def efficiency(members: Sequence[Member]) -> Efficiency:
-    """Return the efficiencies of one run by the metrics of POP, the EU's Performance Optimisation and
-    Productivity centre.
+    """Return the efficiencies of one run, by the metrics of POP (EU centre for performance optimisation).
 
     Parallel efficiency = load balance × communication efficiency; useful time is CPU time outside of MPI
     (Wagner, Mohr, Giménez and Labarta, "A structured approach to performance analysis", Tools for High
