@@ -106,8 +106,7 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A process that takes longer in one function, less in another, and as long in total: one of them waits.
-    """
+    """A process that takes longer in one function, less in another, and as long in all: one of them waits."""
 
     member: int
     more: FunctionKey

@@ -78,9 +78,7 @@ class Space:
         return len(self.listed) or math.prod(len(parameter.values) for parameter in self.parameters)
 
     def settings(self) -> list[Setting]:
-        """Return every setting, the last parameter first to change; raises `UsageError` above
-        `MOST_SETTINGS`.
-        """
+        """Return every setting, the last parameter changing fastest; `UsageError` above `MOST_SETTINGS`."""
         if self.size > MOST_SETTINGS:
             raise UsageError(f"{self.size:,} settings are more than {MOST_SETTINGS:,}; try fewer values")
         return list(self.listed or itertools.product(*(parameter.values for parameter in self.parameters)))
