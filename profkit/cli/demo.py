@@ -1,7 +1,7 @@
 """``profkit demo``: the whole story on this machine in about a minute.
 
 A small NumPy training (`profkit.demo.train`) is captured twice with the same work: with as many threads and
-workers as CPUs, and with several times as many. Captures are the commands that it prints and the report is
+workers as cores, and with several times as many. Captures are the commands that it prints and the report is
 that of ``profkit diff``; `profkit.cli.demo_check` first checks what the demo says of the runs.
 """
 

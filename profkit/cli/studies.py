@@ -151,7 +151,6 @@ def _running(progress: Progress, begun: float, took: Sequence[float] | None) -> 
 
 
 def _said(progress: Progress, trial: Trial) -> str:
-    """Return the line of an ended run."""
     from profkit.report.text import clean
     from profkit.report.units import seconds
 

@@ -206,7 +206,6 @@ def _lock(file: BinaryIO, directory: Path) -> None:
 
 
 def _difference(found: Plan, wanted: Plan) -> str:
-    """Name the first difference between two plans."""
     if found.parameters != wanted.parameters:
         listed = ", ".join(f"{p.name}={','.join(p.values)}" for p in found.parameters)
         return f"other parameters ({listed})"

@@ -1,5 +1,4 @@
-"""Read one file of a job into one vector for each of its processes, over functions that all files have in
-common.
+"""Read one file of a job into one vector per process, over functions that all files have in common.
 
 First step of ``profkit ranks`` and ``profkit scaling``. It runs in this process, in others of this machine,
 or on a Dask cluster; results stay small whatever the file's size.
@@ -179,7 +178,7 @@ class FileReading:
 
 
 def read_file(path: str, task: Task) -> FileReading:
-    """Read the processes of a file or an address for fsspec (``s3://…``); an unreadable file has a notice
+    """Read the processes of a file or an fsspec address (``s3://…``); an unreadable file has a notice
     instead.
     """
     try:
@@ -328,9 +327,7 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
 def _collections(
     main: Thread, rows: tuple[Ints, Ints, Bits], names: _Names
 ) -> tuple[float, FunctionKey | None]:
-    """Return the garbage collector's seconds in the process's own work, and the function with the most of
-    them.
-    """
+    """Return the garbage collector's seconds in the process's own work, and the function with the most."""
     places, named, bits = rows
     run, _, _ = _divided(main.profile, bits)
     work = (bits & (_RANK_WAIT | _IMPORT)) == 0
@@ -476,9 +473,7 @@ class _Names:
 def waits_and_imports(
     functions: Sequence[FunctionKey], waits: tuple[str, ...]
 ) -> tuple[list[bool], list[bool]]:
-    """Return which functions wait for other processes of the job (`waits` as in `Task`), and which import
-    modules.
-    """
+    """Return which functions wait for other processes of the job (`waits` as in `Task`), and which import."""
     names = _names(waits)
     bits = [names.name_bits[names.name(k.qualname)] | names.place_bits[names.place(k[:2])] for k in functions]
     return [bool(b & _RANK_WAIT) for b in bits], [bool(b & _IMPORT) for b in bits]
@@ -514,7 +509,7 @@ class _Sums:
         self.seconds: list[Floats] = []
 
     def add(self, thread: Thread, rows: tuple[Ints, Ints, Bits], *, main: bool) -> Floats:
-        """Add a thread, and return its totals: calls, running, queueing, blocked, waiting for ranks,
+        """Add a thread; return its calls, and seconds running, queueing, blocked, waiting for ranks,
         importing.
         """
         places, named, bits = rows

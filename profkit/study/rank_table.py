@@ -1,5 +1,4 @@
-"""Collect all processes of a job in one table: the functions that matter in any of them, with each process's
-values.
+"""Collect all processes of a job in one table, over the functions that matter in any of them.
 
 Second step of ``profkit ranks``. A file is read once, or twice if functions matter that a sample of the files
 did not show. The result must not depend on the order of reading or on who reads.

@@ -138,7 +138,6 @@ def _storage(optuna: Any, text: str) -> Any:
 
 
 def _named(module: Any, word: str, suffix: str, option: str) -> Any:
-    """Return the class that a user means by a word."""
     classes = {
         name.removesuffix(suffix).lower(): getattr(module, name)
         for name in dir(module)
