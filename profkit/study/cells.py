@@ -35,14 +35,18 @@ _RESOURCES = ("thread", "worker", "proc", "rank", "core", "job", "cpu")
 class Cell:
     """One setting and what its runs showed.
 
-    `times`: figures of the runs that count, in the order of rounds. `low` and `high`: interval of `LEVEL`
-    around `median`; NaN where not known. `speedup`: of the median against the baseline's, NaN if either is
-    not known. `efficiency`: speed-up over the factor of threads and processes, both against the setting with
-    the fewest; NaN if no parameter counts them. `cores`: median CPU seconds over wall. `queue_share` and
-    `blocked_share`: median fractions of the wall, NaN without counters. `cause`, `kind`: verdict of most
-    runs, empty if they lacked nothing. `best`: it may be the best setting. `failed` includes timeouts;
-    `ended_early`: runs that could no longer become the best; `disturbed`: runs that count although other
-    processes took CPUs. `problem`: of the last failed run.
+    `times`: figures of the runs that count, in the order of rounds.
+    `low` and `high`: interval of `LEVEL` around `median`; NaN where not known.
+    `speedup`: of the median against the baseline's, NaN if either is not known.
+    `efficiency`: speed-up over the factor of threads and processes, both against the setting with the fewest;
+    NaN if no parameter counts them.
+    `cores`: median CPU seconds over wall.
+    `queue_share` and `blocked_share`: median fractions of the wall, NaN without counters.
+    `cause`, `kind`: verdict of most runs, empty if they lacked nothing.
+    `best`: it may be the best setting.
+    `failed` includes timeouts; `ended_early`: runs that could no longer become the best; `disturbed`: runs
+    that count although other processes took CPUs.
+    `problem`: of the last failed run.
     """
 
     setting: Setting

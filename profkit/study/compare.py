@@ -48,11 +48,14 @@ class Compared:
     """One row.
 
     `named`: what names its runs in a command: the user's argument if it holds no other runs, else the first
-    file. `failed` runs have an exit status other than 0; if others ended well, only those are measured.
-    `low_s` and `high_s`: 95 % interval around `median_s` (wall), NaN where not known. `buckets`: median
-    seconds, in the order of `profkit.verdict.account.RUN_BUCKETS`. `iteration_s`: median of the iterations,
-    ``None`` without NVTX ranges of them. `slowdown`, `cause`, `kind` and `confidence` are against the
-    reference, whose verdict is empty and ``None``. `fastest`: it cannot be told apart from the fastest.
+    file.
+    `failed` runs have an exit status other than 0; if others ended well, only those are measured.
+    `low_s` and `high_s`: 95 % interval around `median_s` (wall), NaN where not known.
+    `buckets`: median seconds, in the order of `profkit.verdict.account.RUN_BUCKETS`.
+    `iteration_s`: median of the iterations, ``None`` without NVTX ranges of them.
+    `slowdown`, `cause`, `kind` and `confidence` are against the reference, whose verdict is empty and
+    ``None``.
+    `fastest`: it cannot be told apart from the fastest.
     """
 
     configuration: Configuration

@@ -21,11 +21,14 @@ class Variable:
 class Honours:
     """Which limits a library honours.
 
-    `version`: distribution and version that was measured, or read about. `python`: ``<3.13`` or ``>=3.13`` if
-    it depends on the interpreter. `affinity`: it takes no more than its affinity (``taskset``, cpusets,
-    bindings). `quota`: ``ceil`` or ``floor`` of a CPU quota, or empty if ignored. `views`: where it finds the
-    quota, ``v1`` and ``v2`` in a container, ``nested`` in a group below the root that it sees. `variables`:
-    the first one set decides. `source`: ``measured``, or the address of the documentation or source code.
+    `version`: distribution and version that was measured, or read about.
+    `python`: ``<3.13`` or ``>=3.13`` if it depends on the interpreter.
+    `affinity`: it takes no more than its affinity (``taskset``, cpusets, bindings).
+    `quota`: ``ceil`` or ``floor`` of a CPU quota, or empty if ignored.
+    `views`: where it finds the quota, ``v1`` and ``v2`` in a container, ``nested`` in a group below the root
+    that it sees.
+    `variables`: the first one set decides.
+    `source`: ``measured``, or the address of the documentation or source code.
     """
 
     library: str
@@ -42,11 +45,12 @@ class Honours:
 class Library:
     """A library, or a default of Python, that starts threads or processes; named as in `profkit.model.Pool`.
 
-    `packages`: distributions that contain it, empty for Python itself. `starts`: ``threads`` or
-    ``processes``, as many as `per` ``cpu`` or ``core`` plus `plus`, at most `most`; ``fixed`` has `plus`
-    alone. `computes`: its threads compute rather than wait, and count as load. `automatic`: it starts them
-    unless asked not to; others start them when called. `files`: parts of the names of its files, where a
-    package may contain another library instead.
+    `packages`: distributions that contain it, empty for Python itself.
+    `starts`: ``threads`` or ``processes``, as many as `per` ``cpu`` or ``core`` plus `plus`, at most `most`;
+    ``fixed`` has `plus` alone.
+    `computes`: its threads compute rather than wait, and count as load.
+    `automatic`: it starts them unless asked not to; others start them when called.
+    `files`: parts of the names of its files, where a package may contain another library instead.
     """
 
     name: str

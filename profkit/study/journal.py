@@ -29,13 +29,17 @@ _MOST_BYTES = 1 << 28
 class Trial:
     """One run of one setting.
 
-    `round`: from 0. `status`: ``done``, ``failed`` (exit status other than 0), ``timeout``, or ``disturbed``
-    (ended well, but other processes took its CPUs). `started`: ISO 8601, UTC. `exit_status`: 128 + N for
-    signal N, ``None`` if it did not start or end by itself. `cpu_s`: of the target and all descendants that
-    were waited for. `queue_s` and `blocked_s`: wall seconds in its account, ``None`` without a profile or
-    counters. `cause`, `kind`: its own verdict, empty if it lacked nothing or has no profile. `run`, `log`:
-    file names in ``runs/``, `run` empty without a profile. `objective`: what is compared if not the wall
-    time. `problem`: one line.
+    `round`: from 0.
+    `status`: ``done``, ``failed`` (exit status other than 0), ``timeout``, or ``disturbed`` (ended well, but
+    other processes took its CPUs).
+    `started`: ISO 8601, UTC.
+    `exit_status`: 128 + N for signal N, ``None`` if it did not start or end by itself.
+    `cpu_s`: of the target and all descendants that were waited for.
+    `queue_s` and `blocked_s`: wall seconds in its account, ``None`` without a profile or counters.
+    `cause`, `kind`: its own verdict, empty if it lacked nothing or has no profile.
+    `run`, `log`: file names in ``runs/``, `run` empty without a profile.
+    `objective`: what is compared if not the wall time.
+    `problem`: one line.
     """
 
     setting: Mapping[str, str]

@@ -69,14 +69,18 @@ _RANK_WAIT, _NATIVE_WAIT, _LIBRARY_WAIT, _IMPORT = 1, 2, 4, 8
 class Member:
     """One process of a job, and how its main thread spent its time, in seconds.
 
-    `label`: ``rank 3``, ``worker 4711``, or the name of its file. `size`: ranks that the launcher started.
-    `started`: ISO 8601; like `host`, `job` and `command` it is empty where not known. `measured`: queueing
-    and off-CPU time were measured; otherwise `run_s` is self time, `blocked_s` that of functions that wait by
-    design, and `queue_s` 0. `life_s`: from start to end, without counters the sum of self times. `run_s`,
-    `queue_s` and `blocked_s` exclude `waits_s` (calls that wait for other processes of the job) and
-    `imports_s`. `helpers_run_s`: functions of its other threads and child processes, on a CPU or queueing.
-    `projects`: directories that a report must mask. `collects_s` is the garbage collector's part of `run_s`,
-    `collects_in` the function with the most of it; ``None`` where not measured.
+    `label`: ``rank 3``, ``worker 4711``, or the name of its file.
+    `size`: ranks that the launcher started.
+    `started`: ISO 8601; like `host`, `job` and `command` it is empty where not known.
+    `measured`: queueing and off-CPU time were measured; otherwise `run_s` is self time, `blocked_s` that of
+    functions that wait by design, and `queue_s` 0.
+    `life_s`: from start to end, without counters the sum of self times.
+    `run_s`, `queue_s` and `blocked_s` exclude `waits_s` (calls that wait for other processes of the job) and
+    `imports_s`.
+    `helpers_run_s`: functions of its other threads and child processes, on a CPU or queueing.
+    `projects`: directories that a report must mask.
+    `collects_s` is the garbage collector's part of `run_s`, `collects_in` the function with the most of it;
+    both are ``None`` where not measured, `collects_in` also if nothing was collected.
     """
 
     label: str
@@ -113,8 +117,8 @@ class RangeSums:
     """NVTX ranges of one name in one process, without those of warming up.
 
     `left_out` counts the ranges at the beginning that took markedly longer. `waits_s`: time in calls that
-    wait for other processes, over all ranges of the name; NaN where functions inside of ranges were not
-    recorded.
+    wait for other processes, over all ranges of the name, left out ones included; NaN where functions inside
+    of ranges were not recorded.
     """
 
     count: int
@@ -152,10 +156,12 @@ class Reference:
 class Task:
     """What is wanted of each file: the values of the functions in `columns`.
 
-    `floor`: fraction of a process's time from which other functions are reported. `waits`: patterns of
-    further functions in which processes wait for each other. `reference`: ``None`` if all files name the
-    project alike. `alone`: there is only one file, so that without ranks its workers are compared. `folded`:
-    functions that count as parts of their callers in all processes, since a tracer throttled them in some.
+    `floor`: fraction of a process's time from which other functions are reported.
+    `waits`: further functions in which processes wait for each other; ``*`` matches anything.
+    `reference`: ``None`` if all files name the project alike.
+    `alone`: there is only one file, so that without ranks its workers are compared.
+    `folded`: functions that count as parts of their callers in all processes, since a tracer throttled them
+    in some.
     """
 
     columns: tuple[FunctionKey, ...] = ()
@@ -178,9 +184,7 @@ class FileReading:
 
 
 def read_file(path: str, task: Task) -> FileReading:
-    """Read the processes of a file or an fsspec address (``s3://…``); an unreadable file has a notice
-    instead.
-    """
+    """Read the processes of a file or fsspec address (``s3://…``); a notice replaces those of a bad file."""
     try:
         run = _load(path, edges=bool(task.folded))
     except FormatError as error:
@@ -509,9 +513,7 @@ class _Sums:
         self.seconds: list[Floats] = []
 
     def add(self, thread: Thread, rows: tuple[Ints, Ints, Bits], *, main: bool) -> Floats:
-        """Add a thread; return its calls, and seconds running, queueing, blocked, waiting for ranks,
-        importing.
-        """
+        """Add a thread; return calls, and seconds of running, queueing, blocked, rank waits and imports."""
         places, named, bits = rows
         profile = thread.profile
         run, queue, off = _divided(profile, bits)

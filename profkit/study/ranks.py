@@ -82,11 +82,12 @@ class Straggler:
     """A process that the others wait for; `member` is its position in `RankStudy.members`.
 
     `kind`: ``work`` (it does more), ``slower`` (the same work takes more CPU time), ``collections`` (its
-    garbage collector takes the time), ``queue`` (it lacks CPUs), or ``blocked`` (I/O, locks, sleep). `pace_s`
-    excludes its waiting for others; `usual_s` is the median of the others. `run_s`, `queue_s` and `blocked_s`
-    are excess over that median; `collects_s` is the garbage collector's part of `run_s`, ``None`` unless all
-    processes measured it. `deviations` has the greatest first. `without_s` and `faster`: estimated time of
-    the job without it, and the speed-up.
+    garbage collector takes the time), ``queue`` (it lacks CPUs), or ``blocked`` (I/O, locks, sleep).
+    `pace_s` excludes its waiting for others; `usual_s` is the median of the others.
+    `run_s`, `queue_s` and `blocked_s` are excess over that median; `collects_s` is the garbage collector's
+    part of `run_s`, ``None`` unless all processes measured it.
+    `deviations` has the greatest first.
+    `without_s` and `faster`: estimated time of the job without it, and the speed-up.
     """
 
     member: int
@@ -176,10 +177,12 @@ class RankStudy:
     """The result for one job.
 
     `work` (members × functions): CPU time in seconds, self time without counters; `usual` is its median by
-    function, `outlying` marks the values beyond the noise. `elsewhere` (by member): fraction of its CPU time
-    that sits in other functions than in the medians. `stragglers`, `reordered` and `imbalance` have the
-    greatest first. `moved` is filled only where nothing shows which functions wait. `waiting_seen`: calls
-    that wait for other processes were recognised. `measured`: all processes have queueing and off-CPU time.
+    function, `outlying` marks the values beyond the noise.
+    `elsewhere` (by member): fraction of its CPU time that sits in other functions than in the medians.
+    `stragglers`, `reordered` and `imbalance` have the greatest first.
+    `moved` is filled only where nothing shows which functions wait.
+    `waiting_seen`: calls that wait for other processes were recognised.
+    `measured`: all processes have queueing and off-CPU time.
     `slow_host`: the host whose processes are exactly the stragglers, else empty.
     """
 

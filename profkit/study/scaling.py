@@ -40,10 +40,12 @@ class Point:
 class Place:
     """All runs with the same numbers of processes and nodes; parts are medians over the runs.
 
-    `low_s` and `high_s`: 95 % interval of the wall time, NaN where nothing ran twice. `speedup`: the
-    reference's median over this one's. `ideal`: speed-up without losses, 1 where the work grows with the
-    processes. `parallel`, `balance`, `communication`: as in `profkit.study.ranks.Efficiency`. `computation`:
-    useful time of the reference over this one's, summed over processes, or their mean where the work grows.
+    `low_s` and `high_s`: 95 % interval of the wall time, NaN where nothing ran twice.
+    `speedup`: the reference's median over this one's.
+    `ideal`: speed-up without losses, 1 where the work grows with the processes.
+    `parallel`, `balance`, `communication`: as in `profkit.study.ranks.Efficiency`.
+    `computation`: useful time of the reference over this one's, summed over processes, or their mean where
+    the work grows.
     `whole` = `parallel` × `computation`, POP's global efficiency.
     """
 
