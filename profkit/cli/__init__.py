@@ -1,8 +1,7 @@
 """The ``profkit`` command: finds the subcommand, runs it, and turns an error into one line and an exit code.
 
-A subcommand is one module with one command of its name, imported when it is called: ``profkit --help`` imports
-click and nothing else of weight. A command is arguments, a call of the Python API (``profkit.api``) and an exit code;
-nothing is computed here.
+A subcommand is a module that is imported when it is called, so that ``profkit --help`` imports little but
+click. A command parses arguments and calls `profkit.api`; nothing is computed here.
 """
 
 from __future__ import annotations
@@ -28,19 +27,10 @@ _OPTIONS = {"output": "-o", "path": "-o"}
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit.
+    """Run the command line and exit; ``None`` takes the arguments of ``sys.argv``, and sets up `own_path`.
 
-    Parameters
-    ----------
-    arguments
-        Without the program's name; ``None`` takes them from ``sys.argv``: this process is then profkit's own, and
-        imports what profkit was installed with (`own_path`).
-
-    Raises
-    ------
-    SystemExit
-        Always: 0 done, 1 ``--fail-on`` matched, 2 bad usage or unreadable input, 3 a demo that the machine did not
-        let tell its story, and the target's own status after ``profkit capture``.
+    Always raises `SystemExit`: 0 done, 1 ``--fail-on`` matched, 2 bad usage or unreadable input, 3 a demo
+    that did not show its story on this machine, and the target's own status after ``profkit capture``.
     """
     if arguments is None:
         from profkit.cli.own_path import own_path
@@ -73,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _refused(error: ClickException) -> int:
-    """Say in one line what click would say in four, and where the help is; return the exit code."""
+    """Print click's error in one line, with where the help is; return the exit code."""
     from click.exceptions import NoArgsIsHelpError
 
     if isinstance(error, NoArgsIsHelpError):
@@ -87,7 +77,7 @@ def _refused(error: ClickException) -> int:
 
 
 def told(error: ProfkitError) -> str:
-    """Return an error's message with the option that the user gave, where it names a parameter of the API."""
+    """Return an error's message with the user's option, where it names a parameter of the API."""
     if not isinstance(error, UsageError):
         return str(error)
     return error.told(_OPTIONS.get(error.parameter, f"--{error.parameter.replace('_', '-')}"))
@@ -99,7 +89,7 @@ def say(line: str) -> None:
 
 
 def printable(message: str) -> str:
-    """Spell what a terminal would obey or stderr's encoding lacks as escapes: file names are foreign text."""
+    """Escape what a terminal would obey or stderr's encoding lacks: file names are foreign text."""
     shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in message)
     encoding = getattr(sys.stderr, "encoding", None) or "ascii"
     return shown.encode(encoding, "backslashreplace").decode(encoding)

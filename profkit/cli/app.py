@@ -1,12 +1,9 @@
 """The click application: a group that knows its commands by name and imports one only when it is run.
 
-`COMMANDS` is the whole registry. The one-line help stands here as well as in the command's docstring, so that
-``profkit --help`` and the completion of a command's name need import none of them; a test holds the two together.
-
-Only what click documents is used: commands that are found by `click.Group.get_command` and listed by
-`click.Group.list_commands`, and completion by `click.shell_completion`. A start of Python 3.11 that imports click
-takes 44 ms of CPU time and an empty one 11 (medians of 15 interleaved starts, a 2-core virtual machine). The same
-with typer 0.29 takes 69 ms, and 143 once a command has a value to convert, which typer leaves to pydantic.
+`COMMANDS` is the whole registry. It repeats the one-line help of each command's docstring (a test compares
+them), so that help and completion import no command. Only documented interfaces of click are used. Importing
+click takes 44 ms of CPU time (an empty start 11), typer 0.29 69 ms, or 143 with a value to convert (medians
+of 15 interleaved starts, Python 3.11, a 2-core virtual machine).
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from profkit.errors import UsageError
 
 
 class Entry(NamedTuple):
-    """Where a command is and what it does, in one line."""
+    """Where a command is, and its one-line help."""
 
     module: str
     function: str
@@ -85,7 +82,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; ``None`` when there is none of that name."""
+        """Import one command; ``None`` if there is none of that name."""
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
@@ -98,7 +95,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is meant; of a name that there is not, say which is near."""
+        """Find the command; for an unknown name, suggest a similar one."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             near = get_close_matches(args[0], COMMANDS, 2)
             meant = f"did you mean {' or '.join(near)}?" if near else "profkit --help lists them"

@@ -1,4 +1,4 @@
-"""The process that ``profkit view`` and ``profkit extract`` take: what viewers see of the run file, unless asked."""
+"""Choose the process for ``profkit view`` and ``profkit extract``: by default what viewers see."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ if TYPE_CHECKING:
 
 
 def chosen_profile(run: Run, process: str | None) -> Profile:
-    """Return the profile of a process; where the user named none of several, say which it is.
+    """Return the profile of a process; if the user named none of several, say which it is.
 
-    Raises
-    ------
-    UsageError
-        There is no such process, or it has no function.
+    Raises `UsageError` if there is no such process, or it has no function.
     """
     from profkit.measure.select import select
 

@@ -1,7 +1,7 @@
-"""``--show-completion`` and ``--install-completion``: what makes a shell complete ``profkit`` and its options.
+"""``--show-completion`` and ``--install-completion``: complete ``profkit`` and its options in a shell.
 
-The scripts are click's, which call ``profkit`` for what comes next. This module knows where a shell looks for them:
-bash-completion and fish load a file by the command's name, zsh from a directory of its ``fpath``.
+The scripts are click's. This module knows where a shell looks for them: bash-completion and fish load a file
+by the command's name, zsh from a directory of its ``fpath``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def _shell(name: str) -> str:
-    """Return the shell that is meant: the one named, else the user's own."""
+    """Return the shell that is named, else the user's own."""
     wanted = name or os.path.basename(os.environ.get("SHELL", ""))
     if wanted not in SHELLS:
         known = f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}"
@@ -41,7 +41,7 @@ def _script(ctx: click.Context, shell: str) -> str:
 
 
 def _place(shell: str) -> Path:
-    """Return the file in which a shell looks for the completion of a command of this name."""
+    """Return the file in which a shell looks for the completion of a command."""
     if shell == "zsh":
         return Path.home() / ".zfunc" / "_profkit"
     if shell == "fish":

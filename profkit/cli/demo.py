@@ -1,9 +1,8 @@
 """``profkit demo``: the whole story on this machine in about a minute.
 
-A small NumPy training loop with worker processes (`profkit.demo.train`) is captured twice with the same work:
-with as many threads and workers as there are cores, and with several times as many. The difference is shown
-as ``profkit diff`` shows it. Nothing here is special to the demo: captures are the commands that it prints, and the
-report is that of ``profkit diff``. What the demo says of the two runs is checked first (`profkit.cli.demo_check`).
+A small NumPy training (`profkit.demo.train`) is captured twice with the same work: with as many threads and
+workers as cores, and with several times as many. Captures are the commands that it prints and the report is
+that of ``profkit diff``; `profkit.cli.demo_check` first checks what the demo says of the runs.
 """
 
 from __future__ import annotations
@@ -71,14 +70,8 @@ def count(number: int, thing: str) -> str:
 class Side:
     """One of the two configurations.
 
-    Attributes
-    ----------
-    name
-        Stem of its run file.
-    workers
-        Augmenting processes; 0 augments in the training process.
-    threads
-        BLAS threads that each process is set to use.
+    `name`: stem of its run file. `workers`: augmenting processes, 0 augments in the training process.
+    `threads`: BLAS threads of each process.
     """
 
     name: str
@@ -87,7 +80,7 @@ class Side:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The thread variables of its environment."""
+        """Thread variables of its environment."""
         return dict.fromkeys(THREAD_VARIABLES, str(self.threads))
 
     @property
@@ -111,7 +104,7 @@ TRIAL = Length(epochs=7, images=1024)
 
 
 def usable_cpus(most: int = MOST_CPUS) -> list[int]:
-    """Return the CPUs to run on: at most `most`, no more than the affinity and the CPU quota allow.
+    """Return at most `most` CPUs to run on, within the affinity and the CPU quota.
 
     The highest numbered ones are taken, since the first CPUs serve most interrupts.
     """
@@ -126,7 +119,7 @@ def usable_cpus(most: int = MOST_CPUS) -> list[int]:
 
 
 def sides_for(cpus: int) -> tuple[Side, Side]:
-    """Return the configuration that fits `cpus` CPUs, and the one that is far above them."""
+    """Return the configuration that fits `cpus` CPUs, and one far above them."""
     # One CPU for the training loop, the others for its workers; on a single CPU they would have to share it.
     fitting = Side("clean", workers=cpus - 1, threads=1)
     workers = max(FEWEST_WORKERS, PER_CPU * cpus)
@@ -135,7 +128,7 @@ def sides_for(cpus: int) -> tuple[Side, Side]:
 
 
 def plan_length(step_s: float) -> Length:
-    """Choose how much to train from what one step of the clean configuration takes, in seconds."""
+    """Choose how much to train from the seconds of one step of the clean configuration."""
     steps = CLEAN_S / max(step_s, 1e-6)
     images = IMAGES if steps >= FEWEST_EPOCHS * IMAGES / BATCH else IMAGES // 4
     return Length(max(round(steps / (images / BATCH)), FEWEST_EPOCHS), images)
@@ -157,16 +150,9 @@ def capture_arguments(side: Side, length: Length, output: Path) -> list[str]:
 
 
 def shell_line(arguments: Sequence[str], variables: dict[str, str], cpus: Sequence[int] | None) -> str:
-    """Return a command that does the same from a shell.
+    """Return a shell command that does the same as ``profkit`` with these arguments and variables.
 
-    Parameters
-    ----------
-    arguments
-        What follows ``profkit``.
-    variables
-        What is put into the environment.
-    cpus
-        CPUs to confine it to; ``None`` where it may use all that this process may use.
+    It is confined to `cpus`; ``None`` if it may use all CPUs of this process.
     """
     words = [f"{name}={value}" for name, value in variables.items()]
     if cpus is not None:
@@ -183,13 +169,13 @@ def shell_line(arguments: Sequence[str], variables: dict[str, str], cpus: Sequen
 
 
 def _short(path: Path) -> str:
-    """Return the path from the working directory where it lies below it."""
+    """Return the path from the working directory if it is below it."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 @contextlib.contextmanager
 def confined_to(cpus: Sequence[int]) -> Iterator[None]:
-    """Let this thread, and what it starts, run on these CPUs only."""
+    """Confine this thread, and what it starts, to these CPUs."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:
@@ -201,12 +187,9 @@ def confined_to(cpus: Sequence[int]) -> Iterator[None]:
 def run_and_follow(
     command: Sequence[str], variables: dict[str, str], on_epoch: Callable[[int, float], None]
 ) -> None:
-    """Run a training and report its epochs as they end: number and seconds.
+    """Run a training and report each epoch as it ends: number and seconds.
 
-    Raises
-    ------
-    ProfkitError
-        It fails; the message carries the last line that it wrote to stderr.
+    Raises `ProfkitError` with the last line of stderr if it fails.
     """
     environment = {**os.environ, **variables}
     with tempfile.TemporaryFile("w+") as errors:
@@ -237,7 +220,7 @@ def run_and_follow(
 
 
 def measure_step(side: Side, on_cpus: Sequence[int], on_epoch: Callable[[int, float], None]) -> float:
-    """Return how long a training step takes in this configuration, in seconds, without the profiler."""
+    """Return the seconds of a training step in this configuration, without the profiler."""
     seconds: list[float] = []
 
     def keep(number: int, taken: float) -> None:
@@ -252,7 +235,7 @@ def measure_step(side: Side, on_cpus: Sequence[int], on_epoch: Callable[[int, fl
 
 
 class _Show:
-    """Prints what runs: a progress bar per run on a terminal, else one line per run on stderr."""
+    """Show what runs: a progress bar per run on a terminal, else a line per run on stderr."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -341,7 +324,6 @@ def demo(directory: Path) -> None:
 
 
 def _check_clean(file: Path) -> Trouble | None:
-    """See `profkit.cli.demo_check.trouble_of_clean`."""
     from profkit.cli.demo_check import trouble_of_clean
     from profkit.formats import load_run
 
@@ -349,7 +331,7 @@ def _check_clean(file: Path) -> Trouble | None:
 
 
 def _compare(clean: Path, above: Path) -> Trouble | None:
-    """Print what ``profkit diff`` says of the two runs; return why it is not what the demo is to show."""
+    """Print the report of ``profkit diff``; return why it does not show what the demo should."""
     import profkit
     from profkit.cli.demo_check import trouble_of
     from profkit.cli.destination import destination

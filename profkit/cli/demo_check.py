@@ -1,7 +1,6 @@
-"""Whether the runs of ``profkit demo`` show what the demo says of them; if not, what is wrong with the machine.
+"""Check that the runs of ``profkit demo`` show what the demo says; if not, find what is wrong here.
 
-The story has two halves: the clean run had the CPUs that it asked for, and what slowed the other one down are its
-own threads and processes. Each half is checked in the run file before anything is said.
+The clean run must have had its CPUs, and the other must be slowed down by its own threads and processes.
 """
 
 from __future__ import annotations
@@ -24,14 +23,9 @@ MOST_EFFECT = 0.10
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why the demo cannot tell its story.
+    """What is wrong with the machine, and the remedy, a line each.
 
-    Attributes
-    ----------
-    wrong, remedy
-        What is wrong with the machine, and what to do; a line each.
-    may_pass
-        Whether the same run may do better in a moment.
+    `may_pass`: the same run may do better in a moment.
     """
 
     wrong: str
@@ -40,15 +34,15 @@ class Trouble:
 
 
 def _queued(run: Run) -> float | None:
-    """Return the part of a run's wall that was queueing for a CPU; ``None`` where the kernel does not count it."""
+    """Return the fraction of a run's wall queued for a CPU; ``None`` where the kernel does not count it."""
     account = judge_run(run, run.processes).account
     return None if "queue" in account.merged else account.bucket("queue").share
 
 
 def _effect(run: Run) -> float | None:
-    """Return what capture added to a run, of what it would have taken; ``None`` where that was not estimated.
+    """Return the overhead of capture relative to the run without it; ``None`` where not estimated.
 
-    Of several processes it is the greatest effect: the others may wait for that process.
+    Of several processes it is the greatest, since the others may wait for that process.
     """
     wall = run.manifest.wall_s if run.manifest is not None else 0.0
     added = [process.effect.seconds for process in run.processes if process.effect is not None]
@@ -58,9 +52,9 @@ def _effect(run: Run) -> float | None:
 
 
 def trouble_of_clean(run: Run) -> Trouble | None:
-    """Return why the clean run is none; ``None`` where nothing speaks against it.
+    """Return why the clean run is not clean; ``None`` if nothing says so.
 
-    What is not known speaks against nothing: the verdict on both runs is checked as well.
+    Missing facts say nothing: the verdict on both runs is checked as well.
     """
     waited, effect = _queued(run), _effect(run)
     if waited is not None and waited >= MOST_QUEUED:
@@ -81,15 +75,7 @@ def trouble_of_clean(run: Run) -> Trouble | None:
 
 
 def trouble_of(verdict: Verdict, slow: Run) -> Trouble | None:
-    """Return why the verdict on both runs is not that the second one was slowed down by itself.
-
-    Parameters
-    ----------
-    verdict
-        Of the clean run and the oversubscribed one.
-    slow
-        The oversubscribed one.
-    """
+    """Return why the verdict is not that the oversubscribed run slowed itself down; ``None`` if it is."""
     if verdict.cause == "contention" and verdict.kind == "self-oversubscription":
         return None
     facts = _facts(slow)
@@ -112,7 +98,7 @@ def _facts(run: Run) -> SideFacts:
 
 
 def _taken(run: Run, facts: SideFacts) -> Trouble | None:
-    """Return who took CPUs from a run: a quota, other machines of the hypervisor, or other programs."""
+    """Return who took CPUs from a run: a quota, the hypervisor's other machines, or other programs."""
     if (facts.throttled or 0.0) >= value("throttled"):
         quota = run.machine.quota_cpus if run.machine is not None else None
         limit = "by a CPU quota" if quota is None else f"to {_cpus(quota)}"
@@ -140,7 +126,7 @@ def _taken(run: Run, facts: SideFacts) -> Trouble | None:
 
 
 def _cpus(count: float | None) -> str:
-    """Return a number of CPUs in words, as far as it is known."""
+    """Return a number of CPUs in words, or all CPUs if not known."""
     if count is None:
         return "all CPUs"
     return f"{count:g} CPU" if count == 1 else f"{count:g} CPUs"

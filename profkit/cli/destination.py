@@ -1,7 +1,7 @@
-"""Where the reports of ``profkit diff`` and ``profkit show`` go: their format, their files, what goes with them.
+"""Decide where the reports of ``profkit diff`` and ``profkit show`` go, and in which format.
 
-The options are checked before anything is read, and the files are written when all is made. What the report says
-is made by `profkit.api`, and `output` brings text to a terminal.
+Options are checked before anything is read; files are written when everything is ready. `profkit.api` makes
+the content, and `output` brings text to a terminal.
 """
 
 from __future__ import annotations
@@ -33,19 +33,7 @@ MOST_BYTES = 25 * 1000 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a report goes.
-
-    Attributes
-    ----------
-    renderer
-        Its format.
-    output
-        File, or ``None`` for stdout.
-    archive
-        File of ``--ticket`` that is attached, ``None`` without one.
-    opened
-        Whether the page is opened when it is written.
-    """
+    """Where a report goes; `output` is ``None`` for stdout, and `archive` ``None`` without ``--ticket``."""
 
     renderer: Renderer
     output: Path | None
@@ -54,22 +42,16 @@ class Destination:
 
     @property
     def drawn(self) -> bool:
-        """Whether figures are asked for, here or in the archive."""
+        """Whether figures are needed, in the report or in the archive."""
         return self.renderer.draws or self.archive is not None
 
     def keep(self, inputs: Iterable[str]) -> None:
-        """Refuse to write over a file that is to be read.
-
-        Raises
-        ------
-        UsageError
-            The report or the archive is one of them.
-        """
+        """Raise `UsageError` if the report or the archive would overwrite an input."""
         keep_inputs(inputs, self.output, self.archive)
 
     @property
     def stays(self) -> bool:
-        """Whether the report is text that stays on the user's screen, where commands are to be pasted."""
+        """Whether the report is text on the user's screen only, where commands are to be pasted."""
         return self.output is None and self.archive is None and isinstance(self.renderer, Terminal)
 
     def write(
@@ -81,7 +63,7 @@ class Destination:
         explain: bool,
         masked: bool = False,
     ) -> None:
-        """Write the report, open it, and write the archive, as far as they are asked for.
+        """Write the report and the archive, and open the report, as requested.
 
         What stays on the screen is not masked, unless `masked` or ``--mask-names`` asks for it.
         """
@@ -124,19 +106,9 @@ def destination(
     open_report: bool,
     brief: bool = False,
 ) -> Destination:
-    """Check what the user specified about the report.
+    """Check the options about the report; raises `UsageError` if one is invalid or two contradict.
 
-    Parameters
-    ----------
-    format, output, limit, ticket, open_report
-        The options of these names.
-    brief
-        Whether stdout gets the answer alone; a file has the whole report.
-
-    Raises
-    ------
-    UsageError
-        One of them cannot be, or two do not go together.
+    `brief`: stdout gets the answer alone; a file has the whole report.
     """
     if open_report:
         output = _page(format, output)
@@ -162,7 +134,7 @@ def _chosen(format: str | None, output: Path | None, *, brief: bool = False) -> 
 def _only(
     wanted: type[Renderer], chosen: Renderer, format: str | None, output: Path | None, why: str
 ) -> None:
-    """Refuse another format than the one that an option is about."""
+    """Refuse a format other than the one that an option needs."""
     if format not in (None, wanted.name):
         raise UsageError(why, parameter="format", value=format)
     if output is not None and not isinstance(chosen, wanted):
@@ -175,7 +147,7 @@ def archive_of(output: Path | None) -> Path:
 
 
 def _page(format: str | None, output: Path | None) -> Path:
-    """Return the file of a page that is opened: the output, or a temporary file that stays for the browser."""
+    """Return the file of a page to open: the output, or a temporary file that stays for the browser."""
     if output is None:
         # A name that cannot be guessed; the file comes into being when it is complete.
         output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"

@@ -114,7 +114,7 @@ def diff(
 
 
 def _failed(result: Diff, causes: frozenset[str], least: float | None) -> bool:
-    """Whether the exit status is 1, and say why it is or why it is not."""
+    """Whether the exit status is 1; say why or why not."""
     cause, ratio = result.verdict.cause, result.slowdown.value
     if cause not in causes:
         return False
@@ -128,7 +128,7 @@ def _failed(result: Diff, causes: frozenset[str], least: float | None) -> bool:
 
 
 def _check_github(goal: Destination) -> None:
-    """Refuse what cannot be, before anything is read: a workflow command in the middle of JSON is neither."""
+    """Refuse ``--github`` with JSON and the like on stdout, before anything is read."""
     from profkit.api.github import summary_file
     from profkit.errors import UsageError
     from profkit.report.renderers import Markdown, Terminal
@@ -140,9 +140,9 @@ def _check_github(goal: Destination) -> None:
 
 
 def _causes(fail_on: str | None) -> frozenset[str]:
-    """Read ``--fail-on``: causes separated by commas, or ``any`` for all that make it slower.
+    """Parse ``--fail-on``: causes separated by commas, or ``any`` for all that make it slower.
 
-    Not knowing is no finding, and fails only where it is asked for by name.
+    ``inconclusive`` is not a finding, and fails only if it is named.
     """
     if fail_on is None:
         return frozenset()

@@ -1,6 +1,6 @@
-"""Examples of every command, as its help shows them; a test parses each, and runs those that need nothing else.
+"""Examples of every command for its help; a test parses each, and runs those that need nothing else.
 
-Each is a command and what it does. They are apart from the commands, so that help of one imports no other.
+They are separate from the commands, so that the help of one imports no other.
 """
 
 from __future__ import annotations

@@ -67,7 +67,6 @@ def merge(files: tuple[Path, ...], output: Path | None) -> None:
 
 
 def _merge(files: tuple[Path, ...], output: Path) -> None:
-    """Write one run file of all files."""
     from profkit.errors import FormatError, UsageError
     from profkit.formats.load import join_files, load_run
     from profkit.formats.runfile import write_run

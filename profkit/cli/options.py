@@ -29,7 +29,7 @@ _FORMATS = tuple(renderer.name for renderer in RENDERERS)
 
 
 def _one_of(*words: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Complete one of these words; what is right is decided where the value is used."""
+    """Complete one of these words; whether it is valid is decided where the value is used."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
@@ -38,7 +38,7 @@ def _one_of(*words: str) -> Callable[[click.Context, click.Parameter, str], list
 
 
 def _one_run(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> Path:
-    """Return the one run that is named; several come of a pattern without quotes, and of a wrong guess."""
+    """Return the one run that is named; several come from an unquoted pattern, or a wrong guess."""
     if len(value) > 1:
         name = ctx.info_name
         raise UsageError(
@@ -120,13 +120,7 @@ def full_paths_option(command: _Command) -> _Command:
 
 
 def names_hidden(full_paths: bool) -> bool:
-    """Whether the user asked the command that runs for pseudonyms of names.
-
-    Raises
-    ------
-    UsageError
-        And asked for everything as it is as well.
-    """
+    """Return whether the user asked for pseudonyms; raises `UsageError` if also for everything unmasked."""
     asked = bool(click.get_current_context().meta.get(_MASK_NAMES))
     if asked and full_paths:
         raise UsageError("--mask-names and --full-paths exclude each other: choose one")
@@ -259,13 +253,7 @@ def many_runs_options(command: _Command) -> _Command:
 
 
 def percent(text: str, parameter: str) -> float:
-    """Read a part that the user gave in percent (``5%``, ``5``), as a part of 1.
-
-    Raises
-    ------
-    UsageError
-        It is no number, or not positive.
-    """
+    """Return a part of 1 from ``5%`` or ``5``; raises `UsageError` if it is not a positive number."""
     try:
         value = float(text.strip().removesuffix("%")) / 100
     except ValueError:

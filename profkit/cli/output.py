@@ -1,6 +1,6 @@
-"""What a terminal can show, and text and bytes on their way to stdout, a file or the browser.
+"""Bring text and bytes to stdout, a file or the browser, as far as the terminal can show them.
 
-The only place of the package that finds out what the terminal can do. Renders nothing.
+The only place of the package that examines the terminal. It renders nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_WIDTH = 200
 
 
 def console(*, brief: bool = False) -> Terminal:
-    """Return the renderer of a text report on stdout, as what is behind it can show it."""
+    """Return the renderer of a text report on stdout, as its terminal or pipe can show it."""
     return Terminal(
         brief=brief,
         width=_width(),
@@ -45,7 +45,7 @@ def show_page(page: Path) -> None:
 
 
 def emit(text: str, output: Path | None) -> None:
-    """Write to a file in one piece, or to stdout; a reader that has closed its end is not an error."""
+    """Write to a file in one piece, or to stdout; a closed reader is not an error."""
     if output is not None:
         write_file((text.encode("utf-8", "backslashreplace"),), output)
         return
@@ -59,12 +59,9 @@ def emit(text: str, output: Path | None) -> None:
 
 
 def emit_chunks(chunks: Iterable[bytes], output: Path | None) -> None:
-    """Write bytes as they are made, to a file or to stdout; a name that ends in ``.gz`` is compressed.
+    """Write bytes as they are produced to a file (compressed if named ``.gz``) or stdout.
 
-    Raises
-    ------
-    UsageError
-        It cannot be written there, or stdout is a terminal.
+    Raises `UsageError` if it cannot be written, or stdout is a terminal.
     """
     if output is not None:
         write_file(_compressed(chunks) if output.suffix.lower() == ".gz" else chunks, output)

@@ -1,8 +1,8 @@
-"""Where the command's own process finds what it imports: with its interpreter, and not among the target's modules.
+"""Find imports of the command's own process with its interpreter, and not among the target's modules.
 
-``PYTHONPATH`` and the directory of a script stand before the standard library on ``sys.path``. They are the
-target's: its ``secrets.py``, or another Python's numpy, must not take the place of what profkit imports. This module
-imports only what every interpreter has loaded when it starts.
+``PYTHONPATH`` and a script's directory precede the standard library on ``sys.path``. They belong to the
+target: its ``secrets.py``, or another Python's numpy, must not replace what profkit imports. This module
+imports only what every interpreter loads at its start.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _REQUIRED = ("click", "numpy", "rich")
 
 
 def own_path() -> None:
-    """Remove from ``sys.path`` what stands before the standard library; the environment stays as it is.
+    """Remove from ``sys.path`` what precedes the standard library; the environment stays as it is.
 
-    Kept, behind the standard library, is the directory that profkit itself was found in, as that of a checkout that
-    ``PYTHONPATH`` names. Should what profkit requires be found nowhere else, the others are kept as well, last.
+    The directory of profkit itself is kept after the standard library, for a checkout that ``PYTHONPATH``
+    names. The other entries are kept last if profkit's requirements are found nowhere else.
     """
     library = os.path.dirname(os.__file__)
     places = [index for index, entry in enumerate(sys.path) if _is_standard(entry, library)]
@@ -36,7 +36,7 @@ def own_path() -> None:
 
 
 def _is_standard(entry: str, library: str) -> bool:
-    """Whether an entry is of the standard library: its directory, its compiled modules, or the archive beside it."""
+    """Whether an entry belongs to the standard library: its directory, compiled modules, or archive."""
     folder, name = os.path.dirname(entry), os.path.basename(entry)
     archive = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
     return (

@@ -20,17 +20,10 @@ _SHOWN_FROM, _SHOWN_EVERY = 1.0, 0.2
 
 
 class Progress(contextlib.AbstractContextManager["Callable[[str | Callable[[], str]], None]"]):
-    """A line on a terminal that says what is done; nothing where standard error is none.
+    """A line on a terminal that says what is being done; nothing if standard error is not a terminal.
 
-    Entering it, once or several times, gives what is to be called with what is done next: a text, or what
-    returns the text of the moment. Without one, the seconds are shown.
-
-    Parameters
-    ----------
-    title
-        What all of it is.
-    after_s
-        Seconds for which nothing is shown: mostly all is done by then.
+    Entering it, also repeatedly, gives a function to call with what is done next: a text, or a function that
+    returns it. Otherwise the seconds are shown. Nothing is shown for `after_s` seconds.
     """
 
     def __init__(self, title: str, after_s: float = _SHOWN_FROM) -> None:
@@ -72,7 +65,7 @@ class Progress(contextlib.AbstractContextManager["Callable[[str | Callable[[], s
                 _write("\r" + " " * width + "\r")
 
     def say(self, line: str) -> None:
-        """Write a line for the user, in the place of what is shown."""
+        """Write a line for the user, in place of what is shown."""
         with self._writing:
             self._clear()
             say_directly(line)
@@ -86,9 +79,9 @@ class Progress(contextlib.AbstractContextManager["Callable[[str | Callable[[], s
 
 
 def say_directly(line: str) -> None:
-    """Write a line for the user to standard error.
+    """Write a line for the user to the descriptor of standard error.
 
-    By its descriptor, and without complaint if there is no reader: the target's exit status must come through.
+    A missing reader is not an error: the target's exit status must come through.
     """
     if sys.stderr is None:
         return  # closed by the parent; descriptor 2 may be another file by now

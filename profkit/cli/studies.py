@@ -1,4 +1,4 @@
-"""What ``profkit sweep`` and ``profkit tune`` share: the options of a study, and what is said while it runs."""
+"""What ``profkit sweep`` and ``profkit tune`` share: options of a study, and what is printed."""
 
 from __future__ import annotations
 
@@ -82,13 +82,7 @@ def study_options(command: _Command) -> _Command:
 
 
 def space_of(param: tuple[str, ...], env: tuple[str, ...], command: tuple[str, ...]) -> Space:
-    """Read what is varied, and check that it can be.
-
-    Raises
-    ------
-    UsageError
-        It cannot, or there is no such command; nothing was run.
-    """
+    """Return what is varied; raises `UsageError` before any run if it or the command is invalid."""
     from profkit.study.space import Space, parse_parameter
 
     if not command:
@@ -108,11 +102,10 @@ def space_of(param: tuple[str, ...], env: tuple[str, ...], command: tuple[str, .
 def runs_shown(
     title: str, *, quiet: bool, planned: bool = True
 ) -> Iterator[Callable[[Progress | str], None]]:
-    """Give what is to be called before and after each run of a study; it says nothing if `quiet`.
+    """Give a function to call before and after each run of a study; it prints nothing if `quiet`.
 
-    Where the number of runs is `planned`, a line is printed for each run when it has ended, and a terminal shows how
-    long the study still takes if each run takes as long as the median of those before. Elsewhere a line is printed
-    for runs that did not end well, and for each text that it is called with.
+    If the number of runs is `planned`, each ended run gets a line, and a terminal shows the remaining time at
+    the median run time so far. Otherwise only failed runs, and texts passed to the function, get a line.
     """
     from profkit.cli.progress import Progress as Line
 
@@ -145,7 +138,7 @@ def _place(progress: Progress) -> str:
 
 
 def _running(progress: Progress, begun: float, took: Sequence[float] | None) -> str:
-    """Return what runs, since when, and how long the study still takes by the seconds that runs before `took`."""
+    """Return what runs, since when, and how long the study still takes at the durations in `took`."""
     now = time.monotonic() - begun
     if took is None:
         return f"run {progress.number} of at most {progress.total}: {progress.label}, {now:.0f} s"
@@ -158,7 +151,6 @@ def _running(progress: Progress, begun: float, took: Sequence[float] | None) -> 
 
 
 def _said(progress: Progress, trial: Trial) -> str:
-    """Return the line of a run that has ended."""
     from profkit.report.text import clean
     from profkit.report.units import seconds
 

@@ -142,13 +142,7 @@ def tune(
 
 
 def make_runs(directory: Path) -> Path:
-    """Make the directory of run files.
-
-    Raises
-    ------
-    UsageError
-        It cannot be made there.
-    """
+    """Create the directory of run files; raises `UsageError` if that fails."""
     from profkit.errors import UsageError
 
     runs = directory / "runs"

@@ -1,8 +1,7 @@
 """``profkit view``: any process of a run in snakeviz's icicle and sunburst, in the browser.
 
-snakeviz's own pages are served by a server of this process, on the loopback interface and a port that the system
-chooses. Unlike snakeviz's own server it offers this one profile and no other file of the machine, and names
-of functions are escaped. The profile stays in memory; nothing is written.
+A server of this process on the loopback interface serves snakeviz's pages. Unlike snakeviz's own it offers
+only this profile, and escapes the names of functions. The profile stays in memory; nothing is written.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class _Statistics:
 
 
 def page_of(profile: Profile, name: str) -> tuple[str, str, str]:
-    """Return the name, the rows and the call tree as snakeviz's page takes them."""
+    """Return the name, the rows and the call tree for snakeviz's page."""
     import json
     import pstats
 
@@ -76,21 +75,9 @@ def page_of(profile: Profile, name: str) -> tuple[str, str, str]:
 
 
 def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
-    """Serve the page until the user interrupts.
+    """Serve the page until the user interrupts; port 0 lets the system choose.
 
-    Parameters
-    ----------
-    page
-        Name, rows and call tree.
-    port
-        0 lets the system choose.
-    browser
-        Open it in the user's browser as well.
-
-    Raises
-    ------
-    UsageError
-        The port cannot be had.
+    Raises `UsageError` if the port cannot be used.
     """
     import asyncio
     import socket

@@ -1,8 +1,8 @@
-"""The figures of a study's settings: median, interval, speed-up, and which settings may be the best one.
+"""Compute the figures of a study's settings: median, interval, speed-up, and which settings may be the best.
 
-Times are compared as logarithms: noise of run times is a factor. Their spread within a setting is pooled over all
-settings, because few repeats of one setting say little about it. The quantiles that intervals and comparisons need
-depend on the numbers of repeats alone, and are simulated with a fixed seed.
+Times are compared as logarithms, since noise of run times is a factor, with a spread pooled over all
+settings. The quantiles for intervals and comparisons depend only on the numbers of repeats, and are simulated
+with a fixed seed.
 """
 
 from __future__ import annotations
@@ -35,32 +35,18 @@ _RESOURCES = ("thread", "worker", "proc", "rank", "core", "job", "cpu")
 class Cell:
     """One setting and what its runs showed.
 
-    Attributes
-    ----------
-    setting
-        Value of each parameter, in their order.
-    times
-        Figures of the runs that count, in the order of their rounds.
-    median, low, high
-        Of them, with an interval of `LEVEL`; NaN where it is not known.
-    speedup
-        Baseline's median over this one's (the other way round where more is better); NaN where either is not known.
-    efficiency
-        Parallel efficiency: speed-up over how many times as many threads and processes there are, both against the
-        setting with the fewest; NaN where the parameters are others.
-    cores
-        CPU seconds over wall: cores in use, median.
-    queue_share, blocked_share
-        Parts (1) of the wall, medians; NaN without counters.
-    cause, kind
-        Verdict that most of the runs have by themselves; empty where they lacked nothing.
-    best
-        Whether it may be the best setting.
-    failed, ended_early, disturbed
-        Runs that failed or took too long, runs that were ended since they could not become the best, and runs that
-        count although other processes took CPUs.
-    problem
-        Of the last run that failed.
+    `times`: figures of the runs that count, in the order of rounds.
+    `low` and `high`: interval of `LEVEL` around `median`; NaN where not known.
+    `speedup`: of the median against the baseline's, NaN if either is not known.
+    `efficiency`: speed-up over the factor of threads and processes, both against the setting with the fewest;
+    NaN if no parameter counts them.
+    `cores`: median CPU seconds over wall.
+    `queue_share` and `blocked_share`: median fractions of the wall, NaN without counters.
+    `cause`, `kind`: verdict of most runs, empty if they lacked nothing.
+    `best`: it may be the best setting.
+    `failed` includes timeouts; `ended_early`: runs that could no longer become the best; `disturbed`: runs
+    that count although other processes took CPUs.
+    `problem`: of the last failed run.
     """
 
     setting: Setting
@@ -84,21 +70,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A study so far.
+    """A study so far: one cell for each setting, in the order of the grid.
 
-    Attributes
-    ----------
-    parameters
-        What is varied.
-    cells
-        One for each setting, in the order of the grid.
-    baseline, best, advised
-        Positions in `cells`. `best` has the best median, and `advised` the fewest threads and processes, then the
-        least CPU time, of those that cannot be told apart from it; both are ``None`` while nothing ended well.
-    spread
-        Standard deviation of ln(time) within a setting; NaN where no setting has two runs.
-    objective
-        What is compared.
+    `baseline`, `best` and `advised` are positions in `cells`. `best` has the best median; `advised`, of those
+    that cannot be told apart from it, has the fewest threads and processes, then the least CPU time. Both are
+    ``None`` while nothing ended well. `spread`: standard deviation of ln(time) within a setting, NaN if no
+    setting has two runs.
     """
 
     parameters: tuple[Parameter, ...]
@@ -117,22 +94,11 @@ def results(
     baseline: Setting | None = None,
     objective: Objective = WALL,
 ) -> Results:
-    """Return the figures of all settings.
+    """Return the figures of all settings; speed-ups refer to `baseline`, by default the first setting.
 
-    Parameters
-    ----------
-    space, trials
-        What was studied, and all of its runs.
-    baseline
-        The setting that speed-ups refer to; by default the first.
-    objective
-        What is compared.
-
-    Notes
-    -----
-    Settings that may be the best: multiple comparisons with the best (Hsu, "Simultaneous confidence intervals for all
-    distances from the 'best'", Annals of Statistics 9, 1981), on medians, with simulated quantiles. If a setting is
-    left out, a better one exists with a confidence of `LEVEL` for the whole study.
+    Which may be the best: multiple comparisons with the best (Hsu, "Simultaneous confidence intervals for all
+    distances from the 'best'", Annals of Statistics 9, 1981), on medians, with simulated quantiles. If a
+    setting is excluded, a better one exists with a confidence of `LEVEL` for the whole study.
     """
     settings = space.settings()
     names = [parameter.name for parameter in space.parameters]
@@ -196,7 +162,7 @@ def results(
 
 
 def _advised(cells: Sequence[Cell], best: int, counts: tuple[int, ...] | None) -> int:
-    """Of the settings that may be the best, the one that takes the least."""
+    """Return which setting, of those that may be the best, takes the least."""
 
     def cost(i: int) -> tuple[float, float, bool]:
         cell = cells[i]
@@ -210,17 +176,7 @@ def _advised(cells: Sequence[Cell], best: int, counts: tuple[int, ...] | None) -
 
 
 def gain(study: Results, before: int, after: int, level: float = LEVEL) -> Estimate:
-    """Return how many times better one cell is than another, with an interval.
-
-    Parameters
-    ----------
-    study
-        The figures.
-    before, after
-        Positions of two cells.
-    level
-        Coverage of the interval.
-    """
+    """Return how many times better cell `after` is than cell `before`, with an interval of `level`."""
     a, b = study.cells[before], study.cells[after]
     ratio = b.median / a.median if study.objective.maximise else a.median / b.median
     if not math.isfinite(study.spread) or not math.isfinite(ratio):
@@ -245,7 +201,7 @@ def _efficiency(settings: Sequence[Setting], medians: Floats, counts: tuple[int,
 
 
 def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:
-    """Return the positions of the parameters that count threads or processes; ``None`` unless there are some."""
+    """Return the positions of the parameters that count threads or processes; ``None`` if there are none."""
     found = tuple(
         i
         for i, parameter in enumerate(parameters)
@@ -256,7 +212,7 @@ def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:
 
 
 def _product(setting: Setting, positions: Sequence[int]) -> float:
-    """How many threads and processes a setting asks for; NaN where a library takes its default."""
+    """Return how many threads and processes a setting asks for; NaN if a library takes its default."""
     values = [setting[i] for i in positions]
     if not all(value.isdigit() for value in values):
         return math.nan
@@ -265,7 +221,7 @@ def _product(setting: Setting, positions: Sequence[int]) -> float:
 
 
 def _counted(found: Sequence[Trial]) -> list[Trial]:
-    """Of each round the run that ended well; a disturbed one where there is no other."""
+    """Return for each round the run that ended well, or a disturbed one if there is no other."""
     rounds: dict[int, Trial] = {}
     for trial in found:
         if trial.status == "done" or (trial.status == "disturbed" and trial.round not in rounds):
@@ -288,7 +244,7 @@ def _median(values: Iterable[float]) -> float:
 
 
 def pooled_spread(times: Sequence[Floats]) -> float:
-    """Pooled standard deviation of ln(time) within the settings."""
+    """Return the pooled standard deviation of ln(time) within the settings; NaN if none has two runs."""
     freedom = sum(max(len(t) - 1, 0) for t in times)
     if not freedom:
         return math.nan
@@ -297,17 +253,9 @@ def pooled_spread(times: Sequence[Floats]) -> float:
 
 
 def _simulated(counts: tuple[int, ...]) -> Floats:
-    """Simulate what noise alone does to the medians of such a study, in units of the spread that is then measured.
+    """Simulate what noise alone does to the medians, in units of the spread that is then measured.
 
-    Parameters
-    ----------
-    counts
-        Runs of each setting, of which one has at least two.
-
-    Returns
-    -------
-    float64 array, shape (draws, settings)
-        NaN for settings without runs.
+    Shape (draws, settings), NaN for settings without runs; at least one of `counts` must be two or more.
     """
     random = np.random.default_rng(SEED)
     medians = np.full((DRAWS, len(counts)), np.nan)
@@ -322,9 +270,9 @@ def _simulated(counts: tuple[int, ...]) -> Floats:
 
 
 def median_quantiles(counts: tuple[int, ...]) -> tuple[Floats, float]:
-    """Return the half width of each median's interval, and how far the best setting's may lie above the least of all.
+    """Return half widths of the medians' intervals, and how far the best's may lie above the least of all.
 
-    Both are in units of the spread, and NaN where no setting has two runs.
+    Both are in units of the spread, and NaN if no setting has two runs.
     """
     half = np.full(len(counts), math.nan)
     if max(counts, default=0) < 2:

@@ -1,7 +1,7 @@
-"""Several runs or configurations against one of them: one row each, with its wall, its account and its verdict.
+"""Compare several runs or configurations with one of them: one row each, with wall time, account and verdict.
 
-Runs of one configuration are repeats of it: the command, the thread variables, the CPUs and the revision that were
-recorded are the same. Why a row is slower than the reference is what a comparison of the two says.
+Runs with the same recorded command, thread variables, CPUs and revision are repeats. Why a row is slower
+comes from comparing it with the reference.
 """
 
 from __future__ import annotations
@@ -29,20 +29,10 @@ GROUPINGS = ("auto", "settings", "argument", "run", "command", "revision", "host
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What tells one row from the others; what all rows share is left out.
+    """What distinguishes a row from the others; fields that all rows share are empty.
 
-    Attributes
-    ----------
-    argument
-        What the user named; empty where runs of several arguments are one row.
-    words
-        Of the command.
-    environment
-        Thread variables.
-    cpus
-        CPUs that it could use; ``None`` where all rows have the same, or it is not known.
-    revision, host
-        Where it was run.
+    `argument`: what the user named, empty if runs of several arguments form the row. `environment`: thread
+    variables. `cpus`: CPUs that it could use, ``None`` if all rows have the same or it is not known.
     """
 
     argument: str = ""
@@ -57,27 +47,15 @@ class Configuration:
 class Compared:
     """One row.
 
-    Attributes
-    ----------
-    configuration
-        What it is.
-    files, named
-        Of its runs; what names them in a command: what the user named where that is no more than they are, else the
-        first file.
-    runs, failed
-        How many; how many of them ended with another exit status than 0. If some did not, only those are measured.
-    median_s, low_s, high_s
-        Wall, seconds, with an interval of 95 %; NaN where it is not known.
-    buckets
-        Medians of the accounts, seconds, in the order of `profkit.verdict.account.RUN_BUCKETS`.
-    iteration_s
-        Median of the iterations, seconds; ``None`` without NVTX ranges that are iterations.
-    slowdown
-        Its wall over that of the reference.
-    cause, kind, confidence
-        Verdict against the reference; empty and ``None`` for the reference itself.
-    fastest
-        Whether it may be the fastest: these runs cannot tell it apart from the fastest.
+    `named`: what names its runs in a command: the user's argument if it holds no other runs, else the first
+    file.
+    `failed` runs have an exit status other than 0; if others ended well, only those are measured.
+    `low_s` and `high_s`: 95 % interval around `median_s` (wall), NaN where not known.
+    `buckets`: median seconds, in the order of `profkit.verdict.account.RUN_BUCKETS`.
+    `iteration_s`: median of the iterations, ``None`` without NVTX ranges of them.
+    `slowdown`, `cause`, `kind` and `confidence` are against the reference, whose verdict is empty and
+    ``None``.
+    `fastest`: it cannot be told apart from the fastest.
     """
 
     configuration: Configuration
@@ -99,18 +77,10 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """All rows.
+    """All rows, in the order in which the user named them.
 
-    Attributes
-    ----------
-    rows
-        In the order in which the user named them.
-    reference, best
-        Positions in `rows`: what the verdicts compare with, and the least median.
-    spread
-        Standard deviation of ln(time) within a row; NaN where nothing ran twice.
-    notices
-        Files that were left out.
+    `reference` (of the verdicts) and `best` (the least median) are positions in `rows`. `spread`: standard
+    deviation of ln(time) within a row, NaN where nothing ran twice. `notices`: files that were left out.
     """
 
     rows: tuple[Compared, ...]
@@ -128,25 +98,10 @@ class _Group:
 
 
 def configurations(sides: Sequence[RunSet], by: str = "auto") -> list[tuple[Configuration, str, list[Run]]]:
-    """Divide runs into rows.
+    """Divide runs into rows, in order of occurrence: configuration, argument of the first run, runs.
 
-    Parameters
-    ----------
-    sides
-        The runs of each argument, labelled with it.
-    by
-        One of `GROUPINGS`. ``auto``: arguments stay apart, and the runs of an argument are repeats where their
-        settings are the same; ``settings``: the same over all arguments.
-
-    Returns
-    -------
-    list of (configuration, argument, runs)
-        In the order in which they occur; `argument` is that of its first run.
-
-    Raises
-    ------
-    UsageError
-        There is no such grouping.
+    `by` is one of `GROUPINGS`; others raise `UsageError`. ``auto`` keeps arguments apart and takes runs with
+    the same settings as repeats; ``settings`` does so over all arguments.
     """
     if by not in GROUPINGS:
         raise UsageError(f"is not known, use {', '.join(GROUPINGS)}", parameter="group_by", value=by)
@@ -234,7 +189,7 @@ def _told_apart(label: str, own: _Facts, rivals: Sequence[_Facts]) -> Configurat
 
 
 def _words(command: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the words of a command that are not the same in all, an option's value with its name."""
+    """Return the words of a command that differ between commands, an option's value with its name."""
     if len({len(other) for other in others}) > 1:
         return command
     found: list[str] = []
@@ -246,21 +201,10 @@ def _words(command: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> tuple
 
 
 def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "first") -> Comparisons:
-    """Compare several runs or configurations.
+    """Compare several runs or configurations; `by` as for `configurations`.
 
-    Parameters
-    ----------
-    sides
-        The runs of each argument, labelled with it.
-    by
-        As for `configurations`.
-    against
-        ``first``, ``best``, or an argument as the user named it or without its directory.
-
-    Raises
-    ------
-    UsageError
-        There are less than two rows, or no such reference.
+    `against`: ``first``, ``best``, or an argument, with or without its directory. Raises `UsageError` if
+    there are fewer than two rows, or no such reference.
     """
     groups = [_Group(*group) for group in configurations(sides, by)]
     if len(groups) < 2:
@@ -308,7 +252,7 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
 
 
 def _measured(group: _Group) -> tuple[list[Run], int]:
-    """Return the runs that ended well, all where none did, and how many did not."""
+    """Return the runs that ended well (all if none did), and how many did not."""
     well = [run for run in group.runs if run.manifest is None or not run.manifest.exit_status]
     return well or group.runs, len(group.runs) - len(well)
 
@@ -319,7 +263,7 @@ def _named(group: _Group, sides: Sequence[RunSet]) -> str:
 
 
 def _wall(run: Run) -> float:
-    """Return the wall of a run; its self time where the file has none. Above 0, since logarithms are taken."""
+    """Return the wall time of a run, or its self time if the file has none; above 0, for the logarithm."""
     if run.manifest is not None and run.manifest.wall_s > 0:
         return run.manifest.wall_s
     total = sum(thread.profile.total for process in run.processes for thread in process.threads)

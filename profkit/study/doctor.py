@@ -1,7 +1,7 @@
-"""What would start how many threads and processes here, and whether that is too much: the answer of `profkit doctor`.
+"""Predict how many threads and processes would start here, and whether they are too many.
 
-Sizes come from the rules of `doctor_libraries` and the limits of the machine; where a program was run for a while,
-its `Load` takes their place. Pure: the machine is read by `profkit.capture.cpu_limits`.
+This is what `profkit doctor` answers. Sizes come from the rules of `doctor_libraries` and the limits of the
+machine, or from the `Load` of a program that was run. Pure: `profkit.capture.cpu_limits` reads the machine.
 """
 
 from __future__ import annotations
@@ -35,26 +35,12 @@ _ROUNDING: Mapping[str, Callable[[float], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many threads or processes a library would start by itself here.
+    """How many threads or processes a library would start by default here.
 
-    Attributes
-    ----------
-    library
-        What starts them.
-    honours
-        Which limits it looks at.
-    packages
-        Distributions that bring it, with versions.
-    size
-        How many.
-    origin
-        What decides: ``variable``, ``quota``, ``affinity``, ``cores`` (physical), ``cpus`` (all of the machine) or
-        ``fixed`` (a number of its own).
-    variable
-        With its value, where one decides: ``OMP_NUM_THREADS=4``.
-    unseen
-        The limit of this machine that is narrower than the size, and that it does not look at: ``quota``,
-        ``affinity`` or ``slurm``; empty where there is none.
+    `packages`: distributions that contain it, with versions. `origin`: ``variable``, ``quota``, ``affinity``,
+    ``cores`` (physical), ``cpus`` (all of the machine) or ``fixed`` (its own number). `variable`: the one
+    that decides, with its value (``OMP_NUM_THREADS=4``). `unseen`: a narrower limit that it ignores,
+    ``quota``, ``affinity`` or ``slurm``, else empty.
     """
 
     library: Library
@@ -68,16 +54,9 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Threads that want a CPU at once, and the CPUs that there are for them.
+    """Threads that want a CPU at once (`total`), and the CPUs that all of them together may use.
 
-    Attributes
-    ----------
-    ranks, workers, threads
-        Ranks on this machine, worker processes of each (0: it has none), threads of each process.
-    total
-        Of all.
-    cpus
-        CPUs that all of them together may use.
+    `workers`: processes of each rank, 0 without any. `threads`: of each process.
     """
 
     ranks: int
@@ -88,7 +67,7 @@ class Demand:
 
     @property
     def processes(self) -> int:
-        """That compute: the workers, where there are some."""
+        """Processes that compute: the workers, if there are any."""
         return self.ranks * max(1, self.workers)
 
     @property
@@ -104,17 +83,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Something that the program decides itself, and that no variable changes.
+    """A number that the program sets itself, and that no variable changes.
 
-    Attributes
-    ----------
-    kind
-        ``pool`` (a size that it sets), ``processes``, ``python-threads``, ``argument``, or ``no-variable`` (a library
-        that has none).
-    name
-        Library, role of the processes, or option.
-    number
-        How many.
+    `kind`: ``pool``, ``processes``, ``python-threads``, ``argument``, or ``no-variable`` (a library that has
+    none). `name`: library, role of the processes, or option.
     """
 
     kind: str
@@ -132,27 +104,11 @@ class Python:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The answer.
+    """The answer: predicted or observed `demand`, and what to change.
 
-    Attributes
-    ----------
-    limits, python, sizes
-        The machine, the Python that was asked about, and what its libraries would start.
-    demand
-        What is predicted, or was seen.
-    load
-        Of the command, where one was run.
-    pooled
-        What `demand` becomes if the program starts a pool of processes with its default size, where that would be
-        too much; ``None`` otherwise, and where a command was run.
-    oversubscribed
-        Whether there are too many threads.
-    advice
-        Variables to set, with their values.
-    share
-        Threads that each process may have so that all fit.
-    own
-        What variables do not change.
+    `load` is ``None`` unless a command was run. `pooled`: `demand` with a process pool of default size, where
+    that would be too much; ``None`` otherwise, and if a command was run. `advice`: variables to set. `share`:
+    threads for each process so that all fit. `own`: what variables do not change.
     """
 
     limits: Limits
@@ -178,17 +134,10 @@ def diagnose(
     load: Load | None = None,
     command: Sequence[str] = (),
 ) -> Diagnosis:
-    """Answer for one machine, one Python and one environment.
+    """Return the diagnosis for one machine, one Python and one environment.
 
-    Parameters
-    ----------
-    limits, interpreter, environ
-        What there is.
-    ranks, workers, threads
-        What is planned: ranks on this machine, worker processes of each, threads of each process. ``None``: as the
-        launcher says; none; as the libraries do by default.
-    load, command
-        What a command did, and its words.
+    `ranks` on this machine default to those of the launcher, `workers` of each to none, `threads` of each
+    process to what libraries start. `load` and `command` are those of a command that was run.
     """
     sizes = sizes_of(limits, interpreter, environ)
     python = None if interpreter is None else Python(interpreter.path, interpreter.version)
@@ -280,7 +229,6 @@ def _default(library: Library, honours: Honours, limits: Limits) -> tuple[int, s
 
 
 def _whole(limits: Limits) -> Limits:
-    """Return a machine without its limits."""
     return Limits(cpus=limits.cpus, cores=limits.cores, affinity_cores=limits.cores)
 
 
@@ -314,7 +262,7 @@ def _planned(ranks: int, workers: int, threads: int, cpus: float) -> Demand:
 
 
 def _seen(load: Load, ranks: int, cpus: float) -> Demand:
-    """What a program did, times the ranks that do the same."""
+    """Return the demand of a program, times the ranks that do the same."""
     working = [crew for crew in load.crews if crew.threads]
     processes = sum(crew.processes for crew in working) or 1
     threads = working[0].threads if working else 1
@@ -329,7 +277,7 @@ def _seen(load: Load, ranks: int, cpus: float) -> Demand:
 def _cures_of_sizes(
     sizes: Sequence[Size], share: int, environ: Mapping[str, str]
 ) -> tuple[tuple[tuple[str, str], ...], tuple[Own, ...]]:
-    """Return the fewest variables that make all libraries fit, and those that have none."""
+    """Return the fewest variables that make all libraries fit, and the libraries that have none."""
     names: list[str] = []
     own = []
     for size in sizes:
@@ -368,7 +316,7 @@ def _cures_of_load(
 
 
 def _variable_for(names: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """Return the variable to set: the one that is set already and holds, else the one that most libraries share."""
+    """Return the variable to set: one that is set already and decides, else the most widely shared."""
     held = next((name for name in names if environ.get(name)), None)
     if held is not None:
         return held

@@ -1,7 +1,7 @@
-"""The libraries and defaults that `profkit doctor` knows, and what is known of their limits without measuring.
+"""List the libraries and defaults that `profkit doctor` knows, and limits that were not measured.
 
-A library is one entry of `LIBRARIES`. Which limits it honours is in `doctor_table`, which a benchmark writes; what
-that could not measure, because there is no wheel for a Python of today, is in `DOCUMENTED`, with its source.
+Measured limits are in `doctor_table`, which a benchmark writes. `DOCUMENTED` has, with sources, what could
+not be measured since there is no wheel for a current Python.
 """
 
 from __future__ import annotations
@@ -70,15 +70,7 @@ DOCUMENTED = (
 
 
 def honours_of(library: str, python: str) -> Honours:
-    """Return what is known of the limits of a library.
-
-    Parameters
-    ----------
-    library
-        Name of one of `LIBRARIES`.
-    python
-        Version of the interpreter that has it, ``3.11.7``.
-    """
+    """Return what is known of a library's limits under a Python version such as ``3.11.7``."""
     late = tuple(int(part) for part in python.split(".")[:2] if part.isdigit()) >= (3, 13)
     wanted = ("", ">=3.13" if late else "<3.13")
     found = [row for row in (*MEASURED, *DOCUMENTED) if row.library == library and row.python in wanted]

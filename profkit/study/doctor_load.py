@@ -1,8 +1,8 @@
-"""`Run` → `Load`: how many threads of a program want a CPU at once, from what a few seconds of it showed.
+"""Compute the `Load` of a `Run`: how many threads want a CPU at once, from a few seconds of it.
 
-Pools say what a program could start, counters say what it does. A pool counts with its size where its threads were
-seen to work, however short its parallel regions are: in those, all of them want a CPU. Everything else counts with
-the CPUs that it would use if it never queued. Pure: all is in the run.
+A pool counts with its full size where its threads were seen to work, since all of them want a CPU in a
+parallel region, however short. Everything else counts with the CPUs that it would use without queueing. Pure:
+all input is in the run.
 """
 
 from __future__ import annotations
@@ -33,20 +33,9 @@ MOMENTS = 400
 class Crew:
     """Processes of one kind.
 
-    Attributes
-    ----------
-    role
-        As in `Process`.
-    processes
-        How many there were.
-    threads
-        Of each that want a CPU at once; 0 for those that only wait for others.
-    pools
-        Of one of them, with sizes and where these came from.
-    pooled
-        Whether the threads of its pools worked.
-    cores, demanded
-        CPU seconds per second of their lives, and with what they queued, each on average; NaN where not counted.
+    `threads`: of each process that want a CPU at once, 0 if it only waits for others. `pools`: of one of the
+    processes. `pooled`: the pools' threads worked. `cores`: mean CPU seconds per second of life, `demanded`
+    with queueing; NaN where not counted.
     """
 
     role: str
@@ -60,26 +49,12 @@ class Crew:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a program did for a while.
+    """What a program did while it was watched; `crews` with the most threads first.
 
-    Attributes
-    ----------
-    crews
-        Its processes, those with the most threads first.
-    wall_s
-        For how long it was watched.
-    at_once
-        Threads that wanted a CPU at once, at most; of moments that together last for less than a tenth, none counts.
-    cores
-        CPUs that it used on average, start-up included.
-    steady_cores
-        The same in the second half of its time.
-    queued
-        Part (1) of its running and queueing time that it queued; NaN without counters.
-    cpus
-        That it may use.
-    others
-        CPUs that everything else on the machine used; NaN where not counted.
+    `at_once`: most threads that wanted a CPU, ignoring peaks that last less than a tenth of the time.
+    `cores`: mean CPUs used, start-up included; `steady_cores`: in the second half. `queued`: fraction of
+    running and queueing time spent queueing, NaN without counters. `cpus`: that it may use. `others`: CPUs
+    used by everything else, NaN if not counted.
     """
 
     crews: tuple[Crew, ...]
@@ -93,13 +68,13 @@ class Load:
 
     @property
     def predicted_cores(self) -> float:
-        """CPUs that it goes on to use: as in the second half of its time, and no more than there are."""
+        """CPUs that it will go on to use: as in the second half of its time, and at most those available."""
         cores = self.cores if math.isnan(self.steady_cores) else self.steady_cores
         return min(cores, self.cpus)
 
     @property
     def idle_pools(self) -> tuple[Pool, ...]:
-        """Pools with more threads than there are CPUs that did not work: a program may not have come so far."""
+        """Pools with more threads than CPUs that did not work: perhaps the program did not get that far."""
         found = {
             pool.library: pool
             for crew in self.crews
@@ -115,7 +90,7 @@ class Load:
 
     @property
     def oversubscribed(self) -> bool:
-        """Whether there are too many, and they queued."""
+        """Whether there are too many threads, and they queued."""
         return self.factor > OVERSUBSCRIBED and not self.queued < QUEUES
 
 
@@ -198,7 +173,7 @@ def _bounds(process: Process) -> tuple[int, int] | None:
 
 
 def _first_child(process: Process, every: Sequence[Process], lives: Sequence[tuple[int, int]]) -> int | None:
-    """When the first process began that works for this one."""
+    """Return when the first process began that works for this one."""
     begins = [
         life[0]
         for child, life in zip(every, lives, strict=True)
@@ -208,7 +183,7 @@ def _first_child(process: Process, every: Sequence[Process], lives: Sequence[tup
 
 
 def _work(process: Process) -> tuple[float, float]:
-    """Seconds that threads ran or queued: those of Python, and the others."""
+    """Return seconds that threads ran or queued: those of Python, and the others."""
     own = native = 0.0
     for thread in process.threads:
         seconds = (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0)
@@ -220,7 +195,7 @@ def _work(process: Process) -> tuple[float, float]:
 
 
 def _work_between(process: Process, begin: int, end: int) -> tuple[float, float]:
-    """Return the same of a part of its life: what a parent did before its workers came is over."""
+    """Return the same for a part of its life: what a parent did before its workers came is over."""
     native = {thread.tid for thread in process.threads if not _is_python(thread, process)}
     of_threads = _seconds(process, begin, end)
     of_native = sum(sum(seconds) for tid, seconds in of_threads.items() if tid in native)
@@ -232,15 +207,15 @@ def _is_python(thread: Thread, process: Process) -> bool:
 
 
 def _wanted(process: Process) -> float:
-    """CPUs that a process ran on or queued for, on average over its life."""
+    """Return the CPUs that a process ran on or queued for, on average over its life."""
     return sum(_work(process)) / process.wall_s if process.wall_s else 0.0
 
 
 def _wanted_beside(process: Process, begin: int, end: int) -> float:
-    """CPUs that a parent would use beside its workers if it never queued.
+    """Return the CPUs that a parent would use beside its workers if it never queued.
 
-    Of each thread the part of the time in which it ran, of the time in which it did not queue: one that works now and
-    then, as results come, is not taken for a busy one because others make it wait for its turn.
+    A thread counts with the fraction of its non-queueing time in which it ran, so that one that works now and
+    then is not taken for busy because others make it wait.
     """
     lasted = (end - begin) / 1e9
     of_threads = _seconds(process, begin, end).values()
@@ -248,7 +223,7 @@ def _wanted_beside(process: Process, begin: int, end: int) -> float:
 
 
 def _seconds(process: Process, begin: int, end: int) -> dict[int, tuple[float, float]]:
-    """Seconds that each thread of a process ran and queued between two moments, by its number."""
+    """Return the seconds that each thread ran and queued between two moments, by thread number."""
     samples = process.samples
     if samples is None or not len(samples):
         return {}

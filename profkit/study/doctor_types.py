@@ -1,4 +1,4 @@
-"""What `profkit doctor` knows of a library: how it sizes itself, and which limits it was measured to honour."""
+"""Define what `profkit doctor` knows of a library: how it sizes itself, and the limits it honours."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from dataclasses import dataclass
 class Variable:
     """An environment variable that sizes a library's pool.
 
-    Attributes
-    ----------
-    cap
-        What the library takes at most, however much the variable asks for: ``default``, as many as without it;
-        ``machine``, as many as the machine has, whatever the affinity; or empty.
+    `cap`: ``default`` (at most as many threads as without it), ``machine`` (at most the CPUs of the machine,
+    whatever the affinity), or empty.
     """
 
     name: str
@@ -24,24 +21,14 @@ class Variable:
 class Honours:
     """Which limits a library honours.
 
-    Attributes
-    ----------
-    library
-        As in `Library`.
-    version
-        Distribution and version that was measured, or read about.
-    python
-        ``<3.13`` or ``>=3.13`` where it depends on the interpreter, otherwise empty.
-    affinity
-        Whether it takes no more than the CPUs of its affinity (``taskset``, cpusets, bindings).
-    quota
-        What it makes of a quota of CPU time: ``ceil`` or ``floor`` of it, or empty: it does not look at it.
-    views
-        Where it finds the quota: ``v1`` and ``v2`` in a container, ``nested`` in a group below the root that it sees.
-    variables
-        That size it, the one that holds first.
-    source
-        ``measured``, or the address of the documentation or source that says so.
+    `version`: distribution and version that was measured, or read about.
+    `python`: ``<3.13`` or ``>=3.13`` if it depends on the interpreter.
+    `affinity`: it takes no more than its affinity (``taskset``, cpusets, bindings).
+    `quota`: ``ceil`` or ``floor`` of a CPU quota, or empty if ignored.
+    `views`: where it finds the quota, ``v1`` and ``v2`` in a container, ``nested`` in a group below the root
+    that it sees.
+    `variables`: the first one set decides.
+    `source`: ``measured``, or the address of the documentation or source code.
     """
 
     library: str
@@ -56,26 +43,14 @@ class Honours:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """One library, or one default of Python, that starts threads or processes.
+    """A library, or a default of Python, that starts threads or processes; named as in `profkit.model.Pool`.
 
-    Attributes
-    ----------
-    name
-        As in `profkit.model.Pool`, where pools are recorded.
-    packages
-        Distributions of which one brings it; empty: part of Python.
-    starts
-        ``threads``, or ``processes``.
-    per
-        ``cpu`` or ``core``: what it takes one thread for; ``fixed``: nothing, its size is `plus`.
-    plus, most
-        Added to that number; at most so many.
-    computes
-        Whether its threads compute for one call. Threads that mostly wait are not counted as load.
-    automatic
-        Whether it starts them unless it is asked not to; the others start them when a program calls it so.
-    files
-        Parts of names of the files that bring it inside its packages, where a package may bring another.
+    `packages`: distributions that contain it, empty for Python itself.
+    `starts`: ``threads`` or ``processes``, as many as `per` ``cpu`` or ``core`` plus `plus`, at most `most`;
+    ``fixed`` has `plus` alone.
+    `computes`: its threads compute rather than wait, and count as load.
+    `automatic`: it starts them unless asked not to; others start them when called.
+    `files`: parts of the names of its files, where a package may contain another library instead.
     """
 
     name: str

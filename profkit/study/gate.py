@@ -1,8 +1,8 @@
-"""A gate: is a candidate slower than its baseline by so much, decided from runs of both in turn.
+"""Decide whether a candidate is slower than its baseline by a given factor, from runs of both in turn.
 
-Runs come in pairs, in turns of A B and B A, so that whatever the machine does, it does to both. What is compared is
-the wall without queueing for CPUs (`capture.stopwatch`): other programs that take CPUs do not count. A pair whose
-runs had neighbours that were not alike is repeated. `measure.sequential` says when to stop.
+Pairs alternate between A B and B A, so that disturbances affect both sides. What is compared is wall time
+without queueing for CPUs (`capture.stopwatch`); a pair with unlike neighbours is repeated.
+`measure.sequential` says when to stop.
 """
 
 from __future__ import annotations
@@ -28,16 +28,9 @@ FOUND_DONE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """What a gate found.
+    """The decision of a gate, and ln(candidate's time / baseline's) of each pair that counts.
 
-    Attributes
-    ----------
-    decision
-        Of the pairs that count.
-    log_ratios
-        ln(candidate's time / baseline's) of each.
-    repeated
-        Pairs that did not count, since the neighbours of their runs were not alike.
+    `repeated`: pairs that did not count, since the neighbours of their runs were not alike.
     """
 
     decision: Decision
@@ -46,10 +39,9 @@ class Gated:
 
 
 def seconds_of(calls: Sequence[Reading]) -> float:
-    """Return what one run took: the least of its calls, without queueing for CPUs.
+    """Return the seconds of one run: its shortest call without queueing, as disturbances only add time.
 
-    Whatever disturbs a call makes it longer, so that the least is the least disturbed. Where later calls find the
-    work done, as from a cache, the first call counts.
+    The first call counts if later ones find the work done, as from a cache.
     """
     first = calls[0].own_s
     least = min(call.own_s for call in calls)
@@ -57,9 +49,9 @@ def seconds_of(calls: Sequence[Reading]) -> float:
 
 
 def contaminated(baseline: Sequence[Reading], candidate: Sequence[Reading]) -> bool:
-    """Whether the neighbours of two runs were not alike, or took CPUs from helping threads.
+    """Return whether two runs had unlike neighbours, or neighbours that took CPUs from helping threads.
 
-    The times are not looked at: what is repeated does not depend on which side is slower.
+    Times are not considered, so that a repetition does not depend on which side is slower.
     """
     sides = (baseline, candidate)
     others = [sum(call.others_cores or 0.0 for call in calls) / len(calls) for calls in sides]
@@ -71,14 +63,9 @@ def contaminated(baseline: Sequence[Reading], candidate: Sequence[Reading]) -> b
 
 
 def gate(run: Callable[[str, int], Sequence[Reading]], least: float) -> Gated:
-    """Run both sides in turn until it is decided.
+    """Run both sides in turn until it is decided; `least` is the slow-down to detect, 0.05 for 5 %.
 
-    Parameters
-    ----------
-    run
-        Runs a side (`BASELINE` or `CANDIDATE`) once, in the pair of a number, and returns its calls.
-    least
-        The slow-down (1) that is to be found: 0.05 for 5 %.
+    `run` runs a side (`BASELINE` or `CANDIDATE`) once, in the pair of a number, and returns its calls.
     """
     ratios: list[float] = []
     repeated = number = 0

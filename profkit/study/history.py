@@ -1,7 +1,7 @@
-"""One job run again and again: its times in the order of their starts, and where they changed for good.
+"""Follow one job over many runs: its times in the order of their starts, and where they changed for good.
 
-Each file is read once and one row of it is kept. A change is found in the series (`measure.changepoints`); why it
-came is what a comparison of a typical run before it with a typical one behind it says.
+Each file is read once, for one row. Changes are found in the series (`measure.changepoints`); the cause of a
+change comes from comparing a typical run before it with a typical one after it.
 """
 
 from __future__ import annotations
@@ -31,30 +31,12 @@ METRICS = ("wall", "own", "iteration")
 
 @dataclass(frozen=True, slots=True)
 class HistoryRun:
-    """One run of the job.
+    """One run of the job; `files` has one file, or those of its ranks.
 
-    Attributes
-    ----------
-    files
-        Its files: one, or those of its ranks.
-    started
-        UTC, ISO 8601.
-    command
-        What was run.
-    revision
-        Of the working directory; empty where it is not known.
-    dirty
-        Whether files were changed since that revision.
-    failed
-        Whether it ended with another exit status than 0.
-    wall_s
-        Its wall, seconds.
-    iteration_s
-        Median of its iterations, seconds; ``None`` without NVTX ranges that are iterations.
-    buckets
-        Seconds of its account, in the order of `profkit.verdict.account.RUN_BUCKETS`.
-    cause, kind
-        What it lacked by itself; empty where it lacked nothing.
+    `started`: UTC, ISO 8601. `revision`: of the working directory, empty if unknown; `dirty`: files differed
+    from it. `failed`: exit status other than 0. `iteration_s`: median of the iterations, ``None`` without
+    NVTX ranges of them. `buckets`: seconds of its account, ordered as `profkit.verdict.account.RUN_BUCKETS`.
+    `cause`, `kind`: its own verdict, empty if it lacked nothing.
     """
 
     files: tuple[str, ...]
@@ -70,7 +52,7 @@ class HistoryRun:
     kind: str = ""
 
     def seconds(self, metric: str) -> float | None:
-        """One of `METRICS`, or a bucket of the account; ``None`` where it is not known."""
+        """Return one of `METRICS` or a bucket of the account; ``None`` if not known."""
         if metric == "wall":
             return self.wall_s
         if metric == "iteration":
@@ -82,22 +64,11 @@ class HistoryRun:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Where the job changed for good.
+    """Where the job changed for good: `at` is the position of the first changed run.
 
-    Attributes
-    ----------
-    at
-        Position of the first run that is other.
-    before_s, after_s
-        Medians of what the series is made of, from the change before to the change behind.
-    p_value
-        Of the permutation test.
-    before_file, after_file
-        The run of either part that is nearest to its median; one of its files.
-    cause, kind
-        Verdict of the comparison of those two.
-    confidence
-        Of that verdict; ``None`` where none is known.
+    `before_s` and `after_s`: medians from the previous change to the next. `p_value`: of the permutation
+    test. `before_file`, `after_file`: the run nearest to each median; their comparison gave `cause`, `kind`
+    and `confidence` (``None`` if not known).
     """
 
     at: int
@@ -112,30 +83,17 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """The median behind over the median before."""
+        """The median after over the median before."""
         return self.after_s / self.before_s
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A repeated job.
+    """A repeated job: its runs in the order of their starts, and where it changed.
 
-    Attributes
-    ----------
-    runs
-        In the order of their starts; those that failed or ran another command are left out.
-    metric
-        One of `METRICS`: in what changes were looked for.
-    changes
-        In the order of time.
-    least_change
-        Part (1) below which a change is not reported.
-    spread
-        Standard deviation of ln(time) between two changes; NaN with less than two runs there.
-    failed, others
-        How many runs were left out: they failed, or ran another command.
-    notices
-        Files that were left out.
+    Runs that failed or ran another command are left out, and counted in `failed` and `others`. Changes below
+    `least_change`, a fraction, are not reported. `spread`: standard deviation of ln(time) between two
+    changes, NaN with fewer than two runs there. `notices`: files that were left out.
     """
 
     runs: tuple[HistoryRun, ...]
@@ -149,20 +107,7 @@ class History:
 
 
 def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun], list[Notice]]:
-    """Read the runs of a job, ranks of one run together.
-
-    Parameters
-    ----------
-    paths
-        Files, from `profkit.study.rank_table.expand`.
-    workers
-        Who reads them.
-
-    Returns
-    -------
-    runs, notices
-        In the order of their starts, and what a reader must know of files that were left out.
-    """
+    """Return the runs of a job by start, ranks of one run together, and notices of skipped files."""
     heads, notices = [], []
     for path in paths:
         try:
@@ -225,25 +170,10 @@ def history(
     notices: Sequence[Notice] = (),
     read: Callable[[HistoryRun], Run] | None = None,
 ) -> History:
-    """Find where a job changed for good, and why.
+    """Find where a job changed for good, and why; `runs` are in the order of their starts.
 
-    Parameters
-    ----------
-    runs
-        In the order of their starts.
-    metric
-        One of `METRICS`.
-    least_change
-        Part (1) below which a change is not reported.
-    notices
-        What a reader must know of the files.
-    read
-        Reads a run again, for the verdict of a change; by default from its files.
-
-    Raises
-    ------
-    UsageError
-        There are not enough runs to say anything, or the metric is not known of them.
+    Changes below `least_change` (a fraction) are not reported. `read` reads a run again for a verdict, by
+    default from its files. Raises `UsageError` if there are too few runs, or the metric is not known of them.
     """
     if metric not in METRICS:
         raise UsageError(f"is not known, use {', '.join(METRICS)}", parameter="metric", value=metric)
@@ -292,7 +222,7 @@ def history(
 
 
 def _nearest(runs: Sequence[HistoryRun], values: Sequence[float], begin: int, end: int) -> HistoryRun:
-    """Return the run of a part whose value is nearest to the median."""
+    """Return the run whose value is nearest to the median of its part."""
     part = np.array(values[begin:end])
     return runs[begin + int(np.argmin(np.abs(part - np.median(part))))]
 

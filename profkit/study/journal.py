@@ -1,8 +1,7 @@
-"""The directory of a study: what is studied, and one line for every run that ended, written when it ends.
+"""Keep the directory of a study: what is studied, and a line for every run, written when it ends.
 
-``study.json`` says what is studied, ``journal.jsonl`` has a `Trial` in each line, ``runs/`` the run files and what
-the target printed. Whatever stops a study, the lines that were written stand, and the study goes on from them. One
-process at a time works on it: the journal is locked while it does.
+``study.json`` says what is studied, ``journal.jsonl`` has a `Trial` in each line, ``runs/`` has run files and
+output. An interrupted study can go on. The journal is locked: one process works on it at a time.
 """
 
 from __future__ import annotations
@@ -30,31 +29,17 @@ _MOST_BYTES = 1 << 28
 class Trial:
     """One run of one setting.
 
-    Attributes
-    ----------
-    setting
-        Value of each parameter.
-    round
-        Which repetition it belongs to, from 0 on.
-    status
-        ``done``, ``failed`` (another exit status than 0), ``timeout``, or ``disturbed``: it ended well, and other
-        processes took its CPUs.
-    exit_status
-        Of the target, 128 + N for signal N; ``None`` where it was not started or did not end by itself.
-    wall_s, cpu_s
-        Seconds of the target, and CPU seconds of it and of all descendants that were waited for.
-    queue_s, blocked_s
-        Seconds of the wall in the account of the run; ``None`` without a profile or without counters.
-    cause, kind
-        Of the run's own verdict; empty where it lacked nothing, or has no profile.
-    run, log
-        File names in ``runs/``; ``run`` is empty without a profile.
-    started
-        ISO 8601, UTC.
-    objective
-        What is compared of it, if that is not the wall time.
-    problem
-        What went wrong, in one line.
+    `round`: from 0.
+    `status`: ``done``, ``failed`` (exit status other than 0), ``timeout``, or ``disturbed`` (ended well, but
+    other processes took its CPUs).
+    `started`: ISO 8601, UTC.
+    `exit_status`: 128 + N for signal N, ``None`` if it did not start or end by itself.
+    `cpu_s`: of the target and all descendants that were waited for.
+    `queue_s` and `blocked_s`: wall seconds in its account, ``None`` without a profile or counters.
+    `cause`, `kind`: its own verdict, empty if it lacked nothing or has no profile.
+    `run`, `log`: file names in ``runs/``, `run` empty without a profile.
+    `objective`: what is compared if not the wall time.
+    `problem`: one line.
     """
 
     setting: Mapping[str, str]
@@ -94,23 +79,10 @@ _PLANS, TRIALS = Codec(Plan), Codec(Trial)
 
 
 class Journal:
-    """The directory of one study, open for adding trials; a context manager that holds its lock.
+    """The directory of one study, created if needed; a context manager that holds its lock and adds trials.
 
-    Parameters
-    ----------
-    directory
-        Where it is; made if need be.
-    space
-        What is to be studied.
-    profiled
-        Whether runs are captured.
-
-    Raises
-    ------
-    UsageError
-        It cannot be written there, holds a study of something else, or another process works on it.
-    FormatError
-        Its files are damaged.
+    Raises `UsageError` if it is not writable, holds another study, or another process works on it;
+    `FormatError` if its files are damaged.
     """
 
     def __init__(self, directory: Path, space: Space, *, profiled: bool) -> None:
@@ -154,7 +126,7 @@ class Journal:
 
     @property
     def runs(self) -> Path:
-        """Where run files and logs are."""
+        """Directory of the run files and logs."""
         return self.directory / _RUNS
 
     def add(self, trial: Trial) -> None:
@@ -167,13 +139,7 @@ class Journal:
 
 
 def read_plan(directory: Path) -> Plan | None:
-    """Return what a directory studies, ``None`` where it holds no study.
-
-    Raises
-    ------
-    FormatError
-        Its file is damaged.
-    """
+    """Return what a directory studies, ``None`` if nothing; raises `FormatError` if its file is damaged."""
     path = directory / _PLAN
     try:
         data = _bytes_of(path)
@@ -191,16 +157,13 @@ def read_plan(directory: Path) -> Plan | None:
 def read_trials(directory: Path) -> list[Trial]:
     """Return the trials of a study in the order in which they ended.
 
-    Raises
-    ------
-    FormatError
-        A line is damaged; the last one may be torn.
+    Raises `FormatError` for a damaged line; only the last one may be torn.
     """
     return _read_trials(directory)[0]
 
 
 def _read_trials(directory: Path) -> tuple[list[Trial], int]:
-    """Return the trials, and the bytes of the lines that are whole."""
+    """Return the trials, and the number of bytes in complete lines."""
     path = directory / _JOURNAL
     try:
         data = _bytes_of(path)
@@ -247,7 +210,6 @@ def _lock(file: BinaryIO, directory: Path) -> None:
 
 
 def _difference(found: Plan, wanted: Plan) -> str:
-    """Name the first thing in which two plans differ."""
     if found.parameters != wanted.parameters:
         listed = ", ".join(f"{p.name}={','.join(p.values)}" for p in found.parameters)
         return f"other parameters ({listed})"

@@ -1,4 +1,4 @@
-"""What a study makes small or large: the wall time, an NVTX range, a number in the output, or one in a log file."""
+"""Measure what a study minimises or maximises: wall time, an NVTX range, or a number in output or log."""
 
 from __future__ import annotations
 
@@ -22,20 +22,10 @@ _STEP = re.compile(r"\[(?P<index>-?\d{1,9})\]|\.?(?P<name>[^.\[\]]+)")
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """One figure of a run.
+    """One figure of a run; `text` is what the user wrote.
 
-    Attributes
-    ----------
-    kind
-        ``wall``, ``range``, ``output`` or ``json``.
-    text
-        What the user wrote.
-    what
-        Name of the range (with ``@DOMAIN``), the regular expression, or the path in the file.
-    file
-        Of ``json``: the log file, relative to the working directory.
-    maximise
-        Whether more is better.
+    `kind`: ``wall``, ``range``, ``output`` or ``json``. `what`: name of the range (with ``@DOMAIN``), regular
+    expression, or path in `file`, which is a log file relative to the working directory.
     """
 
     kind: str
@@ -50,11 +40,11 @@ class Objective:
         return self.kind in ("wall", "range")
 
     def needs_profile(self) -> bool:
-        """Whether the run must be captured."""
+        """Return whether the run must be captured."""
         return self.kind == "range"
 
     def of_output(self, log: Path) -> list[float]:
-        """Return every number in the output so far, in its order."""
+        """Return every number in the output so far, in order."""
         pattern = re.compile(self.what)
         try:
             with open(log, "rb") as file:
@@ -70,18 +60,9 @@ class Objective:
         return found
 
     def measure(self, wall_s: float | None, log: Path, run_file: Path | None, began: float) -> float | None:
-        """Return the figure of a run that ended well, ``None`` where it has none.
+        """Return the figure of a run that ended well, ``None`` if it has none.
 
-        Parameters
-        ----------
-        wall_s
-            Seconds it took.
-        log
-            Its output.
-        run_file
-            Where it was captured to.
-        began
-            Seconds since 1970 when it was started: a log file that is older is not its own.
+        A log file older than `began` (seconds since 1970) is not the run's own.
         """
         if self.kind == "wall":
             return wall_s
@@ -93,7 +74,7 @@ class Objective:
         return _of_json(Path(self.file), self.what, began)
 
     def missing(self) -> str:
-        """Say what a run did not have."""
+        """Return what a run did not have."""
         if self.kind == "range":
             return f"it has no NVTX range {self.what}"
         if self.kind == "output":
@@ -106,20 +87,10 @@ WALL = Objective("wall")
 
 
 def parse_objective(text: str, *, maximise: bool) -> Objective:
-    """Read what the user wants to be small, or large.
+    """Parse ``wall``, ``range:NAME[@DOMAIN]``, ``output:REGEX`` with one group, or ``json:FILE:PATH``.
 
-    Parameters
-    ----------
-    text
-        ``wall``, ``range:NAME[@DOMAIN]``, ``output:REGEX`` with one group around the number, or ``json:FILE:PATH``
-        with a path such as ``[-1].elapsed_time``.
-    maximise
-        Whether more is better.
-
-    Raises
-    ------
-    UsageError
-        It has another form, or the expression or the path is wrong.
+    A path reads like ``[-1].elapsed_time``. Raises `UsageError` for another form, or a wrong expression or
+    path.
     """
     kind, sign, rest = text.partition(":")
     if text == "wall":
@@ -155,7 +126,7 @@ def parse_objective(text: str, *, maximise: bool) -> Objective:
 
 
 def _steps(path: str) -> list[str | int] | None:
-    """Return the keys and indices of a path, ``None`` if it is none."""
+    """Return the keys and indices of a path, ``None`` if it is not one."""
     steps: list[str | int] = []
     at = 0
     while at < len(path):

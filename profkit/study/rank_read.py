@@ -1,7 +1,7 @@
-"""One file of a job → one vector for each of its processes, over functions that all files have in common.
+"""Read one file of a job into one vector per process, over functions that all files have in common.
 
-First step of ``profkit ranks`` and ``profkit scaling``: it runs in the calling process, in others of this machine, or
-in those of a Dask cluster, and what it returns is small whatever the file's size. Nothing is compared here.
+First step of ``profkit ranks`` and ``profkit scaling``. It runs in this process, in others of this machine,
+or on a Dask cluster; results stay small whatever the file's size.
 """
 
 from __future__ import annotations
@@ -67,41 +67,20 @@ _RANK_WAIT, _NATIVE_WAIT, _LIBRARY_WAIT, _IMPORT = 1, 2, 4, 8
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One process of a job: what it is, and how its main thread spent its time.
+    """One process of a job, and how its main thread spent its time, in seconds.
 
-    Attributes
-    ----------
-    label
-        ``rank 3``, ``worker 4711``, or the name of its file.
-    path
-        File that it was read from.
-    rank, size
-        Its rank, and how many ranks its launcher started; ``None`` where that is not known.
-    local_rank, node
-        As in `Process`.
-    host, job, command, started
-        Empty where not known; `started` is ISO 8601.
-    measured
-        Whether a tracer measured queueing and time off the CPU. Otherwise `run_s` is self time, and `blocked_s` that
-        of functions that wait by design.
-    wall_s
-        Of the command; ``None`` where that is not known.
-    life_s
-        From the process's start to its end; without counters the sum of self times.
-    run_s, queue_s, blocked_s
-        On a CPU, queueing for one, and neither: outside of `waits_s` and `imports_s`. Queueing is 0 where it was not
-        measured.
-    waits_s
-        In calls that wait for other processes of the job.
-    imports_s
-        In the import system.
-    helpers_run_s
-        Its other threads, and the processes that it started: in their functions, on a CPU or queueing.
-    projects
-        Directories of the project and the interpreter: what a report must mask.
-    collects_s, collects_in
-        Of `run_s`: seconds of the garbage collector in the main thread, and the function in which the most of them
-        struck. ``None`` where that was not measured; the function also where there were none.
+    `label`: ``rank 3``, ``worker 4711``, or the name of its file.
+    `size`: ranks that the launcher started.
+    `started`: ISO 8601; like `host`, `job` and `command` it is empty where not known.
+    `measured`: queueing and off-CPU time were measured; otherwise `run_s` is self time, `blocked_s` that of
+    functions that wait by design, and `queue_s` 0.
+    `life_s`: from start to end, without counters the sum of self times.
+    `run_s`, `queue_s` and `blocked_s` exclude `waits_s` (calls that wait for other processes of the job) and
+    `imports_s`.
+    `helpers_run_s`: functions of its other threads and child processes, on a CPU or queueing.
+    `projects`: directories that a report must mask.
+    `collects_s` is the garbage collector's part of `run_s`, `collects_in` the function with the most of it;
+    both are ``None`` where not measured, `collects_in` also if nothing was collected.
     """
 
     label: str
@@ -129,23 +108,17 @@ class Member:
 
     @property
     def pace_s(self) -> float:
-        """Seconds that the others have to wait for it: all but its own waiting, and its imports."""
+        """Seconds that the others have to wait for it: all but its own waiting and its imports."""
         return self.run_s + self.queue_s + self.blocked_s
 
 
 @dataclass(frozen=True, slots=True)
 class RangeSums:
-    """NVTX ranges of one name in one process, those of warming up left out.
+    """NVTX ranges of one name in one process, without those of warming up.
 
-    Attributes
-    ----------
-    count, left_out
-        Ranges that the times are about, and those at the beginning that took markedly longer.
-    total_s, median_s
-        Of their durations.
-    waits_s
-        Of all ranges of the name, also those left out: in calls that wait for other processes; NaN where functions
-        inside of ranges were not recorded.
+    `left_out` counts the ranges at the beginning that took markedly longer. `waits_s`: time in calls that
+    wait for other processes, over all ranges of the name, left out ones included; NaN where functions inside
+    of ranges were not recorded.
     """
 
     count: int
@@ -157,20 +130,11 @@ class RangeSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """What one process gives to the comparison.
+    """What one process contributes to the comparison.
 
-    Attributes
-    ----------
-    member
-        The process.
-    values : float32 array, shape (4, columns of the task)
-        `METRICS` of each function of the task.
-    shares : float32 array, shape (columns of the task,)
-        Part (1) of the process's time that each of them has.
-    more
-        Functions that the task lacks and that have at least its floor: with their shares.
-    ranges
-        By domain and name, numbers folded.
+    `values` (4 × columns of the task): `METRICS` of each function. `shares`: fraction of the process's time
+    in each column. `more`: functions outside the task with at least its floor, and their shares. `ranges`: by
+    domain and name, with numbers folded.
     """
 
     member: Member
@@ -182,7 +146,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The file whose names of project files all others are brought under."""
+    """The file whose names of project files all others are mapped to."""
 
     path: str
     files: frozenset[str]
@@ -190,22 +154,14 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is wanted of each file.
+    """What is wanted of each file: the values of the functions in `columns`.
 
-    Attributes
-    ----------
-    columns
-        Functions whose values are wanted.
-    floor
-        Part (1) of a process's time from which other functions are mentioned.
-    waits
-        Functions in which processes wait for each other, beside those that are known; ``*`` matches anything.
-    reference
-        ``None`` where files are taken to name the project alike.
-    alone
-        Whether there is one file only: without ranks, the workers in it are compared.
-    folded
-        Functions that are parts of their callers in all processes, since a tracer has throttled them in some.
+    `floor`: fraction of a process's time from which other functions are reported.
+    `waits`: further functions in which processes wait for each other; ``*`` matches anything.
+    `reference`: ``None`` if all files name the project alike.
+    `alone`: there is only one file, so that without ranks its workers are compared.
+    `folded`: functions that count as parts of their callers in all processes, since a tracer throttled them
+    in some.
     """
 
     columns: tuple[FunctionKey, ...] = ()
@@ -218,7 +174,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileReading:
-    """One file: its processes, and the functions that were throttled in any of them; or why it was skipped."""
+    """One file: its processes and the functions that were throttled in any of them, or why it was skipped."""
 
     path: str
     readings: tuple[Reading, ...] = ()
@@ -228,20 +184,7 @@ class FileReading:
 
 
 def read_file(path: str, task: Task) -> FileReading:
-    """Read the processes of one file.
-
-    Parameters
-    ----------
-    path
-        A file, or the address of one for fsspec (``s3://…``).
-    task
-        What is wanted.
-
-    Returns
-    -------
-    FileReading
-        A file that cannot be read has a notice instead of processes.
-    """
+    """Read the processes of a file or fsspec address (``s3://…``); a notice replaces those of a bad file."""
     try:
         run = _load(path, edges=bool(task.folded))
     except FormatError as error:
@@ -257,7 +200,7 @@ def read_file(path: str, task: Task) -> FileReading:
 
 
 def reference_of(path: str) -> Reference:
-    """Return the reference that a file is; it must be one that can be read."""
+    """Return a file as the reference; it must be readable."""
     run = _load(path)
     process = _processes(run, alone=False)[0][0]
     thread = first_thread(process)
@@ -299,7 +242,7 @@ def _local(path: str) -> Iterator[str]:
 
 
 def _processes(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process, ...], str]]:
-    """Return the processes that are compared, with those that work for each, and their labels."""
+    """Return the processes to compare, each with its helpers and its label."""
     name = os.path.basename(run.path.rstrip("/"))
     ranks = [p for p in run.processes if p.role == "rank" and p.profiled]
     if len(ranks) > 1:
@@ -321,7 +264,7 @@ def _job(run: Run) -> Job:
 
 
 def _helpers(run: Run, process: Process) -> tuple[Process, ...]:
-    """Descendants of a process on its host."""
+    """Return the descendants of a process on its host."""
     host = process.host and process.host.name
     found, known = [], {process.pid}
     for other in sorted(run.processes, key=lambda p: p.pid or 0):
@@ -388,7 +331,7 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
 def _collections(
     main: Thread, rows: tuple[Ints, Ints, Bits], names: _Names
 ) -> tuple[float, FunctionKey | None]:
-    """Return the seconds of the garbage collector in the process's own work, and the function that has the most."""
+    """Return the garbage collector's seconds in the process's own work, and the function with the most."""
     places, named, bits = rows
     run, _, _ = _divided(main.profile, bits)
     work = (bits & (_RANK_WAIT | _IMPORT)) == 0
@@ -403,7 +346,7 @@ def _collections(
 
 
 class _Names:
-    """Numbers for files and names of functions, and what the names mean: learnt once in a thread, for all files."""
+    """Numbers for files and names of functions, and what the names mean; kept by a thread for all files."""
 
     def __init__(self, waits: tuple[str, ...]) -> None:
         self.waits = waits
@@ -493,7 +436,7 @@ class _Names:
         numbers: list[int],
         reference: Reference,
     ) -> None:
-        """Bring project files that lie elsewhere than in the reference under its names."""
+        """Map project files that lie elsewhere than in the reference to its names."""
         mine = {self.place_list[n][1] for n in numbers if self.place_list[n][0] == PROJECT}
         if mine <= reference.files or reference.files <= mine:
             return
@@ -534,15 +477,7 @@ class _Names:
 def waits_and_imports(
     functions: Sequence[FunctionKey], waits: tuple[str, ...]
 ) -> tuple[list[bool], list[bool]]:
-    """Return which functions wait for other processes of the job, and which belong to the import system.
-
-    Parameters
-    ----------
-    functions
-        Any.
-    waits
-        As in `Task`.
-    """
+    """Return which functions wait for other processes of the job (`waits` as in `Task`), and which import."""
     names = _names(waits)
     bits = [names.name_bits[names.name(k.qualname)] | names.place_bits[names.place(k[:2])] for k in functions]
     return [bool(b & _RANK_WAIT) for b in bits], [bool(b & _IMPORT) for b in bits]
@@ -560,7 +495,7 @@ _of_thread = threading.local()
 
 
 def _names(waits: tuple[str, ...]) -> _Names:
-    """Return what this thread has learnt."""
+    """Return the names that this thread knows."""
     known: _Names | None = getattr(_of_thread, "names", None)
     if known is None or known.waits != waits:
         known = _of_thread.names = _Names(waits)
@@ -578,7 +513,7 @@ class _Sums:
         self.seconds: list[Floats] = []
 
     def add(self, thread: Thread, rows: tuple[Ints, Ints, Bits], *, main: bool) -> Floats:
-        """Add a thread, and return its totals: calls, running, queueing, blocked, waiting for ranks, importing."""
+        """Add a thread; return calls, and seconds of running, queueing, blocked, rank waits and imports."""
         places, named, bits = rows
         profile = thread.profile
         run, queue, off = _divided(profile, bits)
@@ -611,7 +546,7 @@ class _Sums:
         )
 
     def shares(self, floor: float) -> tuple[Values, tuple[tuple[FunctionKey, float], ...]]:
-        """Return the parts of the time that the columns have, and the other functions of at least `floor`."""
+        """Return each column's fraction of the time, and the other functions of at least `floor`."""
         n = self.values.shape[1]
         if not self.packed:
             return np.zeros(n, np.float32), ()
@@ -633,7 +568,7 @@ class _Sums:
 
 
 def _divided(profile: Profile, bits: Bits) -> tuple[Floats, Floats, Floats]:
-    """Self time of each row: running, queueing, off the CPU."""
+    """Return the self time of each row: running, queueing, off the CPU."""
     if profile.wait is not None and profile.blocked is not None:
         return (
             np.maximum(profile.tottime - profile.wait - profile.blocked, 0.0),
@@ -674,7 +609,7 @@ def _ranges(
 
 
 def _waits_inside(thread: Thread, bits: Bits) -> dict[tuple[str, str], float]:
-    """Seconds in calls that wait for other ranks, by the ranges around them."""
+    """Return the seconds in calls that wait for other ranks, by the ranges around them."""
     calls = thread.range_calls
     if calls is None:
         return {}

@@ -1,8 +1,7 @@
-"""All processes of a job as one table: functions that matter in any of them, with the values of each process.
+"""Collect all processes of a job in one table, over the functions that matter in any of them.
 
-Second step of ``profkit ranks``. Every file is read once, or twice where functions turn out to matter that a sample
-of the files did not show; what is kept of it is one row of the table. The result depends neither on the order in
-which files are read nor on who reads them.
+Second step of ``profkit ranks``. A file is read once, or twice if functions matter that a sample of the files
+did not show. The result must not depend on the order of reading or on who reads.
 """
 
 from __future__ import annotations
@@ -61,20 +60,10 @@ class RangeRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankTable:
-    """A job.
+    """A job: ranks in ascending order, then other processes by their files' names.
 
-    Attributes
-    ----------
-    members
-        Its processes: ranks in ascending order, others in the order of their files' names.
-    functions
-        Those that hold at least `FLOOR` of the time of any process.
-    values : float32 array, shape (4, members, functions)
-        `rank_read.METRICS` of each.
-    ranges
-        In the order of domains and names.
-    skipped
-        Files that could not be read, and other doubts.
+    `functions` hold at least `FLOOR` of the time of any process. `values` (4 × members × functions):
+    `rank_read.METRICS`. `skipped`: files that could not be read, and other doubts.
     """
 
     members: tuple[Member, ...]
@@ -84,20 +73,15 @@ class RankTable:
     skipped: tuple[Notice, ...]
 
     def metric(self, name: str) -> npt.NDArray[np.float64]:
-        """One of the metrics as float64, shape (members, functions)."""
+        """Return one of the metrics as float64, shape (members, functions)."""
         values: npt.NDArray[np.float64] = self.values[METRICS.index(name)].astype(np.float64)
         return values
 
 
 def expand(specs: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Return the files that some files, directories, patterns and addresses stand for, each once.
+    """Return the files that files, directories, patterns and addresses stand for, each once.
 
-    Raises
-    ------
-    FormatError
-        A directory or a pattern holds none.
-    UsageError
-        Nothing is named.
+    Raises `FormatError` for a directory or pattern without files, `UsageError` if nothing is named.
     """
     found: dict[str, None] = {}
     for spec in specs:
@@ -131,23 +115,10 @@ def _listed(address: str) -> list[str]:
 
 
 def rank_table(paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = ()) -> RankTable:
-    """Read a job.
+    """Read a job from the files of `expand`; `waits` as in `rank_read.Task`.
 
-    Parameters
-    ----------
-    paths
-        Its files, from `expand`.
-    workers
-        Who reads them.
-    waits
-        As in `rank_read.Task`.
-
-    Raises
-    ------
-    FormatError
-        No file can be read.
-    UsageError
-        They hold fewer than two processes, several runs of one job, or different programs.
+    Raises `FormatError` if no file can be read; `UsageError` if they hold fewer than two processes, several
+    runs of one job, or different programs.
     """
     alone = len(paths) == 1
     task = Task(waits=waits, alone=alone, floor=FLOOR if len(paths) <= SAMPLE else _SAMPLE_PART * FLOOR)
@@ -278,7 +249,7 @@ class _Gathered:
 
 
 def _place(member: Member) -> tuple[int, int, list[tuple[int, str]]]:
-    """Ranks first, by number; other files by their names, numbers in them as numbers."""
+    """Return the sort key: ranks by number, other files by name, with numbers in names as numbers."""
     parts = [
         (int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"(\d+)", member.path + member.label)
     ]

@@ -1,9 +1,9 @@
-"""Processes of one job against each other: who holds the others up, where, and what that costs.
+"""Compare the processes of one job: which of them hold the others up, where, and what that costs.
 
-Every process is compared with the median of the *others*, function by function, and range by range. Noise is taken to
-be what the others scatter, moderated by what balanced jobs were measured to scatter: of few processes the median
-absolute deviation says next to nothing. Times in calls that wait for other processes are never a fault: in them the
-slowest process has the least. `docs/ranks.md` has the formulas with their sources, and the measured rates of error.
+Each process is compared with the median of the *others*, by function and by range. Noise is the scatter of
+the others, moderated by that of balanced jobs: the median absolute deviation of few processes is unreliable.
+Time in calls that wait for other processes is never a fault, since the slowest process has the least of it.
+`docs/ranks.md` has the formulas, their sources, and the measured error rates.
 """
 
 from __future__ import annotations
@@ -59,19 +59,9 @@ MOST_NAMED = 5
 class Deviation:
     """One function or range in which a process takes longer than the others.
 
-    Attributes
-    ----------
-    function
-        ``None`` for a range.
-    range
-        Domain and name of a range.
-    value_s, usual_s
-        Seconds of the process, and the median of the others. Of a function on a CPU (self time without counters);
-        of a range its duration, times how many there are.
-    calls
-        Calls over the median of the others'; NaN for ranges.
-    z
-        Excess in standard deviations.
+    `range`: domain and name; it or `function` is ``None``. `value_s` and `usual_s` (the median of the
+    others): CPU time of a function (self time without counters), or the duration of a range times the number
+    of ranges. `calls`: calls over the others' median, NaN for ranges. `z`: excess in standard deviations.
     """
 
     function: FunctionKey | None
@@ -89,27 +79,15 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """A process that the others wait for.
+    """A process that the others wait for; `member` is its position in `RankStudy.members`.
 
-    Attributes
-    ----------
-    member
-        Its position in `RankStudy.members`.
-    kind
-        ``work`` (it does more), ``slower`` (the same takes more CPU time), ``collections`` (its garbage collector
-        takes the time), ``queue`` (it lacks CPUs), ``blocked`` (it stood still: I/O, locks, sleep).
-    pace_s, usual_s
-        Seconds without its waiting for others, and the median of the others.
-    run_s, queue_s, blocked_s
-        Excess of each part over the median of the others.
-    collects_s
-        Of `run_s`: the garbage collector. ``None`` where not all processes measured it.
-    waits_s, usual_waits_s
-        In calls that wait for others.
-    deviations
-        Where, the greatest first.
-    without_s, faster
-        Estimated time of the job without it, and how many times faster that is.
+    `kind`: ``work`` (it does more), ``slower`` (the same work takes more CPU time), ``collections`` (its
+    garbage collector takes the time), ``queue`` (it lacks CPUs), or ``blocked`` (I/O, locks, sleep).
+    `pace_s` excludes its waiting for others; `usual_s` is the median of the others.
+    `run_s`, `queue_s` and `blocked_s` are excess over that median; `collects_s` is the garbage collector's
+    part of `run_s`, ``None`` unless all processes measured it.
+    `deviations` has the greatest first.
+    `without_s` and `faster`: estimated time of the job without it, and the speed-up.
     """
 
     member: int
@@ -129,7 +107,7 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A process that spends its time otherwise, which as a whole is no slower: one of both functions waits."""
+    """A process that takes longer in one function, less in another, and as long in all: one of them waits."""
 
     member: int
     more: FunctionKey
@@ -140,20 +118,10 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Imbalance:
-    """How evenly a function's CPU time is spread.
+    """How evenly the CPU time of a function (a column of `RankStudy.work`) is spread.
 
-    Attributes
-    ----------
-    column
-        Its column in `RankStudy.work`.
-    mean_s, most_s
-        Mean over the processes, and the greatest.
-    member
-        Who has the greatest.
-    factor
-        The greatest over the mean.
-    order
-        Processes' ranks (1 is the function with the most time) of this function: least and greatest.
+    `member` has the greatest time, `most_s`; `factor` is that over `mean_s`. `order`: the function's least
+    and greatest rank among the functions of a process, over all processes; 1 is the most time.
     """
 
     column: int
@@ -166,7 +134,7 @@ class Imbalance:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a function is in the order of one process, and in that of the medians: 1 is the most time."""
+    """Rank of a function in one process and in the medians: 1 is the most time."""
 
     function: FunctionKey
     place: int
@@ -176,16 +144,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
-    """A process that has its time in other functions than usual, beyond the noise, and so another order of them.
+    """A process that spends its time in other functions than usual, beyond the noise.
 
-    Attributes
-    ----------
-    member
-        Its position in `RankStudy.members`.
-    elsewhere
-        As in `RankStudy.elsewhere`.
-    places
-        Functions whose place differs, the most seconds more or less first.
+    `member` is its position in `RankStudy.members`. `places`: functions whose rank differs, most seconds
+    first.
     """
 
     member: int
@@ -195,22 +157,11 @@ class Reordered:
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """Efficiencies of one run as POP defines them; each is a part (1), NaN where nothing is known.
+    """Efficiencies of one run as POP defines them, as fractions of 1; NaN where nothing is known.
 
-    Attributes
-    ----------
-    processes
-        How many.
-    runtime_s
-        Life of the longest.
-    useful_s
-        CPU time outside of waiting and imports, mean over the processes.
-    parallel
-        Mean useful time over the runtime: `balance` × `communication`.
-    balance
-        Mean over greatest useful time.
-    communication
-        Greatest useful time over the runtime: what is lost by waiting, queueing, and standing still.
+    `runtime_s`: lifetime of the longest process. `useful_s`: mean CPU time outside of waiting and imports.
+    `parallel` = mean useful time over the runtime = `balance` (mean over greatest useful time) ×
+    `communication` (greatest useful time over the runtime: what waiting, queueing and blocking cost).
     """
 
     processes: int
@@ -223,42 +174,16 @@ class Efficiency:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankStudy:
-    """A job.
+    """The result for one job.
 
-    Attributes
-    ----------
-    members
-        Its processes.
-    functions
-        Columns of `work`.
-    work : float64 array, shape (members, functions)
-        CPU time (self time without counters), seconds.
-    usual : float64 array, shape (functions,)
-        Median of it.
-    outlying : bool array, shape (members, functions)
-        Which values are beyond the noise.
-    elsewhere : float64 array, shape (members,)
-        Part (1) of each process's CPU time that sits in other functions than the medians have it.
-    stragglers
-        The greatest loss first.
-    reordered
-        Processes whose order of functions deviates, the furthest first.
-    moved
-        Where nothing shows which functions wait.
-    imbalance
-        Of the functions, the most lost seconds first.
-    efficiency
-        Of the job.
-    waiting_seen
-        Whether calls that wait for other processes were recognised.
-    measured
-        Whether queueing and time off the CPU were measured in all processes.
-    slow_host
-        The host whose processes are the stragglers, all of them and no others; empty otherwise.
-    ranges
-        As in `RankTable`.
-    notices
-        What a reader must know.
+    `work` (members × functions): CPU time in seconds, self time without counters; `usual` is its median by
+    function, `outlying` marks the values beyond the noise.
+    `elsewhere` (by member): fraction of its CPU time that sits in other functions than in the medians.
+    `stragglers`, `reordered` and `imbalance` have the greatest first.
+    `moved` is filled only where nothing shows which functions wait.
+    `waiting_seen`: calls that wait for other processes were recognised.
+    `measured`: all processes have queueing and off-CPU time.
+    `slow_host`: the host whose processes are exactly the stragglers, else empty.
     """
 
     members: tuple[Member, ...]
@@ -280,18 +205,12 @@ class RankStudy:
 
     @property
     def queue_share(self) -> float:
-        """Median part (1) of the processes' pace that they queued for a CPU."""
+        """Median fraction of the processes' pace that they queued for a CPU."""
         return float(np.median([m.queue_s / m.pace_s if m.pace_s > 0 else 0.0 for m in self.members]))
 
 
 def others_median(values: Floats) -> Floats:
-    """Return for each row the median of the others, column by column.
-
-    Parameters
-    ----------
-    values : float64 array, shape (n, m)
-        At least two rows.
-    """
+    """Return for each row the median of the other rows, column by column; `values` has at least two rows."""
     n = len(values)
     ordered = np.sort(values, axis=0)
     place = np.argsort(np.argsort(values, axis=0, kind="stable"), axis=0, kind="stable")
@@ -308,13 +227,12 @@ def others_median(values: Floats) -> Floats:
 
 
 def threshold(n: int, tests: int = 1) -> float:
-    """Return how many standard deviations of excess are beyond the noise among `n` processes and so many quantities.
+    """Return from how many standard deviations an excess is beyond the noise among `n` processes.
 
-    Notes
-    -----
-    The one-sided quantile of Student's t at 1 − `ALPHA` / (n × tests), by Wallace's approximation (Annals of
-    Mathematical Statistics 30, 1959), for the degrees of freedom of `_scale`; times √(1 + v / (n − 1)), since the
-    median of the others is noisy too: v is 1 for the mean, which it is of two, and π/2 for a median of many.
+    One-sided quantile of Student's t at 1 − `ALPHA` / (n × tests), by Wallace's approximation (Annals of
+    Mathematical Statistics 30, 1959), for the degrees of freedom of `_scale`. The factor √(1 + v / (n − 1))
+    is there since the median of the others is noisy too: v is 1 for the median of two, which is their mean,
+    and π/2 for a median of many.
     """
     freedom = _freedom(n)
     z = NormalDist().inv_cdf(1 - ALPHA / (n * max(tests, 1)))
@@ -329,12 +247,11 @@ def _freedom(n: int) -> float:
 
 
 def _scale(values: Floats, prior: Floats) -> Floats:
-    """Standard deviation of each value: the scatter of its column, moderated by the measured noise.
+    """Return the standard deviation of each value, from its column's scatter and the measured noise.
 
-    Notes
-    -----
-    Smyth, "Linear models and empirical Bayes methods", Statistical Applications in Genetics and Molecular Biology 3,
-    2004: the variances' mean, weighted by their degrees of freedom; here with the median absolute deviation.
+    Mean of both variances, weighted by their degrees of freedom; scatter is the median absolute deviation
+    (Smyth, "Linear models and empirical Bayes methods", Statistical Applications in Genetics and Molecular
+    Biology 3, 2004).
     """
     n = len(values)
     if n < LEAST_SCATTER:
@@ -355,15 +272,7 @@ def _outliers(values: Floats, relative: float | Floats, least: float) -> tuple[F
 
 
 def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
-    """Compare the processes of a job.
-
-    Parameters
-    ----------
-    table
-        Its processes.
-    waits
-        As in `rank_read.Task`: the same with which the table was read.
-    """
+    """Compare the processes of a job; `waits` must be those with which the table was read."""
     members = table.members
     n = len(members)
     work = table.metric("run") if _measured(members) else table.metric("run") + table.metric("queue")
@@ -486,7 +395,7 @@ def _measured(members: Sequence[Member]) -> bool:
 
 
 def _of_ranges(table: RankTable, queued: float, noise: float) -> list[list[Deviation]]:
-    """Find for each process the ranges that take it longer than the others; those in which it waits are left out."""
+    """Find for each process the ranges that take it longer than the others, unless it waits in them."""
     n = len(table.members)
     found: list[list[Deviation]] = [[] for _ in range(n)]
     usable = []
@@ -525,7 +434,7 @@ def _kind(
     deviations: Sequence[Deviation],
     limit: float,
 ) -> str:
-    """Say what a straggler does instead: the greatest part that is beyond the noise."""
+    """Return the kind of a straggler: the greatest part that is beyond the noise."""
     off = [(float(parts[name][0][r]), name) for name in ("queue", "blocked") if parts[name][1][r] > limit]
     most = max(off, default=(0.0, ""))
     extra = float(parts["run"][0][r])
@@ -542,7 +451,7 @@ def _kind(
 
 
 def _without(r: int, pace: Floats, life: Floats) -> tuple[float, float]:
-    """Estimate the job without a process: as if all met at the same points, and the next slowest set the pace."""
+    """Estimate the job without a process: all meet at the same points, and the next slowest sets the pace."""
     whole = float(life.max())
     rest = float(np.delete(pace, r).max())
     saved = max(0.0, float(pace[r]) - rest)
@@ -616,13 +525,11 @@ def _imbalance(work: Floats, counted: Bools) -> list[Imbalance]:
 
 
 def efficiency(members: Sequence[Member]) -> Efficiency:
-    """Return the efficiencies of one run.
+    """Return the efficiencies of one run, by the metrics of POP (EU centre for performance optimisation).
 
-    Notes
-    -----
-    Metrics of POP, the EU's Performance Optimisation and Productivity centre: parallel efficiency = load balance ×
-    communication efficiency; useful time is CPU time outside of MPI (Wagner, Mohr, Giménez and Labarta, "A structured
-    approach to performance analysis", Tools for High Performance Computing 2017, Springer 2019).
+    Parallel efficiency = load balance × communication efficiency; useful time is CPU time outside of MPI
+    (Wagner, Mohr, Giménez and Labarta, "A structured approach to performance analysis", Tools for High
+    Performance Computing 2017, Springer 2019).
     """
     useful = np.array([m.run_s for m in members])
     runtime = max(m.life_s for m in members)

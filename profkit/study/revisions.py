@@ -1,4 +1,4 @@
-"""Another revision of a Git repository, checked out beside it for as long as it is needed."""
+"""Check out another revision of a Git repository beside it, for as long as it is needed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,7 @@ def _git(directory: Path, *words: str) -> str:
 
 
 def top_of(directory: Path) -> Path:
-    """Return the top directory of the repository that a directory is in.
-
-    Raises
-    ------
-    ProfkitError
-        It is in none, or there is no Git.
-    """
+    """Return the top directory of a repository; raises `ProfkitError` without a repository or Git."""
     return Path(_git(directory, "rev-parse", "--show-toplevel"))
 
 
@@ -40,19 +34,7 @@ def top_of(directory: Path) -> Path:
 def checked_out(top: Path, revision: str) -> Iterator[Path]:
     """Check a revision out into a temporary work tree, which is removed at the end.
 
-    Parameters
-    ----------
-    top
-        Top directory of the repository.
-    revision
-        Any name of a commit.
-
-    Raises
-    ------
-    UsageError
-        There is no such revision.
-    ProfkitError
-        It cannot be checked out.
+    Raises `UsageError` for an unknown revision, `ProfkitError` if it cannot be checked out.
     """
     try:
         commit = _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")

@@ -1,7 +1,7 @@
-"""Runs of one program with several numbers of processes and nodes: times, speed-ups, POP's efficiencies.
+"""Compare runs of one program by numbers of processes and nodes: times, speed-ups, POP's efficiencies.
 
-The runs may be whole run files or the files of single ranks, which are joined by their job. Where more processes or
-nodes made the program slower is found by comparing neighbours.
+Runs are whole run files, or files of single ranks, which are joined by their job. Slow-downs are found by
+comparing neighbours.
 """
 
 from __future__ import annotations
@@ -27,19 +27,7 @@ UNREPEATED = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run.
-
-    Attributes
-    ----------
-    processes, nodes
-        How many.
-    wall_s
-        Of the longest process's command.
-    efficiency
-        Of its processes.
-    files
-        Its files.
-    """
+    """One run; `wall_s` is that of the longest process's command."""
 
     processes: int
     nodes: int
@@ -52,22 +40,13 @@ class Point:
 class Place:
     """All runs with the same numbers of processes and nodes; parts are medians over the runs.
 
-    Attributes
-    ----------
-    processes, nodes, runs
-        How many.
-    median_s, low_s, high_s
-        Wall time with an interval of 95 %, NaN where nothing ran twice.
-    speedup
-        Reference's median over this one.
-    ideal
-        Speed-up if nothing were lost: processes over the reference's; 1 where the work grows with them.
-    parallel, balance, communication
-        As in `profkit.study.ranks.Efficiency`.
-    computation
-        Useful time of the reference over this one's: the processes' sum; where the work grows with them, their mean.
-    whole
-        Parallel efficiency × computation scaling: POP's global efficiency.
+    `low_s` and `high_s`: 95 % interval of the wall time, NaN where nothing ran twice.
+    `speedup`: the reference's median over this one's.
+    `ideal`: speed-up without losses, 1 where the work grows with the processes.
+    `parallel`, `balance`, `communication`: as in `profkit.study.ranks.Efficiency`.
+    `computation`: useful time of the reference over this one's, summed over processes, or their mean where
+    the work grows.
+    `whole` = `parallel` × `computation`, POP's global efficiency.
     """
 
     processes: int
@@ -87,7 +66,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class SlowDown:
-    """A place that is slower than a neighbour with fewer processes or nodes; positions in `Scaling.places`."""
+    """A place slower than a neighbour with fewer processes or nodes; positions in `Scaling.places`."""
 
     fewer: int
     more: int
@@ -96,20 +75,10 @@ class SlowDown:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """A set of runs.
+    """A set of runs; `places` by processes, then nodes, the first being the reference.
 
-    Attributes
-    ----------
-    places
-        In ascending order of processes, then nodes; the first is the reference.
-    slowdowns
-        The greatest first.
-    weak
-        Whether the work grows with the processes.
-    spread
-        Standard deviation of ln(time) at one place; NaN where nothing ran twice.
-    notices
-        Files that were skipped.
+    `slowdowns` has the greatest first. `weak`: the work grows with the processes. `spread`: standard
+    deviation of ln(time) at one place, NaN where nothing ran twice. `notices`: files that were skipped.
     """
 
     places: tuple[Place, ...]
@@ -122,17 +91,7 @@ class Scaling:
 def read_points(
     paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = ()
 ) -> tuple[list[Point], list[Notice]]:
-    """Read runs, and join those files that are ranks of one job.
-
-    Parameters
-    ----------
-    paths
-        Files, from `profkit.study.rank_table.expand`.
-    workers
-        Who reads them.
-    waits
-        As in `rank_read.Task`.
-    """
+    """Read runs from the files of `expand`, joining files that are ranks of one job; `waits` as in `Task`."""
     notices: list[Notice] = []
     points: list[Point] = []
     groups: dict[tuple[object, ...], list[Member]] = {}
@@ -156,7 +115,7 @@ def _job(member: Member) -> tuple[object, ...]:
 
 
 def _repetitions(group: Iterable[Member]) -> list[list[Member]]:
-    """Divide a job's ranks into its runs: the n-th file of each rank, in the order of their starts."""
+    """Divide a job's ranks into its runs: the n-th file of each rank, in the order of starts."""
     runs: list[list[Member]] = []
     seen: dict[int | None, int] = {}
     for member in sorted(group, key=lambda m: m.started):
@@ -180,27 +139,11 @@ def _point(members: Sequence[Member]) -> Point:
 
 
 def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[Notice] = ()) -> Scaling:
-    """Compare runs by their numbers of processes and nodes.
+    """Compare runs by their numbers of processes and nodes; raises `UsageError` if these are all the same.
 
-    Parameters
-    ----------
-    points
-        Runs of one program, at least one.
-    weak
-        Whether the work grows with the processes.
-    notices
-        What a reader must know of the files.
-
-    Raises
-    ------
-    UsageError
-        All runs have the same numbers.
-
-    Notes
-    -----
     POP's hierarchy: global efficiency = parallel efficiency × computation scaling; parallel efficiency = load
-    balance × communication efficiency (Wagner, Mohr, Giménez and Labarta, "A structured approach to performance
-    analysis", Tools for High Performance Computing 2017, Springer 2019). Intervals are those of
+    balance × communication efficiency (Wagner, Mohr, Giménez and Labarta, "A structured approach to
+    performance analysis", Tools for High Performance Computing 2017, Springer 2019). Intervals are those of
     `profkit.study.cells`.
     """
     grouped: dict[tuple[int, int], list[Point]] = {}

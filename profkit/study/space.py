@@ -1,4 +1,4 @@
-"""The settings that a study tries: values of environment variables and of placeholders in a command."""
+"""Define the settings that a study tries: values of environment variables and of placeholders."""
 
 from __future__ import annotations
 
@@ -26,21 +26,11 @@ Setting = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What is varied.
+    """What is varied: an environment variable, or a placeholder ``{name}`` in the command.
 
-    Attributes
-    ----------
-    name
-        Of the environment variable, or of the placeholder: ``{name}`` in the command.
-    environment
-        Whether it is a variable.
-    values
-        All different.
-    scale
-        ``int`` or ``log`` if the values are all whole numbers of a range, whose order means something; else empty.
-    words
-        What each value stands for where it is the whole of a word of the command: any number of words. Empty where
-        values stand for themselves.
+    `values` are all different. `scale`: ``int`` or ``log`` for whole numbers of a range, whose order has a
+    meaning, else empty. `words`: what each value stands for where it is a whole word of the command (any
+    number of words); empty if values stand for themselves.
     """
 
     name: str
@@ -52,16 +42,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Some parameters, and the command that they are put into.
+    """Some parameters, and the command with their placeholders.
 
-    Attributes
-    ----------
-    command
-        Words of which some have placeholders.
-    parameters
-        What is varied.
-    listed
-        The settings that are studied; if there are none, all combinations of the parameters' values.
+    `listed`: the settings that are studied; if empty, all combinations of the parameters' values.
     """
 
     command: tuple[str, ...]
@@ -69,13 +52,7 @@ class Space:
     listed: tuple[Setting, ...] = ()
 
     def check(self) -> None:
-        """Refuse what cannot be studied, before anything runs.
-
-        Raises
-        ------
-        UsageError
-            Nothing is varied, a name occurs twice, or the command lacks a placeholder.
-        """
+        """Raise `UsageError` if nothing varies, a name occurs twice, or the command lacks a placeholder."""
         if not self.parameters:
             raise UsageError("nothing to vary: name a parameter with its values, as in workers=1,2,4")
         names = [parameter.name for parameter in self.parameters]
@@ -97,23 +74,17 @@ class Space:
 
     @property
     def size(self) -> int:
-        """How many settings there are."""
+        """Number of settings."""
         return len(self.listed) or math.prod(len(parameter.values) for parameter in self.parameters)
 
     def settings(self) -> list[Setting]:
-        """Return every setting; the last parameter changes fastest.
-
-        Raises
-        ------
-        UsageError
-            There are more than `MOST_SETTINGS`.
-        """
+        """Return every setting, the last parameter changing fastest; `UsageError` above `MOST_SETTINGS`."""
         if self.size > MOST_SETTINGS:
             raise UsageError(f"{self.size:,} settings are more than {MOST_SETTINGS:,}; try fewer values")
         return list(self.listed or itertools.product(*(parameter.values for parameter in self.parameters)))
 
     def command_of(self, setting: Setting) -> list[str]:
-        """Return the command with the values in the places of its placeholders."""
+        """Return the command with values in place of the placeholders."""
         values = {
             f"{{{parameter.name}}}": value
             for parameter, value in zip(self.parameters, setting, strict=True)
@@ -149,27 +120,17 @@ class Space:
         return environment
 
     def label(self, setting: Setting) -> str:
-        """Return how a person reads a setting: ``workers=2 OMP_NUM_THREADS=1``."""
+        """Return a readable setting: ``workers=2 OMP_NUM_THREADS=1``."""
         return " ".join(
             f"{parameter.name}={value}" for parameter, value in zip(self.parameters, setting, strict=True)
         )
 
 
 def parse_parameter(text: str, *, environment: bool) -> Parameter:
-    """Read ``NAME=VALUES``.
+    """Parse ``NAME=VALUES``, where VALUES are separated by commas; raises `UsageError` for another form.
 
-    Parameters
-    ----------
-    text
-        VALUES are separated by commas. ``A..B`` stands for all whole numbers from A to B, ``A..B+K`` for every Kth
-        of them, ``A..BxK`` for A, A × K, A × K² … up to B, ``A..B:log`` for all of them, whose ratios matter.
-    environment
-        Whether the name is that of an environment variable.
-
-    Raises
-    ------
-    UsageError
-        It has another form.
+    ``A..B`` stands for all whole numbers from A to B, ``A..B+K`` for every Kth of them, ``A..BxK`` for A, A ×
+    K, A × K² … up to B, and ``A..B:log`` for all of them, whose ratios matter.
     """
     option = "env" if environment else "param"
     name, sign, rest = text.partition("=")
@@ -209,19 +170,9 @@ def _numbers(found: re.Match[str], text: str, option: str) -> list[str]:
 
 
 def parse_setting(text: str, parameters: Sequence[Parameter], *, listed: bool = True) -> Setting:
-    """Read ``NAME=VALUE,NAME=VALUE`` as a setting of these parameters.
+    """Parse ``NAME=VALUE,NAME=VALUE`` as a setting of these parameters.
 
-    Parameters
-    ----------
-    text, parameters
-        What the user wrote, and what is varied.
-    listed
-        Whether it must be one of the settings that are studied.
-
-    Raises
-    ------
-    UsageError
-        It does not name every parameter once, with one of its values.
+    Raises `UsageError` unless every parameter is named once, and if `listed`, with one of its values.
     """
     given = dict(item.partition("=")[::2] for item in text.split(","))
     wanted = [parameter.name for parameter in parameters]

@@ -1,7 +1,7 @@
-"""Runs a grid of settings, interleaved, and writes each run down when it ends.
+"""Run a grid of settings, interleaved, and write each run down when it ends.
 
-Settings are tried in rounds: each round has every setting once, in an order of its own, so that a machine that gets
-slower during the study slows all settings alike (Fisher's randomised blocks, "The Design of Experiments", 1935).
+Each round has every setting once, in an order of its own, so that a machine that gets slower during the study
+slows all settings alike (Fisher's randomised blocks, "The Design of Experiments", 1935).
 """
 
 from __future__ import annotations
@@ -31,24 +31,10 @@ MOST_DISTURBED = 2
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """How the runs of a study are made.
+    """How the runs of a study are made, and in which directory their files and logs go.
 
-    Attributes
-    ----------
-    space
-        What is varied in which command.
-    directory
-        Where run files and logs go.
-    profiled
-        Whether runs are captured.
-    environment
-        What variables are changed in.
-    timeout_s
-        Seconds after which a run is ended, if not ``None``.
-    objective
-        What is measured of each run.
-    cwd
-        Where the command runs; by default where this process does.
+    `environment` is what variables are changed in. `timeout_s`: a run is ended after it. `cwd`: by default
+    that of this process.
     """
 
     space: Space
@@ -62,16 +48,9 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a study is doing: a run begins (no `trial`) or has ended.
+    """A run of a study begins (no `trial`) or has ended; `label` names its setting.
 
-    Attributes
-    ----------
-    label
-        The setting.
-    number, total
-        Of the run in the study. A run that is repeated keeps its number. 0 is a warm-up.
-    trial
-        How it went.
+    `number` of `total`: a repeated run keeps its number, 0 is a warm-up.
     """
 
     label: str
@@ -95,35 +74,10 @@ def sweep(
 ) -> None:
     """Run every setting `repeat` times, except the runs that the journal has already.
 
-    Parameters
-    ----------
-    journal
-        Where trials are written; it knows whether they are captured.
-    space
-        What is tried.
-    repeat
-        Rounds.
-    warmup
-        Runs of the first setting before anything counts.
-    timeout_s
-        Seconds after which a run is ended and counts as ``timeout``.
-    environment
-        What variables are changed in; by default that of this process.
-    objective
-        What is measured of each run.
-    cwd
-        Where the command runs; by default where this process does.
-    again
-        How often one round repeats a run that other processes disturbed; then it counts as it is, and is marked.
-    progress
-        Called before and after each run.
-
-    Raises
-    ------
-    Interrupted
-        The user stopped it; what the journal has stands.
-    ProfkitError
-        The command cannot be started.
+    `warmup` runs of the first setting come first and do not count. A run that other processes disturbed is
+    repeated up to `again` times in a round, then counts and is marked. `progress` is called before and after
+    each run. Raises `Interrupted` if the user stops it (the journal stands), `ProfkitError` if the command
+    cannot be started.
     """
     inherited = dict(os.environ if environment is None else environment)
     runner = Runner(space, journal.runs, journal.profiled, inherited, timeout_s, objective, cwd)
@@ -152,7 +106,7 @@ def sweep(
 def _left(
     trials: list[Trial], space: Space, settings: list[Setting], repeat: int, again: int
 ) -> Iterator[tuple[int, Setting]]:
-    """Yield what is to be run, in its order; the order of a round is the same whenever it is asked for."""
+    """Yield what is to be run, in order; the order of a round is reproducible."""
     for round_ in range(repeat):
         order = list(settings)
         random.Random(round_).shuffle(order)
@@ -165,13 +119,13 @@ def _of(trials: list[Trial], space: Space, setting: Setting) -> list[Trial]:
 
 
 def _wanted(trials: list[Trial], space: Space, setting: Setting, round_: int, again: int) -> bool:
-    """Whether a setting has no run in this round yet, or only disturbed ones, and not too many of them."""
+    """Whether a setting has no run in this round yet, or only disturbed ones, and not too many."""
     counts = Counter(trial.status for trial in _of(trials, space, setting) if trial.round == round_)
     return not (counts.keys() - {"disturbed"}) and counts["disturbed"] <= again
 
 
 def _hopeless(trials: list[Trial], space: Space, setting: Setting) -> bool:
-    """Whether a setting failed, or took too long, in an earlier round, and never ended well."""
+    """Whether a setting failed or timed out in an earlier round, and never ended well."""
     statuses = {trial.status for trial in _of(trials, space, setting)}
     return bool(statuses) and not statuses & {"done", "disturbed"}
 
@@ -185,27 +139,10 @@ def run_trial(
     timeout_s: float | None = None,
     hopeless: Callable[[], bool] | None = None,
 ) -> Trial:
-    """Run one setting once.
+    """Run one setting once; raises as `sweep` does.
 
-    Parameters
-    ----------
-    runner
-        How runs are made.
-    setting
-        What is run.
-    name
-        Stem of its files in the study's ``runs/``; an earlier run of that name is replaced.
-    round_
-        What the trial says of it.
-    timeout_s
-        Seconds after which it is ended, if they are fewer than the runner's.
-    hopeless
-        As for `profkit.study.trials.run_once`.
-
-    Raises
-    ------
-    Interrupted, ProfkitError
-        As for `sweep`.
+    `name` is the stem of its files in ``runs/``; earlier files of that name are replaced. `timeout_s` counts
+    if it is less than the runner's; `hopeless` as for `profkit.study.trials.run_once`.
     """
     run_file = runner.directory / f"{name}.prof" if runner.profiled else None
     log = runner.directory / f"{name}.log"
@@ -271,7 +208,7 @@ def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path
 
 
 def _measured(run_file: Path) -> dict[str, object]:
-    """Return what the run file says: wall, CPU time, and its own account."""
+    """Return what the run file says: wall, CPU time, and its account."""
     run = load_run(run_file, edges=False)
     judged = judge_run(run, run.processes)
     verdict = judged.verdict
@@ -288,14 +225,14 @@ def _measured(run_file: Path) -> dict[str, object]:
 
 
 def _cpu_seconds(run: Run) -> float | None:
-    """CPU time of all processes: the tree as it was waited for lacks those whose parents did not wait for them."""
+    """Return CPU seconds of all processes: the tree alone lacks those whose parents did not wait for them."""
     known = [process.cpu_s for process in run.processes if process.cpu_s is not None]
     tree = None if run.machine is None else run.machine.tree_cpu_s
     return max(sum(known), tree or 0.0) if known else tree
 
 
 def _remove_spool(run_file: Path) -> None:
-    """Remove what a capture that had to be killed left behind: its run was not finished, and does not count."""
+    """Remove what a killed capture left behind: its run was not finished, and does not count."""
     for left in run_file.parent.glob(f".{run_file.name}.*"):
         with contextlib.suppress(OSError):
             shutil.rmtree(left) if left.is_dir() else left.unlink()

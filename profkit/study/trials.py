@@ -1,8 +1,8 @@
-"""Runs a command once for a study, under ``profkit capture`` or without, and says how it went.
+"""Run a command once for a study, under ``profkit capture`` or without.
 
-The target has a session of its own, so that whatever it starts can be ended with it, no standard input, and a log
-file for its output. It is captured by ``profkit capture`` in a process of its own: a study survives whatever happens
-to one run, and its own memory and imports are not in what it measures.
+The target has its own session, so that whatever it starts can be ended with it, no standard input, and a log
+file. ``profkit capture`` is a process of its own, so that a study survives any run and does not add to its
+measurements.
 """
 
 from __future__ import annotations
@@ -27,23 +27,15 @@ _LOOK_S = 1.0
 
 
 class Interrupted(Exception):  # noqa: N818 - a way to end, not an error
-    """The user stopped the study; the run that was going on has ended and does not count."""
+    """The user stopped the study; the current run has ended and does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How one run ended.
 
-    Attributes
-    ----------
-    exit_status
-        0 to 255, or ``None`` if the time was over.
-    wall_s, cpu_s
-        Seconds from start to end, with what profkit itself needs if it was captured; CPU seconds of all processes.
-    started
-        ISO 8601, UTC.
-    last_line
-        The last line of output, for a message about a failure.
+    `exit_status`: 0 to 255, ``None`` on timeout. `wall_s` includes profkit's own time if captured; `cpu_s` is
+    of all processes. `started`: ISO 8601, UTC. `last_line`: of the output, for a failure message.
     """
 
     exit_status: int | None
@@ -63,29 +55,11 @@ def run_once(
     hopeless: Callable[[], bool] | None = None,
     cwd: Path | None = None,
 ) -> Ended:
-    """Run a command to its end.
+    """Run a command to its end, and capture it to `run_file` unless that is ``None``.
 
-    Parameters
-    ----------
-    command, environment
-        What to run.
-    log
-        File for its standard output and standard error.
-    run_file
-        Where to capture it to; ``None`` runs it without profkit.
-    timeout_s
-        Seconds after which it is ended, if not ``None``.
-    hopeless
-        Asked every second while it runs; it is ended when this says so.
-    cwd
-        Where it runs; by default where this process does.
-
-    Raises
-    ------
-    Interrupted
-        SIGINT or SIGTERM came; the command has been ended.
-    ProfkitError
-        It cannot be started.
+    `hopeless` is asked every second, and ends the run if true. `cwd` is by default that of this process.
+    Raises `Interrupted` on SIGINT or SIGTERM, after ending the command; `ProfkitError` if it cannot be
+    started.
     """
     words = list(command)
     if run_file is not None:
@@ -116,7 +90,7 @@ def run_once(
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """Let SIGINT and SIGTERM raise `Interrupted`; called in the main thread."""
+    """Let SIGINT and SIGTERM raise `Interrupted`; only for the main thread."""
 
     def stop(number: int, _frame: object) -> None:
         raise Interrupted(signal.Signals(number).name)
@@ -132,7 +106,7 @@ def stoppable() -> Iterator[None]:
 def _wait(
     target: subprocess.Popen[bytes], deadline: float | None, hopeless: Callable[[], bool] | None
 ) -> tuple[int | None, float]:
-    """Return the exit status, ``None`` where it was ended here, and the CPU seconds of all that was waited for."""
+    """Return the exit status (``None`` if ended here) and the CPU seconds of all that was waited for."""
     before = os.times()
     status: int | None = None
     while True:
@@ -152,7 +126,7 @@ def _wait(
 
 
 def _end(target: subprocess.Popen[bytes]) -> None:
-    """End the target and all that is in its session: first politely, so that its run file is written."""
+    """End the target and its session: first by SIGTERM, so that its run file is written."""
     for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(target.pid, number)

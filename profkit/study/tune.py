@@ -1,8 +1,8 @@
-"""Searches for the best setting with Optuna, and confirms it against the default.
+"""Search for the best setting with Optuna, and confirm it against the default.
 
-The search belongs to Optuna: its samplers, its pruners, its storage, through which several processes and machines
-work on one study. Every trial keeps its `Trial` among its attributes, so that a study can be read by whoever opens
-its storage. The default is tried first, then settings that often are good; then the sampler chooses.
+The search (samplers, pruners, storage for several processes and machines) is Optuna's. Every Optuna trial
+keeps its `Trial` as an attribute, so that any reader of the storage can read the study. The default is tried
+first, then settings that often are good.
 """
 
 from __future__ import annotations
@@ -46,16 +46,7 @@ STARTUP_TRIALS = 6
 class Search:
     """An Optuna study and what it is about.
 
-    Attributes
-    ----------
-    study
-        Of Optuna.
-    space
-        What is varied in which command.
-    objective
-        What is made small or large.
-    baseline
-        The default, to which the best is compared; it need not be one of the space's settings.
+    `baseline` is the default that the best is compared with; it need not be one of the space's settings.
     """
 
     study: optuna.Study
@@ -76,28 +67,12 @@ def open_search(
     seed: int | None = None,
     first: Sequence[Setting] = (),
 ) -> Search:
-    """Open a study in its storage, or make it.
+    """Open a study in its storage, or create it.
 
-    Parameters
-    ----------
-    space, objective, baseline
-        See `Search`.
-    storage
-        URL of any storage of Optuna's, or ``journal:FILE``.
-    name
-        Of the study in the storage.
-    sampler, pruner
-        Class names of Optuna's, with or without ``Sampler`` and ``Pruner``, in any case; by default TPE, and no
-        pruner.
-    seed
-        Of the sampler; two processes on one study should have different ones.
-    first
-        Settings to try first, after the default.
-
-    Raises
-    ------
-    UsageError
-        Optuna is missing, there is no such sampler, pruner or storage, or the study has other parameters.
+    `storage`: a URL of Optuna's, or ``journal:FILE``. `sampler` and `pruner`: Optuna's class names, with or
+    without suffix, in any case; TPE and no pruner by default. Processes on one study should have different
+    seeds. `first`: settings to try after the default. Raises `UsageError` if Optuna, the sampler, pruner or
+    storage is missing, or the parameters differ.
     """
     try:
         import optuna
@@ -163,7 +138,6 @@ def _storage(optuna: Any, text: str) -> Any:
 
 
 def _named(module: Any, word: str, suffix: str, option: str) -> Any:
-    """Return the class that a user means by a word."""
     classes = {
         name.removesuffix(suffix).lower(): getattr(module, name)
         for name in dir(module)
@@ -214,7 +188,6 @@ def _distribution(parameter: Parameter) -> Any:
 
 
 def _params(space: Space, setting: Setting) -> dict[str, Any]:
-    """Return a setting as Optuna's parameters."""
     return {
         parameter.name: int(value) if parameter.scale else value
         for parameter, value in zip(space.parameters, setting, strict=True)
@@ -222,15 +195,7 @@ def _params(space: Space, setting: Setting) -> dict[str, Any]:
 
 
 def first_settings(space: Space, cpus: int) -> list[Setting]:
-    """Return settings that are often good: one of everything, and each parameter alone at the CPUs.
-
-    Parameters
-    ----------
-    space
-        What is varied.
-    cpus
-        CPUs that the program can use.
-    """
+    """Return settings that often are good: everything at one, and each parameter alone at `cpus`."""
     ones = [_nearest(parameter, 1) for parameter in space.parameters]
     found = [tuple(ones)]
     for i, parameter in enumerate(space.parameters):
@@ -239,22 +204,10 @@ def first_settings(space: Space, cpus: int) -> list[Setting]:
 
 
 def advised_settings(space: Space, baseline: Setting, diagnosis: Diagnosis) -> list[Setting]:
-    """Return what `profkit doctor` advises, as settings of a study.
+    """Return what `profkit doctor` advises for the baseline, as settings; empty without surplus threads.
 
-    Parameters
-    ----------
-    space
-        What is varied.
-    baseline
-        The setting that was diagnosed.
-    diagnosis
-        Of a run of the baseline, or of the plan that it is.
-
-    Returns
-    -------
-    list of settings
-        As many threads in each process as fit; then no more processes than there are CPUs, with the threads that then
-        fit. Empty where there are not too many threads.
+    First as many threads in each process as fit; then no more processes than CPUs, and the threads that then
+    fit.
     """
     if not diagnosis.oversubscribed:
         return []
@@ -277,12 +230,12 @@ def _product(setting: Sequence[str], positions: Sequence[int]) -> int:
 
 
 def _count(value: str) -> int:
-    """Processes that a value stands for: without workers there is one, and so it is where a word is given."""
+    """Return how many processes a value stands for: 1 for no workers and for a word."""
     return max(1, int(value)) if value.isascii() and value.isdigit() else 1
 
 
 def _usable(space: Space, found: Sequence[Setting]) -> list[Setting]:
-    """Return those of which the study knows all values, each once."""
+    """Return each setting once, of those whose values the study knows."""
     usable = [
         setting
         for setting in found
@@ -292,7 +245,7 @@ def _usable(space: Space, found: Sequence[Setting]) -> list[Setting]:
 
 
 def _nearest(parameter: Parameter, number: int) -> str:
-    """Return the value that is nearest to a number; of values that are no numbers, the first."""
+    """Return the value nearest to a number; the first value if they are no numbers."""
     if not all(value.isascii() and value.isdigit() for value in parameter.values):
         numbers = [value for value in parameter.values if value.isascii() and value.isdigit()]
         return min(numbers, key=lambda value: abs(int(value) - number), default=parameter.values[0])
@@ -307,27 +260,11 @@ def tune(
     advise: Callable[[Trial], Sequence[Setting]] = lambda _: (),
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
-    """Try settings until the study has so many trials, or no new one is found.
+    """Try settings until the study has `trials` of all its processes together, or no new setting is found.
 
-    Parameters
-    ----------
-    search
-        The study.
-    runner
-        How runs are made.
-    trials
-        Of all processes that work on the study together.
-    advise
-        What a run of the baseline shows should be tried.
-    progress
-        Called before and after each run.
-
-    Raises
-    ------
-    Interrupted
-        The user stopped it; the study can be gone on with.
-    UsageError
-        The first run has no figure of the objective.
+    `advise` gives the settings that a run of the baseline suggests; `progress` is called before and after
+    each run. Raises `Interrupted` if the user stops it (the study can be resumed), `UsageError` if the first
+    run lacks the objective.
     """
     repeated = 0
     while repeated < MOST_REPEATED:
@@ -381,7 +318,7 @@ def _setting_of(search: Search, asked: Any) -> Setting:
 
 
 def _run(search: Search, runner: Runner, asked: Any, setting: Setting, known: Sequence[Trial]) -> Trial:
-    """Run a setting, again if other processes disturbed it, and end it early where it cannot win."""
+    """Run a setting, again if other processes disturbed it, and end it early if it cannot win."""
     walls = [trial.wall_s for trial in known if trial.status == "done" and trial.wall_s is not None]
     limit = None
     if walls and search.objective.kind == "wall":
@@ -453,7 +390,7 @@ def _tell(search: Search, asked: Any, trial: Trial, *, repeated: bool = False) -
 
 
 def trials_of(search: Search) -> list[Trial]:
-    """Return the runs of a study that ended, of all processes, in the order in which they were asked for."""
+    """Return the ended runs of a study, of all processes, in the order in which they were requested."""
     found = []
     for frozen in search.study.get_trials(deepcopy=False):
         if frozen.state.is_finished() and "run" in frozen.user_attrs:
@@ -466,7 +403,7 @@ def _key(space: Space, trial: Trial) -> Setting:
 
 
 def finalists(search: Search) -> list[Setting]:
-    """Return the settings that are run again against the default: those close to the best, the best first."""
+    """Return the settings to run again against the default: those close to the best, the best first."""
     figures: dict[Setting, list[float]] = {}
     for trial in trials_of(search):
         figure = _figure(search, trial)
@@ -483,16 +420,10 @@ def finalists(search: Search) -> list[Setting]:
 
 
 def baseline_of(space: Space, cpus: int, environment: Mapping[str, str]) -> Setting:
-    """Return what the command would run with if nobody chose: the setting to improve on.
+    """Return the setting that the command would run with by default: the one to improve on.
 
-    Parameters
-    ----------
-    space
-        What is varied.
-    cpus
-        CPUs that the program can use: what libraries and programs take as their default.
-    environment
-        A variable has its value in it, or is not set.
+    `cpus` is what libraries and programs take as their default; a variable keeps its value in `environment`,
+    or is unset.
     """
     counts = resources(space.parameters) or ()
     return tuple(

@@ -1,8 +1,7 @@
-"""Advice that is tried: a recorded command as it was, interleaved with the same command as the advice changes it.
+"""Try a piece of advice: run a recorded command as it was and as the advice changes it, in turn.
 
-A study of two settings (`sweep`), which goes on until it is decided: after some rounds one looks whether the
-interval of the gain leaves 1 out. Each look has a part of the 5 %, one of them for where the time is over or the user
-stops it, so that together they err no more often (Bonferroni).
+A study of two settings (`sweep`) that goes on until the interval of the gain excludes 1. Each look at it gets
+a part of the 5 % error, as does the end by time or by the user (Bonferroni).
 """
 
 from __future__ import annotations
@@ -47,14 +46,7 @@ LIMIT_S = 600.0
 class Change:
     """What a piece of advice changes in a recorded command.
 
-    Attributes
-    ----------
-    command, changed
-        The words as they were recorded, and as the advice has them.
-    variables
-        Variables that the advice sets, with their values.
-    edit
-        Place and text of the line of the program that is edited; empty without one.
+    `edit`: place and text of the edited line of the program; empty without one.
     """
 
     command: tuple[str, ...]
@@ -65,18 +57,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is going to be run.
+    """What is going to be run: at least `fewest` and at most `most` runs.
 
-    Attributes
-    ----------
-    fewest, most
-        Runs that an answer needs at least, and those after which there are no more.
-    round_s
-        Seconds that one round is expected to take, by what was recorded and predicted.
-    limit_s
-        Seconds after which no further round begins.
-    timeout_s
-        Seconds after which a run is ended.
+    `round_s`: expected duration of a round. No round begins after `limit_s`; a run is ended after
+    `timeout_s`.
     """
 
     fewest: int
@@ -98,25 +82,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What the runs showed, up to now or at the end.
+    """What the runs showed, so far or at the end.
 
-    Attributes
-    ----------
-    outcome
-        ``helps``, ``no-better`` (no difference, or none beyond the noise), ``worse``, ``fails`` (with the advice it
-        does not end well), or ``undecided`` (the time was over, or it goes on).
-    before_s, after_s
-        Times of the runs as it was, and with the advice, in the order of their rounds.
-    before_median_s, after_median_s
-        Of them; NaN without any.
-    ratio
-        How many times faster it is with the advice.
-    disturbed
-        Runs that count although other processes took CPUs meanwhile.
-    problem
-        Why runs with the advice failed.
-    stopped
-        Whether the user stopped it.
+    `outcome`: ``helps``, ``no-better`` (no difference, or none beyond the noise), ``worse``, ``fails`` (with
+    the advice it does not end well), or ``undecided`` (time is over, or it goes on). `before_s` and `after_s`
+    are in the order of rounds; medians without runs are NaN. `ratio`: how many times faster it is with the
+    advice. `disturbed`: runs that count although other processes took CPUs.
     """
 
     outcome: str
@@ -131,24 +102,14 @@ class Tried:
 
     @property
     def gain_s(self) -> float:
-        """Seconds that the advice won back; NaN where that is not known."""
+        """Seconds that the advice saved; NaN where not known."""
         return self.before_median_s - self.after_median_s
 
 
 def space_of_two(change: Change, environment: Mapping[str, str]) -> Space:
-    """Return the study of a command as it was and as it is changed.
+    """Return the study of a command before and after a change; raises `UsageError` if nothing changes.
 
-    Parameters
-    ----------
-    change
-        What is changed.
-    environment
-        Variables of the run as it was.
-
-    Raises
-    ------
-    UsageError
-        Nothing is changed.
+    `environment` has the variables of the original run.
     """
     changed = {n: v for n, v in sorted(change.variables.items()) if environment.get(n) != v}
     if not changed and change.changed == change.command:
@@ -164,15 +125,7 @@ def space_of_two(change: Change, environment: Mapping[str, str]) -> Space:
 def plan_of(
     recorded_s: float, predicted_s: float, limit_s: float | None = None, timeout_s: float | None = None
 ) -> Plan:
-    """Return what is going to be run.
-
-    Parameters
-    ----------
-    recorded_s, predicted_s
-        Seconds that the run took when it was recorded, and that the advice is to win back; the latter may be NaN.
-    limit_s, timeout_s
-        Of the plan, where they are given.
-    """
+    """Return the plan for a run of `recorded_s`, of which the advice should save `predicted_s` (or NaN)."""
     advised_s = recorded_s - predicted_s if math.isfinite(predicted_s) else recorded_s
     round_s = recorded_s + max(0.0, advised_s)
     if limit_s is None:
@@ -191,27 +144,11 @@ def try_change(
     progress: Callable[[Progress], None] = lambda _: None,
     known: Callable[[Plan | Tried], None] = lambda _: None,
 ) -> Tried:
-    """Run both in turn until it is decided, or the user stops it.
+    """Run both in turn until it is decided or the user stops it.
 
-    Parameters
-    ----------
-    journal, space
-        Where runs are written down, and what is run (`space_of_two`).
-    environment, cwd
-        What the command runs in.
-    plan
-        How often and for how long it runs (`plan_of`).
-    progress
-        Called before and after each run.
-    known
-        Called with the plan before the first run, and after each round with what is known by then.
-
-    Raises
-    ------
-    Interrupted
-        The user stopped it before both had run.
-    ProfkitError
-        The command cannot be run as it was.
+    `progress` is called before and after each run, `known` with the plan first and after each round with the
+    result so far. Raises `Interrupted` if stopped before both had run, `ProfkitError` if the original command
+    does not run.
     """
     begun = time.monotonic()
     rounds = made = 0
@@ -253,13 +190,13 @@ def try_change(
 
 
 def _named(seen: Progress, plan: Plan) -> Progress:
-    """Return what is going on as a reader wants it: which of both, and of how many runs at most."""
+    """Return the label of what runs: which of both, and of how many runs at most."""
     which = AS_IT_WAS if seen.label.startswith(f"{_RUN}={AS_IT_WAS}") else ADVISED
     return replace(seen, label=which, total=plan.most)
 
 
 def _outcome(ratio: Estimate) -> str:
-    """Return what an interval decides, empty where it does not."""
+    """Return what an interval decides, empty if nothing."""
     if ratio.low > 1:
         return "helps"
     if ratio.high < 1:
@@ -268,12 +205,9 @@ def _outcome(ratio: Estimate) -> str:
 
 
 def _tried(study: Results, rounds: int, *, last: bool = False) -> Tried:
-    """Return what so many rounds show; it is decided at a look, or where no run comes any more.
+    """Return what so many rounds show; it is decided at a look, or if no more runs come (`last`).
 
-    Raises
-    ------
-    ProfkitError
-        The command cannot be run as it was.
+    Raises `ProfkitError` if the original command does not run.
     """
     before, after = study.cells
     if not before.times:
@@ -302,12 +236,9 @@ def _tried(study: Results, rounds: int, *, last: bool = False) -> Tried:
 
 @contextlib.contextmanager
 def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Let what is started here run on these CPUs alone; on those of this process where none are named.
+    """Confine what is started here to these CPUs (none named: those of this process).
 
-    Raises
-    ------
-    UsageError
-        They are not there, or this process may not use them.
+    Raises `UsageError` if they do not exist or this process may not use them.
     """
     if not cpus or not hasattr(os, "sched_getaffinity") or os.sched_getaffinity(0) == set(cpus):
         yield
@@ -334,16 +265,9 @@ _WITH_VALUE = ("-W", "-X")
 
 
 def advised(advice: Advice, command: Sequence[str], roots: Sequence[Path]) -> Change | None:
-    """Return what a piece of advice changes in the command that was recorded; ``None`` where it cannot be tried.
+    """Return what a piece of advice changes in the recorded command; ``None`` if it cannot be tried.
 
-    Parameters
-    ----------
-    advice
-        Of the run.
-    command
-        As it was recorded.
-    roots
-        Directories in which the program's files are looked for.
+    The program's files are looked for in `roots`.
     """
     words = tuple(command)
     if not can_be_tried(advice):
@@ -363,7 +287,7 @@ def advised(advice: Advice, command: Sequence[str], roots: Sequence[Path]) -> Ch
 
 
 def _program_at(words: Sequence[str]) -> int | None:
-    """Return where a command of Python names its script or its module (``-m``); ``None`` where it has neither."""
+    """Return where a Python command names its script or module (``-m``); ``None`` if it has neither."""
     start = next((i for i, word in enumerate(words) if _PYTHON.fullmatch(word.rpartition("/")[2])), None)
     if start is None:
         return None

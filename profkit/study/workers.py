@@ -1,6 +1,6 @@
-"""One function over many files: in this process, in several of this machine, or on a Dask cluster.
+"""Apply one function to many files: in this process, in several of this machine, or on a Dask cluster.
 
-Results come back in the order of the files, so that they do not depend on who worked on which file.
+Results come back in the order of the files, whoever worked on them.
 """
 
 from __future__ import annotations
@@ -43,21 +43,10 @@ def available_cpus() -> int:
 
 @contextmanager
 def crew(paths: Sequence[str], *, jobs: int = 1, dask: str | None = None) -> Iterator[Crew]:
-    """Get together who works on some files.
+    """Give workers for some files: `jobs` processes of this machine, or the Dask scheduler at an address.
 
-    Parameters
-    ----------
-    paths
-        What is to be read; few small files are read in this process.
-    jobs
-        Processes of this machine.
-    dask
-        Address of a Dask scheduler (``tcp://host:8786``), whose workers then do it.
-
-    Raises
-    ------
-    UsageError
-        Dask is not installed, or there is no scheduler at the address.
+    Few small files are read in this process. Raises `UsageError` if Dask is not installed, or no scheduler
+    answers.
     """
     if dask is not None:
         with _cluster(dask) as cluster:
