@@ -1,7 +1,6 @@
-"""What the verdict room returns: evidence, advice, findings, verdicts, and the whole comparison.
+"""What the verdict package returns: evidence, advice, findings, verdicts, and the whole comparison.
 
-Numbers stay numbers, with a unit and an id; sentences are made of them in `profkit.report.wording`. Holds data,
-computes nothing.
+Data only: numbers keep a unit and an id, and `profkit.report.wording` turns them into sentences.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ UNITS = ("s", "share", "factor", "cores", "count", "bytes", "distance", "text", 
 
 
 class Bounded(float):
-    """A value that was estimated: the estimate as a number, with its 95 % interval."""
+    """An estimated value, with its 95 % interval."""
 
     __slots__ = ("high", "low")
     low: float
@@ -85,25 +84,12 @@ Value: TypeAlias = "float | str | bool | None"
 class Evidence:
     """One measured fact of both sides.
 
-    Attributes
-    ----------
-    signal
-        Id of what was measured: a key of `profkit.report.wording.SIGNALS`.
-    unit
-        One of `UNITS`; ``text`` for names, such as a CPU's.
-    baseline, candidate
-        The values. A run alone has no baseline.
-    threshold
-        What the candidate's value was compared with, in the same unit; ``None`` without one.
-    reading
-        Id of what it says: a key of `profkit.report.wording.READINGS`; empty where the numbers say it.
-    subject
-        The function, NVTX range or variable that it is about, empty for the whole program.
-    whole
-        Of which the values of either side are a part (cores of the CPUs available, seconds of active time),
-        in the same unit; ``None`` where that says nothing.
-    numbers
-        Further numbers that the reading needs.
+    `signal` and `reading` are keys of `profkit.report.wording.SIGNALS` and `READINGS`; `reading` is empty
+    where the numbers suffice. `unit` is one of `UNITS`, ``text`` for names such as a CPU's. `threshold` is
+    what the candidate's value was compared with, in that unit. `subject` is a function, range or variable,
+    empty for the whole program. `whole` is the total that each side's value is part of (cores available,
+    seconds of active time), ``None`` where there is none. `numbers` are further values for the reading. A run
+    alone has no baseline.
     """
 
     signal: str
@@ -119,28 +105,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One thing to do next.
+    """One thing to do next; `kind` is a key of `profkit.report.wording.ADVICE`.
 
-    Attributes
-    ----------
-    kind
-        Id: a key of `profkit.report.wording.ADVICE`.
-    argv
-        Command to run, empty for what is no command (an edit, a setting of a machine).
-    env
-        Environment variables to run it with.
-    files
-        Run files that the command reads, after its other words.
-    cures
-        Bucket of the account that it empties; empty for what only measures more.
-    predicted_gain_s
-        Seconds of the candidate's wall that it should win back; NaN where that is not known.
-    subject
-        What it is about: a function, a file, a line of code.
-    numbers
-        Numbers that its sentence needs.
-    where, line
-        The function to edit, and where it begins (0: not known); ``None`` where there is none, or it is not known.
+    `argv` is a command, empty where the advice is an edit or a setting; `files` are run files, its last
+    words. `cures` is the bucket that it empties, empty for advice that only measures more.
+    `predicted_gain_s`: seconds of the candidate's wall to win back, NaN if not known. `where` and `line`
+    locate the function to edit (``None`` and 0: not known).
     """
 
     kind: str
@@ -159,26 +129,12 @@ class Advice:
 class Checked:
     """One condition of a rule, as it was evaluated.
 
-    Attributes
-    ----------
-    rule
-        Of the rule; of ``reading``, the reading that compares.
-    part
-        ``requires``, ``unless``, ``conditions``, ``alternatives``, ``doubts``, or ``reading`` for what a reading
-        compares by itself.
-    choice, group
-        Of ``alternatives``: number of the set, and of the group in it, from 1. Conditions of one group hold together,
-        and of each set one group must hold. Of ``doubts``, the number of the doubt in `choice`. 0 elsewhere.
-    reading, operator, unit
-        What was compared, and how.
-    value, threshold
-        The two values; ``None`` where one is not known.
-    threshold_id
-        Id of the threshold, empty for a condition without one.
-    held
-        Whether it held.
-    margin
-        How far the value is beyond the threshold, in its unit, negative where it did not hold; NaN without numbers.
+    `part` is ``requires``, ``unless``, ``conditions``, ``alternatives``, ``doubts``, or ``reading`` for what
+    a reading compares by itself; `rule` then names the reading. Of ``alternatives``, `choice` is the set and
+    `group` the group in it, from 1: all conditions of a group and one group of each set must hold. Of
+    ``doubts``, `choice` is the doubt. Else 0. `value` and `threshold` are ``None`` where not known. `margin`
+    is how far the value is beyond the threshold, in its unit: negative where the condition did not hold, NaN
+    without numbers.
     """
 
     rule: str
@@ -199,34 +155,16 @@ class Checked:
 class Finding:
     """One cause that holds, with its evidence.
 
-    Attributes
-    ----------
-    rule
-        Id of the rule that holds.
-    cause
-        One of `CAUSES`.
-    bucket
-        Bucket of the account that it explains; empty for a finding of no loss.
-    seconds
-        Of that bucket; NaN where there is none.
-    severity
-        Part of the lost time that it explains, 0 to 1; NaN where that cannot be known.
-    confidence
-        Share of right verdicts of its rule on labelled runs, less what is doubted, 0 to 1. Where `calibrated` is
-        false it only orders findings.
-    calibrated
-        Whether the confidence was measured for findings of this kind.
-    strength
-        The value that its confidence was calibrated by; NaN where the rule has none.
-    kind
-        For ``contention``: ``self-oversubscription``, ``external-load``, ``cpu-quota`` or ``None``.
-    subject
-        The function or range that it is about; empty for the whole program.
-    numbers
-        Values that its sentence needs, by reading id.
-    stated, doubt, left
-        What `confidence` was made from beside the table: what the rule states, what the greatest of its doubts
-        leaves (``None`` without one), and the part that everything else leaves.
+    `cause` is one of `CAUSES`; `bucket` is what it explains of the account, empty for a finding without loss.
+    `severity` is the part of the lost time that it explains, 0 to 1, and `seconds` are the bucket's; NaN: not
+    known.
+
+    `confidence` (0 to 1) is how often the rule was right on labelled runs, less what is doubted; it only
+    orders findings where `calibrated` is false. `strength` is the value that it was looked up by, NaN without
+    one. It is made from the table, `stated` (by the rule), `doubt` (what the greatest doubt leaves, ``None``
+    without one) and `left` (what everything else leaves). `kind` of ``contention``:
+    ``self-oversubscription``, ``external-load`` or ``cpu-quota``. `subject` is a function or range, empty for
+    the whole program; `numbers` are readings for its sentence.
     """
 
     rule: str
@@ -251,22 +189,12 @@ class Finding:
 class Verdict:
     """The finding that explains most, and all findings.
 
-    Attributes
-    ----------
-    cause, kind
-        Of the finding; ``inconclusive`` where none decides.
-    rule
-        Of the finding; for ``inconclusive`` the reason: ``another-program``, ``unfinished``, ``sampled``,
-        ``nothing-decides``, or one of `profkit.verdict.rules.undecided`.
-    confidence
-        0 to 1; ``None`` where nothing is claimed or it was not calibrated.
-    findings
-        All that hold; the one that the verdict names first, unless it is inconclusive.
-    checks
-        Every condition of every rule, in the order of the rules.
-    doubts
-        Codes of the notices on what else differs between the sides, such as their machines: each has lowered the
-        confidence, and is to be known before the cause.
+    `cause` is ``inconclusive`` where no finding decides; `rule` then is the reason: ``another-program``,
+    ``unfinished``, ``sampled``, ``nothing-decides`` or one of `profkit.verdict.rules.undecided`. `confidence`
+    is 0 to 1, ``None`` where nothing is claimed or it was not calibrated. `findings` begin with the named
+    one, unless inconclusive. `checks` are all conditions of all rules, in their order. `doubts` are codes of
+    notices on other differences of the sides: each lowered the confidence, and a report states them before
+    the cause.
     """
 
     cause: str
@@ -284,7 +212,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The account of one run, what it lacked (``None``: nothing), and the lines of the function with most of it."""
+    """The account of one run, what it lacked (``None``: nothing), and the lines of its most costly function.
+    """
 
     account: Account
     verdict: Verdict | None
@@ -294,10 +223,10 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diff:
-    """The whole result of ``profkit diff``, before it is laid out; `calls` and `stacks` only where requested.
+    """The whole result of ``profkit diff``, before layout; `calls` and `stacks` only where requested.
 
-    `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known); `lines` are those
-    of the function that the verdict is about, ``None`` where they are not known.
+    `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known). `lines` are
+    of the function that the verdict names, ``None`` where not known.
     """
 
     baseline: SideSummary
