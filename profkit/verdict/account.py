@@ -167,8 +167,7 @@ class Account:
         return self.bucket(name).seconds
 
     def whole(self, name: str) -> float:
-        """Return a bucket's seconds including its `PAUSES`, as it is booked where tracers recorded no waits.
-        """
+        """Return a bucket's seconds including its `PAUSES`, as booked where tracers recorded no waits."""
         return self.seconds(name) + self.seconds(_PART_OF[name]) if name in _PART_OF else self.seconds(name)
 
 

@@ -20,8 +20,7 @@ ALONE = "alone"
 
 
 def arm_of(*, counters: bool, several: bool) -> str:
-    """Key of `STEPS`: whether both sides have the kernel's counters, and enough repeats to know their noise.
-    """
+    """Key of `STEPS`: whether both sides have the kernel's counters, and repeats to know their noise."""
     return f"{'counters' if counters else 'plain'}, {'several' if several else 'one'}"
 
 

@@ -26,8 +26,7 @@ from profkit.verdict.types import COUNTED, NO_HARM, Advice, Checked, Evidence, F
 
 
 def judge(case: Case) -> Verdict:
-    """Return what makes the candidate differ; ``inconclusive``, with what would settle it, if no rule holds.
-    """
+    """Return what makes the candidate differ; ``inconclusive`` with what would settle it if no rule holds."""
     estimated = not case.signals.exact or case.read("account.capture") is not None
     held, checks = rules_held((*RULES, *(RULES_OF_ESTIMATES if estimated else ())), case.read, READINGS)
     findings = tuple(_finding(rule, case) for rule in held if rule.cause != "inconclusive")

@@ -212,8 +212,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The account of one run, what it lacked (``None``: nothing), and the lines of its most costly function.
-    """
+    """The account of one run, what it lacked (``None``: nothing), and its most costly function's lines."""
 
     account: Account
     verdict: Verdict | None
