@@ -1,7 +1,7 @@
 """What a page draws, as values: slopes of ranks, functions, calls, stacks, a time line, who waits for whom.
 
-Figures are part of a `Document` beside its sections, and repeat facts of the sections: renderers that cannot
-draw leave them out. Computes nothing, and knows no pixels or colours.
+Figures belong to a `Document` beside its sections. Renderers that cannot draw leave them out, which loses no
+fact of the sections. Nothing here computes, or knows pixels or colours.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ class StackGraph:
 class Track:
     """NVTX ranges of one thread over time, n of them; seconds since the side's beginning.
 
-    `range_name` and `depth` (int32) index `name`, the distinct names, and count the ranges around each.
-    `left_out` counts ranges absent because they are short.
+    `range_name` (int32) indexes `name`, the distinct names; `depth` (int32) counts the ranges around each.
+    `left_out` ranges are absent because they are short.
     """
 
     label: str

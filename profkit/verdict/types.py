@@ -212,7 +212,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The account of one run, what it lacked (``None``: nothing), and its most costly function's lines."""
+    """One run's account, what it lacked (``None``: nothing), and lines of the function with most of it."""
 
     account: Account
     verdict: Verdict | None
