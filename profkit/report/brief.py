@@ -274,7 +274,6 @@ def _warnings(run: Run) -> list[Section]:
 
 
 def _advice(verdict: Verdict | None) -> list[Section]:
-    """The advice, last, and where the rest is."""
     if verdict is None or not verdict.advice:
         return [Section("", (Note("--full prints the whole report."),))]
     title = "What to do next (--full prints the whole report)"

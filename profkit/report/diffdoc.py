@@ -1,8 +1,4 @@
-"""`Diff` → `Document`: which facts of a comparison are shown, in which order.
-
-The answer comes first, then the evidence, the functions that moved, what to know before trusting it, and the
-advice. Computes no statistics and knows no layout.
-"""
+"""`Diff` → `Document`: the facts of a comparison in order; computes no statistics and knows no layout."""
 
 from __future__ import annotations
 
@@ -206,7 +202,6 @@ def _measure(side: SideTable, by: str) -> npt.NDArray[np.float64]:
 
 
 def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Which of the rows wait by design."""
     return np.array([is_wait(table.name[i], table.keys[i].root) for i in rows.tolist()], np.bool_)
 
 
@@ -383,7 +378,6 @@ def _how_sure(diff: Diff) -> tuple[Note, ...]:
 
 
 def _other_findings(verdict: Verdict) -> list[Section]:
-    """Findings that hold beside the one named by the verdict."""
     others = [
         finding
         for finding in verdict.findings

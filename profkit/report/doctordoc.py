@@ -29,10 +29,7 @@ DOCTOR_SCHEMA = "profkit.doctor/1"
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """A diagnosis; `command` is what was run for it, empty for nothing.
-
-    `problem` is how the command ended where it ended by itself, else empty.
-    """
+    """A diagnosis; `command` is empty where none was run, `problem` tells how it ended by itself."""
 
     diagnosis: Diagnosis
     command: tuple[str, ...]

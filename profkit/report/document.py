@@ -227,10 +227,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report as every renderer takes it; those that cannot draw leave its figures out.
-
-    A `brief` one fits one screen, and names the report with the rest.
-    """
+    """A report as every renderer takes it; a `brief` one fits one screen and refers to the full one."""
 
     title: str
     sections: tuple[Section, ...]

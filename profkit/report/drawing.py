@@ -1,7 +1,4 @@
-"""Pictures that the page and the stand-alone SVG share: the slopegraph of ranks, and paired bars.
-
-Figures become SVG fragments with classes in place of colours; the renderers place them.
-"""
+"""Slopegraph of ranks and paired bars as SVG fragments (classes, no colours), for page and SVG."""
 
 from __future__ import annotations
 

@@ -52,10 +52,7 @@ class Slopes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionColumns:
-    """One side's numbers for every function; rank 0: the side lacks it.
-
-    Numbers of calls are exact except for those `estimated` or `unknown` (``None``: none are).
-    """
+    """One side's numbers for every function; rank 0: absent; calls not `estimated` or `unknown` are exact."""
 
     rank: Ints
     ncalls: Ints

@@ -1,7 +1,4 @@
-"""Functions of one or many threads in one ranking: what ``profkit show`` lists.
-
-From profiles to ordered rows with their identity; ``measure.select`` sums, and the documents format.
-"""
+"""Functions of one or many threads in one ranking: what ``profkit show`` lists."""
 
 from __future__ import annotations
 

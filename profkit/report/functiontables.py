@@ -1,7 +1,4 @@
-"""Tables of one run's functions: working ones, waiting ones, and calls that had not returned.
-
-`showdoc` lays out these sections; ``report.functions`` orders the functions.
-"""
+"""Tables of one run's functions: working ones, waiting ones, and calls that had not returned."""
 
 from __future__ import annotations
 

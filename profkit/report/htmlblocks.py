@@ -1,7 +1,4 @@
-"""One block of a `Document` as markup: verdict, waterfall, evidence, tables, lists.
-
-The HTML renderer places the blocks. All text is escaped here; nothing needs a script.
-"""
+"""One block of a `Document` as escaped markup: verdict, waterfall, evidence, tables, lists; no scripts."""
 
 from __future__ import annotations
 

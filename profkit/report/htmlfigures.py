@@ -1,7 +1,4 @@
-"""Frames of a page's figures: headings, controls, what a picture shows, and drawings without a script.
-
-The script finds its places by their ids.
-"""
+"""Frames of a page's figures, and drawings without a script; the script finds its places by their ids."""
 
 from __future__ import annotations
 

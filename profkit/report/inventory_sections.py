@@ -1,8 +1,4 @@
-"""Sections on thread pools: what a run has, asks for and gets, and how two sides differ.
-
-`analysis.inventory` computes the numbers; the documents of show and diff and the JSON output use these
-sections.
-"""
+"""Sections on thread pools: what a run has, asks for and gets, and how two sides differ."""
 
 from __future__ import annotations
 

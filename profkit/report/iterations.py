@@ -1,7 +1,4 @@
-"""The iteration model in both reports: a sentence, the rate and a table for a `Document`, an object for JSON.
-
-Computes only ratios of what it prints; `measure.iterations` finds the rest.
-"""
+"""The iteration model in both reports: a sentence, the rate and a table for a `Document`, JSON objects."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The vocabulary of a masked report's allow-list: the lists of ``assets/known-words.txt`` as sets.
-
-`command_mask` and `safety` decide what happens to other words.
-"""
+"""The vocabulary of a masked report's allow-list: the lists of ``assets/known-words.txt`` as sets."""
 
 from __future__ import annotations
 

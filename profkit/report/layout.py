@@ -1,7 +1,4 @@
-"""Tables as lines of a given width: columns that fit, their widths, and what goes below a row.
-
-A step of the terminal renderer. Spans name styles and contain no colour codes.
-"""
+"""Tables as lines of a given width: columns that fit, their widths, what goes below a row; no colours."""
 
 from __future__ import annotations
 
@@ -101,7 +98,6 @@ def _paired(column: Column, cells: list[Cell], sign: str) -> list[str]:
 
 
 def _fit(table: Table, width: int, mark: int) -> tuple[list[_Fitted], list[_Fitted]]:
-    """Choose the columns that fit, and their widths."""
     fitted = []
     for index, column in enumerate(table.columns):
         cells = _formatted(column, [row.cells[index] for row in table.rows])

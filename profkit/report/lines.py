@@ -20,10 +20,7 @@ _NOTE = (
 
 
 def line_sections(lines: FunctionLines | None, *, brief: bool = False) -> list[Section]:
-    """Return the lines of the function to look at, empty if not known.
-
-    `brief` keeps only a few of the candidate's.
-    """
+    """Return the lines of a function, empty if not known; `brief` keeps only a few of the candidate's."""
     if lines is None:
         return []
     name = display_name(lines.name)

@@ -96,10 +96,7 @@ class _Rows:
 
 
 def render(document: Document) -> str:
-    """Return a document as Markdown of at most `MAX_BYTES` bytes (UTF-8).
-
-    A text that is too long loses rows, those of its biggest table first, and says so.
-    """
+    """Return Markdown of at most `MAX_BYTES` bytes (UTF-8); the biggest table loses rows first."""
     text = ""
     for cell in _CELLS:
         pieces: list[str | _Rows] = []
@@ -205,7 +202,6 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
 
 
 def _waterfall(block: Waterfall) -> Iterator[str]:
-    """The lines for a wide terminal, as a code block."""
     lines = [
         "".join(text for text, _ in line).rstrip() for line in waterfall_lines(block, _WATERFALL_COLUMNS)
     ]
@@ -225,7 +221,6 @@ def _fenced(lines: Sequence[str], language: str) -> Iterator[str]:
 
 
 def _heat_map(block: HeatMap) -> Iterator[str]:
-    """A table with marked cells in bold."""
     yield "| " + " | ".join(map(_code, (block.corner, *block.columns))) + " |"
     yield "|---|" + "---:|" * len(block.columns)
     for title, cells in block.rows:

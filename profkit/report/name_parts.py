@@ -49,10 +49,7 @@ def may_hold_parts(text: str) -> bool:
 
 
 def masked_parts(text: str, placeholders: Placeholders, is_module: Callable[[str], bool]) -> str:
-    """Return a name without such parts; `placeholders` are the report's.
-
-    `is_module` tells whether a dotted name is a module's, which may be followed by a line number.
-    """
+    """Return a name without such parts; names that `is_module` accepts may be followed by a line number."""
 
     def hidden(kind: str) -> Callable[[re.Match[str]], str]:
         return lambda found: placeholders.of(kind, found.group(), len(found.group()))

@@ -1,7 +1,4 @@
-"""Results → the figures beside a page's sections; only renderers that draw request them.
-
-Combines `slopes`, `wholetable`, `stackgraph`, `timeline` and `waits`.
-"""
+"""Results → the figures beside a page's sections; only renderers that draw request them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a renderer takes: one run or one comparison, made into a document or JSON on demand.
-
-Separates results from renderers, so that neither knows the other's types. Its contents are already masked, or
-are meant not to be.
-"""
+"""What a renderer takes: one run or comparison, made into a document or JSON on demand, masked beforehand."""
 
 from __future__ import annotations
 

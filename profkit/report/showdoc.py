@@ -1,7 +1,4 @@
-"""`Run` → `Document`: what one run was, what it waited for, and where its time went.
-
-Shows measurements only: `verdict` compares and judges. Knows no layout.
-"""
+"""`Run` → `Document`: what one run was, what it waited for, and where its time went; `verdict` judges."""
 
 from __future__ import annotations
 
@@ -102,7 +99,6 @@ def _account(judged: RunVerdict | None) -> list[Section]:
 
 
 def _evidence(verdict: Verdict | None) -> list[Section]:
-    """What a verdict from this run alone rests on."""
     if verdict is None or not verdict.evidence:
         return []
     columns = (

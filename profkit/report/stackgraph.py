@@ -1,8 +1,4 @@
-"""`Diff` or `Run` → the flame graph: calling contexts with the seconds of one side or both.
-
-The tree comes from `measure.stacks`. If a side's waiting was not measured, none of its time counts as
-waiting.
-"""
+"""`Diff` or `Run` → the flame graph; where waiting was not measured, no time counts as waiting."""
 
 from __future__ import annotations
 

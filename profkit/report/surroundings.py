@@ -1,7 +1,4 @@
-"""What a comparison's remote reader needs: differences around the program, and how to reproduce it.
-
-`diffdoc` lays out these sections; `measure.settings` finds the differences.
-"""
+"""What a comparison's remote reader needs: differences around the program, and how to reproduce it."""
 
 from __future__ import annotations
 

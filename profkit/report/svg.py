@@ -195,14 +195,12 @@ def _facts(document: Document) -> _Part:
 
 
 def _first_evidence(document: Document) -> Table | None:
-    """Table of the verdict's evidence: what was measured, each side's value, what it says."""
     found = (b for s in document.sections if s.role == "evidence" for b in s.blocks if isinstance(b, Table))
     table = next(found, None)
     return table if table is not None and table.rows else None
 
 
 def _sides(evidence: Table) -> list[str]:
-    """Titles of its sides: baseline and candidate, or one run."""
     return [column.title for column in evidence.columns[1:-1]]
 
 
@@ -259,7 +257,6 @@ def _evidence(table: Table) -> _Part:
 
 
 def _functions(document: Document) -> _Part:
-    """A run's first functions, as bars of self time."""
     for section in document.sections:
         for block in section.blocks:
             if isinstance(block, Table) and {"name", "share"} <= {column.kind for column in block.columns}:

@@ -168,7 +168,6 @@ def _next(space: Space, setting: tuple[str, ...], compared: tuple[str, ...]) -> 
 
 
 def _shell(space: Space, setting: tuple[str, ...]) -> str:
-    """Return the command of a setting for a shell."""
     words = [
         f"{parameter.name}={shlex.quote(value)}"
         for parameter, value in zip(space.parameters, setting, strict=True)

@@ -251,7 +251,6 @@ def _columns_that_fit(block: HeatMap, widths: Sequence[int], room: int) -> list[
 
 
 def _trend(block: Trend, width: int) -> Iterator[Line]:
-    """A line of signs for each quantity, and where they changed below."""
     titles = max(cell_width(line.title) for line in block.lines)
     drawn, pointers = sparks(block, width)
     reach = max(cell_width(spark.reach) for spark in drawn)

@@ -343,10 +343,7 @@ class TextMask:
         return known
 
     def name_mask(self, texts: Sequence[str], *, users: bool = True) -> Callable[[str], str]:
-        """Return a function that masks the names of a large table as `name` does, after one scan of `texts`.
-
-        `texts` are the names and whatever else is in the table.
-        """
+        """Return what masks the names of a large table as `name` does, after one scan of all its `texts`."""
         among = suspects(texts)
         if self._pseudonyms is not None:
             return lambda text: self.name(text, users=users, among=among)

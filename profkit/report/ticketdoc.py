@@ -65,7 +65,6 @@ def _listed(packages: Mapping[str, str]) -> str:
 
 
 def _facts(run: Run) -> dict[str, str]:
-    """Machine, system and versions of a run, by label."""
     manifest = run.manifest
     assert manifest is not None
     main = run.processes[0] if run.processes else Process()

@@ -72,7 +72,6 @@ def timeline_side(label: str, run: Run) -> TimelineSide | None:
 
 
 def _span(run: Run) -> tuple[int, int] | None:
-    """First and last moment of anything in the run."""
     begins, ends = [], []
     for process in run.processes:
         ranges, samples = process.ranges, process.samples
@@ -97,7 +96,6 @@ def _active_ns(samples: ThreadSamples) -> int:
 
 
 def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessStates:
-    """Mean number of threads that ran and queued in each bin."""
     running, queued = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
     starts = np.flatnonzero(np.append(True, np.diff(samples.tid) != 0))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(samples)], strict=True):

@@ -1,7 +1,4 @@
-"""A `Trend` as characters and as a drawing, shared by text and picture renderers.
-
-SVG fragments have classes in place of colours; the renderers place them.
-"""
+"""A `Trend` as characters and as a drawing (SVG with classes, no colours), for text and picture renderers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Who waits for whom, one picture a side: boxes for groups of processes, arrows for how long each waits.
-
-Lays out `measure.group_waits` as markup that needs no script; each process is folded below.
-"""
+"""Who waits for whom, one picture a side: boxes for groups of processes, arrows for how long each waits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`Diff` or `Run` → every function and who calls whom, as columns for a page that sorts and searches.
-
-Only calls that took next to nothing are cut, and they are counted.
-"""
+"""`Diff` or `Run` → every function and call as columns for a page; only negligible calls are cut."""
 
 from __future__ import annotations
 

@@ -259,7 +259,6 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
 
 
 def _imports(c: Composition) -> Floats:
-    """CPU time in which other processes import modules, by function."""
     return np.zeros(len(c.run)) if c.imports is None else c.imports
 
 

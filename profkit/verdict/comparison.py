@@ -1,8 +1,4 @@
-"""Compare two sides: select, align, measure, account, judge.
-
-What ``profkit diff`` calls between reading files and laying out a report. Each step is a module of
-`identity`, `measure` or `verdict`.
-"""
+"""Compare two sides: select, align, measure, account, judge; reads no files and prints nothing."""
 
 from __future__ import annotations
 
@@ -165,10 +161,7 @@ def compare(
     iterations: IterationNames | None = None,
     stacks: bool = False,
 ) -> Comparison:
-    """Measure two sides and book their difference; parameters and errors are those of `diff`.
-
-    `stacks` keeps calling contexts, which only drawings need.
-    """
+    """Measure two sides; parameters and errors are those of `diff`, and `stacks` keeps calling contexts."""
     check_ranked_by(by)
     for side in (baseline, candidate):
         if not side.runs:
@@ -301,7 +294,6 @@ def _lines(
     behind: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]],
     row: int,
 ) -> FunctionLines:
-    """Return the lines of the function in a row of the table."""
     found: list[tuple[SeenLine, ...]] = []
     for side, rows in zip(sides, behind, strict=True):
         gathered = side.side
@@ -476,7 +468,6 @@ def _ranges(side: RunSet, selector: str | None) -> tuple[list[list[Ranges]], lis
 def _sides(
     baseline: RunSet, candidate: RunSet, selector_a: str | None, selector_b: str | None
 ) -> tuple[_Gathered, _Gathered]:
-    """Replicates of both sides under common rows."""
     a = [select(run, selector_a) for run in baseline.runs]
     b = [select(run, selector_b) for run in candidate.runs]
     if needs_folding(a[0].profile, b[0].profile):

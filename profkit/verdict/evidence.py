@@ -1,7 +1,4 @@
-"""From a case to evidence: for each name in a rule, the measured facts of both sides, as numbers.
-
-A producer returns nothing where nothing was measured.
-"""
+"""From a case to evidence: the measured facts of both sides for each name in a rule; none if not measured."""
 
 from __future__ import annotations
 
@@ -271,7 +268,6 @@ def _queue_functions(case: Case) -> Found:
 
 
 def _queue_ranges(case: Case) -> Found:
-    """The NVTX ranges that lost most to queueing."""
     changes: list[tuple[float, RangeChange]] = [
         (change.candidate.wait_s, change)
         for change in case.signals.ranges
@@ -368,7 +364,6 @@ def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
 
 
 def _gil_holders(case: Judged) -> Found:
-    """Functions that held the lock while others waited."""
     for bucket in _buckets(case):
         held = [part for part in bucket.parts if part.kind == "holder"][:NAMED]
         for part in held:
@@ -414,7 +409,6 @@ def _calls(case: Case) -> Found:
 
 
 def _calls_known(case: Case) -> Found:
-    """Share of the CPU time in functions whose calls are known well enough."""
     yield Evidence(
         "calls.known",
         "share",
@@ -442,7 +436,6 @@ def _calls_between(case: Case) -> Found:
 
 
 def _capture(case: Case) -> Found:
-    """What capture added to either wall."""
     before, after = case.signals.capture_s
     yield Evidence(
         "capture",

@@ -1,7 +1,4 @@
-"""Every value that the rules of a comparison may read: its unit, what it is, and how it is computed.
-
-Decides nothing; the signals and the account are computed elsewhere.
-"""
+"""Every value that the rules of a comparison may read: its unit, what it is, and how it is computed."""
 
 from __future__ import annotations
 

@@ -128,10 +128,7 @@ class Rule:
 def evaluate(
     rule: Rule, read: Callable[[str], Value], units: Mapping[str, Reading], held: frozenset[str]
 ) -> tuple[bool, tuple[Checked, ...]]:
-    """Return whether a rule holds, and all its conditions with their values, also those after a failed one.
-
-    `held` are the rules found to hold before this one.
-    """
+    """Return whether a rule holds, and all its conditions; `held` are the rules that held before it."""
     checks = [_check(rule.id, "requires", Condition(name, "known"), read, units) for name in rule.requires]
     checks += [
         Checked(rule.id, "unless", 0, 0, other, "not", "bool", other in held, None, "", other not in held)

@@ -1,7 +1,6 @@
 """Every threshold of the rules in one table: its value, unit and measured origin.
 
-``docs/rules.md`` and ``--explain`` print it. Rules and readings name thresholds by id and contain no number
-of their own; the thresholds of `profkit.measure` are defined there and entered here by name.
+Rules and readings name thresholds by id and contain no numbers; those of `profkit.measure` are defined there.
 """
 
 from __future__ import annotations

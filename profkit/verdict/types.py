@@ -1,7 +1,4 @@
-"""What the verdict package returns: evidence, advice, findings, verdicts, and the whole comparison.
-
-Data only: numbers keep a unit and an id, and `profkit.report.wording` turns them into sentences.
-"""
+"""What the verdict package returns, as data: evidence, advice, findings, verdicts, the whole comparison."""
 
 from __future__ import annotations
 

@@ -81,7 +81,6 @@ def waterfall(account: Account) -> Waterfall:
 
 
 def _is_alone(account: Account) -> bool:
-    """Whether it is of one run."""
     return tuple(bucket.name for bucket in account.buckets)[: len(RUN_BUCKETS)] == RUN_BUCKETS
 
 

@@ -40,7 +40,6 @@ def _start_fewer(a: Advice) -> str:
 
 
 def _place(a: Advice) -> str:
-    """Where the line to edit is: its function."""
     if a.where is None:
         return ""
     name = a.where.qualname

@@ -1,7 +1,4 @@
-"""``--explain`` in words: every rule with its conditions, values, thresholds, margins and results.
-
-On a terminal, `brief_explanation` shows the rules that hold, and what the nearest others lack.
-"""
+"""``--explain`` in words: every rule with its conditions, values, thresholds, margins and results."""
 
 from __future__ import annotations
 
@@ -228,5 +225,4 @@ def _threshold(check: Checked) -> str:
 
 
 def _wanted(check: Checked) -> str:
-    """Return the requirement on a value that has a threshold."""
     return f"{_SIGNS[check.operator]} {value_text(THRESHOLDS[check.threshold_id].unit, check.threshold)}"

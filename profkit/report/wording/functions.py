@@ -29,7 +29,7 @@ WAITING_NOTE = (
 def display_name(name: str) -> str:
     """Return a function's name as a table shows it, built-in ones without cProfile's words around them.
 
-    ``<method 'sort' of 'list' objects>`` becomes ``list.sort``, ``<built-in method torch.conv2d>``
+    ``<method 'sort' of 'list' objects>`` becomes ``list.sort``; ``<built-in method torch.conv2d>`` becomes
     ``torch.conv2d``.
     """
     return clean(readable_name(name))

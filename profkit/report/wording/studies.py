@@ -65,10 +65,7 @@ def study_verdict(study: Results) -> VerdictBlock:
 
 
 def confirmed_verdict(study: Results, gain: Estimate) -> VerdictBlock:
-    """Return the answer of a search whose best settings ran again beside the default, its baseline.
-
-    `gain` is how many times better the advised setting is.
-    """
+    """Return the answer after the best settings ran again; `gain` is the factor over the default."""
     if study.best is None or study.advised is None:
         return _nothing(study)
     base, advised = study.cells[study.baseline], study.cells[study.advised]

@@ -125,7 +125,6 @@ def _worth_it(advice: Advice, side: SideFacts) -> bool:
 
 
 def _more_cpus(case: Judged, lost: float) -> Found:
-    """Let the run use CPUs that it was kept from."""
     side = case.signals.candidate
     free = _free_to_take(case)
     numbers = {"cpus": side.available_cpus, "machine": free}
@@ -244,8 +243,6 @@ def _more_runs(case: Case, lost: float) -> Found:
 
 
 def _capture_again(kind: str) -> Callable[[Case, float], Found]:
-    """Capture both sides again in another way."""
-
     def producer(case: Case, lost: float) -> Found:
         for name, side in (("baseline", case.signals.baseline), ("candidate", case.signals.candidate)):
             yield Advice(kind, side.command, subject=name)
@@ -302,14 +299,13 @@ def _await(case: Judged, lost: float) -> Found:
 
 
 def _start_once(case: Judged, lost: float) -> Found:
-    """Start workers once; name their imports where the program could do without them."""
+    """Start workers once; name the imports that the program could do without."""
     packages = case.signals.candidate.worker_packages
     others = [package for package in packages if package not in sys.stdlib_module_names]
     yield Advice("start-once", subject=others[0] if others else "", cures="startup")
 
 
 def _release_gil(case: Judged, lost: float) -> Found:
-    """Run what holds the interpreter's lock elsewhere."""
     buckets = () if case.account is None else case.account.buckets
     held = [part for bucket in buckets for part in bucket.parts if part.kind == "holder"]
     if held:
