@@ -65,13 +65,15 @@ class FunctionColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionTable:
-    """Every function of one run, or of both sides of a comparison; n rows.
+    """Every function of one run, or of both sides of a comparison, by row.
 
-    `place` (int32, shape (n,)) indexes `places`, distinct files relative to their `roots` (``built-in`` for
-    none); `line` is beside it. `marked` (bool, shape (n,)): moved beyond the noise. `match` and `reason` are
-    by row, only where there is something to say. `before` is ``None`` for one run. `start` is the row to show
-    first: what moved most, waits by design left out, −1 for none. `uncounted`: a side was sampled, so calls
-    are not known.
+    `places`, `roots`: distinct files relative to their roots (``built-in`` for none), and the root of each.
+    `place`, `line`: int32, shape (n,): index into `places`, and the line.
+    `marked`: bool, shape (n,): moved beyond the noise.
+    `match`, `reason`: by row, only where there is something to say.
+    `before`: ``None`` for one run.
+    `start`: row to show first: what moved most, waits by design left out; −1 for none.
+    `uncounted`: a side was sampled, so calls are not known.
     """
 
     names: tuple[str, ...]
@@ -132,12 +134,13 @@ class StackColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackGraph:
-    """Calling contexts by rows of the `FunctionTable` beside it, as a tree in preorder; n contexts.
+    """Calling contexts by rows of the `FunctionTable` beside it, as a tree in preorder.
 
-    A context is inside the last one before it with a smaller `depth` (int32). `row` (int32) is −1 for calls
-    too short to keep apart. `again` (bool): the function is already open further out, and is followed no
-    further. `measured`: contexts were traced, not built from caller-callee sums. `waits`: queueing and time
-    off the CPU are known.
+    `depth`: int32, shape (n,); a context is inside the last one before it with a smaller depth.
+    `row`: int32, shape (n,); −1 for calls that are too short to be kept apart.
+    `again`: bool, shape (n,); the function is already open further out, and is followed no further.
+    `measured`: contexts were traced, not made of sums of caller and callee.
+    `waits`: queueing and time off the CPU are known.
     """
 
     depth: Index
@@ -151,10 +154,11 @@ class StackGraph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """NVTX ranges of one thread over time, n of them; seconds since the side's beginning.
+    """Ranges of one thread over time; seconds since the side's beginning, arrays of shape (n,).
 
-    `range_name` (int32) indexes `name`, the distinct names; `depth` (int32) counts the ranges around each.
-    `left_out` ranges are absent because they are short.
+    `name`: distinct names; `range_name`: int32, indexes them.
+    `depth`: int32, the number of ranges around each.
+    `left_out`: ranges that are not here because they are short.
     """
 
     label: str
@@ -172,7 +176,7 @@ class ProcessStates:
 
     `running` and `queued` (float64, one per bin) are mean numbers of threads on a CPU, and ready without one;
     NaN where the process did not exist. `functions` is the track of its first thread's functions by slice;
-    ``None`` where not sampled.
+    ``None`` where not recorded.
     """
 
     label: str
@@ -185,9 +189,10 @@ class ProcessStates:
 class TimelineSide:
     """One run over time; bins of equal width cover it from 0 to `seconds`.
 
-    `processes` are those that ran or queued most; `processes_left_out` have no states, `tracks_left_out` are
-    threads with ranges but no track. `runnable` counts the machine's threads that ran or could have run,
-    relative to `cpus`; `gpu` is utilisation, 0 to 1. Both have one value per bin; NaN: not known.
+    `processes`: those that ran or queued most; `processes_left_out` counts those without states.
+    `tracks_left_out`: threads with ranges that have no track here.
+    `runnable`: by bin, threads of the machine that ran or could have run, out of `cpus`; NaN where not known.
+    `gpu`: by bin, utilisation of the GPUs, 0 to 1; NaN where not known.
     """
 
     label: str

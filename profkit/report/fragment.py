@@ -1,6 +1,6 @@
 """`Document` → a fragment of HTML for a notebook: answer, account, evidence, advice, functions.
 
-It has no script, which notebooks may forbid, and no style sheet, which would apply to the whole notebook.
+It has no script, which a notebook may not run, and no style sheet, which would apply to the whole notebook.
 Inline styles take the notebook's own colours, light or dark; where a viewer strips them, headings, tables and
 lists remain.
 """

@@ -37,8 +37,8 @@ _PYTHONS = frozenset(
 class Pseudonyms:
     """Replace the words of names that are not public.
 
-    `secret` is the user's: with it, names can be tried. Standard-library and package functions in `runs`
-    define the public words.
+    `secret` is the user's: whoever knows it can find names by trial. Standard-library and package functions
+    in `runs` define the public words.
     """
 
     def __init__(self, secret: bytes, runs: Iterable[Run]) -> None:

@@ -1,7 +1,7 @@
 """`Document` → one SVG picture for a ticket: verdict, evidence as paired bars, slopegraph.
 
 For sites that embed pictures and run no scripts: it has its own style, follows the reader's light or dark
-theme, and says everything in text as well. It is one screen; the other reports have the rest.
+theme, and says everything in text as well. What does not fit is in the other reports.
 """
 
 from __future__ import annotations

@@ -19,9 +19,10 @@ from profkit.verdict.types import Advice
 class VerifyReport:
     """An advice, and its measured effect.
 
-    `number` is the advice's in the run's report. `command` is as recorded; `changed` is the command with the
-    advice, empty where a line is edited, and `variables` are those it sets. `edit` is place and text of the
-    edited line, empty without one. `recorded_s` is the recorded run's time in seconds.
+    `number`: of the advice in the report of the run.
+    `command`, `changed`: as recorded, and with the advice (empty where a line is edited).
+    `edit`: place and text of the edited line; empty without one.
+    `recorded_s`: seconds of the recorded run.
     """
 
     tried: Tried

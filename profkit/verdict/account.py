@@ -55,10 +55,10 @@ INTERVAL = (2.5, 97.5)
 class Part:
     """What one function or NVTX range contributes to a bucket.
 
-    `row` is of the table of functions, −1 for a range. `seconds` are signed; those of a range are also in its
-    functions. `kind` is ``function``, ``range``, or ``holder``: a function that held the interpreter's lock
-    while others waited that long. `what` (of ``blocked``): one of `profkit.model.pauses.WAITS`, empty where
-    not seen.
+    `row`: of the table of functions; −1 for a range.
+    `seconds`: signed; ranges lie around functions, so theirs are not further ones.
+    `kind`: ``function``, ``range``, or ``holder``: it held the interpreter's lock while others waited.
+    `what`: of ``blocked``, its main wait, one of `profkit.model.pauses.WAITS`; empty where not seen.
     """
 
     row: int
@@ -87,10 +87,11 @@ class Waited:
 class Bucket:
     """One term of the identity; `name` is one of `BUCKETS` or `RUN_BUCKETS`, of `PAUSES`, or `CAPTURE`.
 
-    `seconds` are signed, positive makes the candidate slower. `low` and `high` are a 95 % interval, from the
-    repeats or from repeats of other programs; NaN: not known. `share` is of the difference of the walls (NaN
-    where that is 0); of one run, of its wall. `parts` are the functions in it, greatest first; they need not
-    add up to it. `waited`: what ``blocked`` and ``gil`` waited for, as far as seen, greatest change first.
+    `seconds`: signed; positive makes the candidate slower.
+    `low`, `high`: 95 % interval, from the repeats or from repeats of other programs; NaN where not known.
+    `share`: part of the difference of the walls, NaN where that is 0; of one run, part of its wall.
+    `parts`: its functions, greatest first; they need not add up to it.
+    `waited`: what ``blocked`` and ``gil`` waited for, as far as seen, greatest change first.
     """
 
     name: str
@@ -111,17 +112,17 @@ class Bucket:
 class Account:
     """Where the difference between two walls went; the buckets add up to it.
 
-    `baseline_s` and `candidate_s` are walls, medians over the runs of a side (`baseline_s` is 0 for one run
-    alone); without counters they are the self time of the profiled thread. `buckets` are in the order of
-    `BUCKETS` or `RUN_BUCKETS`, then `PAUSES` where the tracers recorded waits, then `CAPTURE` where its cost
-    is known. `merged` names buckets that cannot be separated: without counters ``("speed", "queue")``, and
-    the first holds both.
-
-    `basis` is the source of the intervals: ``repeats`` of these runs, ``other-programs`` or ``none``.
-    `helpers_queue_s` is queueing of threads and processes that the main thread waits for. `imports_s` is the
-    part of ``startup`` in which other processes import modules. `calls_unknown` is the share of the path's
-    CPU time, of the side with more, in functions whose calls are not known well enough: all their growth is
-    in ``speed``.
+    `baseline_s`, `candidate_s`: walls, medians over a side's runs; the former is 0 for one run alone.
+    Without counters they are the self time of the profiled thread.
+    `buckets`: in the order of `BUCKETS` or `RUN_BUCKETS`, then `PAUSES` where the tracers recorded waits,
+    then `CAPTURE` where its cost is known.
+    `merged`: buckets that could not be separated: without counters ``("speed", "queue")``, all in the first.
+    `basis`: of the intervals: ``repeats`` of these runs, ``other-programs`` or ``none``.
+    `helpers_queue_s`: queueing of threads and processes that the main thread waits for.
+    `imports_s`: part of ``startup`` in which other processes than the main one import modules.
+    `calls_unknown`: share of the path's CPU time, of the side with more, in functions whose calls are not
+    known
+    well enough; all that they took more is in ``speed``.
     """
 
     baseline_s: float

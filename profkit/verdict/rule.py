@@ -98,13 +98,15 @@ Group = tuple[Condition, ...]
 class Rule:
     """One way to recognise a cause, one of `profkit.verdict.types.CAUSES`; `id` is unique.
 
-    `bucket` is the part of the account that it explains, empty for a rule without loss; `kind` names the
-    reading with the kind of contention. All `requires` must be known, none of `unless` (evaluated earlier)
-    may hold, all `conditions` hold, and one group of each set in `alternatives`.
-
-    `confidence` orders findings until a measured one, looked up by the reading `strength` (empty: one for
-    all), replaces it; each group of `doubts` lowers it to the number given. `evidence` and `advice` name
-    producers, in order; `subject` and `numbers` name readings that the sentence needs.
+    `bucket`: what it explains of the account; empty for a rule of no loss.
+    `kind`: the reading with the kind of contention; empty without kinds.
+    `requires`: readings that must be known; `unless`: rules that it yields to, evaluated before it.
+    `conditions`: all must hold; `alternatives`: of each set, one group must hold.
+    `confidence`: orders findings until the measured confidence replaces it.
+    `doubts`: groups of conditions that lower it, each with what is left.
+    `strength`: the reading by which the measured confidence is looked up; empty for one value.
+    `evidence`, `advice`: producers of `profkit.verdict.evidence` and `profkit.verdict.advice`, in order.
+    `subject`, `numbers`: readings that its sentence needs.
     """
 
     id: str

@@ -1,6 +1,7 @@
 """Every threshold of the rules in one table: its value, unit and measured origin.
 
-Rules and readings name thresholds by id and contain no numbers; those of `profkit.measure` are defined there.
+``docs/rules.md`` and ``--explain`` print it. Rules and readings name thresholds by id and contain no numbers;
+those of `profkit.measure` are defined there.
 """
 
 from __future__ import annotations

@@ -79,14 +79,15 @@ Value: TypeAlias = "float | str | bool | None"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One measured fact of both sides.
+    """One measured fact of both sides; a run alone has no baseline.
 
-    `signal` and `reading` are keys of `profkit.report.wording.SIGNALS` and `READINGS`; `reading` is empty
-    where the numbers suffice. `unit` is one of `UNITS`, ``text`` for names such as a CPU's. `threshold` is
-    what the candidate's value was compared with, in that unit. `subject` is a function, range or variable,
-    empty for the whole program. `whole` is the total that each side's value is part of (cores available,
-    seconds of active time), ``None`` where there is none. `numbers` are further values for the reading. A run
-    alone has no baseline.
+    `signal`: what was measured, a key of `profkit.report.wording.SIGNALS`.
+    `unit`: one of `UNITS`; ``text`` for names, such as a CPU's.
+    `threshold`: what the candidate's value was compared with, in the same unit.
+    `reading`: what the values say, a key of `profkit.report.wording.READINGS`; empty where the numbers
+    suffice.
+    `subject`: a function, NVTX range or variable; empty for the whole program.
+    `whole`: the total that each side's value is part of (CPUs available, active time), or ``None``.
     """
 
     signal: str
@@ -104,10 +105,10 @@ class Evidence:
 class Advice:
     """One thing to do next; `kind` is a key of `profkit.report.wording.ADVICE`.
 
-    `argv` is a command, empty where the advice is an edit or a setting; `files` are run files, its last
-    words. `cures` is the bucket that it empties, empty for advice that only measures more.
-    `predicted_gain_s`: seconds of the candidate's wall to win back, NaN if not known. `where` and `line`
-    locate the function to edit (``None`` and 0: not known).
+    `argv`: the command to run, empty for an edit or a machine setting; `files` follow as its last words.
+    `cures`: the bucket of the account that it empties; empty where it only measures more.
+    `predicted_gain_s`: seconds of the candidate's wall that it should win back, NaN where not known.
+    `where`, `line`: the function to edit and where it begins; ``None`` and 0 where not known.
     """
 
     kind: str
@@ -126,12 +127,12 @@ class Advice:
 class Checked:
     """One condition of a rule, as it was evaluated.
 
-    `part` is ``requires``, ``unless``, ``conditions``, ``alternatives``, ``doubts``, or ``reading`` for what
-    a reading compares by itself; `rule` then names the reading. Of ``alternatives``, `choice` is the set and
-    `group` the group in it, from 1: all conditions of a group and one group of each set must hold. Of
-    ``doubts``, `choice` is the doubt. Else 0. `value` and `threshold` are ``None`` where not known. `margin`
-    is how far the value is beyond the threshold, in its unit: negative where the condition did not hold, NaN
-    without numbers.
+    `rule`: of the rule; where `part` is ``reading``, the reading that compares by itself.
+    `part`: ``requires``, ``unless``, ``conditions``, ``alternatives``, ``doubts`` or ``reading``.
+    `choice`, `group`: of ``alternatives``, set and group from 1; of each set one group must hold.
+    Of ``doubts``, `choice` is the number of the doubt. Both are 0 elsewhere.
+    `value`, `threshold`: ``None`` where not known.
+    `margin`: value beyond threshold, in its unit; negative where it did not hold, NaN without numbers.
     """
 
     rule: str
@@ -150,18 +151,17 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One cause that holds, with its evidence.
+    """One cause that holds, with its evidence; `cause` is one of `CAUSES`.
 
-    `cause` is one of `CAUSES`; `bucket` is what it explains of the account, empty for a finding without loss.
-    `severity` is the part of the lost time that it explains, 0 to 1, and `seconds` are the bucket's; NaN: not
-    known.
-
-    `confidence` (0 to 1) is how often the rule was right on labelled runs, less what is doubted; it only
-    orders findings where `calibrated` is false. `strength` is the value that it was looked up by, NaN without
-    one. It is made from the table, `stated` (by the rule), `doubt` (what the greatest doubt leaves, ``None``
-    without one) and `left` (what everything else leaves). `kind` of ``contention``:
-    ``self-oversubscription``, ``external-load`` or ``cpu-quota``. `subject` is a function or range, empty for
-    the whole program; `numbers` are readings for its sentence.
+    `bucket`, `seconds`: what it explains of the account; empty and NaN for a finding of no loss.
+    `severity`: part of the lost time that it explains, 0 to 1; NaN where that cannot be known.
+    `confidence`: share of right verdicts of its rule on labelled runs, less what is doubted, 0 to 1.
+    It only orders findings where `calibrated` is false.
+    `strength`: the value by which the confidence was looked up; NaN where the rule has none.
+    `kind`: of ``contention``, ``self-oversubscription``, ``external-load``, ``cpu-quota`` or ``None``.
+    `subject`: a function or range; empty for the whole program.
+    `stated`, `doubt`, `left`: what the rule states, what its greatest doubt leaves (``None`` without one),
+    and what everything else leaves: the confidence is made from these and the table.
     """
 
     rule: str
@@ -186,12 +186,14 @@ class Finding:
 class Verdict:
     """The finding that explains most, and all findings.
 
-    `cause` is ``inconclusive`` where no finding decides; `rule` then is the reason: ``another-program``,
-    ``unfinished``, ``sampled``, ``nothing-decides`` or one of `profkit.verdict.rules.undecided`. `confidence`
-    is 0 to 1, ``None`` where nothing is claimed or it was not calibrated. `findings` begin with the named
-    one, unless inconclusive. `checks` are all conditions of all rules, in their order. `doubts` are codes of
-    notices on other differences of the sides: each lowered the confidence, and a report states them before
-    the cause.
+    `cause`: ``inconclusive`` where no finding decides.
+    `rule`: of the finding; of ``inconclusive`` the reason: ``another-program``, ``unfinished``, ``sampled``,
+    ``nothing-decides`` or one of `profkit.verdict.rules.undecided`.
+    `confidence`: 0 to 1; ``None`` where nothing is claimed or it was not calibrated.
+    `findings`: all that hold, first the one that the verdict names, unless it is inconclusive.
+    `checks`: every condition of every rule, in the order of the rules.
+    `doubts`: codes of notices on other differences of the sides; each lowered the confidence, and comes
+    before the cause.
     """
 
     cause: str
