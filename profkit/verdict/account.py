@@ -121,8 +121,7 @@ class Account:
     `helpers_queue_s`: queueing of threads and processes that the main thread waits for.
     `imports_s`: part of ``startup`` in which other processes than the main one import modules.
     `calls_unknown`: share of the path's CPU time, of the side with more, in functions whose calls are not
-    known
-    well enough; all that they took more is in ``speed``.
+    known well enough; all that they took more is in ``speed``.
     """
 
     baseline_s: float

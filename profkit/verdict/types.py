@@ -84,8 +84,7 @@ class Evidence:
     `signal`: what was measured, a key of `profkit.report.wording.SIGNALS`.
     `unit`: one of `UNITS`; ``text`` for names, such as a CPU's.
     `threshold`: what the candidate's value was compared with, in the same unit.
-    `reading`: what the values say, a key of `profkit.report.wording.READINGS`; empty where the numbers
-    suffice.
+    `reading`: what they say, a key of `profkit.report.wording.READINGS`; empty where the numbers suffice.
     `subject`: a function, NVTX range or variable; empty for the whole program.
     `whole`: the total that each side's value is part of (CPUs available, active time), or ``None``.
     """
