@@ -1,7 +1,7 @@
-"""The answer on one screen: what a terminal shows unless the whole report is asked for.
+"""The answer on one screen: what a terminal shows unless the whole report is requested.
 
-The verdict with the slow-down, where the time went, what proves it, the functions that matter, and last what to do,
-where the eye is when the prompt is back. It has room for thirty lines of eighty columns.
+It shows verdict and slow-down, where the time went, the evidence, the functions that matter, and last the
+advice, just above the prompt. It fits thirty lines of eighty columns.
 """
 
 from __future__ import annotations
@@ -70,15 +70,7 @@ _FACTS = ("command", "time", "GPU", "functions", "capture", "exit status")
 
 
 def brief_diff(diff: Diff, *, explain: bool = False) -> Document:
-    """Lay out the answer of a comparison.
-
-    Parameters
-    ----------
-    diff
-        The result.
-    explain
-        Whether to say, in place of all else, which rules hold and what others lack.
-    """
+    """Return a comparison's answer; `explain` shows only the rules that hold and what others lack."""
     verdict = diff.verdict
     head = replace(comparison_block(diff), cause="")
     sections = [Section("", (head, *_doubts(diff)))]
@@ -97,18 +89,9 @@ def brief_diff(diff: Diff, *, explain: bool = False) -> Document:
 
 
 def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, explain: bool = False) -> Document:
-    """Lay out the answer about one run.
+    """Return one run's answer, its functions ordered by `by` (``tottime`` or ``cumtime``).
 
-    Parameters
-    ----------
-    run
-        With the processes that are to be shown, and no other.
-    judged
-        Its account, and what it lacked.
-    by
-        ``tottime`` or ``cumtime``: the order of the functions.
-    explain
-        Whether to say, in place of all else, which rules hold and what others lack.
+    `run` has only the processes to be shown; `explain` is as for `brief_diff`.
     """
     functions = ranked_run(run, by)
     verdict = judged.verdict if judged is not None else None
@@ -147,7 +130,7 @@ _OFF = ("blocked", "gil", "loading", "imbalance")
 
 
 def _room(lines: Sequence[Section]) -> int:
-    """How many functions there is room for above the lines of one."""
+    """Number of functions that fit above the lines of one."""
     return FUNCTIONS_ABOVE_LINES if lines else FUNCTIONS
 
 
@@ -160,7 +143,7 @@ def _steps(account: Account) -> Waterfall:
 
 
 def _doubts(diff: Diff) -> tuple[Note, ...]:
-    """What a reader must know before trusting the answer: what a run lost, and that the sides hardly compare."""
+    """What to know before trusting the answer: data that a run lost, sides that hardly compare."""
     found, notes = diff.comparability, []
     lost = [clean(notice_text(notice)) for notice in diff.warnings if notice.code not in _NOTHING_LOST]
     if lost:
@@ -173,7 +156,7 @@ def _doubts(diff: Diff) -> tuple[Note, ...]:
 
 
 def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> list[Section]:
-    """The first rows, in one line each."""
+    """The first rows of evidence, in one line each."""
     if not evidence:
         return []
     rows = []
@@ -187,7 +170,7 @@ def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> list[Section]:
 
 
 def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> list[Section]:
-    """The functions in which the critical path was off the CPU, of two sides longer, and what for."""
+    """Functions in which the critical path was off the CPU (of two sides: longer), and their waits."""
     lost, what, names = dict[int, float](), dict[int, str](), dict[int, str]()
     for bucket in (bucket for bucket in account.buckets if bucket.name in _OFF):
         for part in bucket.parts:
@@ -217,9 +200,9 @@ def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> list[S
 
 
 def _changed(diff: Diff, most: int) -> list[Section]:
-    """The functions that gained or lost most, waits by design left out, in the order of the column of changes.
+    """Functions that gained or lost most, waits by design left out, in the order of the changes.
 
-    Where the cause is waiting, those in which that was.
+    Where waiting is the cause, the functions in which it occurred.
     """
     waiting = _off_the_cpu(diff.account, diff.table, most) if diff.verdict.cause in _WAITING else []
     if waiting:
@@ -258,7 +241,7 @@ def _changed(diff: Diff, most: int) -> list[Section]:
 
 
 def _ranked(functions: Ranked, by: str, most: int) -> list[Section]:
-    """The functions that take most, waits by design left out."""
+    """The most costly functions, waits by design left out."""
     rows: list[Row] = []
     least = noise.MIN_SECONDS
     for row in functions.rows():
@@ -276,7 +259,6 @@ def _ranked(functions: Ranked, by: str, most: int) -> list[Section]:
 
 
 def _functions(rows: Sequence[Row], *middle: Column) -> list[Section]:
-    """A table of functions between their names and their places."""
     if not rows:
         return []
     columns = (Column("function", "name"), *middle, Column("queued", "share", 2), Column("where", "path", 3))
@@ -292,7 +274,6 @@ def _warnings(run: Run) -> list[Section]:
 
 
 def _advice(verdict: Verdict | None) -> list[Section]:
-    """What to do, last of all; and where the rest is."""
     if verdict is None or not verdict.advice:
         return [Section("", (Note("--full prints the whole report."),))]
     title = "What to do next (--full prints the whole report)"

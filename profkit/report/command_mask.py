@@ -1,9 +1,9 @@
-"""A command line by an allow-list: what is known to be harmless is shown, everything else by its type and length.
+"""Mask command lines by an allow-list: harmless words are shown, all others by type and length.
 
-Shown are the base name of the program, names of options, numbers, known words (`known_words`), suffixes of files,
-the base names of files that the run profiled and the modules that it imported, and the pseudonyms of machines. A
-value that is not shown becomes a placeholder (`placeholders`): equal values of a report look alike, others do not, so
-that masked commands differ where the commands do. Knows strings only; what a run says is handed in by `safety`.
+Shown: the program's base name, option names, numbers, known words (`known_words`), file suffixes, base names
+of profiled files and imported modules, pseudonyms of machines. Other values become placeholders, equal for
+equal values, so masked commands differ where the commands do. Handles only strings; `safety` passes in what a
+run contains.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _MODULE_OPTION = re.compile(r"-m|--module")
 
 
 def is_number(text: str) -> bool:
-    """Whether it is a number that may be shown: long rows of digits identify accounts, cards and telephones."""
+    """Whether a number may be shown: long rows of digits identify accounts, cards and telephones."""
     return _NUMBER_ALONE.fullmatch(text) is not None
 
 
@@ -84,24 +84,11 @@ def kind_of(text: str) -> str:
 
 
 class CommandMask:
-    """Shows the command lines of one report.
+    """Show the command lines of one report.
 
-    Parameters
-    ----------
-    placeholders
-        Of the report.
-    hosts
-        Pseudonym of each machine by its name.
-    files
-        Base names of the files that are shown anyway: those of profiled functions.
-    modules
-        Parts of the names of modules that are shown anyway.
-    place
-        Returns a directory as it is shown.
-    is_own
-        Whether a directory is one of the user's own, which is not shown however common its name is.
-    is_private
-        Whether a text holds what is known to be private: a user's name, a secret.
+    `hosts` maps machines to pseudonyms. `files` and `modules` are base names, and parts of module names, that
+    are shown anyway. `place` returns a directory as shown; `is_own` tests for the user's directories, hidden
+    however common their names; `is_private` tests for known private text, such as a user's name.
     """
 
     def __init__(
@@ -124,7 +111,7 @@ class CommandMask:
         self._lines: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def words(self, command: Sequence[str]) -> tuple[str, ...]:
-        """Return a command line as it may be shown, word by word, and how many words are left out."""
+        """Return a command line word by word as it may be shown, with the number of words left out."""
         line = tuple(command)
         known = self._lines.get(line)
         if known is None:
@@ -149,7 +136,7 @@ class CommandMask:
         return (f"{self.directory(directory)}/{name}" if slash else name), ""
 
     def _word(self, word: str, option: str) -> tuple[str, str]:
-        """Return a word as it is shown, and the option whose value the next one may be."""
+        """Return a word as it is shown, and the option whose value the next word may be."""
         name, sign, value = word.partition("=")
         if not option or self._is_option_after(word, option):
             if self._is_option(name):
@@ -165,7 +152,7 @@ class CommandMask:
         return len(name) <= _MOST_OPTION and _ASSIGNED.fullmatch(name) is not None and self._is_harmless(name)
 
     def _is_option_after(self, word: str, option: str) -> bool:
-        """Whether a word behind an option is the next option: after one for a password, only if it looks like one."""
+        """Whether a word after an option is the next option; after a password's, if it looks like one."""
         if not word.startswith("-") or is_number(word):
             return False
         return not holds_password(option) or _PLAIN_OPTION.fullmatch(word.partition("=")[0]) is not None
@@ -177,7 +164,7 @@ class CommandMask:
         return name.startswith("--") or len(name) == 2 or is_known(name[1:])
 
     def _attached(self, word: str) -> str:
-        """Show ``-j8`` and hide the rest of ``-phunter2`` and of what only begins like an option."""
+        """Show ``-j8``; hide the rest of ``-phunter2`` and of words that only begin like an option."""
         if re.match(r"-[A-Za-z]", word):
             rest = word[2:]
             # ``-n=4``
@@ -195,7 +182,7 @@ class CommandMask:
     # Values ----------------------------------------------------------------------------------------------------
 
     def value(self, text: str, option: str = "") -> str:
-        """Return the value of an option or variable as it may be shown; `option` is its name, with hyphens."""
+        """Return an option's or variable's value as it may be shown; `option` is its name, with hyphens."""
         if not text:
             return text
         if holds_secret(option, text) and not PLACEHOLDER.fullmatch(text) and text not in self._files:
@@ -207,7 +194,7 @@ class CommandMask:
         return self.shown(text)
 
     def shown(self, text: str) -> str:
-        """Return a text that stands alone as it may be shown."""
+        """Return a text on its own as it may be shown."""
         if text in self._files or text in ("~", ".", "..") or self.is_shown(text):
             return text
         if (known := self._host(text)) is not None:
@@ -220,7 +207,7 @@ class CommandMask:
         return self._placeholders.of(kind_of(text), text, len(text))
 
     def is_shown(self, text: str) -> bool:
-        """Whether a value consists of numbers, known words and placeholders alone."""
+        """Whether a value contains only numbers, known words and placeholders."""
         if len(text) > MOST_CHARACTERS or text.count(":") > 3:
             return False
         at, before, joined = 0, "", 0
@@ -249,7 +236,7 @@ class CommandMask:
         )
 
     def _host(self, text: str) -> str | None:
-        """Return ``host-a:29500`` for a known machine with or without a port."""
+        """Return ``host-a:29500`` for a known machine, with or without a port."""
         name, sign, port = text.partition(":")
         known = self._hosts.get(name)
         if known is None or (sign and not (port.isdigit() and len(port) <= 5)):
@@ -285,7 +272,7 @@ class CommandMask:
         return f"{self._placeholders.of('file', stem)}{suffix}"
 
     def directory(self, directory: str) -> str:
-        """Return a directory as it may be shown; empty is the root of the file system."""
+        """Return a directory as it may be shown; empty is the file system's root."""
         parts = directory.split("/")
         if not self._is_own(directory.rstrip("/")) and all(
             part in ("", ".", "..", "~") or PLACEHOLDER.fullmatch(part) or is_known(part) for part in parts

@@ -135,7 +135,7 @@ def _table(study: Comparisons) -> Table:
 
 
 def _heat(study: Comparisons) -> HeatMap:
-    """Seconds of each part of the wall: the greater beside those of the other rows, the warmer."""
+    """Seconds of each part of the wall; warmer where greater than in other rows."""
     shown = [
         at
         for at in range(len(RUN_BUCKETS))

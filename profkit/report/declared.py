@@ -1,8 +1,8 @@
-"""What the string fields of runs and results hold, and so how each is masked: the one table of declarations.
+"""The one table of what each string field of runs and results holds, and so how it is masked.
 
-A field that is not here is shown by its type and length alone, and so is every new one until it is declared.
-`tests/unit/test_safety.py` plants a secret into every string of a run. Kinds say what a text may be; none of them
-lets a text through unseen but `OWN`, which is for identifiers that profkit computes and that no file holds.
+An undeclared field is shown only by type and length. `tests/unit/test_safety.py` plants a secret into every
+string of a run. Every kind checks its text except `OWN`, for identifiers that profkit computes and no file
+holds.
 """
 
 from __future__ import annotations
@@ -265,5 +265,5 @@ _DECLARED: Mapping[str, Kind] = {
 
 
 def declared(owner: str, field: str) -> Kind:
-    """Return what a field of a type holds; `Kind.UNDECLARED` for what is not in the table."""
+    """Return what a field of a type holds; `Kind.UNDECLARED` if it is not in the table."""
     return _DECLARED.get(f"{owner}.{field}", Kind.UNDECLARED)

@@ -1,8 +1,4 @@
-"""`Diff` → `Document`: which facts of a comparison are shown, in which order.
-
-The answer comes first, then what proves it, then the functions that moved, then everything a reader must
-know before trusting it, then what to do. Nothing here computes a statistic or knows how it will look.
-"""
+"""`Diff` → `Document`: the facts of a comparison in order; computes no statistics and knows no layout."""
 
 from __future__ import annotations
 
@@ -59,18 +55,11 @@ _PLAIN_MATCHES = frozenset({"exact", "rooted"})
 
 
 def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain: bool = False) -> Document:
-    """Lay out a comparison.
+    """Return a comparison's document.
 
-    Parameters
-    ----------
-    diff
-        The result.
-    limit
-        Most rows of any list of functions; 0 lists all, also those below `SMALL_SHARE`.
-    attachment
-        File that goes with the report and holds the runs; empty without one.
-    explain
-        Whether to list every condition of every rule, before the advice.
+    `limit` is the most rows of any list of functions; 0 lists all, also those below `SMALL_SHARE`.
+    `attachment` is the file with the runs, empty without one. `explain` lists every condition of every rule,
+    before the advice.
     """
     sections = [
         Section("", (comparison_block(diff), _sides(diff))),
@@ -94,7 +83,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
 
 
 def _ranges(diff: Diff, limit: int) -> tuple[Section, ...]:
-    """NVTX ranges and iterations, where there are any: most comparisons need not import the modules for them."""
+    """NVTX ranges and iterations, if any; most comparisons need not import the modules for them."""
     if not diff.ranges and diff.iterations == (None, None):
         return ()
     from profkit.report.iterations import change_sections as iteration_sections
@@ -158,7 +147,7 @@ def _ratio(before: float | None, after: float | None) -> str:
 
 
 def _account(diff: Diff) -> list[Section]:
-    """Where the difference of the walls went; a capture against itself has none, and shares are of one total."""
+    """Where the difference of the walls went; empty for one capture on both sides or shares of one total."""
     if diff.verdict.rule == "identical" or diff.table.by_share:
         return []
     title = "Where the added time went" if diff.account.added_s >= 0 else "Where the saved time went"
@@ -213,12 +202,11 @@ def _measure(side: SideTable, by: str) -> npt.NDArray[np.float64]:
 
 
 def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Which of the rows wait by design."""
     return np.array([is_wait(table.name[i], table.keys[i].root) for i in rows.tolist()], np.bool_)
 
 
 def _story(diff: Diff, limit: int) -> list[Section]:
-    """Name in a sentence each what moved beyond the noise, waits left out."""
+    """One sentence for each function that moved beyond the noise, waits left out."""
     table = diff.table
     rows = np.flatnonzero(table.anomalous & table.baseline.present & table.candidate.present)
     rows = rows[~_waits(table, rows)]
@@ -232,7 +220,7 @@ def _story(diff: Diff, limit: int) -> list[Section]:
 
 
 def _moved(diff: Diff, limit: int) -> list[Section]:
-    """Lay out the functions that both sides have: those that work, then those that wait by design."""
+    """The functions of both sides: those that work, then those that wait by design."""
     table, by = diff.table, diff.ranking.by
     both = table.baseline.present & table.candidate.present
     shares = np.maximum(table.baseline.share, table.candidate.share)
@@ -256,7 +244,7 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
 
 
 def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: str) -> Table:
-    """Build a table of functions that both sides have, the greatest change in seconds first."""
+    """A table of functions of both sides, greatest change in seconds first."""
     table, by = diff.table, diff.ranking.by
     shown = rows_of[:limit] if limit else rows_of
     columns = (
@@ -302,7 +290,7 @@ def _moved_row(table: DiffTable, index: int, by: str) -> Row:
 
 
 def _one_sided(diff: Diff, limit: int) -> list[Section]:
-    """List what only one side has; it is residue of the alignment, and never dropped silently."""
+    """What only one side has: residue of the alignment, never dropped silently."""
     sections = []
     residue = diff.residue
     table = diff.table
@@ -379,7 +367,7 @@ def _trust(diff: Diff) -> list[Section]:
 
 
 def _how_sure(diff: Diff) -> tuple[Note, ...]:
-    """Whether these differences lowered the confidence of the verdict, where it has one."""
+    """Whether these differences lowered the verdict's confidence, where it has one."""
     if diff.verdict.confidence is None:
         return ()
     lowered = "Machines, Pythons or failures" if diff.verdict.doubts else "Nothing of this"
@@ -390,7 +378,6 @@ def _how_sure(diff: Diff) -> tuple[Note, ...]:
 
 
 def _other_findings(verdict: Verdict) -> list[Section]:
-    """Findings that hold beside the one that the verdict names."""
     others = [
         finding
         for finding in verdict.findings

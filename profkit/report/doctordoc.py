@@ -29,17 +29,7 @@ DOCTOR_SCHEMA = "profkit.doctor/1"
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """A diagnosis, and the command that was run for it.
-
-    Attributes
-    ----------
-    diagnosis
-        The answer.
-    command
-        What was run; empty where nothing was.
-    problem
-        How it ended, where it did not run until it was ended; empty otherwise.
-    """
+    """A diagnosis; `command` is empty where none was run, `problem` tells how it ended by itself."""
 
     diagnosis: Diagnosis
     command: tuple[str, ...]
@@ -66,7 +56,7 @@ class DoctorReport:
         return Document("profkit doctor", tuple(sections))
 
     def json(self, rows: int) -> str:
-        """See `profkit.report.reports.Report`: everything, whatever `rows` is."""
+        """Return the JSON: everything, whatever `rows` is."""
         diagnosis = self.diagnosis
         limits = diagnosis.limits
         answer = risk(diagnosis)
@@ -154,7 +144,7 @@ def _size(size: Size) -> dict[str, Any]:
 
 
 def _sizes(sizes: Sequence[Size]) -> tuple[Block, ...]:
-    """Libraries that start the same number for the same reason are one line; pools that mostly wait have none."""
+    """Merge libraries that start equally many for the same reason; leave out pools that mostly wait."""
     groups: dict[tuple[bool, str, int, str], list[str]] = {}
     for size in sizes:
         if size.library.automatic and not size.library.computes:

@@ -1,8 +1,7 @@
-"""What a report says, before it is laid out: a title and sections of typed blocks.
+"""A report before layout: a title and sections of typed blocks.
 
-Cells stay values (seconds, shares, counts, ranks) until a renderer formats them, so that one document
-serves a terminal of 80 columns and a comment in a ticket. Strings are `clean`ed by the builders. Nothing
-here knows of colours, widths or markup.
+Cells stay values (seconds, shares, counts, ranks) until a renderer formats them: one document serves a
+terminal and a comment in a ticket. Builders `clean` the strings. No colours, widths or markup here.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from profkit.report.figures import Figure
 
 
 class About(float):
-    """A count that was estimated, which is shown with a tilde and fewer digits."""
+    """An estimated count, shown with a tilde and fewer digits."""
 
 
 class Pair(NamedTuple):
@@ -30,8 +29,8 @@ class Pair(NamedTuple):
 class Measured(NamedTuple):
     """A value of evidence with its text; `value` is ``None`` for what has no size, such as a name.
 
-    `whole` is what a bar of full length stands for, ``None`` where only the other side says how much it is;
-    `limit` is a value that the bar is to be seen against, such as the CPUs available.
+    A full bar is `whole`, ``None`` where only the other side gives a scale; `limit` marks a value to compare
+    the bar with, such as the CPUs available.
     """
 
     value: float | None
@@ -50,18 +49,10 @@ _NUMERIC = frozenset({"seconds", "change", "share", "count", "factor", "rank", "
 class Column:
     """One column of a table.
 
-    Attributes
-    ----------
-    title
-        What heads it.
-    kind
-        How its cells are meant: ``name`` (a function), ``path``, ``text`` (short), ``prose`` (may be
-        wrapped), ``pid`` (a label aligned as a number), or a number: ``seconds``, ``change`` (a `Pair` shown
-        as its difference), ``share`` (0 to 1), ``count``, ``factor``, ``rank``, ``bar`` (a share as a bar).
-    priority
-        0 is always shown; where there is not enough room the greatest goes first.
-    folds
-        A column that found no room goes into a second line under rows that are marked.
+    `kind` is ``name`` (a function), ``path``, ``text`` (short), ``prose`` (may be wrapped), ``pid`` (a label
+    aligned as a number), or a number: ``seconds``, ``change`` (a `Pair` shown as its difference), ``share``
+    (0 to 1), ``count``, ``factor``, ``rank``, ``bar`` (a share as a bar). Columns of the greatest `priority`
+    are dropped first, 0 never. A dropped column that `folds` goes into a second line under marked rows.
     """
 
     title: str
@@ -72,7 +63,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row; `marked` ones are what the table is about, and `tone` says good, bad or nothing."""
+    """One row; `marked`: the table is about it; `tone` is ``good``, ``bad`` or empty."""
 
     cells: tuple[Cell, ...]
     marked: bool = False
@@ -81,10 +72,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class VerdictBlock:
-    """The answer: what, how sure, and one sentence; `tone` is ``good``, ``bad`` or ``unsure``.
+    """The answer, how sure, and one sentence; `tone` is ``good``, ``bad`` or ``unsure``.
 
-    `cause` is the name that scripts match, empty where the headline is that name. There is no `confidence` (0 to 1)
-    where nothing is claimed, or it was not measured.
+    `cause` is the name that scripts match, empty where the headline is that name. `confidence` (0 to 1) is
+    ``None`` where nothing is claimed or it was not measured.
     """
 
     headline: str
@@ -96,9 +87,9 @@ class VerdictBlock:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a waterfall; `about` names what is in it, `beyond` says that it is more than noise.
+    """One step of a waterfall: seconds with a 95 % interval (NaN: not known).
 
-    Seconds, with a 95 % interval (NaN where none is known), and the part (1) of the whole.
+    `share` is of the whole, 0 to 1; `about` names its contents; `beyond`: it exceeds the noise.
     """
 
     title: str
@@ -112,7 +103,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """From the wall of one side to that of the other, step by step; of one run (no `before_s`) from 0."""
+    """From one side's wall to the other's, in steps; for one run (no `before_s`) from 0."""
 
     before_s: float | None
     after_s: float
@@ -123,7 +114,7 @@ class Waterfall:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Labelled values, one under the other."""
+    """Labelled values, one below the other."""
 
     items: tuple[tuple[str, str], ...]
 
@@ -137,10 +128,7 @@ class Table:
     note: str = ""
 
     def without_empty(self) -> Table:
-        """Leave out the columns that no row can fill, as on systems that do not count waiting.
-
-        Columns of priority 0 stay.
-        """
+        """Leave out columns that no row fills, except those of priority 0."""
         return self.only(
             i
             for i, column in enumerate(self.columns)
@@ -148,7 +136,7 @@ class Table:
         )
 
     def only(self, columns: Iterable[int]) -> Table:
-        """Leave out all but these columns."""
+        """Keep only these columns."""
         kept = tuple(columns)
         return Table(
             tuple(self.columns[i] for i in kept),
@@ -159,10 +147,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """One cell of a heat map.
-
-    Its `text`, its `heat` from 0 (good) to 1 (bad), ``None`` where nothing is known, and whether it is `marked`.
-    """
+    """One cell of a heat map: `heat` runs from 0 (good) to 1 (bad), ``None`` where not known."""
 
     text: str
     heat: float | None = None
@@ -171,7 +156,7 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """Values of two parameters against each other; `corner` names both, and every row has a cell for every column."""
+    """Values of two parameters against each other; `corner` names both, every row has all columns."""
 
     corner: str
     columns: tuple[str, ...]
@@ -181,7 +166,7 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True)
 class TrendLine:
-    """One quantity over the points of a trend: seconds, ``None`` where it is not known."""
+    """One quantity over the points of a trend: seconds, ``None`` where not known."""
 
     title: str
     values: tuple[float | None, ...]
@@ -189,7 +174,7 @@ class TrendLine:
 
 @dataclass(frozen=True, slots=True)
 class TrendMark:
-    """Where the lines of a trend changed for good: from which point on, how that reads, ``bad`` or ``good``."""
+    """Where a trend changed for good: first point, description, and ``bad`` or ``good``."""
 
     at: int
     text: str
@@ -198,7 +183,7 @@ class TrendMark:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Quantities over repeated runs, under one another; `labels` say when each point was taken."""
+    """Quantities over repeated runs, one below the other; `labels` give the time of each point."""
 
     labels: tuple[str, ...]
     lines: tuple[TrendLine, ...]
@@ -208,7 +193,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Bullets:
-    """A list; items of a list of `commands` are to be pasted and are never wrapped."""
+    """A list; items of a list of `commands` are to be pasted, so they are never wrapped."""
 
     items: tuple[str, ...]
     commands: bool = False
@@ -227,11 +212,11 @@ Block: TypeAlias = "VerdictBlock | Waterfall | HeatMap | Trend | Facts | Table |
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks under one heading; what is `detail` may be folded away where the output can fold.
+    """Blocks under one heading; `detail` sections may be folded where the output can fold.
 
-    `role` says what it is for where a page gives that a place of its own: ``account``, ``evidence``,
-    ``advice``, ``trust`` (how far the sides can be compared), ``moved`` (sentences on functions), ``functions``
-    (their tables), ``iterations``, ``reproduce`` (what only a reader elsewhere needs), or empty.
+    `role` gives a section its place on a page: ``account``, ``evidence``, ``advice``, ``trust`` (how
+    comparable the sides are), ``moved`` (sentences on functions), ``functions`` (their tables),
+    ``iterations``, ``reproduce`` (for readers elsewhere), or empty.
     """
 
     title: str
@@ -242,10 +227,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report: what every renderer takes; those that cannot draw leave its figures out.
-
-    What is `brief` is for one screen, and names another report that has the rest.
-    """
+    """A report as every renderer takes it; a `brief` one fits one screen and refers to the full one."""
 
     title: str
     sections: tuple[Section, ...]
@@ -272,7 +254,7 @@ def format_one(kind: str, value: float | None) -> str:
 
 
 def format_cell(column: Column, cell: Cell) -> str:
-    """Format a cell without regard to width; a pair whose sides read the same is one value."""
+    """Format a cell regardless of width; a pair of equal texts becomes one value."""
     if isinstance(cell, str):
         return cell
     if isinstance(cell, Measured):

@@ -1,8 +1,4 @@
-"""Pictures that the page and the stand-alone SVG share: the slopegraph of ranks, and paired bars.
-
-Takes figures, returns SVG fragments that name classes instead of colours; where they stand is decided by
-the renderers.
-"""
+"""Slopegraph of ranks and paired bars as SVG fragments (classes, no colours), for page and SVG."""
 
 from __future__ import annotations
 
@@ -29,13 +25,7 @@ _LEAST_RANKS = 20
 
 
 def bar_shares(before: float | None, after: float | None) -> tuple[float, float] | None:
-    """Lengths of two bars for two values of one unit, the longer of them 1.
-
-    Returns
-    -------
-    tuple of float, or None
-        ``None`` where one is not known, or neither is above zero.
-    """
+    """Return the lengths of two bars, the longer 1; ``None`` if a value is unknown or neither is positive."""
     if before is None or after is None:
         return None
     most = max(before, after)
@@ -43,9 +33,9 @@ def bar_shares(before: float | None, after: float | None) -> tuple[float, float]
 
 
 def evidence_bars(cells: Sequence[Cell]) -> list[tuple[float | None, float | None]]:
-    """Lengths of the bars of a row of evidence, and where the limit of each is, 0 to 1; ``None`` without one.
+    """Return bar lengths of a row of evidence and positions of their limits, 0 to 1; ``None``: not known.
 
-    Where both sides say what the whole is, bars are parts of that; else the longer one is the scale.
+    Where both sides know their whole, bars are parts of it; else the longer bar is the scale.
     """
     values = [cell if isinstance(cell, Measured) else Measured(None, "") for cell in cells]
     if all(v.value is not None and v.value >= 0 and v.whole is not None for v in values):
@@ -58,13 +48,13 @@ def evidence_bars(cells: Sequence[Cell]) -> list[tuple[float | None, float | Non
 
 
 def slopes_height(slopes: Slopes) -> float:
-    """Height of the slopegraph in its own units, whose width is `SLOPES_WIDTH`."""
+    """Return the slopegraph's height in its own units, whose width is `SLOPES_WIDTH`."""
     absent = _ABSENT if any(line.before is None or line.after is None for line in slopes.lines) else 0.0
     return _TOP + _PLOT + absent + _BOTTOM
 
 
 def slopes_text(slopes: Slopes) -> str:
-    """What the slopegraph shows, in words."""
+    """Return in words what the slopegraph shows."""
     named = "; ".join(_described(line) for line in slopes.lines if line.tone)
     return f"Rank by {slopes.by}, baseline to candidate: {named}."
 
@@ -72,8 +62,8 @@ def slopes_text(slopes: Slopes) -> str:
 def slopegraph(slopes: Slopes) -> str:
     """Draw ranks, baseline left and candidate right, as the content of an ``svg`` or ``g`` element.
 
-    Places are proportional to the logarithm of the rank, so that lines of one steepness are climbs of one factor
-    (``ln(rank before / rank after)``, the measure of a climb that the comparison itself uses).
+    Positions are logarithmic in the rank: equal slopes are equal factors (``ln(rank before / rank after)``,
+    as in the comparison).
     """
     named = [line for line in slopes.lines if line.tone]
     deepest = max((rank for line in named for rank in (line.before, line.after) if rank), default=0)
@@ -125,7 +115,7 @@ def _line(line: Slope, x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _described(line: Slope) -> str:
-    """One function in a sentence, for tooltips and readers that hear the picture."""
+    """One function in a sentence, for tooltips and screen readers."""
     if line.before is None:
         return f"{line.name}: new, #{line.after} with {units.seconds(line.after_s)}"
     if line.after is None:
@@ -147,7 +137,7 @@ def _after(line: Slope) -> tuple[str, str]:
 
 
 def _labels(wanted: Sequence[tuple[float, tuple[str, str], str]], x: float, *, left: bool) -> list[str]:
-    """Labels beside an axis, moved apart where they would cover each other, each led to its point."""
+    """Labels beside an axis, moved apart where they would overlap, each led to its point."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i][0])
     places = _apart([wanted[i][0] for i in order])
     side = -1 if left else 1
@@ -171,10 +161,10 @@ def _labels(wanted: Sequence[tuple[float, tuple[str, str], str]], x: float, *, l
 
 
 def _apart(wanted: Sequence[float]) -> list[float]:
-    """Places that are at least a line apart, in order, and together nearest to those that are wanted.
+    """Places at least one line apart, in order, and together nearest to the wanted ones.
 
-    Labels that would touch form a block, which is centred on what its labels want (isotonic regression by pooling
-    adjacent violators); the blocks then stay inside the picture.
+    Labels that would touch form a block, centred on what they want (isotonic regression by pooling adjacent
+    violators); the blocks then stay inside the picture.
     """
     blocks: list[tuple[float, int]] = []  # where the first label of a block goes, and how many it has
     for y in wanted:

@@ -1,4 +1,4 @@
-"""How well the numbers of a run are known, in words and as JSON: estimates, intervals, and how it was captured."""
+"""How well the numbers of a run are known, in words and as JSON: estimates, intervals, mode of capture."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ ESTIMATES_NOTE = (
 
 
 def calls_cell(ncalls: float, low: float, high: float) -> float | None:
-    """Return a number of calls as a table shows it: ``None`` where it is not known."""
+    """Return a number of calls for a table: ``None`` where not known."""
     kind = call_kind(low, high)
     return None if kind == "unknown" else ncalls if kind == "exact" else About(ncalls)
 
 
 def calls_interval(low: float, high: float) -> str:
-    """Say where the number of calls lies with 95 %, nothing where it is exact or not known."""
+    """Return the 95 % interval of the number of calls; empty where it is exact or not known."""
     return units.between(low, high) if call_kind(low, high) == "estimated" else ""
 
 
 def error_text(samples: int, error: float) -> str:
-    """Say how far from a sampled time the true one may be, nothing where the time is exact."""
+    """Return how far a sampled time may be from the true one; empty for an exact time."""
     return f"± {units.seconds(error)}" if time_kind(samples, error) == "sampled" else ""
 
 
 def estimate_object(low: float, high: float, samples: int, error: float) -> dict[str, Any]:
-    """Return the fields of a function in JSON that say how well its calls and its self time are known."""
+    """Return a function's JSON fields on how well its calls and self time are known."""
     kind = call_kind(low, high)
     return {
         "ncalls_kind": kind,
@@ -60,7 +60,7 @@ OF_SHARES: Mapping[str, Any] = {
 
 
 def side_calls(table: DiffTable, side: SideTable, row: int) -> float | None:
-    """Return a side's number of calls of a function as a table shows it."""
+    """Return a side's number of calls of a function, for a table."""
     if table.by_share:
         return None
     low, high, _, _ = side.estimate(row)
@@ -68,7 +68,7 @@ def side_calls(table: DiffTable, side: SideTable, row: int) -> float | None:
 
 
 def capture_items(run: Run) -> list[tuple[str, str]]:
-    """Return facts of how the functions were captured, where that was not exact throughout or took long."""
+    """Return facts of the capture, where it was not exact throughout or took long."""
     if not run.processes:
         return []
     main, *others = run.processes
@@ -89,7 +89,7 @@ def capture_items(run: Run) -> list[tuple[str, str]]:
 
 
 def _tiers(process: Process) -> str:
-    """Say when a process was captured exactly and when it was sampled, nothing of one that never was sampled."""
+    """When a process was captured exactly and when sampled; empty if it never was sampled."""
     tiers = process.tiers
     if all(tier.kind == "exact" for tier in tiers):
         return ""

@@ -1,7 +1,7 @@
-"""`Evidence` → a row of a table: its words, and the sizes of its bars, on scales that do not depend on them.
+"""`Evidence` → a row of a table: its words, and its bars on scales of their own.
 
-Shares are of all there is, seconds of the active time, cores are seen against the CPUs available; only what has
-no such whole is drawn against its other side.
+Shares are of the whole, seconds of active time, cores of the CPUs available; other values are drawn against
+the other side.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from profkit.verdict.types import Evidence
 
 
 def evidence_row(evidence: Evidence) -> Row:
-    """One row of evidence: texts for reading, and the values for drawing."""
+    """Return one row of evidence: texts to read, and values to draw."""
     texts = evidence_texts(evidence)
     values = tuple(
         float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
@@ -34,7 +34,7 @@ def evidence_row(evidence: Evidence) -> Row:
 def _scales(
     evidence: Evidence, values: Sequence[float | None]
 ) -> tuple[tuple[float | None, float | None], ...]:
-    """What a full bar stands for on either side, and what it is seen against: all of it, or the CPUs available."""
+    """What a full bar stands for on either side, and what to compare it with."""
     whole = evidence.whole or (None, None)
     if evidence.unit == "share":
         return (1.0, None), (1.0, None)

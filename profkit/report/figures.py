@@ -1,7 +1,7 @@
-"""What a page draws, as values: slopes of ranks, every function, calls, stacks, a time line, who waits for whom.
+"""What a page draws, as values: slopes of ranks, functions, calls, stacks, a time line, who waits for whom.
 
-Figures hang on a `Document` beside its sections; renderers that cannot draw leave them out, and lose no fact by
-it that the sections contain. Nothing here computes, and nothing knows of pixels or colours.
+Figures belong to a `Document` beside its sections. Renderers that cannot draw leave them out, which loses no
+fact of the sections. Nothing here computes, or knows pixels or colours.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Bools = npt.NDArray[np.bool_]
 class Slope:
     """One function between both rankings; a rank is ``None`` where that side has no such function.
 
-    `tone` is ``bad`` (more time) or ``good`` (less) for functions that are labelled, and empty for those that
-    are only drawn; `weight` is the part (1) of the greatest change in seconds.
+    `tone` is ``bad`` (more time) or ``good`` (less) for labelled functions, else empty; `weight` (0 to 1) is
+    relative to the greatest change in seconds.
     """
 
     name: str
@@ -40,14 +40,9 @@ class Slope:
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
-    """Ranks of the same functions on both sides; labelled ones come first, the greatest change first.
+    """Ranks by `by` of the same functions on both sides: labelled ones first, by decreasing change.
 
-    Attributes
-    ----------
-    by
-        What functions are ranked by.
-    hidden
-        Functions that moved beyond the noise and found no room for a label.
+    `hidden` counts functions that moved beyond the noise and got no label for lack of room.
     """
 
     lines: tuple[Slope, ...]
@@ -57,10 +52,7 @@ class Slopes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionColumns:
-    """One side's numbers for every function; rank 0 stands for a function that the side lacks.
-
-    Numbers of calls are exact but for those that are `estimated` or `unknown`, ``None`` where none is.
-    """
+    """One side's numbers for every function; rank 0: absent; calls not `estimated` or `unknown` are exact."""
 
     rank: Ints
     ncalls: Ints
@@ -73,26 +65,15 @@ class FunctionColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionTable:
-    """Every function of one run, or of both sides of a comparison.
+    """Every function of one run, or of both sides of a comparison, by row.
 
-    Attributes
-    ----------
-    names
-        As reports show them.
-    places, roots
-        Distinct files relative to their roots (``built-in`` for none), and the root of each.
-    place, line : int32 array, shape (n,)
-        Index into `places`, and the line.
-    marked : bool array, shape (n,)
-        Moved beyond the noise.
-    match, reason
-        By row, only where there is something to say.
-    before, after
-        Baseline (``None`` for one run) and candidate.
-    start
-        Row where a reader begins: what moved most, functions that wait by design left out; −1 without any.
-    uncounted
-        Calls are not known: a side was sampled.
+    `places`, `roots`: distinct files relative to their roots (``built-in`` for none), and the root of each.
+    `place`, `line`: int32, shape (n,): index into `places`, and the line.
+    `marked`: bool, shape (n,): moved beyond the noise.
+    `match`, `reason`: by row, only where there is something to say.
+    `before`: ``None`` for one run.
+    `start`: row to show first: what moved most, waits by design left out; −1 for none.
+    `uncounted`: a side was sampled, so calls are not known.
     """
 
     names: tuple[str, ...]
@@ -115,7 +96,7 @@ class FunctionTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallColumns:
-    """One side's sums of each pair: calls, and seconds with all that they called."""
+    """One side's sums of each pair: calls, and seconds including everything they called."""
 
     ncalls: Ints
     cumtime: Floats
@@ -125,12 +106,7 @@ class CallColumns:
 class CallGraph:
     """Who calls whom: sums of pairs, by rows of the `FunctionTable` beside it, ordered by callee.
 
-    Attributes
-    ----------
-    left_out
-        Pairs that are not here because each took too little.
-    left_out_s
-        The most that any of them took, seconds.
+    `left_out` pairs are absent because each took too little, at most `left_out_s` seconds.
     """
 
     caller: Index
@@ -143,17 +119,10 @@ class CallGraph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackColumns:
-    """One side's self times by context, and the parts (1) of them that were queued and off the CPU.
+    """One side's calls and self times (seconds) by context: float64 arrays of shape (n,).
 
-    Attributes
-    ----------
-    ncalls : float64 array, shape (n,)
-    own : float64 array, shape (n,)
-        Seconds.
-    queued, blocked : float64 array, shape (n,)
-        0 to 1.
-    iterations
-        By which the seconds are divided where both sides have some, else ``None``.
+    `queued` and `blocked` are shares, 0 to 1, of that time. Seconds are divided by `iterations` where both
+    sides have some, else ``None``.
     """
 
     ncalls: Floats
@@ -167,18 +136,11 @@ class StackColumns:
 class StackGraph:
     """Calling contexts by rows of the `FunctionTable` beside it, as a tree in preorder.
 
-    Attributes
-    ----------
-    depth : int32 array, shape (n,)
-        A context is inside the last one before it with a lesser depth.
-    row : int32 array, shape (n,)
-        −1: calls that are too short to be kept apart.
-    again : bool array, shape (n,)
-        The function is open further out already, and is followed no further.
-    measured
-        Whether contexts were traced, rather than made of sums of caller and callee.
-    waits
-        Whether queueing and time off the CPU are known.
+    `depth`: int32, shape (n,); a context is inside the last one before it with a smaller depth.
+    `row`: int32, shape (n,); −1 for calls that are too short to be kept apart.
+    `again`: bool, shape (n,); the function is already open further out, and is followed no further.
+    `measured`: contexts were traced, not made of sums of caller and callee.
+    `waits`: queueing and time off the CPU are known.
     """
 
     depth: Index
@@ -192,20 +154,11 @@ class StackGraph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """Ranges of one thread over time; seconds since the side's beginning.
+    """Ranges of one thread over time; seconds since the side's beginning, arrays of shape (n,).
 
-    Attributes
-    ----------
-    label
-        Process and thread.
-    name : tuple of str
-        Distinct names of the ranges.
-    range_name, depth : int32 array, shape (n,)
-        Of each range: index into `name`, and how many ranges are around it.
-    begin_s, end_s : float64 array, shape (n,)
-        Of each range.
-    left_out
-        Ranges that are not here because they are short.
+    `name`: distinct names; `range_name`: int32, indexes them.
+    `depth`: int32, the number of ranges around each.
+    `left_out`: ranges that are not here because they are short.
     """
 
     label: str
@@ -221,13 +174,9 @@ class Track:
 class ProcessStates:
     """What the threads of one process did over time.
 
-    Attributes
-    ----------
-    running, queued : float64 array, shape (bins,)
-        Threads on a CPU and threads that were ready to run without one, on average over each bin; NaN where the
-        process was not there.
-    functions
-        What its first thread was in, slice by slice, as a track of its own; ``None`` where nobody looked.
+    `running` and `queued` (float64, one per bin) are mean numbers of threads on a CPU, and ready without one;
+    NaN where the process did not exist. `functions` is the track of its first thread's functions by slice;
+    ``None`` where not recorded.
     """
 
     label: str
@@ -240,16 +189,10 @@ class ProcessStates:
 class TimelineSide:
     """One run over time; bins of equal width cover it from 0 to `seconds`.
 
-    Attributes
-    ----------
-    processes
-        Those that ran or queued most.
-    processes_left_out, tracks_left_out
-        Processes without states, and threads with ranges that have no track here.
-    runnable, gpu : float64 array, shape (bins,), or None
-        Threads of the machine that ran or could have run; utilisation of the GPUs, 0 to 1. NaN: not known.
-    cpus
-        What `runnable` is measured against.
+    `processes`: those that ran or queued most; `processes_left_out` counts those without states.
+    `tracks_left_out`: threads with ranges that have no track here.
+    `runnable`: by bin, threads of the machine that ran or could have run, out of `cpus`; NaN where not known.
+    `gpu`: by bin, utilisation of the GPUs, 0 to 1; NaN where not known.
     """
 
     label: str

@@ -1,8 +1,8 @@
-"""`Document` → a fragment of HTML for a notebook: the answer, the account, the evidence, what to do, functions.
+"""`Document` → a fragment of HTML for a notebook: answer, account, evidence, advice, functions.
 
-It has neither script nor style sheet: a notebook may run no script of an output, and a sheet would hold for the whole
-notebook. The few styles stand at their elements and take the notebook's own colours, light or dark; where a viewer
-strips them, headings, tables and lists remain. Returns a string and prints nothing.
+It has no script, which a notebook may not run, and no style sheet, which would apply to the whole notebook.
+Inline styles take the notebook's own colours, light or dark; where a viewer strips them, headings, tables and
+lists remain.
 """
 
 from __future__ import annotations
@@ -49,18 +49,7 @@ _MUTED = "opacity:.75;margin:2px 0 8px;font-size:90%"
 
 
 def fragment(document: Document) -> str:
-    """Render the essentials of a document.
-
-    Parameters
-    ----------
-    document
-        Laid out for any renderer; its figures are left out.
-
-    Returns
-    -------
-    str
-        One ``div``. Everything in it that came from a profile is escaped.
-    """
+    """Return one ``div`` with a document's essentials, without its figures; text from profiles is escaped."""
     shown = list(document.sections[:1])
     for role in ("account", "evidence", "advice"):
         shown += [section for section in document.sections[1:] if section.role == role]
@@ -148,7 +137,7 @@ def _trend(block: Trend) -> str:
 
 
 def _wide(table: str) -> str:
-    """What is wider than the cell can be moved."""
+    """A scrollable frame for what may be wider than the cell."""
     return element("div", table, style="overflow-x:auto")
 
 
@@ -164,7 +153,7 @@ def _table(table: Table) -> str:
 
 
 def table_markup(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> str:
-    """Return a plain table, numbers to the right, with a head where a column has a title."""
+    """Return a plain table, numbers aligned right, with a head where a column has a title."""
     styles = [_NUMBER if is_numeric(column) else _TEXT for column in columns]
     head = ""
     if any(column.title for column in columns):

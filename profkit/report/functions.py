@@ -1,8 +1,4 @@
-"""Functions of one or many threads in one ranking: what ``profkit show`` lists.
-
-Takes profiles, gives rows in their order with the identity of each; summing is ``measure.select``'s, and
-formatting the documents'.
-"""
+"""Functions of one or many threads in one ranking: what ``profkit show`` lists."""
 
 from __future__ import annotations
 
@@ -20,10 +16,11 @@ from profkit.model.estimates import estimates_of
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """One function as a report lists it; seconds, and ``None`` for what no tracer measured.
+    """One function as a report lists it; times in seconds, ``None`` where no tracer measured them.
 
-    `active` is the self time less what was off the CPU without queueing, where a tracer measured that; `share` is of
-    all active time. The last four say how well calls and self time are known, as the columns of a `Profile` do.
+    `active` is self time without time off the CPU that was not queueing, where measured; `share` is of all
+    active time. The last four fields tell how well calls and self time are known, as columns of a `Profile`
+    do.
     """
 
     rank: int
@@ -49,13 +46,7 @@ class FunctionRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """A profile, the identity of its rows, and their order.
-
-    Attributes
-    ----------
-    order : int64 array, shape (n,)
-        Rows, most of what they are ranked by first.
-    """
+    """A profile, the identity of its rows, and their order: int64, shape (n,), greatest first."""
 
     profile: Profile
     keys: FunctionKeys
@@ -97,7 +88,7 @@ class Ranked:
 
 
 def active_seconds(profile: Profile) -> npt.NDArray[np.float64]:
-    """Self time by function, less what was off the CPU without queueing where a tracer measured that."""
+    """Return self time by function, without time off the CPU that was not queueing, where measured."""
     if profile.blocked is None:
         return profile.tottime
     result: npt.NDArray[np.float64] = np.maximum(profile.tottime - profile.blocked, 0.0)
@@ -105,15 +96,15 @@ def active_seconds(profile: Profile) -> npt.NDArray[np.float64]:
 
 
 def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:
-    """Order the functions of one profile by active self time or ``cumtime``; equal ones keep their place."""
+    """Return a profile's functions ordered by active self time or ``cumtime``; ties keep their order."""
     values = profile.cumtime if by == "cumtime" else active_seconds(profile)
     return Ranked(profile, function_keys(profile, roots), np.argsort(-values, kind="stable"))
 
 
 def ranked_run(run: Run, by: str = "tottime", *, edges: bool = False) -> Ranked:
-    """Order the functions of a whole run, summed over its processes and threads; with `edges`, their calls too.
+    """Return the functions of a whole run, summed over processes and threads; `edges` adds their calls.
 
-    Cumulative times of a function that several threads ran at once add up, and may exceed the wall time.
+    Cumulative times of a function that several threads ran at once add up, and may exceed the wall.
     """
     profile, roots = select_profile(run, None, edges=edges)
     return ranked(profile, roots, by)

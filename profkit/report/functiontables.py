@@ -1,7 +1,4 @@
-"""Tables of one run's functions: those that work, those that wait, and the calls that had not returned.
-
-Sections of the document that `showdoc` lays out; their order is ``report.functions``'.
-"""
+"""Tables of one run's functions: working ones, waiting ones, and calls that had not returned."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ NOTICEABLE_WAIT = 0.01
 
 
 def function_sections(functions: Ranked, limit: int, by: str) -> list[Section]:
-    """List the functions that work, then those that wait by design; ranks and shares are among all of them."""
+    """Return the working functions, then those that wait by design; ranks and shares are of all."""
     title = "Functions by self time" if by == "tottime" else "Functions by cumtime"
     if not len(functions):
         return [Section("Functions", (Note("The profile holds no function."),), role="functions")]
@@ -44,7 +41,7 @@ def function_sections(functions: Ranked, limit: int, by: str) -> list[Section]:
 
 
 def _by_design(functions: Ranked, limit: int) -> tuple[list[FunctionRow], list[FunctionRow]]:
-    """Take `limit` functions that work, and those above the last of them that wait by design."""
+    """`limit` functions that work, and above the last of them those that wait by design."""
     work: list[FunctionRow] = []
     waiting: list[FunctionRow] = []
     for row in functions.rows():
@@ -126,7 +123,7 @@ def _function_row(
 
 
 def throttled_sections(run: Run, limit: int) -> list[Section]:
-    """List the functions that were called too often to be counted to the end, most counted calls first."""
+    """Return functions called too often to count to the end, most counted calls first."""
     found: dict[tuple[str, str], list[int]] = {}
     for process in run.processes:
         for thread in process.threads:
@@ -159,7 +156,7 @@ def throttled_sections(run: Run, limit: int) -> list[Section]:
 
 
 def open_call_sections(run: Run, limit: int) -> list[Section]:
-    """Where processes were when they were ended: not the helper threads of one that ended by itself."""
+    """Return where processes were when they were ended, without helpers of one that ended itself."""
     ended_well = run.manifest is not None and run.manifest.exit_status == 0
     every = [
         (call.cumtime, process, thread.profile, call.function)

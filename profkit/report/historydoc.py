@@ -1,4 +1,4 @@
-"""`History` → `Document` or JSON: a trend of a repeated job, and where it changed for good."""
+"""`History` → `Document` or JSON: the trend of a repeated job, and lasting changes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class HistoryReport:
         return Document("profkit history", tuple(sections))
 
     def json(self, rows: int) -> str:
-        """See `profkit.report.reports.Report`: all runs, whatever `rows` is."""
+        """Return the JSON: all runs, whatever `rows` is."""
         study = self.study
         document = {
             "schema": "profkit.history/1",
@@ -117,7 +117,7 @@ def _words(change: Change) -> list[str]:
 
 
 def _trend(study: History) -> Trend:
-    """The series that was searched first, then the wall, then the parts of the account that matter."""
+    """The series searched first, then the wall, then the account's parts that matter."""
     names = dict.fromkeys((study.metric, "wall", *(RUN_BUCKETS[at] for at in _parts(study))))
     lines = tuple(
         TrendLine(

@@ -1,11 +1,9 @@
-"""`Document` → one HTML file that needs nothing else: no network, no library, no second file.
+"""`Document` → one HTML file that needs no network, library or second file.
 
-The answer comes first: the verdict, the account, what to do, what it rests on. Then the pictures: who waits
-for whom, the time line, the flame graph, the ranking, one table of functions. What is looked up is folded
-below. All text is written here as markup, so that it can be read without scripts, printed, and heard; the
-script of the page draws only what one moves about in. A Content Security Policy allows exactly this style and
-this script by their hashes, and no request at all, whatever a function is called.
-Returns a string and prints nothing.
+The answer comes first (verdict, account, advice, evidence), then the pictures, the functions, and folded
+details. All text is markup, readable without scripts, in print and by screen readers; the script draws only
+interactive parts. A Content Security Policy allows this style and script, by hash, and no request, whatever a
+function is called.
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ _Kind = TypeVar("_Kind")
 
 
 def render(document: Document) -> str:
-    """Render a document as a page."""
+    """Return a document as a page."""
     style, script = _assets()
     functions, calls = _figure(document, FunctionTable), _figure(document, CallGraph)
     stacks, timeline = _figure(document, StackGraph), _figure(document, Timeline)
@@ -97,7 +95,7 @@ def render(document: Document) -> str:
 
 @cache
 def _assets() -> tuple[str, str]:
-    """Style and script of the page; the script's parts share one scope, and none with anything else."""
+    """Style and script of the page; the script's parts share one scope, separate from all else."""
     files = resources.files("profkit.report") / "assets"
     style, script = (
         "\n".join((files / name).read_text(encoding="utf-8") for name in names)
@@ -131,7 +129,7 @@ def _blocks(section: Section) -> str:
 
 
 def _answer(document: Document) -> Iterator[str]:
-    """What is seen first: the verdict, where the time went beside what to do, and what that rests on."""
+    """What is seen first: the verdict, the account beside the advice, and the evidence."""
     if _verdict_of(document) is None:
         yield element("h1", escape(document.title), class_="plain")
     for section in document.sections[:1]:
@@ -160,7 +158,7 @@ def _answer(document: Document) -> Iterator[str]:
 
 
 def _pictures(document: Document) -> Iterator[str]:
-    """What is drawn, and without a drawing of functions every section there is."""
+    """What is drawn; without a drawing of functions, all sections."""
     timeline, stacks = _figure(document, Timeline), _figure(document, StackGraph)
     functions, slopes = _figure(document, FunctionTable), _figure(document, Slopes)
     waits = _figure(document, Waits)
@@ -195,7 +193,7 @@ def _pictures(document: Document) -> Iterator[str]:
 
 
 def _folded(document: Document) -> Iterator[str]:
-    """What is looked up: who calls whom, machines and settings, how to reproduce."""
+    """Details to look up: who calls whom, machines and settings, how to reproduce."""
     functions, calls = _figure(document, FunctionTable), _figure(document, CallGraph)
     if calls is not None and functions is not None:
         yield _fold("Who calls whom", calls_part(calls, compared=functions.before is not None), "calls")
@@ -218,12 +216,12 @@ def _said_first(section: Section, tables: str) -> str:
 
 
 def _drawn(document: Document) -> bool:
-    """Whether it is a run or a comparison, whose functions are drawn, rather than a study of its own."""
+    """Whether it is a run or comparison, whose functions are drawn, not a study."""
     return _figure(document, FunctionTable) is not None
 
 
 def _is_said(section: Section) -> bool:
-    """Whether it is no more than sentences."""
+    """Whether a section has only sentences."""
     return not section.detail and all(isinstance(block, (Bullets, Note)) for block in section.blocks)
 
 

@@ -1,8 +1,4 @@
-"""One block of a `Document` as markup: verdict, waterfall, evidence, tables, lists.
-
-A step of the HTML renderer, which puts blocks into their places. All text is escaped here; nothing here draws
-what needs a script.
-"""
+"""One block of a `Document` as escaped markup: verdict, waterfall, evidence, tables, lists; no scripts."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ _HEAT_LEVELS = 6
 
 
 def evidence_markup(blocks: Sequence[Block]) -> str:
-    """Evidence as bars, the rest of it folded; what is no such table is laid out as everywhere."""
+    """Return evidence as bars, the rest folded; other blocks as everywhere."""
     first, *others = blocks
     if not isinstance(first, Table) or not any(isinstance(c, Measured) for r in first.rows for c in r.cells):
         return "".join(map(block_markup, blocks))
@@ -90,7 +86,7 @@ def _bar(share: float | None, side: str, limit: float | None = None) -> str:
 
 
 def block_markup(block: Block) -> str:
-    """Write one block."""
+    """Return the markup of one block."""
     if isinstance(block, VerdictBlock):
         return _verdict(block)
     if isinstance(block, Waterfall):
@@ -138,7 +134,7 @@ def _verdict(block: VerdictBlock) -> str:
 
 
 def _headline(block: VerdictBlock) -> str:
-    """Set the name of the cause, which scripts match, smaller than the words before it."""
+    """Set the cause's name, which scripts match, smaller than the words before it."""
     if not block.cause:
         return escape(block.headline)
     return f"{escape(block.headline)} {element('small', escape(f'({block.cause})'))}"

@@ -1,7 +1,4 @@
-"""Frames of a page's figures: headings, controls, what a picture is made of, and what can be drawn without a script.
-
-A step of the HTML renderer. The script finds its places by their ids; what each picture shows is written here.
-"""
+"""Frames of a page's figures, and drawings without a script; the script finds its places by their ids."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ def _button(text: str, label: str, **values: str | bool | None) -> str:
 
 
 def _choice(name: str, legend: str, options: tuple[tuple[str, str], ...]) -> str:
-    """Radio buttons of which the first is chosen."""
+    """Radio buttons, the first of them selected."""
     inputs = (
         element(
             "label",
@@ -34,7 +31,7 @@ _NO_SCRIPT = (
 
 
 def _find(name: str, label: str, **values: str | bool | None) -> str:
-    """A field to search names in."""
+    """A field to search names."""
     return element(
         "label",
         element("span", f"{label} "),
@@ -43,7 +40,7 @@ def _find(name: str, label: str, **values: str | bool | None) -> str:
 
 
 def calls_part(graph: CallGraph, *, compared: bool) -> str:
-    """Frame the picture of callers and callees."""
+    """Return the frame of the picture of callers and callees."""
     side = _choice("width", "Width by", (("after", "candidate"), ("before", "baseline"))) if compared else ""
     colour = "Red took more seconds in the candidate, blue less. " if compared else ""
     left = (
@@ -77,7 +74,7 @@ def calls_part(graph: CallGraph, *, compared: bool) -> str:
 
 
 def stacks_section(graph: StackGraph) -> str:
-    """Frame the flame graph."""
+    """Return the frame of the flame graph."""
     compared = graph.before is not None
     per = graph.after.iterations is not None
     parts = [
@@ -140,7 +137,7 @@ def stacks_section(graph: StackGraph) -> str:
 
 
 def timeline_section(timeline: Timeline) -> str:
-    """Frame the time line."""
+    """Return the frame of the time line."""
     states = any(side.processes for side in timeline.sides)
     parts = []
     if any(len(track.name) for side in timeline.sides for track in side.tracks):
@@ -203,7 +200,7 @@ def timeline_section(timeline: Timeline) -> str:
 
 
 def functions_section(table: FunctionTable, tables: str) -> str:
-    """Frame the table of every function; `tables` is what a reader without a script gets in its place."""
+    """Return the frame of the table of all functions; `tables` replaces it without a script."""
     roots = sorted(set(table.roots))
     options = element("option", "everywhere", value="") + "".join(
         element("option", escape(root), value=root) for root in roots

@@ -1,7 +1,4 @@
-"""Sections about thread pools: what a run has, what it asks for and gets, and what differs between two sides.
-
-Used by the documents of show and diff and by the JSON output; which numbers these are is in `analysis.inventory`.
-"""
+"""Sections on thread pools: what a run has, asks for and gets, and how two sides differ."""
 
 from __future__ import annotations
 
@@ -28,15 +25,7 @@ _UNKNOWN = "–"
 
 
 def pool_sections(run: Run, limit: int) -> list[Section]:
-    """Lay out the pools of a run, equal processes in one row; nothing where pools were not looked for.
-
-    Parameters
-    ----------
-    run
-        Any.
-    limit
-        Most rows; 0 lists all.
-    """
+    """Return a run's pools, equal processes in one row, at most `limit` (0: all); empty if not recorded."""
     taken = inventory(run)
     if all(process.pools is None for process in taken.processes):
         return []
@@ -101,7 +90,7 @@ def _total(taken: Inventory) -> str:
 
 
 def _texts(pools: Sequence[Pool] | None) -> tuple[str, ...]:
-    """One text a pool; several copies of a library with one size are one."""
+    """One text a pool; copies of a library with one size become one."""
     return tuple(dict.fromkeys(_pool(pool) for pool in pools or ()))
 
 
@@ -142,7 +131,7 @@ def _cpus(value: float | None) -> str:
 
 
 def pool_differences(baseline: Inventory | None, candidate: Inventory | None) -> list[Section]:
-    """List what differs in pools, thread variables, workers and CPUs; nothing where nothing does."""
+    """Return differences in pools, thread variables, workers and CPUs; empty where there are none."""
     if baseline is None or candidate is None:
         return []
     rows = [
@@ -172,7 +161,7 @@ def _machines(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
 
 
 def _sizes(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
-    """Pools by library; only where both sides have them."""
+    """Pools by library, only where both sides have them."""
     if not (_was_asked(a) and _was_asked(b)):
         return
     # Whether a process works or waits may differ where no setting does: what works on either side counts on both.
@@ -202,7 +191,7 @@ def _variables(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
 
 
 def _cores_rows(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
-    """What follows from the differences; it moves a little between any two runs, and alone is none."""
+    """Consequences of the differences; they vary a little between any two runs and do not count alone."""
     working = [sum(host.working for host in side.hosts) for side in (a, b)]
     yield "processes that work at a time", str(working[0]), str(working[1])
     yield "cores that the pools ask for", _cores(a.expected_cores), _cores(b.expected_cores)
@@ -214,7 +203,7 @@ def _cores_rows(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
 
 
 def inventory_object(taken: Inventory) -> dict[str, Any]:
-    """Build the ``inventory`` object of ``profkit.show/1`` and of a side of ``profkit.diff/1``."""
+    """Return the ``inventory`` object of ``profkit.show/1`` and of a side of ``profkit.diff/1``."""
     pools: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in taken.rows:
         of_pool = pool_object(row.pool)
@@ -234,7 +223,7 @@ def inventory_object(taken: Inventory) -> dict[str, Any]:
 
 
 def need_object(need: ProcessNeed) -> dict[str, Any]:
-    """Build the fields of a process about its pools."""
+    """Return the fields of a process about its pools."""
     return {
         "expected_cores": need.expected_cores,
         "observed_cores": json_number(need.observed_cores),
@@ -245,7 +234,7 @@ def need_object(need: ProcessNeed) -> dict[str, Any]:
 
 
 def pool_object(pool: Pool) -> dict[str, Any]:
-    """Build the object of one pool."""
+    """Return the object of one pool."""
     return {
         "library": json_text(pool.library),
         "threads": pool.threads,

@@ -1,7 +1,4 @@
-"""The iteration model in both reports: a sentence, the rate and a table for a `Document`, an object for JSON.
-
-Takes what `measure.iterations` found; computes nothing but ratios of what it prints.
-"""
+"""The iteration model in both reports: a sentence, the rate and a table for a `Document`, JSON objects."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ _WAITING = "waiting for data"
 
 
 def model_sections(model: IterationModel | None) -> list[Section]:
-    """Lay out the iterations of one run; nothing where there is no model."""
+    """Return the iterations of one run; empty without a model."""
     if model is None:
         return []
     columns = (
@@ -43,7 +40,7 @@ def model_sections(model: IterationModel | None) -> list[Section]:
 
 
 def change_sections(change: Change) -> list[Section]:
-    """Lay out the iterations of both sides."""
+    """Return the iterations of both sides."""
     a, b = change
     if a is None or b is None:
         only = a or b

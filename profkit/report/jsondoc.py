@@ -1,7 +1,7 @@
 """Results as JSON for scripts: schemas ``profkit.diff/2`` and ``profkit.show/2`` (docs/schema).
 
-Writes the results themselves and not a `Document`: nothing is shortened or formatted, times are seconds,
-what is not known (and every NaN) is null. Lists are cut to the limit and stand beside their full length.
+Writes results, not a `Document`: nothing is shortened or formatted, times are seconds, unknown values and NaN
+are null. Lists are cut to the limit, beside their full length.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SHOW_SCHEMA = "profkit.show/2"
 
 
 def diff_json(diff: Diff, limit: int = 50, *, explain: bool = False) -> str:
-    """Write a comparison as one JSON document, ``profkit.diff/2``, ended by a newline."""
+    """Return a comparison as one JSON document, ``profkit.diff/2``, ended by a newline."""
     return _dumps(diff_object(diff, limit, explain=explain))
 
 
@@ -60,7 +60,7 @@ def show_json(
     names: IterationNames | None = None,
     explain: bool = False,
 ) -> str:
-    """Write one run as one JSON document, ``profkit.show/2``, ended by a newline."""
+    """Return one run as one JSON document, ``profkit.show/2``, ended by a newline."""
     return _dumps(show_object(run, limit=limit, by=by, judged=judged, names=names, explain=explain))
 
 
@@ -70,7 +70,7 @@ def _dumps(value: object) -> str:
 
 
 def _plain(value: object) -> Any:
-    """Anything that a manifest's open mappings may hold, as JSON values."""
+    """What a manifest's open mappings hold, as JSON values."""
     if isinstance(value, str):
         return json_text(value)
     if value is None or isinstance(value, bool | int):
@@ -87,7 +87,7 @@ def _plain(value: object) -> Any:
 
 
 def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[str, Any]:
-    """Build the object of ``profkit.diff/2``."""
+    """Return the object of ``profkit.diff/2``."""
     table = diff.table
     shown = min(limit, len(table)) if limit else len(table)
     return {
@@ -243,7 +243,7 @@ def _advice(item: Advice) -> dict[str, Any]:
 
 
 def _next_commands(advice: Sequence[Advice]) -> list[dict[str, Any]]:
-    """What to run next: the advice that is a command, in the order of the report."""
+    """Advice that is a command, in the order of the report."""
     commands = [(*advice_command(item), item.env) for item in advice]
     return [next_command(argv, why, env) for argv, why, env in commands if argv]
 
@@ -352,7 +352,7 @@ def show_object(
     names: IterationNames | None = None,
     explain: bool = False,
 ) -> dict[str, Any]:
-    """Build the object of ``profkit.show/2``."""
+    """Return the object of ``profkit.show/2``."""
     functions = ranked_run(run, by)
     verdict = judged.verdict if judged is not None else None
     ranges = range_rows(

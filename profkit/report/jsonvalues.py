@@ -1,4 +1,4 @@
-"""Single values as strict JSON holds them; used by whatever builds a part of the JSON output."""
+"""Single values as strict JSON holds them, for every builder of JSON output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def json_number(value: float | None) -> float | None:
-    """Finite numbers as they are, NaN, infinities and ``None`` as null."""
+    """Return finite numbers unchanged; NaN, infinities and ``None`` become null."""
     if value is None:
         return None
     number = float(value)
@@ -21,11 +21,11 @@ def json_text(value: str) -> str:
 
 
 def json_texts(values: Iterable[str]) -> list[str]:
-    """Spell each as `json_text` does."""
+    """Return each text as `json_text` spells it."""
     return [json_text(value) for value in values]
 
 
 def next_command(argv: Sequence[str], why: str, env: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return an entry of ``next_commands``: the words of a command, its variables, and what it is for."""
+    """Return an entry of ``next_commands``: the command, its variables and its purpose."""
     variables = {json_text(name): json_text(value) for name, value in (env or {}).items()}
     return {"argv": json_texts(argv), "env": variables, "why": json_text(why)}

@@ -1,8 +1,4 @@
-"""Words that a masked report may show: the lists of ``assets/known-words.txt`` as sets.
-
-A command line and a message are shown by an allow-list, and this is its vocabulary. What is done with a word that is
-not in it is decided in `command_mask` and `safety`.
-"""
+"""The vocabulary of a masked report's allow-list: the lists of ``assets/known-words.txt`` as sets."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ def _said() -> frozenset[str]:
 
 
 def is_known(word: str) -> bool:
-    """Whether a command line may show this word: a known one, or several that are joined by hyphens or dots."""
+    """Whether a command line may show this word: a known one, or several joined by hyphens or dots."""
     return _is_in(word, _values())
 
 
@@ -68,7 +64,7 @@ def _is_in(word: str, known: frozenset[str]) -> bool:
 
 
 def suffix_of(name: str) -> str:
-    """Return the known suffix of a file's name with its dot, of ``x.tar.gz`` both; empty without one."""
+    """Return a file name's known suffix with its dot, both of ``x.tar.gz``; empty without one."""
     stem, dot, last = name.rpartition(".")
     if not (stem and dot and last.lower() in _sections()["suffixes"]):
         return ""
@@ -78,5 +74,5 @@ def suffix_of(name: str) -> str:
 
 
 def is_standard_module(name: str) -> bool:
-    """Whether a top-level module is of the standard library of this Python."""
+    """Whether a top-level module is in this Python's standard library."""
     return name in sys.stdlib_module_names

@@ -1,7 +1,4 @@
-"""Tables as lines of a given width: which columns have room, how wide they are, and what goes below a row.
-
-A step of the terminal renderer, and free of colours: a span carries the name of a style, not its codes.
-"""
+"""Tables as lines of a given width: columns that fit, their widths, what goes below a row; no colours."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ _ROW_TONES = {"bad": "red", "good": "green", "": ""}
 
 @dataclass(slots=True)
 class _Fitted:
-    """A column with its formatted cells; a pair's sides are padded here so that arrows stand in line."""
+    """A column with formatted cells; the sides of pairs are padded so that arrows align."""
 
     index: int
     column: Column
@@ -48,7 +45,7 @@ class _Fitted:
 
 
 def _unpaired_percent(before: str, after: str) -> str:
-    """The left side's percent sign, which the right side already shows, is left away."""
+    """The left text without a percent sign that the right one already shows."""
     return before.removesuffix(" %") if after.endswith(" %") else before
 
 
@@ -66,14 +63,14 @@ def _formatted(column: Column, cells: list[Cell]) -> list[str]:
 
 
 def _bar(share: float) -> str:
-    """Draw a share; the last character has eighths, so that small ones differ too."""
+    """Draw a share; the last character has eighths, so that small shares differ too."""
     eighths = round(8 * _BAR * min(1.0, max(0.0, share)))
     rest: str = ("", *_EIGHTHS)[eighths % 8]
     return "█" * (eighths // 8) + rest
 
 
 def _slope(before: float | None, after: float | None) -> str:
-    """Arrow of a change of rank: upwards is towards the first, steep from `_STEEP` times on."""
+    """Arrow of a change of rank: up is towards rank 1, steep from `_STEEP` times on."""
     if not before or not after or before == after:
         return "→"
     steep = max(before, after) >= _STEEP * min(before, after)
@@ -101,7 +98,6 @@ def _paired(column: Column, cells: list[Cell], sign: str) -> list[str]:
 
 
 def _fit(table: Table, width: int, mark: int) -> tuple[list[_Fitted], list[_Fitted]]:
-    """Choose the columns that have room, and give each its width."""
     fitted = []
     for index, column in enumerate(table.columns):
         cells = _formatted(column, [row.cells[index] for row in table.rows])
@@ -131,12 +127,11 @@ def _fit(table: Table, width: int, mark: int) -> tuple[list[_Fitted], list[_Fitt
 
 
 def _longest_word(item: _Fitted) -> int:
-    """Columns of the longest word in a column's cells."""
     return max((cell_width(word) for cell in item.cells for word in cell.split()), default=0)
 
 
 def _widen(item: _Fitted, room: int) -> int:
-    """Give a column what it can use of `room`, and say how much that was."""
+    """Give a column what it can use of `room`; return how much that was."""
     more = max(0, min(room, item.natural - item.width))
     item.width += more
     return more
@@ -153,16 +148,10 @@ def _needed(fitted: list[_Fitted]) -> int:
 
 
 def table_lines(table: Table, width: int) -> tuple[list[Line], bool]:
-    """Lay out a table: a heading line and its rows, at most `width` columns wide.
+    """Return a table's heading and rows, at most `width` columns wide, and whether any cell was cut.
 
-    A cell that is too long loses its middle, a path its start; prose is wrapped. Columns without room are
-    left out, and put below the rows that are marked where their column says so.
-
-    Returns
-    -------
-    lines : list of Line
-    shortened : bool
-        Whether any cell was cut.
+    A cell that is too long loses its middle, a path its start; prose is wrapped. Columns that do not fit are
+    left out, or put below marked rows where they fold.
     """
     if not table.rows:
         return [], False
@@ -224,7 +213,7 @@ def _style(column: Column, row: Row) -> str:
 def _folded(
     fitted: list[_Fitted], dropped: list[_Fitted], number: int, row: Row, width: int, mark: int
 ) -> Iterator[Line]:
-    """Put under a marked row what its dropped columns hold, where that adds something."""
+    """Lines under a marked row for its dropped columns, where they add something."""
     parts = []
     for item in dropped:
         cell = row.cells[item.index]

@@ -20,15 +20,7 @@ _NOTE = (
 
 
 def line_sections(lines: FunctionLines | None, *, brief: bool = False) -> list[Section]:
-    """Lay out the lines of the function that is to be looked at; nothing where they are not known.
-
-    Parameters
-    ----------
-    lines
-        Of a comparison, or of a run alone.
-    brief
-        Whether there is only room for a few of those of the candidate.
-    """
+    """Return the lines of a function, empty if not known; `brief` keeps only a few of the candidate's."""
     if lines is None:
         return []
     name = display_name(lines.name)
@@ -64,7 +56,7 @@ def _row(line: SeenLine, before: SeenLine | None) -> Row:
 
 
 def lines_object(lines: FunctionLines | None) -> dict[str, Any] | None:
-    """Return what stands for the lines in JSON."""
+    """Return the lines' JSON object."""
     if lines is None:
         return None
     sides = {side: [_line(line) for line in getattr(lines, side)] for side in ("baseline", "candidate")}

@@ -1,4 +1,4 @@
-"""The machine under a run, in words and as JSON: its load and its limits, and what sampling it took."""
+"""The machine under a run, in words and as JSON: load, limits, and the cost of sampling."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST_TRACING_S = 0.01
 
 
 def machine_items(run: Run) -> list[tuple[str, str]]:
-    """Return facts of the machines and of the sampler; nothing of a run that was not sampled."""
+    """Return facts of machines and sampler; empty for a run that was not sampled."""
     items = []
     if run.machines:
         own = run.manifest.host.name if run.manifest is not None else None
@@ -48,7 +48,7 @@ def machine_items(run: Run) -> list[tuple[str, str]]:
 
 
 def _fixed_work(run: Run) -> str:
-    """Say how fast the machine was: microseconds of a piece of each yardstick, before and after the run."""
+    """How fast the machine was: microseconds of each piece of fixed work, before and after the run."""
     known = speeds((run,))
     return ", ".join(
         f"{clean(name)} {1e6 * speed.seconds:,.0f}"
@@ -58,7 +58,7 @@ def _fixed_work(run: Run) -> str:
 
 
 def _gpu(run: Run) -> str:
-    """Say how much the GPUs were used, by whomever; nothing where none was sampled."""
+    """How much the GPUs were used, by any program; empty if not sampled."""
     share = gpu_share(run)
     if share is None or run.series is None:
         return ""
@@ -70,7 +70,7 @@ def _gpu(run: Run) -> str:
 
 
 def _tracer(run: Run) -> str:
-    """Say what tracing took; nothing of a run that was not traced, or too shortly to say it."""
+    """What tracing cost; empty if the run was not traced or was too short."""
     took = sum(thread.tracer_s or 0.0 for process in run.processes for thread in process.threads)
     if took < LEAST_TRACING_S:
         return ""
@@ -100,7 +100,7 @@ def _machine(machine: Machine, *, watched: bool) -> str:
 
 
 def _sampler(run: Run) -> str:
-    """Say what sampling took, and what it did not see."""
+    """What sampling cost, and what it missed."""
     sampler = run.manifest.sampler if run.manifest is not None else None
     if sampler is None:
         return ""
@@ -115,7 +115,7 @@ def _sampler(run: Run) -> str:
 
 
 def machine_object(machine: Machine) -> dict[str, Any]:
-    """Build ``machine`` of ``profkit.show/2``."""
+    """Return ``machine`` of ``profkit.show/2``."""
     psi = machine.psi_some_s
     return {
         "cpus": machine.cpus,

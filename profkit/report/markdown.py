@@ -1,8 +1,8 @@
 """`Document` → Markdown for a ticket or a merge request on GitHub and GitLab.
 
-Function names are code, so that nothing in them is taken for markup, a mention or an issue number; in all other text,
-whatever would become a link is broken up. Sections of detail are folded away. The text stays below what GitHub
-accepts as one comment, and says when it was cut. Returns a string and prints nothing.
+Function names are code, so nothing in them becomes markup, a mention or an issue number; elsewhere, would-be
+links are broken up. Details are folded. The text stays below GitHub's limit for a comment, and says when it
+was cut.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _DRAWN = frozenset({"bar", "slope"})
 
 @dataclass(slots=True)
 class _Rows:
-    """Lines of a table or list that may be cut at its end, and what then says so."""
+    """Lines of a table or list that may be cut at the end, and the note for that."""
 
     lines: list[str]
     cut: str
@@ -90,16 +90,13 @@ class _Rows:
         return [0, *accumulate(_bytes(line) + 1 for line in self.lines)]
 
     def text(self) -> list[str]:
-        """Return the lines that are shown, and how many are not."""
+        """Return the lines shown, and a note of how many are not."""
         left = len(self.lines) - self.shown
         return self.lines[: self.shown] + ([self.cut.format(f"{left:,}")] if left else [])
 
 
 def render(document: Document) -> str:
-    """Render a document as Markdown of at most `MAX_BYTES` bytes (UTF-8).
-
-    What is too long loses rows, those of its biggest table first, and says so.
-    """
+    """Return Markdown of at most `MAX_BYTES` bytes (UTF-8); the biggest table loses rows first."""
     text = ""
     for cell in _CELLS:
         pieces: list[str | _Rows] = []
@@ -118,7 +115,7 @@ def _bytes(text: str) -> int:
 
 
 def _fit(pieces: list[str | _Rows]) -> int:
-    """Leave out rows until the whole is short enough, and say how many."""
+    """Leave out rows until the whole is short enough; return how many."""
     tables = [piece for piece in pieces if isinstance(piece, _Rows)]
     bytes_of = [table.sizes() for table in tables]
     sizes = [known[-1] for known in bytes_of]
@@ -147,7 +144,7 @@ def _joined(pieces: list[str | _Rows], left_out: int, cell: int | None) -> str:
 
 
 def _truncate(text: str) -> str:
-    """Cut at a line; the last resort, for a report of thousands of warnings. What is open there is closed."""
+    """Cut at a line and close open markup: the last resort, for a report of thousands of warnings."""
     fences = _FENCE.findall(text)
     longest = max(map(len, fences), default=0)
     tail = "\n\n</details>\n\n_Cut here to fit into one comment._\n"
@@ -205,7 +202,6 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
 
 
 def _waterfall(block: Waterfall) -> Iterator[str]:
-    """The lines of a terminal that is wide enough, as a block of code."""
     lines = [
         "".join(text for text, _ in line).rstrip() for line in waterfall_lines(block, _WATERFALL_COLUMNS)
     ]
@@ -216,7 +212,7 @@ def _waterfall(block: Waterfall) -> Iterator[str]:
 
 
 def _fenced(lines: Sequence[str], language: str) -> Iterator[str]:
-    """A block of code, whose fence is longer than any run of backticks in it: it cannot end early."""
+    """A code block; its fence is longer than any run of backticks in it, so it cannot end early."""
     longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     yield fence + language
@@ -225,7 +221,6 @@ def _fenced(lines: Sequence[str], language: str) -> Iterator[str]:
 
 
 def _heat_map(block: HeatMap) -> Iterator[str]:
-    """A table whose marked cells are bold."""
     yield "| " + " | ".join(map(_code, (block.corner, *block.columns))) + " |"
     yield "|---|" + "---:|" * len(block.columns)
     for title, cells in block.rows:
@@ -237,7 +232,7 @@ def _heat_map(block: HeatMap) -> Iterator[str]:
 
 
 def _trend(block: Trend) -> Iterator[str]:
-    """Lines of signs under one another, as a block of code: there every sign is as wide as the others."""
+    """Lines of signs as a code block, where all signs are equally wide."""
     drawn, pointers = sparks(block, _TREND_COLUMNS)
     titles = max(len(spark.title) for spark in drawn)
     columns = len(drawn[0].signs)
@@ -267,7 +262,7 @@ def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
 
 
 def _cut_command(command: str, most: int) -> str:
-    """Cut a long command at its end, and say how much of it is missing."""
+    """Cut a long command at its end, and say how much is missing."""
     left = len(command) - most
     return f"{command[:most]} … [{left:,} more characters]" if left > 0 else command
 
@@ -307,7 +302,7 @@ def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _R
 
 
 def _open_rows(table: Table) -> int:
-    """Rows that stand open: up to the last that the table is about, and not one or two fewer than all."""
+    """Number of unfolded rows: up to the last marked one, and all where at most two more remain."""
     marked = [at for at, row in enumerate(table.rows) if row.marked]
     wanted = max(OPEN_ROWS, marked[-1] + 1 if marked and len(marked) <= 3 * OPEN_ROWS else 0)
     return wanted if len(table.rows) > wanted + 2 else len(table.rows)
@@ -332,12 +327,12 @@ def _escaped(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Escape running text; what would become a reference or a link is broken up by an empty element."""
+    """Escape running text; an empty element breaks up would-be references and links."""
     return _broken(text, _LINKED, _COMMIT)
 
 
 def _line(text: str) -> str:
-    """Escape running text that begins a line: it begins no heading and no list."""
+    """Escape running text at the start of a line, so that it begins no heading or list."""
     text = text.lstrip()
     begin = _BLOCK_BEGIN.match(text)
     if begin is None:
@@ -347,7 +342,7 @@ def _line(text: str) -> str:
 
 
 def _broken(text: str, linked: re.Pattern[str], commit: re.Pattern[str] | None = None) -> str:
-    """Escape a text, and put an empty element where a link would begin, and all along what looks like a commit."""
+    """Escape a text, with an empty element where a link would begin, and throughout would-be commits."""
     places = {found.end() for found in linked.finditer(text)}
     if commit is not None:
         for found in commit.finditer(text):

@@ -1,7 +1,4 @@
-"""Elements of HTML and SVG as strings, with everything escaped that comes from elsewhere.
-
-The one way in which the page and the picture write text and attributes; what they say is not known here.
-"""
+"""HTML and SVG elements as strings, with foreign text escaped: page and picture write all text this way."""
 
 from __future__ import annotations
 
@@ -14,16 +11,16 @@ _VOID = frozenset({"meta", "br", "hr", "input"})
 def escape(text: str) -> str:
     """Return `text` for use between tags or inside a quoted attribute.
 
-    Strings were cleaned when the document was built; a lone surrogate, which UTF-8 cannot hold, is spelled here.
+    Its control characters are already cleaned; a lone surrogate, which UTF-8 cannot hold, is spelled here.
     """
     safe = text.translate(_ESCAPES)
     return safe if safe.isascii() else safe.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def attributes(**values: str | int | float | bool | None) -> str:
-    """Attributes with a space before each; ``True`` writes the name alone, ``None`` and ``False`` nothing.
+    """Return attributes, each after a space; ``True`` writes only the name, ``None`` and ``False`` nothing.
 
-    An underscore at the end of a name is left away (``class_``), others become hyphens.
+    A trailing underscore of a name is dropped (``class_``), others become hyphens.
     """
     written = []
     for name, value in values.items():
@@ -39,12 +36,12 @@ def attributes(**values: str | int | float | bool | None) -> str:
 
 
 def element(tag: str, *content: str, **values: str | int | float | bool | None) -> str:
-    """One element around content that is markup already."""
+    """Return one element around content that is already markup."""
     begin = f"<{tag}{attributes(**values)}>"
     return begin if tag in _VOID else f"{begin}{''.join(content)}</{tag}>"
 
 
 def number(value: float) -> str:
-    """Short decimal for a coordinate: two places are finer than any screen."""
+    """Return a short decimal for a coordinate: two places are finer than any screen."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text

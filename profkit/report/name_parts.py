@@ -1,8 +1,7 @@
 """What is private in a part of a name: values of tokens and passwords, addresses, machines with a port, URLs.
 
-A name from a program is shown but for such parts. `secrets` knows forms of secrets by themselves; here they are known
-by what stands around them. Every expression has a bound or divides the text in one way only, and takes linear time.
-Pure functions over strings.
+`secrets` knows forms of secrets; here the surrounding text identifies them, and the rest of the name stays.
+Expressions must take linear time: each has a bound or matches in one way only.
 """
 
 from __future__ import annotations
@@ -45,22 +44,12 @@ _WITH_USER = re.compile(
 
 
 def may_hold_parts(text: str) -> bool:
-    """Whether it is worth while to look for such parts in a name."""
+    """Whether a name may contain such parts; a quick first check."""
     return _SIGNS.search(text) is not None
 
 
 def masked_parts(text: str, placeholders: Placeholders, is_module: Callable[[str], bool]) -> str:
-    """Return a name without such parts.
-
-    Parameters
-    ----------
-    text
-        The name.
-    placeholders
-        Of the report.
-    is_module
-        Whether a dotted name is that of a module, which may have a number of a line behind it.
-    """
+    """Return a name without such parts; names that `is_module` accepts may be followed by a line number."""
 
     def hidden(kind: str) -> Callable[[re.Match[str]], str]:
         return lambda found: placeholders.of(kind, found.group(), len(found.group()))
@@ -103,14 +92,14 @@ def masked_parts(text: str, placeholders: Placeholders, is_module: Callable[[str
 
 
 def _is_set(name: str, value: str) -> bool:
-    """Whether ``name=value`` sets a secret: words that say how a program runs are none, but may be a password."""
+    """Whether ``name=value`` sets a secret: words on how a program runs are none, unless for a password."""
     if suffix_of(name) or PLACEHOLDER.match(value) or value.lower() in _SCHEMES:
         return False
     return holds_secret(name, value) and (holds_password(name) or not is_said(value))
 
 
 def _is_address(text: str) -> bool:
-    """Whether it is the address of a machine other than this one."""
+    """Whether it is the address of another machine."""
     try:
         address = ipaddress.ip_address(text.removeprefix("ip-").replace("-", "."))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Who else ran while the program queued for a CPU: a table of its neighbours, and the same as JSON."""
+"""Other programs that ran while the program queued for a CPU: a table, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Key = tuple[str, int | None, str, str]
 
 
 def neighbour_sections(found: Neighbours | None, before: Neighbours | None = None) -> list[Section]:
-    """Lay out who ran while a run, or the candidate of a comparison, queued; `before` is of the baseline."""
+    """Return who ran while a run, or a comparison's candidate, queued; `before` is the baseline's."""
     if found is None:
         return []
     listed = [one for one in found.listed if one.cores >= NOTICED]
@@ -69,7 +69,7 @@ def _key(one: Neighbour) -> _Key:
 
 
 def neighbour_objects(found: Neighbours | None) -> dict[str, Any] | None:
-    """Build ``neighbours`` of the machine in ``profkit.show/2``."""
+    """Return ``neighbours`` of the machine in ``profkit.show/2``."""
     if found is None:
         return None
     return {

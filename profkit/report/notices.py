@@ -1,8 +1,7 @@
-"""The sentence of every notice: what happened, where, and what to do. The only place where they are made.
+"""The sentence of every notice: what happened, where, and what to do; sentences are made only here.
 
-`SENTENCES` has one entry for each code of `profkit.model.notices.CODES`. An entry is a template, which names the
-numbers as the notice does (`_Count` says how a count takes its noun), or a function where the sentence depends on
-them. Texts are returned as they are: how a string from a profile is made safe is its renderer's task.
+`SENTENCES` has an entry for each code of `profkit.model.notices.CODES`: a template over the notice's numbers
+(`_Count` forms the nouns) or a function. Texts are not escaped: renderers do that.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from profkit.report.jsonvalues import json_number, json_text
 
 
 class _Count(int):
-    """A whole number, with its noun where a template gives one: ``{events:event|events}``."""
+    """A whole number with its noun, where a template gives one: ``{events:event|events}``."""
 
     def __format__(self, nouns: str) -> str:
         number = f"{int(self):,}"
@@ -49,7 +48,7 @@ _SPELLED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _listed(ids: tuple[int, ...], total: int) -> str:
-    """Return numbers in a row, with a mark for those that are left out."""
+    """Return numbers in a row, with a mark for omitted ones."""
     return ", ".join(map(str, ids)) + (", …" if total > len(ids) else "")
 
 
@@ -63,7 +62,7 @@ def _own_cprofile(said: Mapping[str, Any]) -> str:
 
 
 def _after_record(said: Mapping[str, Any], *, exact: bool = False) -> str:
-    """Say what is not in the record of a process that went on after it, as far as that is known."""
+    """Say what is missing from the record of a process that continued after it, as far as known."""
     several = len(said["pids"]) > 1
     if "kept" in said:
         return "its functions are complete" if not several else "their functions are complete"
@@ -450,12 +449,9 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
 
 
 def notice_text(notice: Notice) -> str:
-    """Return a notice as one sentence, without a full stop, with the file or the processes in front that it is about.
+    """Return a notice as one sentence without a full stop, its file or processes first.
 
-    Parameters
-    ----------
-    notice
-        Any; one whose code or numbers this version does not know, as a later one may write it, is spelled out.
+    A notice whose code or numbers this version does not know (written by a later one) is spelled out.
     """
     numbers = notice.numbers
     sentence = SENTENCES.get(notice.code) if notice.is_complete else None
@@ -481,7 +477,7 @@ def _where(numbers: Mapping[str, Any]) -> str:
 
 
 def notice_object(notice: Notice) -> dict[str, Any]:
-    """Build the object of a notice in JSON output: ``code``, ``subject``, ``numbers`` and ``text``."""
+    """Return a notice's JSON object: ``code``, ``subject``, ``numbers`` and ``text``."""
     return {
         "code": notice.code,
         "subject": json_text(notice.subject),
@@ -491,7 +487,7 @@ def notice_object(notice: Notice) -> dict[str, Any]:
 
 
 def notice_objects(notices: Iterable[Notice]) -> list[dict[str, Any]]:
-    """Build the object of each as `notice_object` does."""
+    """Return the JSON object of each notice, as `notice_object` does."""
     return [notice_object(notice) for notice in notices]
 
 

@@ -1,8 +1,7 @@
 """Figures → the JSON that a page's script draws from: columns, numbers as short as their digits allow.
 
-Times are rounded to three digits, which is what is shown (six where a function matters, so that differences are
-right too); counts and ranks are exact. The text can stand inside
-a ``script`` element: nothing in it looks like markup.
+Times have three digits, as displayed (six where a function matters, so that differences are right); counts
+and ranks are exact. Nothing in the text looks like markup, so it can stand in a ``script`` element.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def page_json(
     stacks: StackGraph | None,
     timeline: Timeline | None,
 ) -> str:
-    """Write what the script of a page needs, for use between ``<script type="application/json">`` and its end."""
+    """Return what the page's script needs, for use inside ``<script type="application/json">``."""
     members = []
     if functions is not None:
         # By the candidate's rank, which then need not be written; what it lacks comes last.
@@ -61,7 +60,7 @@ def page_json(
 
 
 def _text(value: object) -> str:
-    """JSON in ASCII, where neither a tag, nor a comment, nor a line separator can begin."""
+    """JSON in ASCII, in which no tag, comment or line separator can begin."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -75,7 +74,7 @@ def _list(values: Iterable[Any]) -> str:
 
 
 def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: int = 6) -> str:
-    """Nanoseconds with three digits, `most` where `fine` says so: ``1.2345`` s is ``123e7``, or ``123450e4``."""
+    """Nanoseconds with three digits, `most` where `fine`: ``1.2345`` s is ``123e7``, or ``123450e4``."""
     nanoseconds = np.where(np.isfinite(values), values, 0.0) * 1e9
     size = np.maximum(np.abs(nanoseconds), 0.5)
     digits = 3 if fine is None else np.where(fine, most, 3)
@@ -88,7 +87,7 @@ def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: in
 
 
 def _shares(values: Floats) -> str:
-    """Percent without decimals; −1 stands for what is not known."""
+    """Whole percent; −1: not known."""
     return _list(
         np.where(np.isfinite(values), np.rint(100 * np.nan_to_num(values)), -1).astype(np.int64).tolist()
     )
@@ -128,7 +127,7 @@ def _functions(table: FunctionTable, order: Ints, place: Ints) -> str:
 def _columns(
     columns: FunctionColumns, order: Ints, fine: npt.NDArray[np.bool_], other: FunctionColumns | None
 ) -> str:
-    """One side; counts of the baseline are differences to the candidate's, most of which are 0."""
+    """One side; the baseline's counts are differences from the candidate's, most of them 0."""
     calls = columns.ncalls if other is None else columns.ncalls - other.ncalls
     members = {
         "ncalls": _list(calls[order].tolist()),
@@ -210,12 +209,12 @@ def _side(side: TimelineSide) -> str:
 
 
 def _tenths(values: Floats) -> str:
-    """Numbers with one decimal at most; −1 stands for what is not known."""
+    """Numbers with at most one decimal; −1: not known."""
     return _list(f"{v:.1f}".removesuffix(".0") if np.isfinite(v) else -1 for v in values.tolist())
 
 
 def _hundredths(values: Floats) -> str:
-    """Hundredths as whole numbers; −1 stands for what is not known."""
+    """Hundredths as whole numbers; −1: not known."""
     known = np.isfinite(values)
     return _list(np.where(known, np.rint(100 * np.where(known, values, 0.0)), -1).astype(np.int64).tolist())
 

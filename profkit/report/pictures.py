@@ -1,8 +1,4 @@
-"""Results → the figures of a page: what is drawn beside the sections of a `Document`.
-
-Puts together what `slopes`, `wholetable`, `stackgraph`, `timeline` and `waits` lay out. Only renderers that
-draw ask for it.
-"""
+"""Results → the figures beside a page's sections; only renderers that draw request them."""
 
 from __future__ import annotations
 
@@ -18,15 +14,7 @@ from profkit.verdict.types import Diff
 
 
 def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...]:
-    """Lay out a comparison's figures.
-
-    Parameters
-    ----------
-    diff
-        The result.
-    baseline, candidate
-        The run of each side whose processes and time line are drawn: of replicates, the first.
-    """
+    """Return a comparison's figures; processes and time line are those of the runs given, one per side."""
     sides = (("baseline", baseline), ("candidate", candidate))
     figures = (
         slopes(diff),
@@ -40,7 +28,7 @@ def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...
 
 
 def run_figures(run: Run, by: str) -> tuple[Figure, ...]:
-    """Lay out one run's figures."""
+    """Return one run's figures."""
     functions = ranked_run(run, by, edges=True)
     figures = (
         run_functions(functions, by),

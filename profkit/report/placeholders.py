@@ -1,8 +1,8 @@
-"""What stands for a masked text: its type and its length, ``<text 8>``.
+"""Placeholders of masked texts: type and length, ``<text 8>``.
 
-Two texts of one report that differ are shown differently (``<text 8>`` and ``<text 8 b>``) and two that are equal
-alike, so that a masked run is compared as the run itself. The letter says only in which order they were met: nothing
-is computed from the text, and it cannot be guessed.
+In one report, different texts look different (``<text 8>`` and ``<text 8 b>``) and equal ones equal, so a
+masked run compares as before. The letter is the order of first use: nothing is computed from the text, so it
+cannot be guessed.
 """
 
 from __future__ import annotations
@@ -24,42 +24,35 @@ PLACEHOLDER = re.compile(
 
 
 class Placeholders:
-    """Hands out what stands for masked texts in one report."""
+    """Assign the placeholders of one report."""
 
     def __init__(self) -> None:
         self._given: dict[str, dict[Hashable, int]] = {}
         self._next: dict[str, int] = {}
 
     def of(self, kind: str, value: Hashable, length: int | None = None) -> str:
-        """Return what stands for a value.
+        """Return the placeholder of a value; the same `value` of a `kind` always has the same one.
 
-        Parameters
-        ----------
-        kind
-            ``text``, ``url``, ``dir`` …
-        value
-            The same value of a kind has the same placeholder.
-        length
-            Characters, where that is to be said.
+        `kind` is ``text``, ``url``, ``dir`` …; `length` is in characters, ``None`` to leave it out.
         """
         label = kind if length is None else f"{kind} {length}"
         suffix = self._suffix(label, value)
         return f"<{label} {suffix}>" if suffix else f"<{label}>"
 
     def secret(self, value: Hashable) -> str:
-        """Return what stands for a secret, which may stand for it already."""
+        """Return the placeholder of a secret; a value that is one already stays."""
         if isinstance(value, str) and PLACEHOLDER.fullmatch(value):
             return value
         suffix = self._suffix(MASK, value)
         return f"{MASK}-{suffix}" if suffix else MASK
 
     def left_out(self, count: int, what: str, value: Hashable) -> str:
-        """Return what stands for the rest of a long list."""
+        """Return the placeholder of the rest of a long list."""
         suffix = self._suffix(f"{count} {what}", value)
         return f"<{count} {what} {suffix}>" if suffix else f"<{count} {what}>"
 
     def keep(self, text: str) -> None:
-        """Give none that is in `text` already, which was masked before."""
+        """Reserve the placeholders that `text` contains from an earlier masking."""
         for found in PLACEHOLDER.finditer(text):
             shown = found.group()
             if shown.startswith(MASK):
@@ -81,7 +74,7 @@ class Placeholders:
 
 
 def _number(suffix: str) -> int:
-    """Return the place that a suffix stands for: the inverse of `letters`, 0 for none."""
+    """Return the position that a suffix stands for: the inverse of `letters`, 0 for none."""
     place = 0
     for letter in suffix:
         place = place * 26 + ord(letter) - ord("a") + 1

@@ -1,7 +1,8 @@
-"""Texts that are known to be private, by their letters: secrets of commands, machines, users; found in any text.
+"""Private texts known by their letters (secrets of commands, machines, users), found in any text.
 
-What a run says once of a person or a machine is looked for in all its other strings. A text is searched in one pass
-whose time does not depend on how many private texts are known: its rows of letters and digits are looked up.
+What a run says of a person or machine in one place is searched in all its other strings. A search takes one
+pass and does not slow down with the number of private texts: the text's runs of letters and digits are looked
+up.
 """
 
 from __future__ import annotations
@@ -31,13 +32,7 @@ class _Private:
 
 
 class PrivateTexts:
-    """Finds what is private, and puts in its place what may be shown.
-
-    Parameters
-    ----------
-    secret
-        Returns what stands for a secret.
-    """
+    """Find what is private and replace it; `secret` returns a secret's placeholder."""
 
     def __init__(self, secret: Callable[[str], str]) -> None:
         self._secret = secret
@@ -45,16 +40,16 @@ class PrivateTexts:
         self._lengths: dict[str, list[int]] = {}
 
     def add_secret(self, text: str) -> None:
-        """Look for a secret; of one that begins or ends with signs, for what is between them."""
+        """Search for a secret; of one that begins or ends with signs, for the part between."""
         self._add(_ENDS.sub("", text), _Private("", False, False))
 
     def add_host(self, name: str, shown: str) -> None:
-        """Look for a machine: one like ``gpu-node17`` also in the name of a file."""
+        """Search for a machine, and for names like ``gpu-node17`` also inside file names."""
         distinct = re.search(r"[\d.-]", name) is not None or len(name) >= 10
         self._add(name, _Private(shown, not distinct, False))
 
     def add_user(self, name: str) -> None:
-        """Look for a user's name, in paths and as a word."""
+        """Search for a user's name, in paths and as a word."""
         self._add(name, _Private(HOME, True, True))
 
     def _add(self, text: str, private: _Private) -> None:
@@ -70,11 +65,11 @@ class PrivateTexts:
         self._known[text] = private
 
     def may_be_in(self, texts: Iterable[str]) -> bool:
-        """Whether any of many texts can hold one; False for most tables of names."""
+        """Whether any of many texts may contain one; false for most tables of names."""
         return not self._lengths.keys().isdisjoint(_ROW.findall("\n".join(texts)))
 
     def replaced(self, text: str, *, users: bool = True) -> str:
-        """Return a text without what is private; names of users stay where `users` is false."""
+        """Return a text without private parts; `users` false keeps users' names."""
         if not self._lengths:
             return text
         parts: list[str] = []
@@ -94,7 +89,7 @@ class PrivateTexts:
 
 
 def _stands(text: str, begin: int, end: int, private: _Private) -> bool:
-    """Whether a private text stands there by itself, and is not the part of a word."""
+    """Whether a private text is separate there, not part of a word."""
     before, after, behind = (
         text[begin - 1 : begin] if begin else "",
         text[end : end + 1],

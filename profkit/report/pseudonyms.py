@@ -1,8 +1,8 @@
-"""Pseudonyms for the names of a program, for who asks that not even those are shown (``--mask-names``).
+"""Pseudonyms for a program's names, for users who want to hide those too (``--mask-names``).
 
-Shown are the words of names that are public: those of the standard library and of installed packages, known words,
-numbers and signs. Every other word becomes ``n_`` and ten hexadecimal digits, which a secret of the user makes of it
-(HMAC): the same word has the same pseudonym in all outputs of that user, and nobody without the secret can guess it.
+Words of public names are shown: of the standard library and installed packages, known words, numbers and
+signs. Any other word becomes ``n_`` and ten hexadecimal digits, an HMAC with the user's secret: equal in all
+outputs of that user, and not to be guessed without the secret.
 """
 
 from __future__ import annotations
@@ -35,14 +35,10 @@ _PYTHONS = frozenset(
 
 
 class Pseudonyms:
-    """Replaces the words of names that are not public.
+    """Replace the words of names that are not public.
 
-    Parameters
-    ----------
-    secret
-        The user's: whoever knows it can try names.
-    runs
-        Their functions of the standard library and of installed packages say which words are public.
+    `secret` is the user's: whoever knows it can find names by trial. Standard-library and package functions
+    in `runs` define the public words.
     """
 
     def __init__(self, secret: bytes, runs: Iterable[Run]) -> None:
@@ -78,7 +74,7 @@ class Pseudonyms:
                     self._public.update(_WORD.findall(text))
 
     def _is_public_builtin(self, text: str) -> bool:
-        """Whether a function of C is Python's own or a package's: by its module, or as Python's own names say."""
+        """Whether a C function is Python's or a package's, by module or Python's own names."""
         dotted = _DOTTED.findall(text)
         if dotted:
             return all(self._is_public_module(name.partition(".")[0]) for name in dotted)
@@ -107,7 +103,7 @@ class Pseudonyms:
         return all(self.is_public(word) for word in _WORD.findall(text))
 
     def masked(self, text: str) -> str:
-        """Return a name with pseudonyms for its words that are not public."""
+        """Return a name with pseudonyms for its non-public words."""
         return _WORDS.sub(lambda found: found["shown"] or self._of(found["word"]), text)
 
     def _of(self, word: str) -> str:

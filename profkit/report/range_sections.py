@@ -1,7 +1,4 @@
-"""NVTX ranges in both reports: tables for a `Document`, rows for JSON.
-
-Takes what `measure.range_stats` found; sums nothing up.
-"""
+"""NVTX ranges in both reports: tables for a `Document`, rows for JSON; `measure.range_stats` sums them."""
 
 from __future__ import annotations
 
@@ -24,18 +21,10 @@ HARDLY_OVERLAP = 0.9
 def range_sections(
     rows: Sequence[RangeRow], unmatched: int, limit: int, period_s: float | None = None
 ) -> list[Section]:
-    """Lay out the ranges of one run.
+    """Return the ranges of one run, at most `limit` rows (0: all).
 
-    Parameters
-    ----------
-    rows
-        As `profkit.measure.range_stats.range_rows` returns them.
-    unmatched
-        Ends without a beginning, over all processes.
-    limit
-        Most rows; 0 lists all.
-    period_s
-        Between two readings of a thread's waiting, ``None`` where there were none.
+    `unmatched` counts ends without a beginning, over all processes; `period_s` is the time between two
+    readings of a thread's waiting (``None``: no readings).
     """
     if not rows:
         return []
@@ -97,17 +86,7 @@ SMALL_INSIDE = 0.02
 
 
 def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) -> list[Section]:
-    """Lay out which functions ran inside the ranges of one run.
-
-    Parameters
-    ----------
-    rows
-        As `profkit.measure.range_stats.range_rows` returns them.
-    inside
-        As `profkit.measure.range_functions.range_functions` returns it.
-    limit
-        Most ranges, 0 for all.
-    """
+    """Return which functions ran inside the ranges of one run, for at most `limit` ranges (0: all)."""
     known = [
         (row.key, found) for row in rows if (found := inside.of(row.key)) is not None and found.functions
     ]
@@ -151,15 +130,7 @@ def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) 
 
 
 def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]:
-    """Lay out the ranges of a comparison, the greatest change of total time first.
-
-    Parameters
-    ----------
-    changes
-        As `profkit.measure.range_stats.compare_ranges` returns them.
-    limit
-        Most rows; 0 lists all.
-    """
+    """Return a comparison's ranges, greatest change of total time first, at most `limit` rows (0: all)."""
     if not changes:
         return []
     shown = changes[:limit] if limit else changes

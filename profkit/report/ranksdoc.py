@@ -74,7 +74,7 @@ class RanksReport:
         return Document(f"profkit ranks: {len(study.members)} processes", tuple(sections))
 
     def json(self, rows: int) -> str:
-        """See `profkit.report.reports.Report`: `rows` bounds the functions; all processes are listed."""
+        """Return the JSON: `rows` limits the functions; all processes are listed."""
         return json.dumps(_json(self.study, rows), indent=1, allow_nan=False) + "\n"
 
 
@@ -162,7 +162,7 @@ def _ratio(value: float, usual: float) -> float | None:
 
 
 def _chosen_members(study: RankStudy) -> list[int]:
-    """Processes of the heat map: all, or those that deviate most; in their order."""
+    """Processes of the heat map, in their order: all, or those that deviate most."""
     n = len(study.members)
     if n <= HEAT_MEMBERS:
         return list(range(n))

@@ -1,7 +1,4 @@
-"""What a run says that masking learns from: its commands, machines, files and paths.
-
-Only gathers texts; what is private in them is decided in `text_mask`.
-"""
+"""What a run says that masking learns from: commands, machines, files, paths; `text_mask` judges them."""
 
 from __future__ import annotations
 
@@ -87,7 +84,6 @@ def paths_of(run: Run) -> list[str]:
 
 
 def _texts(notices: Iterable[Notice]) -> Iterator[str]:
-    """Every text in some notices."""
     for notice in notices:
         yield notice.subject
         for value in notice.numbers.values():

@@ -1,8 +1,8 @@
-"""The formats of a report: one class each, and the registry that finds one by its name or by a file's suffix.
+"""The formats of a report: one class each, and a registry by name and file suffix.
 
-A renderer takes a `Report` and returns a string. Another format is one class and one entry of `RENDERERS`: the
-command line, the Python API and their messages know what is in it. What a renderer needs is imported when it renders,
-so that asking for the names costs nothing.
+A renderer turns a `Report` into a string; another format is a class and an entry of `RENDERERS`, which
+command line, API and messages read. Renderers import what they need only when they render, so listing names
+is cheap.
 """
 
 from __future__ import annotations
@@ -21,16 +21,8 @@ if TYPE_CHECKING:
 class Renderer(ABC):
     """One format.
 
-    Attributes
-    ----------
-    name
-        What the user calls it.
-    suffixes
-        Suffixes of the files that hold it, in lower case, the usual one first.
-    draws
-        Whether it shows figures, and so needs who calls whom.
-    default_rows
-        Most rows of a list where the user names no number.
+    `suffixes` are lower case, the usual one first. `draws`: it shows figures, and so needs who calls whom.
+    `default_rows` applies where the user gives no number.
     """
 
     name: ClassVar[str]
@@ -40,28 +32,15 @@ class Renderer(ABC):
 
     @abstractmethod
     def render(self, report: Report, rows: int) -> str:
-        """Return the report in this format, ended by a newline.
-
-        Parameters
-        ----------
-        report
-            What to render.
-        rows
-            Most rows of a list; 0 is all of them.
-        """
+        """Return the report in this format, ended by a newline, with at most `rows` rows a list (0: all)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal(Renderer):
-    """Text in columns.
+    """Text in columns; the defaults suit a file.
 
-    Attributes
-    ----------
-    width, height, color_system, ascii_only
-        As `profkit.report.terminal.render` takes them: what the terminal can show. The defaults are plain text for a
-        file.
-    brief
-        Whether only the answer is shown, of results that have a short form.
+    The fields are those of `profkit.report.terminal.render`; `brief` shows only the answer of results that
+    have a short form.
     """
 
     name: ClassVar[str] = "terminal"
@@ -90,7 +69,7 @@ class Terminal(Renderer):
 
 
 class Json(Renderer):
-    """The result itself for scripts: nothing is shortened or formatted."""
+    """The result itself for scripts, neither shortened nor formatted."""
 
     name = "json"
     suffixes = (".json",)
@@ -148,13 +127,7 @@ RENDERERS: tuple[type[Renderer], ...] = (Terminal, Json, Markdown, Html, Svg)
 
 
 def renderer_named(name: str) -> type[Renderer]:
-    """Return the renderer of this name.
-
-    Raises
-    ------
-    UsageError
-        There is none; the message lists them.
-    """
+    """Return the renderer of this name; raises `UsageError`, which lists them, if there is none."""
     for renderer in RENDERERS:
         if renderer.name == name:
             return renderer
@@ -165,13 +138,7 @@ def renderer_named(name: str) -> type[Renderer]:
 
 
 def renderer_for(path: PurePath) -> type[Renderer]:
-    """Return the renderer that the suffix of a file names.
-
-    Raises
-    ------
-    UsageError
-        It names none; the message lists the usual suffixes.
-    """
+    """Return the renderer of a file's suffix; raises `UsageError`, which lists them, if there is none."""
     for renderer in RENDERERS:
         if path.suffix.lower() in renderer.suffixes:
             return renderer

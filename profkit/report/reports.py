@@ -1,8 +1,4 @@
-"""What a renderer is given: one run or one comparison, as a document or as JSON, made when it is asked for.
-
-Stands between the results and the renderers: `renderers` calls it, and neither knows the other's types. What is in
-it has been masked already, or is meant not to be; nothing here reads or writes.
-"""
+"""What a renderer takes: one run or comparison, made into a document or JSON on demand, masked beforehand."""
 
 from __future__ import annotations
 
@@ -17,17 +13,14 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """A result that can be laid out.
-
-    In both methods `rows` is the greatest number of rows of a list; 0 is all of them.
-    """
+    """A result that can be laid out; `rows` limits the rows of a list, 0 for all."""
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """Lay it out as sections, with the figures of those renderers that draw where they are asked for."""
+        """Return its sections; `figures` adds figures for renderers that draw."""
         ...
 
     def json(self, rows: int) -> str:
-        """Write it as one JSON document (docs/json.md), ended by a newline."""
+        """Return one JSON document (docs/json.md), ended by a newline."""
         ...
 
 
@@ -36,37 +29,29 @@ class Brief(Protocol):
     """A result whose answer fits on one screen."""
 
     def brief(self) -> Document:
-        """Lay out the answer alone."""
+        """Return the answer alone."""
         ...
 
 
 @runtime_checkable
 class Ticketed(Protocol):
-    """A result that is laid out for a ticket too."""
+    """A result that can also be laid out for a ticket."""
 
     def ticket(self, rows: int) -> Document:
-        """Lay it out with the answer first, then machines and versions, the rest folded away."""
+        """Return the answer first, then machines and versions, the rest folded."""
         ...
 
     def again(self) -> str:
-        """Return the command that makes the report again in the folder of the archive."""
+        """Return the command that makes the report again in the archive's folder."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DiffReport:
-    """A comparison.
+    """A comparison; figures need the `calls` of `diff`.
 
-    Attributes
-    ----------
-    diff
-        Figures need its `calls`.
-    pictured
-        The run of each side whose processes and time line are drawn: of replicates, the first.
-    attachment
-        File that goes with the report and holds the runs; empty without one.
-    explain
-        Whether every condition of every rule is listed.
+    `pictured` are the runs, first of each side's replicates, whose processes and time line are drawn.
+    `attachment` is the file with the runs, empty without one.
     """
 
     diff: Diff
@@ -113,22 +98,10 @@ class DiffReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """One run.
+    """One run, with only the processes to be shown; `by` (``tottime`` or ``cumtime``) orders its functions.
 
-    Attributes
-    ----------
-    run
-        With the processes that are to be shown, and no other.
-    by
-        ``tottime`` or ``cumtime``: the order of the functions.
-    judged
-        Its account, and what it lacked.
-    names
-        What the user specified about the NVTX ranges, if anything.
-    explain
-        Whether every condition of every rule is listed.
-    attachment
-        File that goes with the report and holds the run; empty without one.
+    `judged` is its account and what it lacked; `names` is what the user specified about NVTX ranges.
+    `attachment` is the file with the run, empty without one.
     """
 
     run: Run

@@ -1,10 +1,9 @@
 """What may leave the machine: results and runs without homes, users, host names and secrets.
 
-The one boundary before every renderer: a command hands its `Diff` or `Run` through a `Masker` and only what
-comes out of it is laid out, so that no renderer has to remember. Every string of every field is masked by what
-`declared` says that it holds; one of which nothing is said is shown by its type and length. Paths become what a
-`FunctionKey` says of them (``<project>/model/blocks.py``), so that a masked run is still compared as before. How
-texts are masked is in `text_mask`. Reads no environment.
+The one boundary before every renderer: commands lay out only what a `Masker` returns. Every string of every
+field is masked as `declared` says; undeclared ones are shown by type and length. Paths become those of a
+`FunctionKey` (``<project>/model/blocks.py``), so masked runs still compare as before. `text_mask` masks
+texts. Reads no environment.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _REVISION = re.compile(r"[0-9a-f]{7,64}(?: \+)?")
 
 
 class Masker(TextMask):
-    """Takes out of results what identifies people and machines; one serves one report (see `TextMask`)."""
+    """Remove what identifies people and machines from results; one per report (see `TextMask`)."""
 
     def diff(self, diff: Diff) -> Diff:
         """Return the comparison as it may be shown."""
@@ -60,7 +59,7 @@ class Masker(TextMask):
         )
 
     def run(self, run: Run) -> Run:
-        """Return the run as it may be shown, or attached to a ticket; it is compared as before."""
+        """Return the run as it may be shown or attached to a ticket; it compares as before."""
         profiles = [thread.profile for process in run.processes for thread in process.threads]
         tables = TableMask(self, profiles, roots_of(run))
 
@@ -87,7 +86,7 @@ class Masker(TextMask):
         return self._plain(value, owner, field, self._result)
 
     def _plain(self, value: Any, owner: str, field: str, convert: Callable[[Any, str, str], Any]) -> Any:
-        """Rebuild a value from its converted parts; itself where nothing changes."""
+        """Rebuild a value from its converted parts; return itself if nothing changes."""
         if isinstance(value, str):
             return self._string(value, owner, field)
         if value is None or isinstance(value, bool | int | float | np.ndarray | np.generic):
@@ -107,7 +106,7 @@ class Masker(TextMask):
         return self._record(value, convert) if is_dataclass(value) and not isinstance(value, type) else value
 
     def _record(self, value: Any, convert: Callable[[Any, str, str], Any], but: Sequence[str] = ()) -> Any:
-        """Rebuild a dataclass from its converted fields, those named in `but` as they are."""
+        """Rebuild a dataclass from its converted fields, those in `but` unchanged."""
         changed = {}
         for part in fields(value):
             old = getattr(value, part.name)
@@ -168,7 +167,7 @@ class Masker(TextMask):
         return cast(SeenLine, replace(masked, file="", text=""))
 
     def _notice(self, notice: Notice) -> Notice:
-        """Mask the texts of a notice; of those that this version does not know, code and names of numbers too."""
+        """Mask a notice's texts; of unknown notices also the code and names of numbers."""
         known = notice.code in CODES
         names = {*CODES[notice.code].numbers, *WHERE} if known else set()
         subject = notice.subject
@@ -255,7 +254,7 @@ class Masker(TextMask):
         return replace(checked, value=self.name(checked.value)) if isinstance(checked.value, str) else checked
 
     def _strings_of(self, table: Ranges | RangeCalls) -> Ranges | RangeCalls:
-        """Mask the names of ranges; a text that no row names is left out."""
+        """Mask the names of ranges; texts that no row names are left out."""
         used = np.zeros(len(table.strings), np.bool_)
         for column in ("name", "domain", "category"):
             rows = getattr(table, column, None)
@@ -289,7 +288,7 @@ class Masker(TextMask):
         return replace(table, keys=keys, name=tuple(names[name] for name in table.name), file=files)
 
     def _labels(self, baseline: str, candidate: str) -> tuple[str, str]:
-        """Base names of what the user typed, with a directory more where those are the same."""
+        """Base names of what the user typed, with one more directory where those are equal."""
         if baseline == candidate:
             return (self.user_file(baseline),) * 2
         sides = [self.outside(label.rstrip("/\\")).split("/") for label in (baseline, candidate)]

@@ -119,7 +119,7 @@ def _table(study: Scaling) -> Table:
 
 
 def _heat(study: Scaling) -> HeatMap | None:
-    """Processes against nodes, where there are at least two of each."""
+    """Processes against nodes; ``None`` with fewer than two of either."""
     processes = sorted({place.processes for place in study.places})
     nodes = sorted({place.nodes for place in study.places})
     if len(processes) < 2 or len(nodes) < 2:

@@ -1,8 +1,8 @@
-"""What a secret looks like: names of options that hold one, and forms of secrets.
+"""What a secret looks like: option names that hold one, and forms of secrets.
 
-The second net of masking. The first is the allow-list of `command_mask` and the declarations of `declared`; this one
-is laid under every text that they let through, such as names of functions and ranges. The forms are data:
-``assets/secret-rules.json`` names their source and licence. Pure functions over strings.
+The second defence of masking, applied to every text that `command_mask` and `declared` let through, such as
+names of functions and ranges. The forms are data: ``assets/secret-rules.json`` names their source and
+licence.
 """
 
 from __future__ import annotations
@@ -19,16 +19,10 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """One form of a secret.
+    """One form of a secret, with the id of the data.
 
-    Attributes
-    ----------
-    id
-        As in the data.
-    needs
-        Lower-case pieces of which a text must hold one; looked for first, since that is quick.
-    pattern
-        Where it has a group ``secret``, only that is the secret.
+    A text must contain one of the lower-case pieces `needs`, a quick first check. If `pattern` has a group
+    ``secret``, only that group is secret.
     """
 
     id: str
@@ -36,7 +30,7 @@ class SecretRule:
     pattern: re.Pattern[str]
 
     def may_be_in(self, lower: str) -> bool:
-        """Whether a text in lower case has one of the needed pieces."""
+        """Whether a lower-case text contains one of the needed pieces."""
         return any(piece in lower for piece in self.needs)
 
 
@@ -55,9 +49,9 @@ def rules() -> tuple[SecretRule, ...]:
 
 
 def suspects(texts: Iterable[str]) -> tuple[SecretRule, ...]:
-    """Return the forms that are in any of many texts; in most tables of names there is none.
+    """Return the forms that occur in any of many texts; most tables of names have none.
 
-    A search in one long text is many times as quick as one in each of a hundred thousand short ones.
+    Searching one joined text is many times faster than a hundred thousand short ones.
     """
     together = "\n".join(texts)
     lower = together.lower()
@@ -67,17 +61,7 @@ def suspects(texts: Iterable[str]) -> tuple[SecretRule, ...]:
 def masked_by_rules(
     text: str, replace: Callable[[str], str], among: Sequence[SecretRule] | None = None
 ) -> str:
-    """Return a text without what has the form of a secret.
-
-    Parameters
-    ----------
-    text
-        Anything.
-    replace
-        Returns what stands for a secret.
-    among
-        The forms that are looked for, all by default.
-    """
+    """Return a text with its secrets replaced; `among` limits the forms (default: all)."""
     chosen = rules() if among is None else among
     lower = text.lower() if chosen else ""
     for rule in chosen:
@@ -131,7 +115,7 @@ _SWITCH = frozenset(("true", "false", "yes", "no", "none", "null", "auto", "on",
 
 @lru_cache(maxsize=4096)
 def _holds(name: str) -> tuple[bool, bool]:
-    """Whether a name is that of a password, and whether it is that of any secret."""
+    """Whether a name is that of a password, and whether that of any secret."""
     parts = frozenset(part.lower() for part in _DIVIDED.findall(name[:200]))
     password = _are_among(parts, _PASSWORDS) and not parts & _NO_PASSWORD
     return password, password or (_are_among(parts, _SECRETS) and not parts & _HARMLESS)
@@ -143,19 +127,14 @@ def _are_among(parts: frozenset[str], words: frozenset[str]) -> bool:
 
 
 def holds_password(name: str) -> bool:
-    """Whether the value of an option or variable of this name is secret even where it is a number."""
+    """Whether an option or variable of this name holds a secret even if the value is a number."""
     return _holds(name)[0]
 
 
 def holds_secret(name: str, value: str = "") -> bool:
-    """Whether the value of an option or variable of this name is a secret.
+    """Whether a value is secret, by the name of its option or variable (``--api-key``, ``HF_TOKEN``).
 
-    Parameters
-    ----------
-    name
-        ``--api-key``, ``HF_TOKEN``, ``dbPassword``.
-    value
-        What it is set to: switches and numbers are no keys or tokens, but passwords may be.
+    Switches and numbers are no keys or tokens, but may be passwords.
     """
     password, secret = _holds(name)
     if password or not secret:
@@ -182,7 +161,7 @@ _UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?!
 
 
 def looks_random(text: str) -> bool:
-    """Whether a row of letters and digits in `text` is long and mixed as only generated ones are."""
+    """Whether `text` has a run of letters and digits as long and mixed as generated ones."""
     return any(_is_random(match.group()) for match in _ROW.finditer(text)) or _UUID.search(text) is not None
 
 

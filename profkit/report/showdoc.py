@@ -1,7 +1,4 @@
-"""`Run` → `Document`: what one run was, what it waited for, and where its time went.
-
-Shows what was measured; comparing and judging are done in `verdict`. Knows nothing of how it will look.
-"""
+"""`Run` → `Document`: what one run was, what it waited for, and where its time went; `verdict` judges."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ CONTENDED_ACTIVE_S = 0.1
 
 
 def wait_fraction(run_s: float | None, wait_s: float | None) -> float | None:
-    """Share of the time that threads were ready to run but queued for a CPU: ``wait / (run + wait)``."""
+    """Return ``wait / (run + wait)``: the share of runnable time spent queueing for a CPU."""
     if run_s is None or wait_s is None or run_s + wait_s <= 0:
         return None
     return wait_s / (run_s + wait_s)
@@ -62,22 +59,11 @@ def show_document(
     names: IterationNames | None = None,
     explain: bool = False,
 ) -> Document:
-    """Lay out one run.
+    """Return the document of one run, which has only the processes to be shown.
 
-    Parameters
-    ----------
-    run
-        The run; give it only the processes that are to be shown.
-    limit
-        Most rows of any list; 0 lists all.
-    by
-        ``tottime`` or ``cumtime``: the order of the functions.
-    judged
-        Its account, and what it lacked.
-    names
-        What the user specified about the NVTX ranges.
-    explain
-        Whether to list every condition of every rule, before the advice.
+    `limit` is the most rows of any list, 0 for all; `by` (``tottime`` or ``cumtime``) orders the functions.
+    `judged` is the run's account and what it lacked; `names` is what the user specified about NVTX ranges.
+    `explain` lists every condition of every rule, before the advice.
     """
     functions = ranked_run(run, by)
     verdict = judged.verdict if judged is not None else None
@@ -106,14 +92,13 @@ def show_document(
 
 
 def _account(judged: RunVerdict | None) -> list[Section]:
-    """How the run's wall is made up, where that is known of more than its functions."""
+    """How the run's wall is made up, where known of more than its functions."""
     if judged is None or judged.account.merged or judged.account.candidate_s <= 0:
         return []
     return [Section("Where the time went", (waterfall(judged.account),), role="account")]
 
 
 def _evidence(verdict: Verdict | None) -> list[Section]:
-    """What a verdict from this run alone rests on."""
     if verdict is None or not verdict.evidence:
         return []
     columns = (
@@ -146,7 +131,7 @@ def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, 
 
 
 def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
-    """Return what a run was, as labels and values: the command, where and when it ran, how long it took."""
+    """Return a run's facts as labels and values: command, place, start and duration."""
     main = run.processes[0] if run.processes else Process()
     manifest = run.manifest
     items = [("file", clean(run.path))]
@@ -227,7 +212,7 @@ def _window(manifest: Manifest) -> str:
 
 
 def _windows(manifest: Manifest | None, limit: int) -> list[Section]:
-    """Windows and named parts of the program; nothing of one window without a name, which stands above."""
+    """Windows and named parts of the program; a single unnamed window is left out, as it is shown above."""
     windows = () if manifest is None else manifest.windows
     if len(windows) < 2 and not any(window.name for window in windows):
         return []
@@ -252,7 +237,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def run_warnings(run: Run) -> list[str]:
-    """Return the run's warnings and those notes of its processes that are not among them already."""
+    """Return the run's warnings, and its processes' notes that are not among them."""
     known = {warning.anywhere() for warning in run.warnings}
     notes = [(process.pid, note) for process in run.processes for note in process.notes if note not in known]
     return [clean(notice_text(notice)) for notice in (*run.warnings, *grouped(notes))]
@@ -322,7 +307,7 @@ def _process_row(process: Process) -> Row:
 
 
 def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
-    """List threads only where some process has more than one: else the table of processes has it."""
+    """Threads, if some process has more than one; else the table of processes has them."""
     if not any(len(process.threads) > 1 for process in processes):
         return []
     every = [(process, thread) for process in processes for thread in process.threads]

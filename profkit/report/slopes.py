@@ -1,7 +1,4 @@
-"""`Diff` → `Slopes`: which functions a slopegraph draws, and which of them it names: none that waits by design.
-
-Chooses; where the lines run is `drawing`'s.
-"""
+"""`Diff` → `Slopes`: which functions `drawing` draws and names; none that waits by design."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ FAINT_RANKS = 50
 
 
 def slopes(diff: Diff) -> Slopes | None:
-    """Choose the lines; ``None`` where fewer than `LEAST_LABELS` functions moved."""
+    """Return the chosen lines; ``None`` if fewer than `LEAST_LABELS` functions moved."""
     table, by = diff.table, diff.ranking.by
     before, after = table.baseline, table.candidate
     times = (before.active, after.active) if by == "tottime" else (before.cumtime, after.cumtime)

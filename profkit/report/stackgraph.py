@@ -1,8 +1,4 @@
-"""`Diff` or `Run` → the flame graph: calling contexts with the seconds of one side or of both.
-
-Takes the tree from `measure.stacks`, and the number of iterations where both sides have some. Where a side's
-waiting was not measured, no part of its time is said to be waiting.
-"""
+"""`Diff` or `Run` → the flame graph; where waiting was not measured, no time counts as waiting."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def diff_stacks(diff: Diff) -> StackGraph | None:
-    """Lay out both sides; ``None`` where neither file says who calls whom."""
+    """Return both sides; ``None`` if neither file records who calls whom."""
     calls, table = diff.calls, diff.table
     if calls is None:
         return None
@@ -46,7 +42,7 @@ def diff_stacks(diff: Diff) -> StackGraph | None:
 
 
 def run_stacks(run: Run, profile: Profile) -> StackGraph | None:
-    """Lay out one run, whose threads are summed up in `profile`; ``None`` where it does not say who calls whom."""
+    """Return one run, whose threads are summed in `profile`; ``None`` without calls."""
     edges = profile.edges
     if edges is None:
         return None
@@ -73,7 +69,7 @@ def _of_side(side: SideTable) -> FunctionTimes:
 
 
 def _iterations(models: tuple[IterationModel | None, IterationModel | None]) -> tuple[int | None, int | None]:
-    """Iterations of both sides, those left out of the statistics included."""
+    """Iterations of both sides, including those left out of the statistics."""
     before, after = models
     if before is None or after is None:
         return None, None

@@ -1,7 +1,4 @@
-"""What a reader elsewhere needs of a comparison: what is different around the program, and how to reproduce it.
-
-Sections of the document that `diffdoc` lays out; what differs is found by `measure.settings`.
-"""
+"""What a comparison's remote reader needs: differences around the program, and how to reproduce it."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from profkit.verdict.types import Diff
 
 
 def setting_sections(diff: Diff, limit: int) -> list[Section]:
-    """List what is not the same around the program."""
+    """Return what differs around the program."""
     settings = diff.settings
     if diff.baseline.inventory is not None and diff.candidate.inventory is not None:
         # They are in a table of their own.
@@ -41,7 +38,7 @@ def setting_sections(diff: Diff, limit: int) -> list[Section]:
 
 
 def reproduce_section(diff: Diff, attachment: str) -> Section:
-    """Say how to reproduce both runs, for a reader who has only this report."""
+    """Return how to reproduce both runs, for a reader with only this report."""
     commands = []
     notes = []
     for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate)):
@@ -56,21 +53,16 @@ def reproduce_section(diff: Diff, attachment: str) -> Section:
 
 
 def reproduce_run(run: Run, attachment: str) -> Section:
-    """Say how to reproduce one run, and where it is."""
+    """Return how to reproduce one run, and where it is."""
     manifest = run.manifest
     commands = [_captured("run", manifest.command, manifest.environment, 1)] if manifest is not None else []
     return _reproduced([_attached(attachment, "the run")], [*commands, again()])
 
 
 def again(*runs: int, packed: bool = True) -> str:
-    """Return the command that makes a report again.
+    """Return the command that makes a report again; `runs` counts each side's, empty for one run.
 
-    Parameters
-    ----------
-    runs
-        How many each side has; nothing for a report on one run.
-    packed
-        Whether the runs are as an archive has them: replicates in a folder.
+    `packed`: runs are stored as in an archive, with replicates in a folder.
     """
     if not runs:
         return "profkit show run.prof"

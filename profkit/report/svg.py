@@ -1,7 +1,7 @@
-"""`Document` → one SVG picture for a ticket: the verdict, its evidence as paired bars, and the slopegraph.
+"""`Document` → one SVG picture for a ticket: verdict, evidence as paired bars, slopegraph.
 
-For places that embed pictures and run no scripts. It holds its own style, follows the reader's light or dark theme,
-and says everything in text as well. What does not fit is in the other reports. Returns a string and prints nothing.
+For sites that embed pictures and run no scripts: it has its own style, follows the reader's light or dark
+theme, and says everything in text as well. What does not fit is in the other reports.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Part(NamedTuple):
 
 
 def render(document: Document) -> str:
-    """Render a document as a stand-alone picture."""
+    """Return a document as a stand-alone picture."""
     verdict = _first(document, VerdictBlock)
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
     slopes = next((figure for figure in document.figures if isinstance(figure, Slopes)), None)
@@ -148,7 +148,7 @@ def _verdict(document: Document, block: VerdictBlock) -> _Part:
 
 
 def _times(document: Document) -> str:
-    """What both sides took, in one line: from the table under the verdict, whose rows are the sides."""
+    """What both sides took, in one line, from the table below the verdict."""
     table = next((b for s in document.sections[:1] for b in s.blocks if isinstance(b, Table)), None)
     if table is None or len(table.rows) < 2:
         return ""
@@ -167,7 +167,7 @@ def _rounded(height: float) -> str:
 
 
 def _account(document: Document) -> _Part:
-    """The waterfall from one wall to the other, or the trend of many runs."""
+    """The waterfall from wall to wall, or the trend of many runs."""
     for section in document.sections:
         for block in section.blocks:
             if isinstance(block, Waterfall):
@@ -182,7 +182,7 @@ def _account(document: Document) -> _Part:
 
 
 def _facts(document: Document) -> _Part:
-    """What a run without a verdict is called, and what it took."""
+    """What a run without a verdict is called, and how long it took."""
     facts = next((b for s in document.sections for b in s.blocks if isinstance(b, Facts)), Facts(()))
     parts = [element("text", escape(document.title), x=_PADDING, y=40, class_="headline plain")]
     y = 66.0
@@ -195,14 +195,12 @@ def _facts(document: Document) -> _Part:
 
 
 def _first_evidence(document: Document) -> Table | None:
-    """Table of what the verdict rests on: what was measured, on each side, and what it says."""
     found = (b for s in document.sections if s.role == "evidence" for b in s.blocks if isinstance(b, Table))
     table = next(found, None)
     return table if table is not None and table.rows else None
 
 
 def _sides(evidence: Table) -> list[str]:
-    """Titles of its sides: baseline and candidate, or one run."""
     return [column.title for column in evidence.columns[1:-1]]
 
 
@@ -214,7 +212,7 @@ def _below(upper: _Part, lower: _Part) -> _Part:
 
 
 def _moved(document: Document) -> _Part:
-    """The sentences on functions that moved, for where they are too few for slopes."""
+    """Sentences on functions that moved, where they are too few for slopes."""
     parts, y = [], 14.0
     for section in document.sections:
         items = [i for b in section.blocks if isinstance(b, Bullets) for i in b.items]
@@ -227,7 +225,7 @@ def _moved(document: Document) -> _Part:
 
 
 def _evidence(table: Table) -> _Part:
-    """Evidence as paired bars; of one run as text."""
+    """Evidence as paired bars; for one run as text."""
     sides = _sides(table)
     parts = [element("text", "Evidence", x=0, y=14, class_="heading")]
     y = 40.0
@@ -259,7 +257,6 @@ def _evidence(table: Table) -> _Part:
 
 
 def _functions(document: Document) -> _Part:
-    """Draw the first functions of a run as bars of their self time."""
     for section in document.sections:
         for block in section.blocks:
             if isinstance(block, Table) and {"name", "share"} <= {column.kind for column in block.columns}:

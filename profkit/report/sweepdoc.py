@@ -1,4 +1,4 @@
-"""`Results` of a study → `Document` or JSON: the best setting, all settings, and how two parameters go together."""
+"""`Results` of a study → `Document` or JSON: the best setting, all settings, and pairs of parameters."""
 
 from __future__ import annotations
 
@@ -40,17 +40,7 @@ _FIGURES = ("median", "low", "high", "speedup", "efficiency", "cores", "queue_sh
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """A study of settings.
-
-    Attributes
-    ----------
-    study
-        Its figures.
-    space
-        What was varied in which command.
-    compared
-        Words of the command that compares the advised setting with the baseline.
-    """
+    """A study of settings; `compared` is the command that compares the advised setting with the baseline."""
 
     study: Results
     space: Space
@@ -66,27 +56,18 @@ class SweepReport:
         return Document("profkit sweep", tuple(sections))
 
     def json(self, rows: int) -> str:
-        """See `profkit.report.reports.Report`: all settings, whatever `rows` is."""
+        """Return the JSON: all settings, whatever `rows` is."""
         document = {"schema": "profkit.sweep/1", **_study_json(self.study, self.space)}
         return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class TuneReport:
-    """A search for the best setting.
+    """A search for the best setting; `study` holds the figures of all trials.
 
-    Attributes
-    ----------
-    study
-        Figures of all trials.
-    space
-        What was varied in which command.
-    confirmed
-        Figures of the best settings and the default, run again in turn; ``None`` if they were not.
-    account
-        Where the seconds that the default takes more than the advised setting go; ``None`` without profiles of both.
-    compared
-        Words of the command that compares the two.
+    `confirmed` are figures of the best settings and the default, repeated in turn (``None``: not done).
+    `account` is where the default loses time against the advised setting (``None`` without profiles of both);
+    `compared` is the command that compares them.
     """
 
     study: Results
@@ -117,7 +98,7 @@ class TuneReport:
         return Document("profkit tune", tuple(sections))
 
     def json(self, rows: int) -> str:
-        """See `profkit.report.reports.Report`: all settings, whatever `rows` is."""
+        """Return the JSON: all settings, whatever `rows` is."""
         document: dict[str, object] = {"schema": "profkit.tune/1", **_study_json(self.study, self.space)}
         document["confirmed"] = None
         if self.confirmed is not None:
@@ -187,7 +168,6 @@ def _next(space: Space, setting: tuple[str, ...], compared: tuple[str, ...]) -> 
 
 
 def _shell(space: Space, setting: tuple[str, ...]) -> str:
-    """Return the command of a setting for a shell."""
     words = [
         f"{parameter.name}={shlex.quote(value)}"
         for parameter, value in zip(space.parameters, setting, strict=True)
@@ -204,7 +184,7 @@ def _shell(space: Space, setting: tuple[str, ...]) -> str:
 
 
 def _table(study: Results, limit: int) -> Table:
-    """All settings, the fastest first; those that may be the best are marked."""
+    """All settings, fastest first; those that may be the best are marked."""
     sign = -1.0 if study.objective.maximise else 1.0
     order = sorted(study.cells, key=lambda cell: (not cell.times, sign * cell.median if cell.times else 0.0))
     shown = order[:limit] if limit else order
@@ -257,7 +237,7 @@ def _lacks(cell: Cell) -> str:
 
 
 def _heat(study: Results) -> HeatMap | None:
-    """The two parameters with the most values against each other; of the others, the best combination."""
+    """The two parameters with most values against each other, at the best combination of the others."""
     varied = sorted(
         (i for i, parameter in enumerate(study.parameters) if len(parameter.values) > 1),
         key=lambda i: -len(study.parameters[i].values),

@@ -1,4 +1,4 @@
-"""The string tables of profiles, masked: which text is a file, a name or a module is said by the columns alone."""
+"""The string tables of profiles, masked: the columns alone tell which text is a file, name or module."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from profkit.report.text_mask import TextMask
 
 
 class TableMask:
-    """The string tables of a run's profiles, masked by what the columns say that a string is.
+    """Mask the string tables of a run's profiles by what the columns say that a string is.
 
-    Threads share theirs, and so they do afterwards. A string that no column names is left out. One that is of two
-    kinds, such as a function and a module of one name, becomes two where it is masked differently.
+    Threads keep sharing a table. Strings that no column names are left out. A string of two kinds, such as a
+    function and a module of one name, becomes two if masked differently.
     """
 
     def __init__(self, masker: TextMask, profiles: Sequence[Profile], roots: Roots) -> None:

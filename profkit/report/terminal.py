@@ -1,8 +1,7 @@
 """`Document` → text for a terminal, of any width from 40 columns on.
 
-Lays out by itself, because cells must be cut where that costs least and columns dropped in order of weight;
-rich is loaded only to turn styles into the escape codes that the terminal understands, so a pipe pays nothing
-for it. Returns a string and prints nothing.
+It lays tables out itself, cutting cells where that costs least and dropping columns by priority; rich is
+loaded only to turn styles into escape codes, so a pipe costs nothing.
 """
 
 from __future__ import annotations
@@ -83,26 +82,11 @@ def render(
     color_system: str | None = None,
     ascii_only: bool = False,
 ) -> str:
-    """Render a document as text.
+    """Return a document as text: lines without trailing spaces, each ended by a newline.
 
-    Parameters
-    ----------
-    document
-        What to say.
-    width
-        Columns of the terminal.
-    height
-        Lines of the terminal: of a report that is longer, the answer is repeated at its end, where the reader
-        is; ``None`` repeats nothing.
-    color_system
-        ``standard``, ``256``, ``truecolor`` or ``windows``, as rich names them; ``None`` for plain text.
-    ascii_only
-        Replace the few signs beyond ASCII, for terminals that cannot print them; names are escaped.
-
-    Returns
-    -------
-    str
-        Lines without trailing spaces, each ended by a newline.
+    `height` (lines): a longer report repeats its answer at the end, near the prompt; ``None`` repeats
+    nothing. `color_system` is ``standard``, ``256``, ``truecolor`` or ``windows`` (rich's names), ``None``
+    for plain text. `ascii_only` replaces the few signs beyond ASCII and escapes names.
     """
     width = max(MIN_WIDTH, width)
     lines: list[Line] = []
@@ -132,7 +116,7 @@ def render(
 
 
 def _repeated(document: Document, width: int) -> list[Line]:
-    """Give the headline of the verdict once more."""
+    """Return the headline of the verdict once more."""
     verdicts = [b for s in document.sections for b in s.blocks if isinstance(b, VerdictBlock)]
     return [[], *_headline(verdicts[0], width)] if verdicts else []
 
@@ -161,7 +145,7 @@ def _colored(lines: list[Line], color_system: str) -> str:
 
 
 def _section(section: Section, width: int, lines: list[Line]) -> bool:
-    """Append the lines of a section, and say whether a cell of its tables was shortened."""
+    """Append the lines of a section; return whether any of its cells was shortened."""
     shortened = False
     if section.title:
         lines.append([(section.title, "bold")])
@@ -223,7 +207,7 @@ def _waterfall(block: Waterfall, width: int) -> Iterator[Line]:
 
 
 def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
-    """Cells on a ground from green to red; what the best is does not depend on the colours."""
+    """Cells coloured from green to red; the best one is marked independently of the colours."""
     titles = max(cell_width(text) for text in (block.corner, *(title for title, _ in block.rows)))
     titles = min(titles, max(8, width // 3))
     widths = [
@@ -250,7 +234,7 @@ def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
 
 
 def _columns_that_fit(block: HeatMap, widths: Sequence[int], room: int) -> list[int]:
-    """Return the columns to show, in their order: those with a marked cell, then those whose cells differ most."""
+    """Return the columns to show, in order: those with a marked cell, then those that vary most."""
 
     def tells(at: int) -> tuple[bool, float]:
         cells = [cells[at] for _, cells in block.rows]
@@ -267,7 +251,6 @@ def _columns_that_fit(block: HeatMap, widths: Sequence[int], room: int) -> list[
 
 
 def _trend(block: Trend, width: int) -> Iterator[Line]:
-    """A line of signs for each quantity, and under them where they changed."""
     titles = max(cell_width(line.title) for line in block.lines)
     drawn, pointers = sparks(block, width)
     reach = max(cell_width(spark.reach) for spark in drawn)

@@ -1,8 +1,7 @@
-"""Strings that came from profiles, made safe and made to fit.
+"""Strings from profiles, made safe and made to fit.
 
-Function names and paths are hostile until proven otherwise: generated code puts newlines, escape sequences
-and undecodable bytes into them. `clean` is applied to every string on its way into a document, so that no
-renderer sees a control character. Each renderer escapes the markup of its own language.
+Names and paths are untrusted: generated code has newlines, escape sequences and undecodable bytes in them.
+`clean` every string on its way into a document; each renderer escapes its own markup.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """Return `text` on one line, with every control character and surrogate spelled as its escape."""
+    """Return `text` on one line, control characters and surrogates spelled as escapes."""
     if text.isascii() and text.isprintable():
         return text
     return _UNSAFE.sub(_escaped, text)
 
 
 def cell_width(text: str) -> int:
-    """Columns that `text` takes on a terminal."""
+    """Return the columns that `text` takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(_char_width(char) for char in text)
@@ -54,13 +53,13 @@ def _char_width(char: str) -> int:
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    """Fill `text` with spaces to `width` columns, on its left side when `right` asks for right alignment."""
+    """Fill `text` with spaces to `width` columns, on its left if `right`."""
     fill = " " * max(0, width - cell_width(text))
     return fill + text if right else text + fill
 
 
 def shorten_middle(text: str, width: int, ellipsis: str = "…") -> str:
-    """Cut the middle out of `text` so that it takes at most `width` columns; both ends matter most."""
+    """Cut the middle of `text` to at most `width` columns: both ends matter most."""
     if cell_width(text) <= width:
         return text
     room = width - cell_width(ellipsis)
@@ -72,7 +71,7 @@ def shorten_middle(text: str, width: int, ellipsis: str = "…") -> str:
 
 
 def shorten_start(text: str, width: int, ellipsis: str = "…") -> str:
-    """Cut the start off `text` so that it takes at most `width` columns: the end of a path matters most."""
+    """Cut the start of `text` to at most `width` columns: a path's end matters most."""
     if cell_width(text) <= width:
         return text
     room = width - cell_width(ellipsis)
@@ -91,7 +90,7 @@ def _take(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break prose into lines of at most `width` columns, between words where possible and never before a unit."""
+    """Break prose into lines of at most `width` columns, between words if possible, never before a unit."""
     if cell_width(text) <= width:
         return [text]
     return [line.replace(_KEPT, " ") for line in _wrapped(_UNIT.sub(_KEPT, text), width)]
@@ -117,7 +116,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    """Cut a word to lines, in one pass: generated names and arguments can be very long."""
+    """Cut a word to lines in one pass: generated names and arguments can be very long."""
     start = used = 0
     for at, char in enumerate(word):
         own = _char_width(char)
@@ -129,12 +128,12 @@ def _pieces(word: str, width: int) -> Iterator[str]:
 
 
 def unbroken(text: str) -> str:
-    """Return prose for who breaks lines himself: no-break spaces between numbers and their units."""
+    """Return prose with no-break spaces between numbers and units, for callers that break lines."""
     return _UNIT.sub("\u00a0", text)
 
 
 def wrap_some(text: str, width: int, most: int) -> list[str]:
-    """Break prose as `wrap` does, and cut its middle where that gives more than `most` lines."""
+    """Break prose like `wrap`, and cut its middle if that gives more than `most` lines."""
     lines = wrap(text, width)
     if len(lines) <= most:
         return lines

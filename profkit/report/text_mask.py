@@ -1,7 +1,7 @@
 """Texts as they may be shown: names, messages, paths, machines, versions, each masked in its own way.
 
-Learns from the runs of a report what is private in all its texts (`recorded_texts`, `private_texts`). Which field
-holds which kind of text is not known here, but in `declared`; `safety` puts both together. Reads no environment.
+Learns from the runs of a report what is private in all its texts (`recorded_texts`, `private_texts`).
+`declared` knows the kind of text in each field; `safety` combines both. Reads no environment.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _ASSIGNED = re.compile(r"(?P<name>-{0,2}[A-Za-z_][\w.-]{0,60})(?P<sign>[=:])(?P<
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose machine the report is made on; empty where it is not known."""
+    """Whose machine makes the report; empty where not known."""
 
     home: str = ""
     user: str = ""
@@ -96,22 +96,12 @@ class Owner:
 
 
 class TextMask:
-    """Masks the texts of one report.
+    """Mask the texts of one report.
 
-    One masker serves one report: the same machine has the same pseudonym everywhere in it (``host-a``,
-    ``host-b`` in the order of the runs), and two machines have two. The same holds for every text that is masked.
-
-    Parameters
-    ----------
-    runs
-        All runs of the report, the baseline's first: what they say of hosts, homes and commands is looked for
-        in every text.
-    owner
-        The same of the machine that makes the report.
-    posted
-        Whether it is made to be posted: it then names no other program of the machine.
-    pseudonyms
-        What stands for the names of the program, ``None`` where those are shown.
+    A machine has the same pseudonym everywhere in a report (``host-a``, ``host-b`` in the order of the runs),
+    and so has every other masked text; use one masker per report. Hosts, homes and commands of `runs`
+    (baseline's first) and of `owner` are looked for in every text. A report to be `posted` names no other
+    program of the machine. `pseudonyms` replace names of the program; ``None`` shows those.
     """
 
     def __init__(
@@ -184,7 +174,7 @@ class TextMask:
     # What the runs say -----------------------------------------------------------------------------------
 
     def _learn_what_is_masked(self, run: Run) -> None:
-        """Give away no pseudonym that a run has already, which was masked before."""
+        """Reserve the pseudonyms that the run already has from an earlier masking."""
         texts = [word for command in commands_of(run) for word in command[:1000]]
         texts += (*paths_of(run), *users_of(run))
         self._placeholders.keep("\n".join(text for text in texts if "<" in text or "***" in text))
@@ -245,7 +235,7 @@ class TextMask:
                     self._learn_host_of(part)
 
     def _learn_host_of(self, part: str) -> None:
-        """Learn a machine of a list; a number, a path, a file or a word of another meaning is none."""
+        """Learn a machine of a list; skip numbers, paths, files and words of another meaning."""
         found = _HOST_IN_LIST.match(part)
         if found is None or part[0].isdigit() or not _BEHIND_HOST.fullmatch(part, found.end()):
             return
@@ -263,7 +253,7 @@ class TextMask:
         )
 
     def _learn_places(self, run: Run) -> None:
-        """Find the directories that are the user's own: no part of them is shown."""
+        """Find the user's own directories, no part of which is shown."""
         started = [run.manifest.cwd] if run.manifest is not None else []
         for directory in (*roots_of(run).project, *started):
             place = normalise(directory).rstrip("/")
@@ -276,7 +266,7 @@ class TextMask:
         return max(found, key=len, default=None)
 
     def _learn_files(self, run: Run) -> None:
-        """Find which names of files and modules are shown with the functions, and what of their paths is not."""
+        """Find which file and module names are shown with the functions, and which path parts are not."""
         if run.manifest is not None:
             self._parts.update(re.sub(r"[-.]+", "_", name) for name in run.manifest.packages)
         profiles = [thread.profile for process in run.processes for thread in process.threads]
@@ -293,7 +283,7 @@ class TextMask:
                 self._lost.update(parts[:-shown])
 
     def _learn_secrets(self, run: Run) -> None:
-        """Find the secrets of commands and environments, to look for them elsewhere."""
+        """Find the secrets of commands and environments, to mask them elsewhere."""
         lines: list[Sequence[str]] = [*commands_of(run)]
         environments = [process.environment for process in run.processes]
         if run.manifest is not None:
@@ -311,7 +301,7 @@ class TextMask:
                     )
 
     def _learn_secret(self, value: str) -> None:
-        """Look for a secret everywhere: not for a short one or for a word, which occur by chance."""
+        """Mask a secret everywhere, unless it is short or a word, which occur by chance."""
         if (
             len(value) >= 6
             and not is_said(value)
@@ -327,22 +317,16 @@ class TextMask:
         return self._commands.words(words)
 
     def name(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
-        """Mask a name from a program, which is shown but for what is private in it, or has a pseudonym.
+        """Return a name of a range, thread or function, masked where private, or its pseudonym.
 
-        Parameters
-        ----------
-        text
-            Name of a range, a thread, a function.
-        users
-            Whether users' names are private: functions may be called like one.
-        among
-            The forms of secrets that can be in it, all by default.
+        `users`: whether users' names are masked; functions may have such names. `among` limits the forms of
+        secrets searched.
         """
         shown = self.label(text, users=users, among=among)
         return shown if self._pseudonyms is None else self._pseudonyms.masked(shown)
 
     def label(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
-        """Mask what something is called that is no part of the program; parameters as for `name`."""
+        """Mask the name of something outside the program; parameters as for `name`."""
         if not text:
             return text
         known = self._names.get((text, users))
@@ -359,15 +343,7 @@ class TextMask:
         return known
 
     def name_mask(self, texts: Sequence[str], *, users: bool = True) -> Callable[[str], str]:
-        """Return what masks the names of a large table as `name` does, having looked at all of them at once.
-
-        Parameters
-        ----------
-        texts
-            The names, and whatever else is in the table.
-        users
-            As for `name`.
-        """
+        """Return what masks the names of a large table as `name` does, after one scan of all its `texts`."""
         among = suspects(texts)
         if self._pseudonyms is not None:
             return lambda text: self.name(text, users=users, among=among)
@@ -388,7 +364,7 @@ class TextMask:
         return top in self._parts or is_standard_module(top)
 
     def _may_hold_places(self, text: str) -> bool:
-        """Whether there is a home or an absolute path in any line of a text."""
+        """Whether any line of a text contains a home or an absolute path."""
         patterns = (_HOMES, _ROOT_HOME, _PATH_IN_NAME, *([self._home] if self._home is not None else []))
         return any(pattern.search(text) for pattern in patterns)
 
@@ -398,7 +374,7 @@ class TextMask:
         return _ROOT_HOME.sub(HOME, _HOMES.sub(HOME, text))
 
     def message(self, text: str) -> str:
-        """Mask a sentence of another program by the words that messages have."""
+        """Mask a sentence of another program by the allow-list for messages."""
         known = self._joined.get(text) or self._messages.get(text)
         if known is None:
             known = self._messages[text] = self._message(text)
@@ -425,7 +401,7 @@ class TextMask:
         return "".join(shown)
 
     def _message_word(self, word: str, option: str, depth: int = 0) -> str:
-        """Mask one word of a message behind `option`, the word that may say what it is."""
+        """Mask one word of a message; `option` is the word before it, which may say what it is."""
         inner = word.lstrip(_OPENING)
         # Not by an expression: signs that are followed by other text would be divided in every way.
         core = inner.rstrip(_CLOSING).rstrip(_ENDING).rstrip(_CLOSING)
@@ -451,10 +427,10 @@ class TextMask:
         return f"{before}{masked}{after}"
 
     def file(self, file: str, roots: Roots, among: Sequence[SecretRule] | None = None) -> str:
-        """Name a source file by its root: ``<site>/numpy/linalg/_linalg.py``.
+        """Return a source file relative to its root: ``<site>/numpy/linalg/_linalg.py``.
 
-        A second directory of the same kind is ``<site-2>``, so that two copies of a module stay two. `among` is as
-        for `name`.
+        A second directory of a kind is ``<site-2>``, so copies of a module stay distinct. `among` is as for
+        `name`.
         """
         root, inside = rooted(file, roots)
         if root == GENERATED and not file.endswith(">"):
@@ -467,7 +443,7 @@ class TextMask:
         return f"{self._prefix(root, normalise(file).removesuffix(inside))}/{self.name(inside, among=among)}"
 
     def _prefix(self, root: str, prefix: str) -> str:
-        """Return what stands for a directory of a kind."""
+        """Return the placeholder of a directory of a kind."""
         known = self._prefixes.get((root, prefix))
         if known is None:
             number = 1 + sum(kind == root for kind, _ in self._prefixes)
@@ -476,7 +452,7 @@ class TextMask:
         return known
 
     def module(self, text: str, among: Sequence[SecretRule] | None = None) -> str:
-        """Name a module without what its file's path does not show."""
+        """Return a module's name without the parts that its file's path does not show."""
         text = masked_by_rules(text, self._placeholders.secret, among)
         if may_hold_parts(text):
             text = masked_parts(text, self._placeholders, self._is_module)
@@ -488,7 +464,7 @@ class TextMask:
         return self.name(".".join(parts), among=among)
 
     def _generated(self, file: str) -> str:
-        """Name the file of a generated function by what makes it one: the directories before it are private."""
+        """Return a generated function's file by what marks it as generated; its directories are private."""
         found = _GENERATED_FILE.search(normalise(file))
         if found is None:
             return self.outside(file)
@@ -496,7 +472,7 @@ class TextMask:
         return self.name(f"torchinductor_{HOME}/{kept}" if found.lastgroup == "inductor" else kept)
 
     def outside(self, path: str) -> str:
-        """Mask a path below no known root: every directory by itself, so that what two paths share stays shared."""
+        """Mask a path below no known root, each directory by itself: common parts of paths stay common."""
         directory, _, name = normalise(path).rpartition("/")
         if self._own_place(directory) is not None:
             return f"{self._place(directory)}/{self.name(name)}"
@@ -510,7 +486,7 @@ class TextMask:
         return self._placeholders.of("dir", part)
 
     def _place(self, directory: str) -> str:
-        """Return a directory in a command or of a manifest: by the root that it is, if it is one."""
+        """Return a directory of a command or manifest, by its root if it is one."""
         directory = directory.rstrip("/")
         for (root, prefix), known in self._prefixes.items():
             if root == PROJECT and prefix and f"{directory}/".startswith(prefix):
@@ -538,7 +514,7 @@ class TextMask:
         return {path: self.outside(path) if is_absolute(path) else masked(path) for path in every}
 
     def user_file(self, path: str) -> str:
-        """Mask the path of a file that the user named: its base name."""
+        """Mask the path of a file named by the user, keeping its base name."""
         return self.name(base_name(path))
 
     def host(self, name: str) -> str:
@@ -547,19 +523,19 @@ class TextMask:
         return self._hosts.get(name.strip(), name if name.lower() in _LOCAL else "")
 
     def user(self, name: str) -> str:
-        """Return what stands for a user; accounts that are no person's keep their names."""
+        """Return a user's placeholder; system accounts keep their names."""
         if name.lower() in _NOBODY or name == HOME or PLACEHOLDER.fullmatch(name):
             return name
         return self._placeholders.of("user", name)
 
     def program(self, name: str) -> str:
-        """Name another program of the machine: in what is posted, only where everybody's is called so."""
+        """Return another program's name; in posted reports only if that name is common everywhere."""
         if not self._posted or is_known(name) or PLACEHOLDER.fullmatch(name):
             return self.label(name)
         return self._placeholders.of("name", name, len(name)) if name else name
 
     def version(self, text: str) -> str:
-        """Mask where a distribution was installed from, and what only its builder knows of its version."""
+        """Mask where a distribution was installed from, and version parts that identify its builder."""
         number, _, origin = text.partition(" @ ")
         public, sign, local = number.partition("+")
         shown = public if _VERSION.fullmatch(public) else self.hidden(public)
@@ -572,13 +548,13 @@ class TextMask:
         return f"{shown} @ {self.hidden(origin)}" if origin else shown
 
     def hidden(self, text: str) -> str:
-        """Return what is shown of a text of which nothing is known: its type and its length."""
+        """Return the type and length of a text of unknown content."""
         if not text or PLACEHOLDER.fullmatch(text):
             return text
         return self._placeholders.of(kind_of(text), text, len(text))
 
     def formed(self, text: str, form: re.Pattern[str]) -> str:
-        """Mask a text that has not the form that it should have."""
+        """Mask a text that does not match its form."""
         return text if form.fullmatch(text) else self.hidden(text)
 
     def variable(self, name: str, value: str) -> str:
@@ -591,7 +567,7 @@ class TextMask:
         return self._commands.value(value, name)
 
     def _job(self, identity: str) -> str:
-        """Schedulers put hosts and users into it; ranks of one job need only to have the same."""
+        """Mask a job's identity, which may contain hosts and users; ranks of one job keep one identity."""
         known = self._jobs.get(identity)
         if known is None:
             taken = set(self._jobs.values())
@@ -611,11 +587,11 @@ def _place_of(pseudonym: str) -> int:
 
 
 def base_name(path: str) -> str:
-    """Return the last part of a path of any system; of ``a.prof and 2 more`` too."""
+    """Return the last part of a path of any system; also of ``a.prof and 2 more``."""
     parts = [part for part in re.split(_SEPARATOR, path) if part]
     return parts[-1] if parts else path
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a path, masked or not, begins at a root of a file system or at a home."""
+    """Whether a path, masked or not, begins at a file system root or a home."""
     return path.startswith(("/", "\\", f"{HOME}/")) or path[1:2] == ":"

@@ -1,7 +1,7 @@
-"""What a ticket is laid out as: the answer on the first screen, then machines and versions, the rest folded away.
+"""Lay out a ticket: the answer on the first screen, then machines and versions, the rest folded.
 
-Takes a report's own document and puts its sections into the order of a reader who was not there: the verdict, the
-account, what to do, how to reproduce it. Also writes the README of the archive. Masks nothing: it takes masked runs.
+Reorders a report's own document for a reader who was not there, and writes the README of the archive. Masks
+nothing: it takes masked runs.
 """
 
 from __future__ import annotations
@@ -22,15 +22,7 @@ _OPEN = ("account", "advice", "reproduce")
 
 
 def ticket_document(document: Document, runs: Mapping[str, Run]) -> Document:
-    """Lay out a report as a ticket.
-
-    Parameters
-    ----------
-    document
-        The report.
-    runs
-        The first run of each side by the side's name, or the one run under an empty name.
-    """
+    """Return a report as a ticket; `runs` has each side's first run by side name (of one run: empty name)."""
     answer, *others = document.sections
     verdicts = tuple(block for block in answer.blocks if isinstance(block, VerdictBlock))
     facts = tuple(block for block in answer.blocks if not isinstance(block, VerdictBlock))
@@ -50,7 +42,7 @@ def ticket_document(document: Document, runs: Mapping[str, Run]) -> Document:
 
 
 def _origin(runs: Mapping[str, Run]) -> list[Section]:
-    """Machines and versions, and all packages; nothing of profiles that do not say where they are from."""
+    """Machines, versions and all packages; empty for profiles that do not record their origin."""
     known = {name: run for name, run in runs.items() if run.manifest is not None}
     if not known:
         return []
@@ -73,7 +65,6 @@ def _listed(packages: Mapping[str, str]) -> str:
 
 
 def _facts(run: Run) -> dict[str, str]:
-    """Machine, system and versions of a run, by what they are."""
     manifest = run.manifest
     assert manifest is not None
     main = run.processes[0] if run.processes else Process()
@@ -97,7 +88,7 @@ def _facts(run: Run) -> dict[str, str]:
 
 
 def _date(started: str) -> str:
-    """Return ``2026-11-22 12:01 UTC``; what has another form as it is."""
+    """Return ``2026-11-22 12:01 UTC``; text of another form is unchanged."""
     day, sign, time = clean(started).partition("T")
     return f"{day} {time[:5]} UTC" if sign and started.endswith(("+00:00", "Z")) else clean(started)
 
@@ -117,7 +108,7 @@ def _packages(run: Run) -> dict[str, str]:
 
 
 def _used(run: Run, packages: Mapping[str, str]) -> dict[str, str]:
-    """Return the packages of which a function ran, as far as they are called like their modules."""
+    """Return the packages of which a function ran, as far as they have their modules' names."""
     roots = roots_of(run)
     profiles = [thread.profile for process in run.processes for thread in process.threads]
     modules = set()
@@ -154,16 +145,8 @@ _UNMASKED = (
 def archive_readme(members: Sequence[str], again: str, *, masked: bool, version: str) -> str:
     """Return the README of an archive, as Markdown.
 
-    Parameters
-    ----------
-    members
-        Names of the other files in it, relative to the README.
-    again
-        The command that makes the report again where it is run beside the README.
-    masked
-        Whether the files are masked.
-    version
-        Of the profkit that made it.
+    `members` are the other files, relative to it; `again` is the command that makes the report again beside
+    it; `version` is of the profkit that made it.
     """
     lines = ["# A ticket of profkit", "", f"Made by profkit {version}.", ""]
     lines += ["| file | what it is | open it with |", "|---|---|---|"]

@@ -1,7 +1,7 @@
-"""`Run` → `TimelineSide`: NVTX ranges of threads, what each process did and in which functions, and the machine.
+"""`Run` → `TimelineSide`: NVTX ranges of threads, states and functions of processes, and the machine.
 
-Counters are cumulative, so what a bin holds is the exact difference between its ends (linear between two
-readings), however often they were read. Of very many ranges the longest are kept and the others counted.
+Counters are cumulative: a bin holds the exact difference between its ends, linear between two readings. Of
+very many ranges the longest are kept and the others counted.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ MOST_PROCESSES = 64
 
 
 def timeline(sides: Sequence[tuple[str, Run]]) -> Timeline | None:
-    """Lay out one run a side; ``None`` where no run has anything with a time."""
+    """Return one run a side; ``None`` if no run has anything with a time."""
     laid = [side for side in (timeline_side(label, run) for label, run in sides) if side is not None]
     return Timeline(tuple(laid)) if laid else None
 
 
 def timeline_side(label: str, run: Run) -> TimelineSide | None:
-    """Lay out one run; ``None`` where nothing in it has a time."""
+    """Return one run; ``None`` if nothing in it has a time."""
     span = _span(run)
     if span is None:
         return None
@@ -72,7 +72,6 @@ def timeline_side(label: str, run: Run) -> TimelineSide | None:
 
 
 def _span(run: Run) -> tuple[int, int] | None:
-    """First and last moment of anything in the run."""
     begins, ends = [], []
     for process in run.processes:
         ranges, samples = process.ranges, process.samples
@@ -91,13 +90,12 @@ def _span(run: Run) -> tuple[int, int] | None:
 
 
 def _active_ns(samples: ThreadSamples) -> int:
-    """What all threads of a process ran and queued, as the last row of each says."""
+    """What all threads of a process ran and queued, from the last row of each."""
     last = np.append(np.diff(samples.tid) != 0, True)
     return sum(map(int, samples.run_ns[last])) + sum(map(int, samples.wait_ns[last]))
 
 
 def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessStates:
-    """Threads that ran and queued in each bin, on average."""
     running, queued = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
     starts = np.flatnonzero(np.append(True, np.diff(samples.tid) != 0))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(samples)], strict=True):
@@ -110,7 +108,7 @@ def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessS
 
 
 def _functions(process: Process, edges: Floats) -> Track | None:
-    """The function in which the first thread was longest, slice by slice; neighbours of one function are one."""
+    """The function with most of the first thread's time, by slice; adjacent equal ones are merged."""
     thread = first_thread(process)
     slices = (
         [s for s in thread.slices or () if s.end_ns > edges[0] and s.begin_ns < edges[-1]] if thread else []
@@ -144,7 +142,7 @@ def _name(profile: Profile, row: int) -> str:
 
 
 def _shortest(every: Sequence[Ranges]) -> float:
-    """Shortest duration that is drawn, so that no side has more than `MOST_RANGES`."""
+    """Shortest duration drawn, so that no side has more than `MOST_RANGES`."""
     durations = np.concatenate([np.zeros(0), *(ranges.duration_s[ranges.kind != MARK] for ranges in every)])
     durations = np.where(np.isnan(durations), np.inf, durations)
     if len(durations) <= MOST_RANGES:
@@ -173,7 +171,7 @@ def _track(process: Process, ranges: Ranges, tid: int, begin: int, edges: Floats
 
 
 def _depth(ranges: Ranges) -> npt.NDArray[np.int32]:
-    """How many pushed ranges are around each; ranges that are started and ended lie beside the stack, at 0."""
+    """Number of pushed ranges around each; started and ended ranges lie beside the stack, at 0."""
     depth = np.zeros(len(ranges), np.int32)
     above = np.where(ranges.kind == PUSHED, ranges.parent, -1)
     for _ in range(64):  # a deeper nesting cannot be drawn
@@ -186,7 +184,7 @@ def _depth(ranges: Ranges) -> npt.NDArray[np.int32]:
 
 
 def _mean(series: Series | None, column: str, edges: Floats) -> Floats | None:
-    """Mean of the readings in each bin; a bin between two readings takes what lies between them."""
+    """Mean of the readings in each bin, interpolated for a bin between two readings."""
     values = None if series is None else series.columns.get(column)
     if series is None or values is None:
         return None

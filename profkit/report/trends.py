@@ -1,8 +1,4 @@
-"""A `Trend` as characters and as a drawing: what the renderers of text and those of pictures share.
-
-Takes the block, returns text or SVG fragments that name classes instead of colours; where they stand is decided by
-the renderers.
-"""
+"""A `Trend` as characters and as a drawing (SVG with classes, no colours), for text and picture renderers."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ _DOTS = 400
 
 
 class Spark(NamedTuple):
-    """One line of text: its title, a sign for each column, and what it reaches from and to."""
+    """One line of text: its title, a sign for each column, and the range of its values."""
 
     title: str
     signs: str
@@ -43,20 +39,15 @@ def _limits(line: TrendLine) -> tuple[float, float]:
 
 
 def _columns(count: int, width: int) -> list[tuple[int, int]]:
-    """Divide points into at most `width` columns of about as many each."""
+    """Divide points into at most `width` columns of about equal numbers."""
     edges = np.linspace(0, count, min(count, width) + 1).round().astype(int).tolist()
     return list(itertools.pairwise(edges))
 
 
 def sparks(trend: Trend, width: int) -> tuple[list[Spark], str]:
-    """Return a trend as lines of signs, and a line that points at its changes.
+    """Return a trend of at least one point as lines of signs, and a line that points at its changes.
 
-    Parameters
-    ----------
-    trend
-        Of at least one point.
-    width
-        Most columns; where there are more points, a column is the median of several.
+    A line has at most `width` columns; with more points, each column is the median of several.
     """
     columns = _columns(len(trend.labels), width)
     found = []
@@ -80,19 +71,19 @@ def sparks(trend: Trend, width: int) -> tuple[list[Spark], str]:
 
 
 def trend_height(trend: Trend) -> float:
-    """Height of the drawing in its own units, whose width is `TREND_WIDTH`."""
+    """Return the drawing's height in its own units, whose width is `TREND_WIDTH`."""
     return _HEAD + _FIRST + (_OTHER + _GAP) * (len(trend.lines) - 1) + _FOOT
 
 
 def trend_text(trend: Trend) -> str:
-    """What the drawing shows, in words."""
+    """Return in words what the drawing shows."""
     lines = "; ".join(f"{spark.title} {spark.reach}" for spark in sparks(trend, 1)[0])
     marks = "; ".join(f"{trend.labels[mark.at]}: {mark.text}" for mark in trend.marks)
     return f"{len(trend.labels)} runs: {lines}. " + (f"Changes: {marks}." if marks else "No change.")
 
 
 def trend_drawing(trend: Trend) -> str:
-    """Draw a trend: a line for each quantity on an axis of its own, and where they changed."""
+    """Draw a trend: a line for each quantity on its own axis, and where they changed."""
     count = len(trend.labels)
     step = (_RIGHT - _LEFT) / max(1, count - 1)
     parts = []

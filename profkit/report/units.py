@@ -1,7 +1,4 @@
-"""Numbers for people: seconds with a fitting unit, shares, counts and ratios.
-
-Base units come in, strings go out. A number that is not known is an en dash, never 0.
-"""
+"""Numbers for people, in fitting units; unknown ones are an en dash, never 0. Values come in base units."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ _SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def seconds(value: float | None) -> str:
-    """Three significant digits in the largest unit that fits; from 1 000 s on, whole seconds."""
+    """Return three significant digits in the largest unit that fits; whole seconds from 1 000 s on."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     number, unit = _in_unit(value)
@@ -22,13 +19,13 @@ def seconds(value: float | None) -> str:
 
 
 def from_to(before: float, after: float) -> str:
-    """Two times; a unit that both share stands once."""
+    """Return two times, with a shared unit written once."""
     (first, first_unit), (second, unit) = _in_unit(before), _in_unit(after)
     return f"{first} → {second} {unit}" if first_unit == unit else f"{first} {first_unit} → {second} {unit}"
 
 
 def _in_unit(value: float) -> tuple[str, str]:
-    """Return a number of seconds, which is finite, in the unit that fits, and that unit."""
+    """A finite number of seconds in the unit that fits, and that unit."""
     size = abs(value)
     if size < 0.5e-9:
         return "0", "s"
@@ -42,7 +39,7 @@ def _in_unit(value: float) -> tuple[str, str]:
 
 
 def _whole(value: float) -> str:
-    """A whole number, thousands apart; with an exponent where no measured quantity is as great."""
+    """A whole number, thousands separated; with an exponent beyond any measured quantity."""
     return f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.3g}"
 
 
@@ -54,7 +51,7 @@ def _three_digits(value: float) -> str:
 
 
 def change(before: float | None, after: float | None) -> str:
-    """Difference of two times with its sign, in seconds' units."""
+    """Return the signed difference of two times, in seconds' units."""
     if before is None or after is None:
         return UNKNOWN
     difference = after - before
@@ -63,7 +60,7 @@ def change(before: float | None, after: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """Percentage of a total, from 0 to 1."""
+    """Return the percentage of a share, 0 to 1."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     percent = 100.0 * value
@@ -75,12 +72,12 @@ def share(value: float | None) -> str:
 
 
 def confidence(value: float) -> str:
-    """Percentage that is never 100: what was right in 249 of 250 cases is not certain."""
+    """Return a percentage that is never 100: 249 right of 250 is not certain."""
     return f"{min(99, round(100 * value))} %"
 
 
 def count(value: float | None) -> str:
-    """Whole number with thousands apart; from ten million on, in millions or more."""
+    """Return a whole number, thousands separated; from ten million on, in millions or more."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if abs(value) >= 1e15:
@@ -92,20 +89,20 @@ def count(value: float | None) -> str:
 
 
 def about(value: float) -> str:
-    """An estimated number: two or three digits behind a tilde."""
+    """Return an estimated number: a tilde and two or three digits."""
     number, suffix = _in_thousands(value)
     return f"~{number:.1f}{suffix}" if suffix and number < 9.95 else f"~{number:.0f}{suffix}"
 
 
 def between(low: float, high: float) -> str:
-    """The limits of an estimated number, with three digits."""
+    """Return the limits of an estimated number, with three digits."""
     (first, first_suffix), (second, suffix) = _in_thousands(low), _in_thousands(high)
     start = _three_digits(first) + first_suffix if first_suffix else f"{first:.0f}"
     return f"{start} to {_three_digits(second) + suffix if suffix else f'{second:.0f}'}"
 
 
 def _in_thousands(value: float) -> tuple[float, str]:
-    """Return a number in the scale in which it has at most three digits before the point, and its suffix."""
+    """A number scaled to at most three digits before the point, and its suffix."""
     for scale, suffix in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
         # 0.9995 of a thousand already rounds to 1.00 of it.
         if value >= 0.9995 * scale:
@@ -114,7 +111,7 @@ def _in_thousands(value: float) -> tuple[float, str]:
 
 
 def factor(value: float | None) -> str:
-    """How many times as much."""
+    """Return how many times as much it is."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if value == 0:

@@ -17,22 +17,12 @@ from profkit.verdict.types import Advice
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """An advice, and what came of it.
+    """An advice, and its measured effect.
 
-    Attributes
-    ----------
-    tried
-        What the runs showed.
-    advice, number
-        What was tried, and its number in the report of the run.
-    command
-        As it was recorded.
-    changed, variables
-        The command with the advice, empty where a line of the program is edited; and what variables it sets.
-    edit
-        Place and text of the edited line; empty without one.
-    recorded_s
-        Seconds that the run took when it was recorded.
+    `number`: of the advice in the report of the run.
+    `command`, `changed`: as recorded, and with the advice (empty where a line is edited).
+    `edit`: place and text of the edited line; empty without one.
+    `recorded_s`: seconds of the recorded run.
     """
 
     tried: Tried

@@ -1,7 +1,4 @@
-"""Who waits for whom, as one picture a side: boxes for groups of processes, and arrows for how long each waits.
-
-Lays out what `measure.group_waits` found, and draws it as markup that needs no script; each process is folded below.
-"""
+"""Who waits for whom, one picture a side: boxes for groups of processes, arrows for how long each waits."""
 
 from __future__ import annotations
 
@@ -37,14 +34,14 @@ _NAMES: dict[GroupName, tuple[str, str, str]] = {
 
 
 def waits(sides: Sequence[tuple[str, Run]]) -> Waits | None:
-    """Lay out one run a side; ``None`` where none has two processes that were counted."""
+    """Return one run a side; ``None`` where none has two counted processes."""
     found = tuple((label, group_waits(run)) for label, run in sides)
     several = any(sum(len(group.lanes) for group in groups) > 1 for _, groups in found)
     return Waits(tuple((label, groups) for label, groups in found if groups)) if several else None
 
 
 def label_of(process: Process) -> str:
-    """Name a process in few words."""
+    """Return a process's short name."""
     if process.rank is not None:
         rank = f"rank {process.rank}"
         return rank if process.role in ("rank", "main") else f"{clean(process.role)} of {rank}"
@@ -52,13 +49,13 @@ def label_of(process: Process) -> str:
 
 
 def states_key(*states: tuple[str, str]) -> str:
-    """Say what the colours of states mean."""
+    """Return the legend of the states' colours."""
     items = (element("li", element("i", class_=kind), text) for kind, text in states)
     return element("ul", *items, class_="states", aria_hidden="true")
 
 
 def waits_section(figure: Waits) -> str:
-    """Write the section: a picture of each side, and below it every process."""
+    """Return the section: a picture of each side, and every process below it."""
     sides = []
     for label, groups in figure.sides:
         heading = element("h3", escape(label)) if label else ""
@@ -152,7 +149,7 @@ def _bar(shares: Sequence[tuple[str, float]], x: float, y: float, width: float) 
 
 
 def _arrow(x: float, y: float, share: float, *, down: bool) -> str:
-    """An arrow between two boxes, as thick as the share; none where there is next to nothing to show."""
+    """An arrow between two boxes, as thick as the share; none if the share is negligible."""
     if share < LEAST_ARROW:
         return ""
     half, top, bottom = 1.0 + 6.0 * share, y + 5, y + _GAP - 5
@@ -183,7 +180,7 @@ def _loop(y: float, share: float) -> str:
 
 
 def _waits(one: WaitGroup, other: WaitGroup) -> str:
-    """What a group waits for the other, in a sentence: ``16 workers wait 8.4 s each (65 %) for main``."""
+    """A group's waiting for the other in a sentence: ``16 workers wait 8.4 s each (65 %) for main``."""
     share = _share(one, "others_s")
     if share < LEAST_ARROW:
         return f"{_name(one)} hardly {_verb(one)} for {_whom(one, other)}"

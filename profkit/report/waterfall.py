@@ -1,8 +1,7 @@
 """The account as a waterfall: one drawing for page, notebook and picture, one text for the rest.
 
-From one wall to the other, every row is a bar that begins where the one before it ended. The drawing has
-colours of its own, which show on light ground and on dark ground, and classes by which a style sheet gives it
-others.
+Every row's bar begins where the previous one ended. Colours suit light and dark ground; classes let a style
+sheet override them.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ _STYLES = {"wall": "dim", "more": "red", "less": "green", "part": ""}
 
 
 class WaterfallRow(NamedTuple):
-    """One row, whose bar reaches from left to right, 0 to 1; `sure` is false for what is within its noise.
+    """One row, its bar from left to right, 0 to 1; `sure` is false within its noise.
 
-    `kind` is ``wall``, ``more``, ``less``, or ``part`` of one run alone.
+    `kind` is ``wall``, ``more``, ``less``, or ``part`` of one run.
     """
 
     kind: str
@@ -45,7 +44,7 @@ class WaterfallRow(NamedTuple):
 
 
 def waterfall_rows(waterfall: Waterfall) -> list[WaterfallRow]:
-    """Return the wall before (of a comparison), every step, and the wall after."""
+    """Return the wall before (for a comparison), every step, and the wall after."""
     alone = waterfall.before_s is None
     edges = [waterfall.before_s or 0.0]
     for step in waterfall.steps:
@@ -72,12 +71,12 @@ def waterfall_rows(waterfall: Waterfall) -> list[WaterfallRow]:
 
 
 def waterfall_height(waterfall: Waterfall) -> float:
-    """Height of the drawing, whatever its width."""
+    """Return the drawing's height, whatever its width."""
     return _ROW * len(waterfall_rows(waterfall))
 
 
 def waterfall_drawing(waterfall: Waterfall, width: float | str = "100%") -> str:
-    """Draw it as an ``svg`` element: text keeps its size, and bars take the width there is."""
+    """Return an ``svg`` element in which text keeps its size and bars take the width."""
     rows = waterfall_rows(waterfall)
     said = "; ".join(f"{row.title} {row.seconds}" for row in rows)
     return element(
@@ -124,7 +123,7 @@ def _drawn(row: WaterfallRow, y: float) -> str:
 
 
 def waterfall_lines(waterfall: Waterfall, width: int) -> Iterator[Line]:
-    """Write it as text: title, bar, seconds, and what is in it as far as there is room."""
+    """Return it as text: title, bar, seconds, and contents if there is room."""
     rows = waterfall_rows(waterfall)
     titles = max(cell_width(row.title) for row in rows)
     numbers = max(cell_width(row.seconds) for row in rows)

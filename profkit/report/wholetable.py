@@ -1,7 +1,4 @@
-"""`Diff` or `Run` → every function and who calls whom, as columns for a page that sorts and searches by itself.
-
-Selects and names; numbers stay numbers, and nothing is cut but calls that took next to nothing, which are counted.
-"""
+"""`Diff` or `Run` → every function and call as columns for a page; only negligible calls are cut."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _PLAIN_MATCHES = frozenset({"exact", "rooted"})
 
 
 def diff_functions(diff: Diff) -> FunctionTable:
-    """Every function of either side, in the order of the comparison's own table."""
+    """Return every function of either side, in the order of the comparison's table."""
     table = diff.table
     places, roots, place = _places(table.keys, table.file)
     plain = _PLAIN_MATCHES
@@ -60,7 +57,7 @@ def _kinds(
 
 
 def run_functions(functions: Ranked, by: str) -> FunctionTable:
-    """Every function of one run, in the order of its profile's rows."""
+    """Return every function of one run, in the order of its profile's rows."""
     profile = functions.profile
     n = len(profile)
     rank = np.empty(n, np.int64)
@@ -108,7 +105,7 @@ def _places(
 
 
 def diff_calls(calls: CallTable | None) -> CallGraph | None:
-    """Pairs of both sides, the heaviest of them."""
+    """Return the heaviest pairs of both sides."""
     if calls is None:
         return None
     before, after = calls.baseline, calls.candidate
@@ -121,7 +118,7 @@ def diff_calls(calls: CallTable | None) -> CallGraph | None:
 
 
 def run_calls(profile: Profile) -> CallGraph | None:
-    """Pairs of one run, the heaviest of them."""
+    """Return the heaviest pairs of one run."""
     edges = profile.edges
     if edges is None:
         return None

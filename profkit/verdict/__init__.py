@@ -1,1 +1,1 @@
-"""From signals to a verdict: the account of the lost time, rules, thresholds, advice. Pure; makes no sentences."""
+"""From signals to a verdict: the account of the lost time, rules, thresholds, advice; no sentences."""

@@ -1,17 +1,16 @@
-"""The account of the lost time: where each second between two walls went, in buckets that add up to the difference.
+"""Where each second between two walls went: the account of the lost time, in buckets that add up to it.
 
 The identity, along the critical path (`measure.critical_path`):
 
     ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δcapture
 
-CPU time of a function is its calls times its cost per call, for each place that it is called from; what both took
-more is divided between them by `measure.call_sites`. Other calls are *work*,
-unless they originate in a function whose source changed: then they are *code*; or come with another number of
-processes, which are started and fed: then they are *startup*. A change of the cost per call is
-*code* in functions whose source changed and in what they call, and *speed* elsewhere. Queueing is
-run × (queue/run of the candidate − that of the baseline); what only grew with the CPU time is booked with that.
-*capture* is what capture itself added to the walls, where that is known of both sides.
-The account of one run alone says how its own wall is made up.
+A function's CPU time is its calls times its cost per call, for each place that calls it; their joint effect
+is divided between them by `measure.call_sites`. Other calls are *work*; they are *code* where they originate
+in a function whose source changed, and *startup* where they come with another number of processes. A change
+of the cost per call is *code* in changed functions and what they call, *speed* elsewhere. Queueing is run ×
+(queue/run of the candidate − that of the baseline); the part that only grew with the CPU time is booked with
+that. *capture* is what capture itself added to the walls, where known of both sides. The account of one run
+shows how its own wall is made up.
 """
 
 from __future__ import annotations
@@ -56,20 +55,10 @@ INTERVAL = (2.5, 97.5)
 class Part:
     """What one function or NVTX range contributes to a bucket.
 
-    Attributes
-    ----------
-    row
-        Of the table of functions; −1 for a range.
-    name
-        As a person reads it.
-    seconds
-        Signed. Ranges lie around functions: their seconds are not further ones.
-    kind
-        ``function``, ``range``, or ``holder``: a function that had the interpreter's lock while others waited, for so
-        many of their seconds.
-    what
-        Of ``blocked``, what most of it waited for: one of `profkit.model.pauses.WAITS`, empty where
-        that was not seen.
+    `row`: of the table of functions; −1 for a range.
+    `seconds`: signed; ranges lie around functions, so theirs are not further ones.
+    `kind`: ``function``, ``range``, or ``holder``: it held the interpreter's lock while others waited.
+    `what`: of ``blocked``, its main wait, one of `profkit.model.pauses.WAITS`; empty where not seen.
     """
 
     row: int
@@ -83,14 +72,8 @@ class Part:
 class Waited:
     """What was waited for on the path, off the CPU.
 
-    Attributes
-    ----------
-    what
-        One of `profkit.model.pauses.WAITS`.
-    baseline_s, candidate_s
-        Seconds; the former is 0 for one run alone.
-    row, name
-        The function in which it changed most; of one run, in which it was most.
+    `what` is one of `profkit.model.pauses.WAITS`; `baseline_s` is 0 for one run alone. `row` and `name` are
+    of the function in which it changed most (of one run: was longest).
     """
 
     what: str
@@ -102,22 +85,13 @@ class Waited:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """One term of the identity.
+    """One term of the identity; `name` is one of `BUCKETS` or `RUN_BUCKETS`, of `PAUSES`, or `CAPTURE`.
 
-    Attributes
-    ----------
-    name
-        One of `BUCKETS` or `RUN_BUCKETS`, of `PAUSES`, or `CAPTURE`.
-    seconds
-        Signed: positive makes the candidate slower.
-    low, high
-        95 % interval, from the repeats or from what repeats of other programs show; NaN where nothing is known.
-    share
-        Part of the difference of the walls, NaN where that is 0. Of one run: part of its wall.
-    parts
-        The functions that make it up, greatest first; they need not add up to it.
-    waited
-        Of ``blocked`` and ``gil``, what was waited for, as far as that was seen, by the size of its change.
+    `seconds`: signed; positive makes the candidate slower.
+    `low`, `high`: 95 % interval, from the repeats or from repeats of other programs; NaN where not known.
+    `share`: part of the difference of the walls, NaN where that is 0; of one run, part of its wall.
+    `parts`: its functions, greatest first; they need not add up to it.
+    `waited`: what ``blocked`` and ``gil`` waited for, as far as seen, greatest change first.
     """
 
     name: str
@@ -130,7 +104,7 @@ class Bucket:
 
     @property
     def beyond_noise(self) -> bool:
-        """Whether its interval leaves out 0."""
+        """Whether its interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
@@ -138,27 +112,16 @@ class Bucket:
 class Account:
     """Where the difference between two walls went; the buckets add up to it.
 
-    Attributes
-    ----------
-    baseline_s, candidate_s
-        Walls, seconds: medians over the runs of a side. ``baseline_s`` is 0 for one run alone. Without counters
-        they are the self time of the thread that was profiled.
-    buckets
-        In the order of `BUCKETS` or `RUN_BUCKETS`, then those of `PAUSES` where the tracers looked what threads wait
-        for, and `CAPTURE` where it is known what capture added.
-    merged
-        Names of buckets that could not be separated: without counters ``("speed", "queue")``, and all of it is
-        in the first.
-    basis
-        ``repeats`` where the intervals are from the runs themselves, ``other-programs`` where they are what clean
-        repeats of other programs show, ``none``.
-    helpers_queue_s
-        The part of the queueing that is of threads and processes which the main thread waits for.
-    imports_s
-        The part of ``startup`` in which other processes than the main one import modules.
-    calls_unknown
-        Part of the CPU time on the path of either side, the greater of both, in functions whose calls are not known
-        well enough: all that they took more is in ``speed``.
+    `baseline_s`, `candidate_s`: walls, medians over a side's runs; the former is 0 for one run alone.
+    Without counters they are the self time of the profiled thread.
+    `buckets`: in the order of `BUCKETS` or `RUN_BUCKETS`, then `PAUSES` where the tracers recorded waits,
+    then `CAPTURE` where its cost is known.
+    `merged`: buckets that could not be separated: without counters ``("speed", "queue")``, all in the first.
+    `basis`: of the intervals: ``repeats`` of these runs, ``other-programs`` or ``none``.
+    `helpers_queue_s`: queueing of threads and processes that the main thread waits for.
+    `imports_s`: part of ``startup`` in which other processes than the main one import modules.
+    `calls_unknown`: share of the path's CPU time, of the side with more, in functions whose calls are not
+    known well enough; all that they took more is in ``speed``.
     """
 
     baseline_s: float
@@ -187,30 +150,24 @@ class Account:
 
     @property
     def helpers_queue(self) -> bool:
-        """Whether most of the queueing is of threads and processes which the main thread waits for."""
+        """Whether most of the queueing is of threads and processes that the main thread waits for."""
         return not self.merged and self.helpers_queue_s > value("part.most") * self.seconds("queue") > 0
 
     def bucket(self, name: str) -> Bucket:
-        """The bucket of a name.
-
-        Raises
-        ------
-        KeyError
-            There is none.
-        """
+        """Return the bucket of this name; raises `KeyError` where there is none."""
         for one in self.buckets:
             if one.name == name:
                 return one
         raise KeyError(name)
 
     def seconds(self, name: str) -> float:
-        """Signed seconds of a bucket; 0 of one of `PAUSES` that is not known apart."""
+        """Return the signed seconds of a bucket; 0 for one of `PAUSES` that was not measured separately."""
         if name in PAUSES and all(bucket.name != name for bucket in self.buckets):
             return 0.0
         return self.bucket(name).seconds
 
     def whole(self, name: str) -> float:
-        """Seconds of a bucket with the one of `PAUSES` that is its part in runs whose tracers did not look."""
+        """Return a bucket's seconds including its `PAUSES`, as booked where tracers recorded no waits."""
         return self.seconds(name) + self.seconds(_PART_OF[name]) if name in _PART_OF else self.seconds(name)
 
 
@@ -229,29 +186,11 @@ def account(
     ranges: Sequence[Part] = (),
     captured: bool = False,
 ) -> Account:
-    """Book the difference of two sides.
+    """Return the account of the difference of two sides, whose compositions are over the rows of `table`.
 
-    Parameters
-    ----------
-    table
-        Functions of both sides.
-    baseline, candidate
-        Compositions of the runs of each side, over the rows of the table.
-    origins
-        Where changed calls originate, and what lies below changed functions.
-    unknown_code
-        Row of a function that alone got slower and whose sources are not known; −1 without one.
-    spun_s
-        The most seconds in which the path's own thread may have run only because it waited, spinning, for threads
-        that queued.
-    ranges
-        NVTX ranges that queued longer, greatest first.
-    captured
-        Whether it is known what capture added to each run.
-
-    Returns
-    -------
-    Account
+    `unknown_code` is the row of a function that alone got slower without known source (−1: none). `spun_s`
+    bounds the seconds in which the path's thread ran only to spin for queued threads. `ranges` queued longer,
+    greatest first. `captured`: whether capture's cost is known of each run.
     """
     paused = all(c.gil is not None for c in (*baseline, *candidate))
     if not paused:
@@ -290,15 +229,7 @@ def account(
 
 
 def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
-    """Say how the wall of one run is made up.
-
-    Parameters
-    ----------
-    composition
-        Of the run.
-    names
-        Of the functions of its selected profile, as a person reads them.
-    """
+    """Return how the wall of one run is made up; `names` are the display names of its functions."""
     c = composition
     wall = c.wall_s
     booked = {
@@ -328,25 +259,24 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
 
 
 def _imports(c: Composition) -> Floats:
-    """CPU time in which other processes import modules, by function."""
     return np.zeros(len(c.run)) if c.imports is None else c.imports
 
 
 def _calls_unknown(whole: Composition, origins: Origins) -> float:
-    """Part of the CPU time on the path in functions whose calls are not known well enough."""
+    """Share of the path's CPU time in functions whose calls are not known well enough."""
     run = float(whole.run.sum())
     return float(whole.run[~origins.ratios.weighed].sum()) / run if run > 0 else 0.0
 
 
 def _own_queue(a: Composition, b: Composition) -> float:
-    """Queueing of the path's own thread that did not only grow with the CPU time."""
+    """Queueing of the path's own thread beyond what grew with the CPU time."""
     run_a, run_b = float(a.run.sum()), float(b.run.sum())
     before, after = a.queue_s - a.helpers_queue_s, b.queue_s - b.helpers_queue_s
     return after - before - (before / run_a if run_a > 0 else 0.0) * (run_b - run_a)
 
 
 def _more_of_helpers(a: Composition, b: Composition) -> float:
-    """Queueing of helpers that did not only grow with the CPU time."""
+    """Queueing of helpers beyond what grew with the CPU time."""
     cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
     return (
         b.helpers_queue_s - a.helpers_queue_s - _queued_per_second(a.helpers_queue_s, cpu_a) * (cpu_b - cpu_a)
@@ -363,12 +293,11 @@ def _blocked_seconds(c: Composition) -> float:
 
 
 def _queued_per_second(queue_s: float, cpu_s: float) -> float:
-    """Queueing for each second of CPU time."""
     return min(queue_s / cpu_s, value("queue.most-per-second")) if cpu_s > 0 else 0.0
 
 
 def _typical(runs: Sequence[Composition], wall_s: float) -> Composition:
-    """Mean of the runs of a side, each scaled to the side's wall; a run that took no time says nothing of it."""
+    """Mean of the runs of a side, each scaled to the side's wall; runs of zero length are left out."""
     return Composition.mean([c.scaled(wall_s / c.wall_s) for c in runs if c.wall_s > 0] or runs)
 
 
@@ -425,7 +354,7 @@ def _book(
 
 
 def _errors(a: Composition, b: Composition, origins: Origins) -> dict[str, float]:
-    """Half the widths of 95 % intervals of what is estimated: calls that weigh times, and what capture added."""
+    """Half the widths of 95 % intervals, from estimated calls and from the estimate of capture's cost."""
     sites = origins.sites
     error = (1.0 + _queued_per_second(a.queue_s, _cpu_seconds(a))) * sites.errors(a.run, b.run)
     captured = math.hypot(a.capture_error_s, b.capture_error_s)
@@ -449,7 +378,7 @@ def _intervals(
     wall_a: float,
     whole_a: Composition,
 ) -> tuple[dict[str, float], dict[str, float], str]:
-    """95 % interval of each bucket: by resampling the repeats, or from what other programs' repeats show."""
+    """95 % interval of each bucket: by resampling the repeats, or from repeats of other programs."""
     if min(len(baseline), len(candidate)) >= value("repeats.least"):
         draw = np.random.default_rng(SEED)
         kept = _heavy(baseline, candidate)
@@ -498,7 +427,7 @@ def _heavy(baseline: Sequence[Composition], candidate: Sequence[Composition]) ->
 
 
 def _waited(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Waited, ...]:
-    """What was waited for on both sides, by kind; `a` is ``None`` of one run alone."""
+    """What both sides waited for, by kind; `a` is ``None`` for one run alone."""
     if b is None or not b.size:
         return ()
     before = np.zeros(b.shape) if a is None else a
@@ -513,7 +442,7 @@ def _waited(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[W
 
 
 def _with_what(parts: Sequence[Part], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
-    """The same parts, with what most of each waited for."""
+    """The same parts, each with what it mostly waited for."""
     if b is None or not b.size:
         return tuple(parts)
     change = b if a is None else b - a
@@ -530,12 +459,12 @@ def _with_what(parts: Sequence[Part], a: Floats | None, b: Floats | None) -> tup
 
 
 def _for_lock(gil: Floats | None) -> Floats | None:
-    """Waiting for the interpreter's lock, which is the first kind, as `_waited` takes it."""
+    """Waiting for the interpreter's lock in the form that `_waited` takes, where it is the first kind."""
     return None if gil is None else gil[np.newaxis]
 
 
 def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
-    """The functions that had the interpreter's lock while others waited longer for it."""
+    """Functions that held the interpreter's lock while others waited longer for it."""
     if b is None or not b.size:
         return ()
     more = b if a is None else b - a
@@ -546,7 +475,7 @@ def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[
 
 
 def _largest(names: Sequence[str], rows: Floats | None, seconds: float) -> tuple[Part, ...]:
-    """The functions that push a bucket the way it went, greatest first."""
+    """Functions that moved a bucket in its direction, greatest first."""
     if rows is None or not len(rows) or not seconds:
         return ()
     pushed = rows * math.copysign(1.0, seconds)

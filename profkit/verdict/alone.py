@@ -1,7 +1,7 @@
-"""One run alone: how its wall is made up, and whether it lacked CPU, lacked data, or was blocked.
+"""Judge one run alone: how its wall is made up, and whether it lacked CPU, lacked data, or was blocked.
 
-The counterpart of `judge` for one run. A regression, another workload or a slower machine need a baseline and are
-not judged here. A run that lacks nothing gets no verdict.
+The counterpart of `judge` for one run; causes that need a baseline (regression, workload, machine) are not
+judged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Sides:
 
 @dataclass(frozen=True, slots=True)
 class _OneRun:
-    """One run as evidence and advice take it: the other side knows nothing."""
+    """One run in the form that evidence and advice take; its baseline is unknown."""
 
     signals: _Sides
     account: Account
@@ -53,21 +53,9 @@ class _OneRun:
 
 
 def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> RunVerdict:
-    """Say how one run's time is made up, and what it lacked.
+    """Return how one run's time is made up, and what it lacked; `processes` are those shown.
 
-    Parameters
-    ----------
-    run
-        Any run.
-    processes
-        Those of it that are shown.
-    by
-        ``tottime`` or ``cumtime``: what its functions are shown by.
-
-    Returns
-    -------
-    RunVerdict
-        Its verdict is ``None`` where the run lacked nothing, or the kernel's counters are not in it.
+    The verdict is ``None`` where the run lacked nothing, or has no kernel counters.
     """
     chosen = select(Run(run.path, tuple(processes), run.manifest, run.machine), edges=False)
     keys = function_keys(chosen.profile, chosen.roots)
@@ -145,7 +133,7 @@ def _finding(rule: Rule, one: _OneRun, by: str) -> Finding:
 
 
 def _severity(rule: Rule, one: _OneRun) -> float:
-    """Part of the wall, or of the active time that was queueing: a run alone shows no loss."""
+    """Part of the wall, or of the active time that was queueing: one run shows no loss."""
     side = one.signals.candidate
     if rule.id == "throttling":
         return max(side.throttled or 0.0, side.wait_fraction or 0.0)
@@ -163,7 +151,7 @@ def _side(one: _OneRun) -> SideFacts:
 
 
 def _own_wait(one: _OneRun) -> float | None:
-    """The main threads' queueing, or that of the rank that queues most."""
+    """Queueing of the main threads, or of the rank that queues most."""
     side = _side(one)
     worst = side.worst_wait_fraction if side.mains > 1 else None
     return max([v for v in (side.wait_fraction, worst) if v is not None], default=None)
@@ -201,7 +189,7 @@ def _itself(one: _OneRun) -> bool:
 
 
 def _kind(one: _OneRun) -> str | None:
-    """Who takes the CPUs. Where both do, it is the one that asks for more: beyond the CPUs, or of them."""
+    """Who takes the CPUs; if both do, own demand beyond the CPUs is compared with the others' cores."""
     itself, others = _itself(one), _others(one)
     if itself and others:
         side = _side(one)

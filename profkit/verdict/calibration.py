@@ -1,7 +1,7 @@
 """Confidence of the rules: how often each was right on labelled runs, less what is doubted.
 
-`STEPS` is written by ``python -m benchmarks.verdict confidences``, not by hand. Shares are taken with Laplace's rule
-of succession, so that what was right in all of few cases is not certain.
+`STEPS` is written by ``python -m benchmarks.verdict confidences``, not by hand. Its shares follow Laplace's
+rule of succession: a rule that was right in all of few cases is not certain.
 """
 
 from __future__ import annotations
@@ -20,33 +20,18 @@ ALONE = "alone"
 
 
 def arm_of(*, counters: bool, several: bool) -> str:
-    """Key of `STEPS`: whether both sides have the kernel's counters, and repeats enough for their noise."""
+    """Key of `STEPS`: whether both sides have the kernel's counters, and repeats to know their noise."""
     return f"{'counters' if counters else 'plain'}, {'several' if several else 'one'}"
 
 
 def confidence(
     rule: str, stated: float, doubt: float | None, strength: float, steps: Steps, left: float = 1.0
 ) -> tuple[float, bool]:
-    """Return the confidence of a finding, and whether it may be shown. There is no other place that makes one.
+    """Return the confidence of a finding, and whether it may be shown; every confidence is made here.
 
-    Parameters
-    ----------
-    rule, stated, strength
-        Of the finding, as the rule states them.
-    doubt
-        What the greatest of the rule's doubts that hold leaves; ``None`` without one.
-    steps
-        Of the arm, learnt where nothing was doubted.
-    left
-        Part that everything else leaves: other causes that hold as well, other differences between the sides.
-
-    Returns
-    -------
-    confidence : float
-        From the table, but no more than the doubt; without the former, what the rule states.
-    measured : bool
-        Whether the table has the rule, and it is not doubted below ``confidence.shown``: no share of the table is of
-        such cases.
+    It is the table's share, at most `doubt` (what the rule's greatest doubt leaves, ``None`` without one),
+    times `left` (what other causes and differences leave). It is made from `stated` and not shown where the
+    table lacks the rule or the doubt is below ``confidence.shown``, since `steps` are of undoubted cases.
     """
     found = steps.get(rule)
     most = stated if doubt is None else min(stated, doubt)

@@ -1,8 +1,4 @@
-"""The whole comparison of two sides: select, align, measure, account, judge.
-
-What ``profkit diff`` calls between reading files and laying out a report. It reads no files and prints
-nothing; every step of it is a module of `identity`, `measure` or this room.
-"""
+"""Compare two sides: select, align, measure, account, judge; reads no files and prints nothing."""
 
 from __future__ import annotations
 
@@ -86,16 +82,8 @@ _NO_EFFECT = Effect(0.0, 0.0, 0.0)
 class _Gathered:
     """One side: its runs under common rows.
 
-    Attributes
-    ----------
-    folded
-        Rows that took in comprehensions.
-    profiles
-        Of its runs, as they were gathered.
-    selected
-        What of each run is compared.
-    rows
-        For each run, the row of `side` for each row of its selected profile.
+    `folded` are rows that took in comprehensions. For each run, `selected` is what is compared, and `rows`
+    maps the rows of its selected profile to those of `side`.
     """
 
     side: Side
@@ -107,7 +95,7 @@ class _Gathered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """What was measured of two sides, before it is judged: `case`, and what a report shows beside it.
+    """What was measured of two sides, before judging: `case`, and what a report shows beside it.
 
     `lines` returns the lines of a function by its row of the table.
     """
@@ -135,29 +123,11 @@ def diff(
     iterations: IterationNames | None = None,
     calls: bool = False,
 ) -> Diff:
-    """Compare two sides, and judge what makes them differ.
+    """Compare two sides and return what makes them differ; several runs of a side are replicates.
 
-    Parameters
-    ----------
-    baseline, candidate
-        Each of at least one run; several are replicates.
-    by
-        ``tottime`` or ``cumtime``: what functions are ranked by.
-    process
-        ``None`` for all processes summed, ``main``, ``rank:N`` or ``pid:N``.
-    iterations
-        What the user specified about the NVTX ranges.
-    calls
-        Whether to keep who calls whom (`Diff.calls`, `Diff.stacks`), for reports that draw it.
-
-    Returns
-    -------
-    Diff
-
-    Raises
-    ------
-    UsageError
-        A side is empty, ``by`` is neither, or a run has no such process or range.
+    `by` is the ranking, ``tottime`` or ``cumtime``. `process` is ``None`` (all, summed), ``main``, ``rank:N``
+    or ``pid:N``. `calls` keeps `Diff.calls` and `Diff.stacks`. Raises `UsageError` where a side is empty,
+    `by` is neither, or a run has no such process or range.
     """
     found = compare(baseline, candidate, by=by, process=process, iterations=iterations, stacks=calls)
     signals = found.case.signals
@@ -191,10 +161,7 @@ def compare(
     iterations: IterationNames | None = None,
     stacks: bool = False,
 ) -> Comparison:
-    """Measure two sides and book their difference; parameters and errors are those of `diff`.
-
-    `stacks` are calling contexts: only what draws them has a use for them.
-    """
+    """Measure two sides; parameters and errors are those of `diff`, and `stacks` keeps calling contexts."""
     check_ranked_by(by)
     for side in (baseline, candidate):
         if not side.runs:
@@ -327,7 +294,6 @@ def _lines(
     behind: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]],
     row: int,
 ) -> FunctionLines:
-    """Return the lines of the function in a row of the table."""
     found: list[tuple[SeenLine, ...]] = []
     for side, rows in zip(sides, behind, strict=True):
         gathered = side.side
@@ -340,7 +306,7 @@ def _lines(
 def _stacks(
     sides: tuple[_Gathered, _Gathered], behind: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 ) -> StackTable | None:
-    """Calling contexts of both sides over the rows of the table; ``None`` where a run of either has none."""
+    """Calling contexts of both sides over the table's rows; ``None`` where a run has none."""
     found: list[list[list[PlacedPaths]]] = []
     for side, rows in zip(sides, behind, strict=True):
         of_table = _rows_of_table(side, rows)
@@ -366,7 +332,6 @@ def _rows_of_table(side: _Gathered, behind: npt.NDArray[np.integer]) -> npt.NDAr
 
 
 def _processes(side: _Gathered) -> int:
-    """Processes of a run of this side."""
     return int(np.median([len(selected.processes) for selected in side.selected]))
 
 
@@ -378,7 +343,7 @@ def _compositions(
     masks: tuple[npt.NDArray[np.bool_], ...],
     effects: Sequence[Effect],
 ) -> list[Composition]:
-    """How the wall of each run of a side is made up, over the rows of the table, and what of it is capture's."""
+    """How the wall of each run is made up, over the table's rows, and which part of it is capture's."""
     of_table = _rows_of_table(side, behind)
 
     def placed(reading: PathReading, rows: Index) -> PathReading:
@@ -394,7 +359,7 @@ def _compositions(
 
 
 def _effects(side: _Gathered, rank: int | None) -> list[Effect]:
-    """What capture added to each run of a side; nothing where it is not known of all."""
+    """What capture added to each run of a side; empty where it is not known of all."""
     found = [path_effect(selected, rank) for selected in side.selected]
     known = [effect for effect in found if effect is not None]
     return known if len(known) == len(found) else []
@@ -405,7 +370,7 @@ def _middle_effect(effects: Sequence[Effect]) -> float:
 
 
 def _without(totals: npt.NDArray[np.float64], effects: Sequence[Effect]) -> npt.NDArray[np.float64]:
-    """Totals of runs without what capture added, as far as something is left."""
+    """Totals of runs without what capture added, where something is left."""
     if not effects:
         return totals
     less = totals - np.array([max(0.0, effect.seconds) for effect in effects])
@@ -414,7 +379,7 @@ def _without(totals: npt.NDArray[np.float64], effects: Sequence[Effect]) -> npt.
 
 
 def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
-    """NVTX ranges whose thread queued longer for a CPU than in the baseline, the greatest growth first."""
+    """NVTX ranges whose thread queued longer for a CPU than in the baseline, greatest growth first."""
     grown = []
     for change in changes:
         before, after = (0.0 if row is None else row.wait_s for row in (change.baseline, change.candidate))
@@ -424,10 +389,10 @@ def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
 
 
 def _another_program(table: DiffTable) -> bool:
-    """Whether hardly a function of either side's project is on the other side: by number and by time.
+    """Whether the sides share hardly any function of their projects, by number and by time.
 
-    Every program has module bodies and comprehensions, and many a ``main``: the former do not count, and where most
-    functions are missing, one of the same name with another source is another one.
+    Module bodies and comprehensions do not count: every program has them. Where most functions are missing,
+    one of equal name and other source (many a ``main``) counts as another.
     """
     project = np.array(
         [
@@ -463,7 +428,7 @@ def _exit(side: RunSet) -> int:
 
 
 def _has_ranges(side: RunSet) -> bool:
-    """Whether any run recorded NVTX ranges; what is done with them is not imported elsewhere."""
+    """Whether any run recorded NVTX ranges; the modules that process them are imported only then."""
     return any(process.ranges is not None for run in side.runs for process in run.processes)
 
 
@@ -490,7 +455,7 @@ def _compared_ranges(
 
 
 def _ranges(side: RunSet, selector: str | None) -> tuple[list[list[Ranges]], list[list[RangeWaiting | None]]]:
-    """NVTX ranges of the selected processes of every run that recorded any, and what they waited."""
+    """NVTX ranges of the selected processes of every run that recorded any, and their waiting."""
     from profkit.measure.range_waiting import waiting_of
 
     runs = [[p for p in select_processes(run, selector) if p.ranges is not None] for run in side.runs]
@@ -503,7 +468,6 @@ def _ranges(side: RunSet, selector: str | None) -> tuple[list[list[Ranges]], lis
 def _sides(
     baseline: RunSet, candidate: RunSet, selector_a: str | None, selector_b: str | None
 ) -> tuple[_Gathered, _Gathered]:
-    """Replicates of both sides under common rows."""
     a = [select(run, selector_a) for run in baseline.runs]
     b = [select(run, selector_b) for run in candidate.runs]
     if needs_folding(a[0].profile, b[0].profile):
@@ -551,7 +515,7 @@ def _total(side: RunSet, chosen: Callable[[Run], Sequence[Process]]) -> float:
 
 
 def _totals(runs: RunSet, side: Side) -> npt.NDArray[np.float64]:
-    """Wall-clock seconds of every run of a side, or their self times where a wall is not known."""
+    """Wall-clock seconds of every run of a side, or its self time where a wall is not known."""
     walls = [run.manifest.wall_s for run in runs.runs if run.manifest is not None]
     if len(walls) == side.runs and all(wall > 0 for wall in walls):
         return np.array(walls, np.float64)
@@ -560,7 +524,7 @@ def _totals(runs: RunSet, side: Side) -> npt.NDArray[np.float64]:
 
 
 def _total_scatter(totals_a: npt.NDArray[np.float64], totals_b: npt.NDArray[np.float64]) -> float:
-    """Standard deviation of ln(candidate's total / baseline's), by the scatter of their repeats; NaN without."""
+    """Standard deviation of ln(candidate's total / baseline's), from the repeats; NaN without."""
     if min(len(totals_a), len(totals_b)) < noise.MIN_RUNS_NOISE:
         return float("nan")
     spread_a, spread_b = (location_and_spread(np.log(totals))[1] for totals in (totals_a, totals_b))

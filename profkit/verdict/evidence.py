@@ -1,7 +1,4 @@
-"""From a case to evidence: for each name in a rule, the measured facts of both sides, as numbers.
-
-A producer returns nothing where nothing was measured. Sentences are made of it in `profkit.report.wording`.
-"""
+"""From a case to evidence: the measured facts of both sides for each name in a rule; none if not measured."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ Found = Iterable[Evidence]
 
 
 def produce(names: Iterable[str], case: Judged) -> tuple[Evidence, ...]:
-    """Return the evidence of some names, in their order; what two of them give is listed once."""
+    """Return the evidence of some names in their order, without duplicates."""
     found: list[Evidence] = []
     for name in names:
         found += [evidence for evidence in PRODUCERS[name](case) if evidence not in found]
@@ -54,7 +51,7 @@ def produce(names: Iterable[str], case: Judged) -> tuple[Evidence, ...]:
 
 
 def wall(case: Case) -> Found:
-    """Wall times of both sides, or their self times where a wall is not known."""
+    """Return the walls of both sides, or their self times where a wall is not known."""
     a, b = case.signals.baseline, case.signals.candidate
     walls = bool(a.wall_s) and bool(b.wall_s)
     factor = math.exp(case.signals.log_walls)
@@ -81,7 +78,7 @@ def _active(run_s: float | None, wait_s: float | None) -> float | None:
 
 
 def _queue(case: Judged) -> Found:
-    """Queueing of those threads that carry the cause: the main thread's, one rank's, or the helpers'."""
+    """Queueing of the threads that carry the cause: the main thread's, one rank's, or the helpers'."""
     a, b = case.signals.baseline, case.signals.candidate
     who = str(case.read("contention.who"))
     if who == "main":
@@ -158,7 +155,7 @@ def _demand(case: Judged) -> Found:
 
 
 def _asked(case: Case) -> Found:
-    """Cores that the pools of both sides ask for; nothing if not measured, or if they do not ask for too much."""
+    """Cores that both sides' pools ask for; nothing if not measured or not too many."""
     a, b = case.signals.baseline.inventory, case.signals.candidate.inventory
     if not case.read("contention.itself") or a.expected_cores is None or b.expected_cores is None:
         return
@@ -177,7 +174,7 @@ def _asked(case: Case) -> Found:
 
 
 def _largest_pool(of: Inventory) -> tuple[str, int, int, str, str]:
-    """Library, threads, and how many processes have that pool; where the size came from, and the variable."""
+    """Library, threads, processes with that pool, the size's origin, and the variable."""
     rows = [row for row in of.rows if row.threads and row.threads > 1 and not row.process.idle]
     if not rows:
         return "", 0, 0, "", ""
@@ -199,7 +196,7 @@ def _others(case: Judged) -> Found:
 
 
 def _neighbours(case: Judged) -> Found:
-    """The other programs that ran while the candidate queued, those that used most first."""
+    """Other programs that ran while the candidate queued, most CPU first."""
     found = case.signals.candidate.neighbours
     if found is None or not case.read("contention.others"):
         return
@@ -222,7 +219,7 @@ def _neighbours(case: Judged) -> Found:
 
 
 def _gpu(case: Case) -> Found:
-    """How much of the time the GPUs were in use; nothing where they were not, or not noticeably less than before."""
+    """How much of the time the GPUs were in use; nothing if unused, or not clearly less than before."""
     a, b = case.signals.baseline, case.signals.candidate
     if a.gpu_share is None:
         if b.gpu_share is not None and b.gpu_share >= LEAST_GPU_SHARE:
@@ -250,7 +247,6 @@ def _throttled(case: Judged) -> Found:
 
 
 def _queue_functions(case: Case) -> Found:
-    """The functions that queued most for a CPU."""
     table = case.signals.table
     after, before = table.candidate.wait, table.baseline.wait
     if after is None or float(after.sum()) <= 0:
@@ -272,7 +268,6 @@ def _queue_functions(case: Case) -> Found:
 
 
 def _queue_ranges(case: Case) -> Found:
-    """The NVTX ranges that lost most to queueing."""
     changes: list[tuple[float, RangeChange]] = [
         (change.candidate.wait_s, change)
         for change in case.signals.ranges
@@ -349,7 +344,7 @@ def _processes(case: Judged) -> Found:
 
 
 def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
-    """What a bucket's time was waited for on the path, and in which function most."""
+    """What a bucket's time waited for on the path, and in which function most."""
 
     def found(case: Judged) -> Found:
         for bucket in _buckets(case):
@@ -369,7 +364,6 @@ def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
 
 
 def _gil_holders(case: Judged) -> Found:
-    """The functions that had the lock while others waited."""
     for bucket in _buckets(case):
         held = [part for part in bucket.parts if part.kind == "holder"][:NAMED]
         for part in held:
@@ -415,7 +409,6 @@ def _calls(case: Case) -> Found:
 
 
 def _calls_known(case: Case) -> Found:
-    """How much of the CPU time is in functions whose calls are known well enough."""
     yield Evidence(
         "calls.known",
         "share",
@@ -428,7 +421,7 @@ def _calls_known(case: Case) -> Found:
 
 
 def _calls_between(case: Case) -> Found:
-    """Where the factor of the calls lies that are known well enough."""
+    """Interval of the calls' factor, over functions whose calls are known well enough."""
     low, high = case.read("calls.low"), case.read("calls.high")
     if low is not None and high is not None:
         yield Evidence(
@@ -443,7 +436,6 @@ def _calls_between(case: Case) -> Found:
 
 
 def _capture(case: Case) -> Found:
-    """What capture added to either wall."""
     before, after = case.signals.capture_s
     yield Evidence(
         "capture",
@@ -462,7 +454,7 @@ def _calls_everywhere(case: Case) -> Found:
 
 
 def _origin(case: Case) -> Found:
-    """Where the changed calls come from: calls of a function per call of its caller."""
+    """Where changed calls come from: calls of a function per call of its caller."""
     table = case.signals.table
     for origin in case.signals.origins.found[:1]:
         yield Evidence(

@@ -1,8 +1,8 @@
-"""From a case to a verdict: every rule is evaluated, and the finding that explains most of the lost time is named.
+"""From a case to a verdict: evaluate every rule, and name the finding that explains most of the lost time.
 
-Causes can hold together (a regression under contention): all that hold are findings, and the verdict is the one
-with the largest bucket. Two programs, and runs of which one did not finish, are not judged as if they had done
-the same. Where no rule holds the answer is ``inconclusive``, with what would settle it.
+All causes that hold are findings; the verdict is the one with the largest bucket. Two programs, or runs of
+which one did not finish, are not judged. Where no rule holds the answer is ``inconclusive``, with what would
+settle it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,7 @@ from profkit.verdict.types import COUNTED, NO_HARM, Advice, Checked, Evidence, F
 
 
 def judge(case: Case) -> Verdict:
-    """Say what makes the candidate differ.
-
-    Parameters
-    ----------
-    case
-        All that is known.
-
-    Returns
-    -------
-    Verdict
-        ``inconclusive`` with what would settle it where no rule holds.
-    """
+    """Return what makes the candidate differ; ``inconclusive`` with what would settle it if no rule holds."""
     estimated = not case.signals.exact or case.read("account.capture") is not None
     held, checks = rules_held((*RULES, *(RULES_OF_ESTIMATES if estimated else ())), case.read, READINGS)
     findings = tuple(_finding(rule, case) for rule in held if rule.cause != "inconclusive")
@@ -68,7 +57,7 @@ def judge(case: Case) -> Verdict:
 
 
 def _doubts(case: Case, cause: str) -> dict[str, float]:
-    """Codes of what else differs between the sides, each with what it leaves of the confidence."""
+    """Codes of other differences of the sides, each with the part of the confidence that it leaves."""
     a, b = case.signals.baseline, case.signals.candidate
     doubts = {}
     if any(case.signals.exits):
@@ -86,7 +75,7 @@ def _doubts(case: Case, cause: str) -> dict[str, float]:
 def rules_held(
     rules: Sequence[Rule], read: Callable[[str], Value], readings: Mapping[str, Reading]
 ) -> tuple[tuple[Rule, ...], tuple[Checked, ...]]:
-    """Evaluate rules in their order; each may yield to those that were found to hold before it."""
+    """Return the rules that hold, evaluated in their order: each may yield to earlier ones that hold."""
     held: dict[str, Rule] = {}
     checks: list[Checked] = []
     for rule in rules:
@@ -98,7 +87,7 @@ def rules_held(
 
 
 def best_of(findings: Sequence[Finding]) -> Finding | None:
-    """The finding that explains most; ``None`` where none has enough confidence."""
+    """Return the finding that explains most; ``None`` where none has enough confidence."""
     sure = [f for f in findings if _trusted(f)]
     causes = [f for f in sure if f.cause not in NO_HARM] or sure
     if not causes:
@@ -113,7 +102,7 @@ def best_of(findings: Sequence[Finding]) -> Finding | None:
 
 
 def _trusted(finding: Finding) -> bool:
-    """Whether its rule states enough for a verdict to name it; how often it was right decides nothing."""
+    """Whether its rule states enough for a verdict to name it; the measured confidence does not count."""
     stated = finding.stated if finding.doubt is None else finding.doubt
     return stated >= value("confidence.named")
 
@@ -123,9 +112,9 @@ def _weight(finding: Finding) -> float:
 
 
 def lone_function(case: Case) -> int:
-    """Row of the function that alone got slower, where sources are not known; −1 without one.
+    """Return the row of the function that alone got slower, where sources are not known; −1 without one.
 
-    The account books its cost as code; it is needed before there is an account.
+    The account books its cost as code, so it is needed before the account.
     """
     own = replace(ONE_FUNCTION, unless=())
     holds, _ = evaluate(own, case.read, READINGS, frozenset())
@@ -169,7 +158,7 @@ def _steps(case: Case) -> Steps:
 
 
 def _lowered(case: Case, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings with the confidence that is left beside each other, and beside what else differs."""
+    """Findings with the confidence that other findings and other differences leave."""
     harmful = {f.cause for f in findings if _trusted(f) and f.cause not in NO_HARM}
     result = []
     for f in findings:
@@ -182,7 +171,7 @@ def _lowered(case: Case, findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _severity(case: Case, seconds: float) -> float:
-    """Part of the lost time that a bucket holds: of what the program lost, or of itself if that is less."""
+    """Part of the lost time that a bucket holds, 0 to 1; NaN where nothing was lost."""
     assert case.account is not None
     added = case.account.program_s
     if math.isnan(seconds) or not added:
@@ -218,7 +207,7 @@ def _named(
 def _inconclusive(
     case: Case, reason: str, findings: tuple[Finding, ...], checks: tuple[Checked, ...]
 ) -> Verdict:
-    """Nothing decides: what is known, and what would."""
+    """Nothing decides: what is known, and what would settle it."""
     s = case.signals
     mover = worst_mover(s)
     waited, helpers = case.read("main.wait"), case.read("helpers.wait")

@@ -1,4 +1,4 @@
-"""Whether one side's machine was the slower one: model of its CPU, instructions in use, fixed work in both runs."""
+"""Whether one machine was slower: its CPU model, the instructions in use, fixed work timed in both runs."""
 
 from __future__ import annotations
 
@@ -30,18 +30,10 @@ INSTRUCTION_SETS = (
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """One yardstick on both sides.
+    """CPU seconds of one fixed piece of work on both sides.
 
-    Attributes
-    ----------
-    name
-        Which work.
-    before_s, after_s
-        CPU seconds of a piece on either side.
-    scatter
-        By what factor two readings of one machine may differ, at least 1.
-    measured
-        Whether that was measured in these runs; older files do not say it.
+    `scatter` (at least 1) is the factor by which two readings of one machine may differ; `measured`: whether
+    these runs measured it, which older files do not.
     """
 
     name: str
@@ -52,17 +44,17 @@ class Fixed:
 
     @property
     def factor(self) -> float:
-        """How much longer the candidate's machine took."""
+        """How many times as long the candidate's machine took."""
         return self.after_s / self.before_s
 
     @property
     def beyond(self) -> float:
-        """The same beyond the scatter, at least 1."""
+        """The factor beyond the scatter, at least 1."""
         return max(1.0, self.factor / self.scatter)
 
 
 def fixed_work(a: SideFacts, b: SideFacts) -> tuple[Fixed, ...]:
-    """Return the yardsticks that both sides have, the one that the candidate took longest for first."""
+    """Return the work timed on both sides, that with the candidate's greatest slow-down first."""
     found = []
     for name, before in a.yardsticks.items():
         after = b.yardsticks.get(name)
@@ -77,7 +69,7 @@ def fixed_work(a: SideFacts, b: SideFacts) -> tuple[Fixed, ...]:
 
 
 def machine_slower(a: SideFacts, b: SideFacts) -> float | None:
-    """By what factor fixed work took the candidate's machine longer, beyond scatter, of what it was slowest at."""
+    """Return the greatest slow-down of fixed work on the candidate's machine beyond scatter, a factor."""
     return max((one.beyond for one in fixed_work(a, b)), default=None)
 
 
@@ -87,7 +79,7 @@ def one_machine(a: SideFacts, b: SideFacts) -> bool:
 
 
 def models_differ(a: SideFacts, b: SideFacts) -> bool:
-    """Whether the CPUs' models are known and differ."""
+    """Whether both CPU models are known and differ."""
     return bool(a.cpu_model and b.cpu_model) and a.cpu_model != b.cpu_model
 
 

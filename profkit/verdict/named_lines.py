@@ -1,4 +1,4 @@
-"""The lines of the function that a verdict names, or in which most of what its cause explains is."""
+"""The lines of the function that a verdict names, or that holds most of what its cause explains."""
 
 from __future__ import annotations
 
@@ -23,17 +23,7 @@ _Lines = Callable[[int], FunctionLines]
 def lines_of_verdict(
     verdict: Verdict, account: Account, names: Sequence[str], lines: _Lines
 ) -> FunctionLines | None:
-    """Return the lines of the function that a comparison's verdict is about; ``None`` where they are not known.
-
-    Parameters
-    ----------
-    verdict, account
-        Of the comparison.
-    names
-        Of the rows of its table.
-    lines
-        Returns the lines of a row.
-    """
+    """Return the lines of the function that a comparison's verdict is about; ``None``: not known."""
     if verdict.cause not in _IN_FUNCTIONS:
         return None
     rows = [
@@ -46,7 +36,7 @@ def lines_of_verdict(
 
 
 def lines_of_account(verdict: Verdict | None, account: Account, lines: _Lines) -> FunctionLines | None:
-    """Return the lines of the function in which most of one run's time went, or of what its verdict is about."""
+    """Return the lines of the function with most of one run's time, or that its verdict is about."""
     cause = verdict.findings[0].bucket if verdict is not None and verdict.findings else ""
     buckets = {cause if verdict is not None and verdict.cause in _IN_FUNCTIONS else "running"}
     return _first(_parts(account, buckets), account.candidate_s, lines)

@@ -1,7 +1,4 @@
-"""Every value that the rules of a comparison may read: its unit, what it is, and where it comes from.
-
-Computes what is not in the signals or in the account already, and decides nothing.
-"""
+"""Every value that the rules of a comparison may read: its unit, what it is, and how it is computed."""
 
 from __future__ import annotations
 
@@ -35,13 +32,13 @@ YARDSTICKS = frozenset(("<built-in method marshal.loads>", "<built-in method bui
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """What a comparison is judged by; ``account`` is missing only while it is being made."""
+    """What a comparison is judged by; ``account`` is missing only until it is made."""
 
     signals: Signals
     account: Account | None = None
 
     def read(self, name: str) -> Value:
-        """Value of a reading; NaN counts as not known."""
+        """Return the value of a reading; NaN counts as not known."""
         found = READINGS[name].of(self)
         return None if isinstance(found, float) and math.isnan(found) else found
 
@@ -55,7 +52,7 @@ def _booked(case: Case) -> Account:
 
 
 def _part(case: Case, *names: str) -> float | None:
-    """Part of the lost time that some buckets hold: of the difference of the walls, or of themselves if less."""
+    """Part of the difference of the walls that some buckets hold, 0 to 1."""
     found = _booked(case)
     seconds = sum(found.seconds(name) for name in names)
     if seconds <= 0:
@@ -98,9 +95,9 @@ def _helpers_part(case: Case) -> float | None:
 
 
 def _settings_queue(case: Case) -> float | None:
-    """Part of the lost time that more threads or workers explain: queueing, starting them, and waiting for them.
+    """Part of the lost time that more threads or workers explain: queueing, their start, waiting for them.
 
-    Waiting is theirs as far as they queued longer meanwhile; 0 where there are no more of them.
+    Waiting counts as far as they queued longer meanwhile; 0 where there are no more of them.
     """
     found, a, b = _booked(case), case.signals.baseline, case.signals.candidate
     if found.merged or a.rest_wait_s is None or b.rest_wait_s is None:
@@ -175,13 +172,13 @@ def _more_stolen(case: Case) -> float:
 
 
 def _more_threads(case: Case) -> bool | None:
-    """Whether the candidate has more threads per CPU to run than the baseline; ``None`` where that is not known."""
+    """Whether the candidate has more runnable threads per CPU; ``None``: not known."""
     growth = _threads_growth(case)
     return None if growth is None else growth >= value("threads.more")
 
 
 def _threads_growth(case: Case) -> float | None:
-    """Factor of the threads, or processes, per CPU: the greatest of the ways to count them."""
+    """Growth factor of threads or processes per CPU: the greatest of the ways to count them."""
     a, b = case.signals.baseline, case.signals.candidate
     most = None
     # Under contention a thread that hardly works may count as one that does: only where there are more of them.
@@ -198,7 +195,7 @@ def _threads_growth(case: Case) -> float | None:
 
 
 def _kind(case: Case) -> str | None:
-    """Who takes the CPUs. Where both do, it is the one whose demand differs between the sides."""
+    """Who takes the CPUs: of both, the one whose demand differs between the sides."""
     a, b = case.signals.baseline, case.signals.candidate
     itself, others = _itself(case), _others(case)
     if itself and others:
@@ -214,7 +211,7 @@ def _kind(case: Case) -> str | None:
 
 
 def spinning(signals: Signals) -> float:
-    """The most seconds in which main threads can have run only to wait, spinning, for threads that queued.
+    """Return the most seconds in which main threads can have run only to spin for threads that queued.
 
     Zero where no thread queued more than in the baseline, or there are no more threads.
     """
@@ -231,7 +228,7 @@ def _queued_most(case: Case) -> float | None:
 
 
 def _who_queued(case: Case) -> str:
-    """Which threads' queueing is beyond its thresholds: the main thread's, one rank's, or those it waits for."""
+    """Whose queueing is beyond its thresholds: the main thread's, one rank's, or the helpers'."""
     s = case.signals
     if case.account is not None and case.account.helpers_queue:
         return "helpers"
@@ -263,7 +260,7 @@ def _loading_of_off(case: Case) -> float | None:
 
 
 def _holder_changed(case: Case) -> bool:
-    """Whether the source of the function changed that had the interpreter's lock for longest."""
+    """Whether the source changed of the function that held the interpreter's lock longest."""
     for bucket in _booked(case).buckets:
         held = [part for part in bucket.parts if part.kind == "holder"]
         if held:
@@ -272,7 +269,7 @@ def _holder_changed(case: Case) -> bool:
 
 
 def blocked_on(account: Account | None) -> str | None:
-    """What most of the time off the CPU waited for; ``None`` where nothing holds most, or that was not seen."""
+    """Return what most time off the CPU waited for; ``None`` where no wait is most, or that was not seen."""
     for bucket in () if account is None else account.buckets:
         if bucket.name == "blocked" and bucket.waited:
             most = bucket.waited[0]
@@ -294,12 +291,12 @@ def _calls(case: Case) -> float | None:
 
 
 def _calls_known(case: Case) -> float:
-    """Part of the CPU time, or of what it gained if that is less, in functions whose calls are known well enough."""
+    """Share of the CPU time, or of its growth if smaller, in functions with calls known well enough."""
     return min(case.signals.movement.calls_known, case.signals.movement.gains_known)
 
 
 def _same_calls(case: Case) -> bool | None:
-    """Whether other calls cost no time: they are as many, or changed code makes them, or they are cheap.
+    """Whether other calls cost no time: as many calls, or made by changed code, or cheap.
 
     ``None`` where the intervals of the calls permit both, or too few calls are known.
     """
@@ -351,7 +348,7 @@ def _top_gain(case: Case) -> float | None:
 
 
 def _dearer(case: Case) -> float | None:
-    """Part of the baseline's active time in functions whose calls cost more by ``per-call.dearer`` at least."""
+    """Part of the baseline's active time in functions whose calls cost ``per-call.dearer`` more at least."""
     if _calls_known(case) < value("calls.known"):
         return None
     table = case.signals.table
@@ -364,19 +361,19 @@ def _dearer(case: Case) -> float | None:
 
 
 def _others_apart(case: Case) -> float | None:
-    """How far all other functions' cost per call moved, whichever way, as a factor of at least 1."""
+    """Factor, at least 1, that the cost per call of all other functions moved by, either way."""
     ratio = case.signals.movement.ratio
     return math.exp(abs(ratio)) if math.isfinite(ratio) else None
 
 
 def _code_subject(case: Case) -> str:
-    """The function whose code changed: where the changed calls come from, else the one that gained most by itself."""
+    """The function whose code changed: the origin of changed calls, else the one that gained most."""
     row = code_row(case)
     return readable_name(case.signals.table.name[row]) if row >= 0 else ""
 
 
 def code_row(case: Case) -> int:
-    """Row of the function whose code changed, −1 without one."""
+    """Return the row of the function whose code changed, −1 without one."""
     s = case.signals
     if s.movement.changed_row >= 0 and s.table.same_source[s.movement.changed_row] is False:
         return s.movement.changed_row
@@ -409,20 +406,20 @@ def _machines_differ(case: Case) -> bool:
 
 
 def _machine_part(case: Case) -> float | None:
-    """Part of the log of the slow-down by which fixed work took the candidate's machine longer."""
+    """Share of the log slow-down that fixed work on the candidate's machine explains."""
     slower = machine_slower(case.signals.baseline, case.signals.candidate)
     whole = _dearer_or_slower(case)
     return min(1.0, math.log(slower) / whole) if slower is not None and whole > 0 else None
 
 
 def _dearer_or_slower(case: Case) -> float:
-    """Log of what is to be explained: of the cost per call or of the whole time, whichever grew more."""
+    """Log of what is to be explained: cost per call or whole time, whichever grew more."""
     moved = case.signals.movement.ratio
     return max(case.signals.log_slowdown, moved if math.isfinite(moved) else 0.0)
 
 
 def _machine_as_fast(case: Case) -> bool:
-    """No fixed work took so much longer that it could explain most of the slow-down."""
+    """Whether no fixed work slowed enough to explain most of the slow-down."""
     a, b = case.signals.baseline, case.signals.candidate
     known = fixed_work(a, b)
     most = math.exp(value("part.most") * max(0.0, _dearer_or_slower(case)))
@@ -452,7 +449,7 @@ def _yardstick_apart(case: Case) -> float | None:
 
 
 def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:
-    """Bytes that show that the candidate worked on more data: (which, before, after)."""
+    """Return sizes that show that the candidate worked on more data: (which, bytes before, after)."""
     found = []
     for name, before, after, throughout in (
         ("memory.peak", a.memory_bytes, b.memory_bytes, _more_memory_throughout(a, b)),
@@ -469,7 +466,7 @@ def _larger(before: float, after: float, throughout: bool) -> bool:
 
 
 def _more_memory_throughout(a: SideFacts, b: SideFacts) -> bool:
-    """Whether each of several repeats needed more memory than all of the other side."""
+    """Whether each of several repeats needed more memory than every run of the other side."""
     several = min(a.runs, b.runs) >= value("repeats.least")
     return several and (b.memory_least or 0.0) > (a.memory_most or math.inf)
 
@@ -484,7 +481,7 @@ def _command_differs(case: Case) -> bool:
 
 
 def worst_mover(signals: Signals) -> int:
-    """Row of the function that changed most beyond the noise, waits left out; −1 where none did."""
+    """Return the row of the function that changed most beyond noise, waits left out; −1 if none did."""
     table = signals.table
     for row in table.anomalous.nonzero()[0].tolist():
         if not is_wait(table.name[row], table.keys[row].root):

@@ -1,7 +1,7 @@
-"""What a rule is, and how one is evaluated: conditions on readings, against thresholds, and nothing else.
+"""What a rule is, and how one is evaluated: conditions on readings against thresholds.
 
-A rule is data. It holds where all that it requires is known, none of the rules that it yields to holds, all its
-conditions hold, and of each set of alternatives one group does. The engine knows no cause.
+Rules are data, and the engine knows no cause. A rule holds where its required readings are known, no rule
+that it yields to holds, all its conditions hold, and one group of each set of alternatives holds.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from profkit.verdict.types import Bounded, Checked, Value
 
 
 class Sides(Protocol):
-    """The counters of a baseline and a candidate; of one run alone the baseline knows nothing."""
+    """The counters of baseline and candidate; for one run alone, those of the baseline are unknown."""
 
     @property
     def baseline(self) -> SideFacts:
-        """Of the baseline."""
+        """Counters of the baseline."""
 
     @property
     def candidate(self) -> SideFacts:
-        """Of the candidate, or of the one run."""
+        """Counters of the candidate, or of the one run."""
 
 
 class Judged(Protocol):
-    """What evidence and advice are made from, of a comparison and of one run alike."""
+    """What evidence and advice are made from, for a comparison and for one run alike."""
 
     @property
     def signals(self) -> Sides:
@@ -41,14 +41,14 @@ class Judged(Protocol):
         """Where the time went."""
 
     def read(self, name: str) -> Value:
-        """Value of a reading; ``None`` where it is not known."""
+        """Return the value of a reading; ``None``: not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A reading against a threshold (``>=``, ``<=``), or a yes-or-no reading that must be so (``is``, ``not``).
+    """A reading compared with a threshold (``>=``, ``<=``), or required to be true (``is``) or not (``not``).
 
-    Of a reading that was estimated the whole interval must be beyond the threshold.
+    The whole interval of an estimated reading must be beyond the threshold.
     """
 
     reading: str
@@ -58,18 +58,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value that rules may read.
+    """One value that rules may read; its unit is one of `profkit.verdict.types.UNITS`.
 
-    Attributes
-    ----------
-    unit
-        One of `profkit.verdict.types.UNITS`.
-    about
-        What it is, in a line.
-    of
-        Computes it from the case; ``None`` where it is not known.
-    compares
-        What is compared with thresholds to make it, for ``--explain``: none of these conditions decides alone.
+    `of` computes it from the case (``None``: not known). `compares` lists for ``--explain`` the comparisons
+    that it makes itself; none of them decides alone.
     """
 
     unit: str
@@ -79,22 +71,22 @@ class Reading:
 
 
 def more(reading: str, threshold: str) -> Condition:
-    """The reading is at least the threshold."""
+    """Require that the reading is at least the threshold."""
     return Condition(reading, ">=", threshold)
 
 
 def less(reading: str, threshold: str) -> Condition:
-    """The reading is at most the threshold."""
+    """Require that the reading is at most the threshold."""
     return Condition(reading, "<=", threshold)
 
 
 def yes(reading: str) -> Condition:
-    """The reading is true."""
+    """Require that the reading is true."""
     return Condition(reading, "is")
 
 
 def no(reading: str) -> Condition:
-    """The reading is false."""
+    """Require that the reading is false."""
     return Condition(reading, "not")
 
 
@@ -104,40 +96,17 @@ Group = tuple[Condition, ...]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One way to recognise a cause.
+    """One way to recognise a cause, one of `profkit.verdict.types.CAUSES`; `id` is unique.
 
-    Attributes
-    ----------
-    id
-        Name of the rule; unique.
-    cause
-        One of `profkit.verdict.types.CAUSES`.
-    about
-        What it recognises, in a line.
-    bucket
-        Bucket of the account that it explains; empty for a rule of no loss.
-    kind
-        Reading that gives the kind of contention; empty without kinds.
-    requires
-        Readings that must be known.
-    unless
-        Rules that it yields to, evaluated before it.
-    conditions
-        All must hold.
-    alternatives
-        Of each set, one group of conditions must hold.
-    confidence
-        Orders findings that hold together, until the measured confidence takes its place.
-    doubts
-        Groups of conditions that lower it, each with what is left.
-    strength
-        Reading by which the measured confidence is looked up; empty where the rule has one for all.
-    evidence, advice
-        Producers of `profkit.verdict.evidence` and `profkit.verdict.advice`, in order.
-    subject
-        Reading that names the function or range that it is about.
-    numbers
-        Readings whose values its sentence needs.
+    `bucket`: what it explains of the account; empty for a rule of no loss.
+    `kind`: the reading with the kind of contention; empty without kinds.
+    `requires`: readings that must be known; `unless`: rules that it yields to, evaluated before it.
+    `conditions`: all must hold; `alternatives`: of each set, one group must hold.
+    `confidence`: orders findings until the measured confidence replaces it.
+    `doubts`: groups of conditions that lower it, each with what is left.
+    `strength`: the reading by which the measured confidence is looked up; empty for one value.
+    `evidence`, `advice`: producers of `profkit.verdict.evidence` and `profkit.verdict.advice`, in order.
+    `subject`, `numbers`: readings that its sentence needs.
     """
 
     id: str
@@ -161,25 +130,7 @@ class Rule:
 def evaluate(
     rule: Rule, read: Callable[[str], Value], units: Mapping[str, Reading], held: frozenset[str]
 ) -> tuple[bool, tuple[Checked, ...]]:
-    """Evaluate one rule.
-
-    Parameters
-    ----------
-    rule
-        What to evaluate.
-    read
-        Value of a reading by its id.
-    units
-        All readings.
-    held
-        Rules that were found to hold before this one.
-
-    Returns
-    -------
-    holds : bool
-    checks : tuple of Checked
-        Every condition with its value, whether or not one before it failed.
-    """
+    """Return whether a rule holds, and all its conditions; `held` are the rules that held before it."""
     checks = [_check(rule.id, "requires", Condition(name, "known"), read, units) for name in rule.requires]
     checks += [
         Checked(rule.id, "unless", 0, 0, other, "not", "bool", other in held, None, "", other not in held)
@@ -203,7 +154,7 @@ def evaluate(
 
 
 def compared(read: Callable[[str], Value], readings: Mapping[str, Reading]) -> tuple[Checked, ...]:
-    """What readings compare with thresholds by themselves, under the name of the reading."""
+    """Return the comparisons that readings make themselves, under the name of the reading."""
     return tuple(
         _check(name, "reading", condition, read, readings)
         for name, reading in readings.items()
@@ -212,7 +163,7 @@ def compared(read: Callable[[str], Value], readings: Mapping[str, Reading]) -> t
 
 
 def doubted(rule: Rule, read: Callable[[str], Value], units: Mapping[str, Reading]) -> float | None:
-    """The least confidence that its doubts leave; ``None`` without any that hold."""
+    """Return the lowest confidence that a rule's doubts leave; ``None`` where none holds."""
     left = [
         confidence
         for group, confidence in rule.doubts

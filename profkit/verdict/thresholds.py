@@ -1,7 +1,7 @@
-"""Every threshold of the rules in one table: its value, its unit, and the measurement that it comes from.
+"""Every threshold of the rules in one table: its value, unit and measured origin.
 
-``docs/rules.md`` and ``--explain`` print it. Rules and readings name thresholds by id and compare with no number of
-their own. What `profkit.measure` compares with stands there, and is entered here by its name.
+``docs/rules.md`` and ``--explain`` print it. Rules and readings name thresholds by id and contain no numbers;
+those of `profkit.measure` are defined there.
 """
 
 from __future__ import annotations
@@ -28,17 +28,7 @@ from profkit.measure import (
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One number that a rule compares with.
-
-    Attributes
-    ----------
-    id
-        By which rules name it.
-    unit
-        As in `profkit.verdict.types.UNITS`.
-    provenance
-        What was measured, on how many runs.
-    """
+    """One number that a rule compares with; `provenance` is what was measured, on how many runs."""
 
     id: str
     value: float
@@ -436,11 +426,5 @@ THRESHOLDS: Mapping[str, Threshold] = {threshold.id: threshold for threshold in 
 
 
 def value(name: str) -> float:
-    """Value of a threshold.
-
-    Raises
-    ------
-    KeyError
-        There is none of that name.
-    """
+    """Return the value of a threshold; raises `KeyError` for an unknown name."""
     return THRESHOLDS[name].value

@@ -1,8 +1,4 @@
-"""What the verdict room returns: evidence, advice, findings, verdicts, and the whole comparison.
-
-Numbers stay numbers, with a unit and an id; sentences are made of them in `profkit.report.wording`. Holds data,
-computes nothing.
-"""
+"""What the verdict package returns, as data: evidence, advice, findings, verdicts, the whole comparison."""
 
 from __future__ import annotations
 
@@ -65,7 +61,7 @@ UNITS = ("s", "share", "factor", "cores", "count", "bytes", "distance", "text", 
 
 
 class Bounded(float):
-    """A value that was estimated: the estimate as a number, with its 95 % interval."""
+    """An estimated value, with its 95 % interval."""
 
     __slots__ = ("high", "low")
     low: float
@@ -83,27 +79,14 @@ Value: TypeAlias = "float | str | bool | None"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One measured fact of both sides.
+    """One measured fact of both sides; a run alone has no baseline.
 
-    Attributes
-    ----------
-    signal
-        Id of what was measured: a key of `profkit.report.wording.SIGNALS`.
-    unit
-        One of `UNITS`; ``text`` for names, such as a CPU's.
-    baseline, candidate
-        The values. A run alone has no baseline.
-    threshold
-        What the candidate's value was compared with, in the same unit; ``None`` without one.
-    reading
-        Id of what it says: a key of `profkit.report.wording.READINGS`; empty where the numbers say it.
-    subject
-        The function, NVTX range or variable that it is about, empty for the whole program.
-    whole
-        Of which the values of either side are a part (cores of the CPUs available, seconds of active time),
-        in the same unit; ``None`` where that says nothing.
-    numbers
-        Further numbers that the reading needs.
+    `signal`: what was measured, a key of `profkit.report.wording.SIGNALS`.
+    `unit`: one of `UNITS`; ``text`` for names, such as a CPU's.
+    `threshold`: what the candidate's value was compared with, in the same unit.
+    `reading`: what they say, a key of `profkit.report.wording.READINGS`; empty where the numbers suffice.
+    `subject`: a function, NVTX range or variable; empty for the whole program.
+    `whole`: the total that each side's value is part of (CPUs available, active time), or ``None``.
     """
 
     signal: str
@@ -119,28 +102,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One thing to do next.
+    """One thing to do next; `kind` is a key of `profkit.report.wording.ADVICE`.
 
-    Attributes
-    ----------
-    kind
-        Id: a key of `profkit.report.wording.ADVICE`.
-    argv
-        Command to run, empty for what is no command (an edit, a setting of a machine).
-    env
-        Environment variables to run it with.
-    files
-        Run files that the command reads, after its other words.
-    cures
-        Bucket of the account that it empties; empty for what only measures more.
-    predicted_gain_s
-        Seconds of the candidate's wall that it should win back; NaN where that is not known.
-    subject
-        What it is about: a function, a file, a line of code.
-    numbers
-        Numbers that its sentence needs.
-    where, line
-        The function to edit, and where it begins (0: not known); ``None`` where there is none, or it is not known.
+    `argv`: the command to run, empty for an edit or a machine setting; `files` follow as its last words.
+    `cures`: the bucket of the account that it empties; empty where it only measures more.
+    `predicted_gain_s`: seconds of the candidate's wall that it should win back, NaN where not known.
+    `where`, `line`: the function to edit and where it begins; ``None`` and 0 where not known.
     """
 
     kind: str
@@ -159,26 +126,12 @@ class Advice:
 class Checked:
     """One condition of a rule, as it was evaluated.
 
-    Attributes
-    ----------
-    rule
-        Of the rule; of ``reading``, the reading that compares.
-    part
-        ``requires``, ``unless``, ``conditions``, ``alternatives``, ``doubts``, or ``reading`` for what a reading
-        compares by itself.
-    choice, group
-        Of ``alternatives``: number of the set, and of the group in it, from 1. Conditions of one group hold together,
-        and of each set one group must hold. Of ``doubts``, the number of the doubt in `choice`. 0 elsewhere.
-    reading, operator, unit
-        What was compared, and how.
-    value, threshold
-        The two values; ``None`` where one is not known.
-    threshold_id
-        Id of the threshold, empty for a condition without one.
-    held
-        Whether it held.
-    margin
-        How far the value is beyond the threshold, in its unit, negative where it did not hold; NaN without numbers.
+    `rule`: of the rule; where `part` is ``reading``, the reading that compares by itself.
+    `part`: ``requires``, ``unless``, ``conditions``, ``alternatives``, ``doubts`` or ``reading``.
+    `choice`, `group`: of ``alternatives``, set and group from 1; of each set one group must hold.
+    Of ``doubts``, `choice` is the number of the doubt. Both are 0 elsewhere.
+    `value`, `threshold`: ``None`` where not known.
+    `margin`: value beyond threshold, in its unit; negative where it did not hold, NaN without numbers.
     """
 
     rule: str
@@ -197,36 +150,17 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One cause that holds, with its evidence.
+    """One cause that holds, with its evidence; `cause` is one of `CAUSES`.
 
-    Attributes
-    ----------
-    rule
-        Id of the rule that holds.
-    cause
-        One of `CAUSES`.
-    bucket
-        Bucket of the account that it explains; empty for a finding of no loss.
-    seconds
-        Of that bucket; NaN where there is none.
-    severity
-        Part of the lost time that it explains, 0 to 1; NaN where that cannot be known.
-    confidence
-        Share of right verdicts of its rule on labelled runs, less what is doubted, 0 to 1. Where `calibrated` is
-        false it only orders findings.
-    calibrated
-        Whether the confidence was measured for findings of this kind.
-    strength
-        The value that its confidence was calibrated by; NaN where the rule has none.
-    kind
-        For ``contention``: ``self-oversubscription``, ``external-load``, ``cpu-quota`` or ``None``.
-    subject
-        The function or range that it is about; empty for the whole program.
-    numbers
-        Values that its sentence needs, by reading id.
-    stated, doubt, left
-        What `confidence` was made from beside the table: what the rule states, what the greatest of its doubts
-        leaves (``None`` without one), and the part that everything else leaves.
+    `bucket`, `seconds`: what it explains of the account; empty and NaN for a finding of no loss.
+    `severity`: part of the lost time that it explains, 0 to 1; NaN where that cannot be known.
+    `confidence`: share of right verdicts of its rule on labelled runs, less what is doubted, 0 to 1.
+    It only orders findings where `calibrated` is false.
+    `strength`: the value by which the confidence was looked up; NaN where the rule has none.
+    `kind`: of ``contention``, ``self-oversubscription``, ``external-load``, ``cpu-quota`` or ``None``.
+    `subject`: a function or range; empty for the whole program.
+    `stated`, `doubt`, `left`: what the rule states, what its greatest doubt leaves (``None`` without one),
+    and what everything else leaves: the confidence is made from these and the table.
     """
 
     rule: str
@@ -251,22 +185,14 @@ class Finding:
 class Verdict:
     """The finding that explains most, and all findings.
 
-    Attributes
-    ----------
-    cause, kind
-        Of the finding; ``inconclusive`` where none decides.
-    rule
-        Of the finding; for ``inconclusive`` the reason: ``another-program``, ``unfinished``, ``sampled``,
-        ``nothing-decides``, or one of `profkit.verdict.rules.undecided`.
-    confidence
-        0 to 1; ``None`` where nothing is claimed or it was not calibrated.
-    findings
-        All that hold; the one that the verdict names first, unless it is inconclusive.
-    checks
-        Every condition of every rule, in the order of the rules.
-    doubts
-        Codes of the notices on what else differs between the sides, such as their machines: each has lowered the
-        confidence, and is to be known before the cause.
+    `cause`: ``inconclusive`` where no finding decides.
+    `rule`: of the finding; of ``inconclusive`` the reason: ``another-program``, ``unfinished``, ``sampled``,
+    ``nothing-decides`` or one of `profkit.verdict.rules.undecided`.
+    `confidence`: 0 to 1; ``None`` where nothing is claimed or it was not calibrated.
+    `findings`: all that hold, first the one that the verdict names, unless it is inconclusive.
+    `checks`: every condition of every rule, in the order of the rules.
+    `doubts`: codes of notices on other differences of the sides; each lowered the confidence, and comes
+    before the cause.
     """
 
     cause: str
@@ -284,7 +210,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The account of one run, what it lacked (``None``: nothing), and the lines of the function with most of it."""
+    """One run's account, what it lacked (``None``: nothing), and lines of the function with most of it."""
 
     account: Account
     verdict: Verdict | None
@@ -294,10 +220,10 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diff:
-    """The whole result of ``profkit diff``, before it is laid out; `calls` and `stacks` only where requested.
+    """The whole result of ``profkit diff``, before layout; `calls` and `stacks` only where requested.
 
-    `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known); `lines` are those
-    of the function that the verdict is about, ``None`` where they are not known.
+    `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known). `lines` are
+    of the function that the verdict names, ``None`` where not known.
     """
 
     baseline: SideSummary

@@ -1,7 +1,7 @@
 """Every sentence of a report, made of results: verdicts, evidence, advice, the account, what moved.
 
-The only place where numbers become text for people. Results have identifiers, and every identifier has its words here
-(a test holds the two together). Takes results, returns strings and blocks; formats nothing for one output.
+The only place where numbers become text for people; a test checks that every identifier has words here.
+Formats nothing for one output.
 """
 
 from __future__ import annotations

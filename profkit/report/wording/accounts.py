@@ -55,7 +55,7 @@ UNKNOWN_CALLS = 0.05
 
 
 def waterfall(account: Account) -> Waterfall:
-    """Lay out an account; tiny buckets are left out, and the others still add up to within rounding."""
+    """Return an account's waterfall; tiny buckets are left out, and the rest adds up within rounding."""
     whole = max(abs(account.added_s), *(abs(b.seconds) for b in account.buckets), 1e-12)
     alone = _is_alone(account)
     longer = max(account.baseline_s, account.candidate_s)
@@ -81,7 +81,6 @@ def waterfall(account: Account) -> Waterfall:
 
 
 def _is_alone(account: Account) -> bool:
-    """Whether it is of one run."""
     return tuple(bucket.name for bucket in account.buckets)[: len(RUN_BUCKETS)] == RUN_BUCKETS
 
 
@@ -97,7 +96,7 @@ def bucket_title(bucket: Bucket, account: Account) -> str:
 
 
 def _about(bucket: Bucket) -> str:
-    """The functions that make most of it; where it is known, what was waited for."""
+    """The functions with most of it, and what was waited for where known."""
     waited = [w for w in bucket.waited if (w.candidate_s - w.baseline_s) * bucket.seconds > 0]
     if bucket.name == "blocked" and waited:
         least = NAMED_PART * abs(bucket.seconds)

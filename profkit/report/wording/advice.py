@@ -1,4 +1,4 @@
-"""Advice in words: commands as they are pasted, and sentences for what is no command."""
+"""Advice in words: commands to paste, and sentences for what is no command."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def _start_fewer(a: Advice) -> str:
 
 
 def _place(a: Advice) -> str:
-    """Where the line to edit is: the function that has it."""
     if a.where is None:
         return ""
     name = a.where.qualname
@@ -138,7 +137,7 @@ _FILTERS: Mapping[str, str] = {"list-processes": " | head -15", "lscpu": " | gre
 
 
 def advice_text(advice: Advice) -> str:
-    """One line of advice, to paste or to read."""
+    """Return one line of advice, to paste or to read."""
     words = ADVICE[advice.kind](advice)[0]
     settings = "".join(f"{name}={shlex.quote(value)} " for name, value in advice.env.items())
     command = f"{settings}{shlex.join(words)}{_FILTERS.get(advice.kind, '')}" if words else ""
@@ -156,11 +155,11 @@ def _remarks(advice: Advice) -> list[str]:
 
 
 def advice_command(advice: Advice) -> tuple[tuple[str, ...], str]:
-    """Return the words of the command to run, none where the advice is no command, and why."""
+    """Return the command's words (empty: advice is no command), and why to run it."""
     words = ADVICE[advice.kind](advice)[0]
     return words, clean("; ".join(_remarks(advice)) or "capture it again like this, and compare")
 
 
 def advice_blocks(advice: Sequence[Advice]) -> tuple[Block, ...]:
-    """All advice as one list of lines that are never wrapped; nothing without advice."""
+    """Return all advice as one list of lines that are never wrapped; empty without advice."""
     return (Bullets(tuple(advice_text(a) for a in advice), commands=True),) if advice else ()

@@ -1,4 +1,4 @@
-"""Several configurations in words: which is the fastest, and what the others lose."""
+"""Several configurations in words: which is fastest, and what the others lose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from profkit.study.compare import Compared, Comparisons, Configuration
 
 
 def configuration_text(configuration: Configuration) -> str:
-    """Return how a person reads a row: what was named, and what tells it from others of that name."""
+    """Return a row's name, with what distinguishes it from others of that name."""
     parts = [
         *(f"{name}={value}" for name, value in configuration.environment.items()),
         " ".join(configuration.words),

@@ -1,4 +1,4 @@
-"""What would start how many threads here, in words: the risk, the limits of the machine, where sizes come from."""
+"""What would start how many threads here, in words: the risk, the limits of the machine, origins of sizes."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ _HOW_TO_SET = {
 
 
 def title_of(library: str) -> str:
-    """Return what people call a library."""
+    """Return a library's usual name."""
     return LIBRARY_TITLES.get(library) or clean(library)
 
 
 def risk(diagnosis: Diagnosis) -> VerdictBlock:
-    """Return the risk in one line, and what it rests on."""
+    """Return the risk in one line, with its reasons."""
     demand, load = diagnosis.demand, diagnosis.load
     line = _sum(demand) if load is None else _seen(load, demand)
     over = f"{units.factor(demand.factor)} oversubscribed"
@@ -188,7 +188,7 @@ def limit_items(limits: Limits) -> list[tuple[str, str]]:
 
 
 def _ranges(cpus: Sequence[int]) -> str:
-    """``0–3, 8``: CPUs by their numbers."""
+    """CPUs by their numbers: ``0–3, 8``."""
     found: list[list[int]] = []
     for cpu in sorted(cpus):
         if found and found[-1][-1] == cpu - 1:
@@ -199,7 +199,7 @@ def _ranges(cpus: Sequence[int]) -> str:
 
 
 def reason_text(size: Size) -> str:
-    """Say where a size comes from, and which limit the library does not look at."""
+    """Return where a size comes from, and which limit the library ignores."""
     origin = {
         "variable": clean(size.variable),
         "quota": "CPU quota",
@@ -212,7 +212,7 @@ def reason_text(size: Size) -> str:
 
 
 def own_texts(owns: Sequence[Own]) -> list[str]:
-    """Say what no variable changes."""
+    """Return what no variable changes."""
     without = [own for own in owns if own.kind == "no-variable"]
     texts = [_own_text(own) for own in owns if own.kind != "no-variable"]
     if without:
@@ -241,5 +241,5 @@ def _own_text(own: Own) -> str:
 
 
 def sizes_note() -> str:
-    """Say what the list of sizes is."""
+    """Return what the list of sizes is."""
     return "By default, for each process. How that was measured: docs/doctor.md."

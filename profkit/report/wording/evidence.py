@@ -1,4 +1,4 @@
-"""Evidence in words: what was measured, its values on both sides, and what they say."""
+"""Evidence in words: what was measured, its values on both sides, and what they mean."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EvidenceTexts(NamedTuple):
 
 
 def value_text(unit: str, value: Value) -> str:
-    """Format one value of evidence."""
+    """Return one value of evidence as text."""
     if value is None:
         return "not set" if unit == "text" else units.UNKNOWN
     if isinstance(value, bool):
@@ -111,7 +111,7 @@ def _pool(e: Evidence) -> str:
 
 
 def _who_ran(e: Evidence) -> str:
-    """The programs that used most CPU: ``python3 (pid 812) 1.00 cores, nightly-backup (pid 90) 0.41``."""
+    """Programs that used most CPU: ``python3 (pid 812) 1.00 cores, nightly-backup (pid 90) 0.41``."""
     said: list[str] = []
     for place in range(int(_number(e, "named") or 0)):
         cores = _number(e, f"cores-{place}")
@@ -224,7 +224,7 @@ def _value(evidence: Evidence, side: int) -> str:
 
 
 def evidence_texts(evidence: Evidence) -> EvidenceTexts:
-    """Word one piece of evidence."""
+    """Return one piece of evidence in words."""
     caller = clean(str(evidence.numbers.get("caller", "")))
     what = WAITED_FOR.get(str(evidence.numbers.get("what", "")), "")
     signal = SIGNALS[evidence.signal].format(subject=clean(evidence.subject), caller=caller, what=what)

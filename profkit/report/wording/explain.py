@@ -1,7 +1,4 @@
-"""``--explain`` in words: every rule with every condition, its value, its threshold, the margin, held or not.
-
-On a terminal, `brief_explanation`: the rules that hold, and what the nearest of the others lack.
-"""
+"""``--explain`` in words: every rule with its conditions, values, thresholds, margins and results."""
 
 from __future__ import annotations
 
@@ -42,17 +39,7 @@ def explain_sections(
     checks: Sequence[Checked],
     findings: Sequence[Finding],
 ) -> list[Section]:
-    """Lay out how each rule was evaluated, in the order in which they were evaluated.
-
-    Parameters
-    ----------
-    rules, readings
-        All of them.
-    checks
-        From the verdict.
-    findings
-        What held: their rules are marked.
-    """
+    """Return how each rule was evaluated, in evaluation order; rules of `findings` are marked."""
     held = {finding.rule for finding in findings}
     by_id = {rule.id: rule for rule in rules}
     sections = [
@@ -90,13 +77,7 @@ def brief_explanation(
     checks: Sequence[Checked],
     findings: Sequence[Finding],
 ) -> list[Section]:
-    """Lay out the rule that decided, and what the others lack, those first that lack least.
-
-    Parameters
-    ----------
-    rules, readings, checks, findings
-        As for `explain_sections`.
-    """
+    """Return the rule that decided, and what the others lack, least first."""
     by_id = {rule.id: rule for rule in rules}
     of_rules: dict[str, list[Checked]] = {}
     for check in checks:
@@ -143,7 +124,7 @@ def brief_explanation(
 
 
 def _lacks(checks: Sequence[Checked]) -> list[Checked]:
-    """Return what one rule lacks to hold; of a set of alternatives, one condition of the group that lacks least."""
+    """Return what a rule lacks to hold; of alternatives, a condition of the group that lacks least."""
     lacks = [
         check for check in checks if not check.held and check.part in ("requires", "unless", "conditions")
     ]
@@ -166,7 +147,7 @@ def _lack(check: Checked) -> str:
 
 
 def _chosen(findings: Sequence[Finding]) -> Section:
-    """Which finding is named, and what its confidence is made from."""
+    """Which finding is named, and how its confidence is made up."""
     columns = (
         Column("finding", "text"),
         Column("part × confidence", "text", 1),
@@ -205,7 +186,7 @@ def _chosen(findings: Sequence[Finding]) -> Section:
 
 
 def _others(checks: Sequence[Checked]) -> Section:
-    """Thresholds that no condition above names: noise, and what stands behind what was measured."""
+    """Thresholds not named by any condition above: noise, and those behind measured values."""
     said = {check.threshold_id for check in checks}
     columns = (Column("threshold", "text"), Column("value", "text", 1), Column("from", "prose"))
     rows = tuple(
@@ -244,5 +225,4 @@ def _threshold(check: Checked) -> str:
 
 
 def _wanted(check: Checked) -> str:
-    """Return what is required of a value that has a threshold."""
     return f"{_SIGNS[check.operator]} {value_text(THRESHOLDS[check.threshold_id].unit, check.threshold)}"

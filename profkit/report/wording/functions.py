@@ -1,4 +1,4 @@
-"""Words about functions: their names, where they are, how they moved, what was cut."""
+"""Words about functions: names, places, movements, cuts."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ WAITING_NOTE = (
 
 
 def display_name(name: str) -> str:
-    """Name of a function as a table shows it: built-in ones without the words that cProfile puts around them.
+    """Return a function's name as a table shows it, built-in ones without cProfile's words around them.
 
-    ``<method 'sort' of 'list' objects>`` becomes ``list.sort`` and ``<built-in method torch.conv2d>`` becomes
-    ``torch.conv2d``; the column of locations says that they are built in.
+    ``<method 'sort' of 'list' objects>`` becomes ``list.sort``; ``<built-in method torch.conv2d>`` becomes
+    ``torch.conv2d``.
     """
     return clean(readable_name(name))
 
 
 def location(key: FunctionKey, file: str, line: int) -> str:
-    """Where a function is, relative to its root; built-in functions are in no file."""
+    """Return a function's place relative to its root; built-in functions are in no file."""
     path = key.path or ("" if file in ("", "~") else file)
     if not path:
         return "built-in"
@@ -44,7 +44,7 @@ def location(key: FunctionKey, file: str, line: int) -> str:
 
 
 def cut_note(shown: int, total: int, what: str = "") -> str:
-    """Say how many rows were left out, and how to see them; empty when none were."""
+    """Return how many rows were left out, and how to see them; empty for none."""
     if shown >= total:
         return ""
     of = f"{total:,} {what}".rstrip()
@@ -52,7 +52,7 @@ def cut_note(shown: int, total: int, what: str = "") -> str:
 
 
 def _calls_text(table: DiffTable, row: int) -> list[str]:
-    """Say how the calls changed; of estimates only what their intervals leave no doubt of."""
+    """How the calls changed; for estimates only what their intervals leave no doubt of."""
     a, b = table.baseline, table.candidate
     calls_a, calls_b = int(a.ncalls[row]), int(b.ncalls[row])
     (low_a, high_a, *_), (low_b, high_b, *_) = a.estimate(row), b.estimate(row)
@@ -71,7 +71,7 @@ def _calls_text(table: DiffTable, row: int) -> list[str]:
 
 
 def moved_text(table: DiffTable, row: int) -> str:
-    """Say how a function that moved beyond the noise moved: its rank, source, calls, cost per call and queueing."""
+    """Return how a function moved beyond the noise: rank, source, calls, cost per call, queueing."""
     a, b = table.baseline, table.candidate
     if not a.present[row] or not b.present[row]:
         return {UNSEEN: "may have been missed by samples"}.get(

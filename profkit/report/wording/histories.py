@@ -14,7 +14,7 @@ METRIC_TITLES = {"wall": "wall", "own": "wall less queueing", "iteration": "iter
 
 
 def when(run: HistoryRun) -> str:
-    """Return the start of a run to the minute: ``2026-03-01 09:30``, UTC."""
+    """Return the start of a run to the minute, UTC: ``2026-03-01 09:30``."""
     return run.started[:16].replace("T", " ")
 
 
@@ -24,7 +24,7 @@ def change_size(ratio: float) -> str:
 
 
 def history_verdict(study: History) -> VerdictBlock:
-    """Return the answer: of several changes the last one, which holds until now."""
+    """Return the answer; of several changes the last one, still in effect."""
     title = METRIC_TITLES[study.metric]
     noise = f" One run scatters by {units.share(study.spread)}." if math.isfinite(study.spread) else ""
     count = f"{len(study.runs):,} runs, {when(study.runs[0])} to {when(study.runs[-1])}"
@@ -53,7 +53,7 @@ def _walls(change: Change) -> str:
 
 
 def _why(change: Change) -> str:
-    """Return what a typical run before a change and one behind it differ in."""
+    """How a typical run before a change differs from one after it."""
     kind = f" ({change.kind})" if change.kind else ""
     sure = "" if change.confidence is None else f", confidence {units.confidence(change.confidence)}"
     return f"Runs before and behind it compared: {change.cause}{kind}{sure}."

@@ -1,4 +1,4 @@
-"""Processes of one job in words: who holds the others up, what it does instead, and what that does not show."""
+"""Processes of one job in words: who delays the others, what it does instead, and what that does not show."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTICEABLE = 1.01
 
 
 def deviation_name(deviation: Deviation) -> str:
-    """Name of what takes longer."""
+    """Return the name of what takes longer."""
     if deviation.function is not None:
         return display_name(deviation.function.qualname)
     assert deviation.range is not None
@@ -183,7 +183,7 @@ def rank_notes(study: RankStudy) -> list[str]:
 
 
 def _placed(study: RankStudy, member: int) -> str:
-    """Name a process, with the node that it ran on where the job had several."""
+    """A process's name, with its node where the job had several."""
     one = study.members[member]
     label = clean(one.label)
     if one.host and len({m.host for m in study.members}) > 1:

@@ -1,4 +1,4 @@
-"""Runs with different numbers of processes and nodes in words: what is fastest, and where more of them are slower."""
+"""Runs with different numbers of processes and nodes in words: the fastest, and where more are slower."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def place_name(place: Place) -> str:
 
 
 def slowdown_text(study: Scaling, slow: SlowDown) -> str:
-    """Return what becomes slower by having more, and which efficiency fell most."""
+    """Return what gets slower with more processes or nodes, and which efficiency fell most."""
     fewer, more = study.places[slow.fewer], study.places[slow.more]
     falls = [
         (after / before, name)

@@ -21,7 +21,7 @@ LACKED = {
 
 
 def label_of(study: Results, cell: Cell) -> str:
-    """Return how a person reads a setting: ``workers=2 OMP_NUM_THREADS=1``."""
+    """Return a setting as people write it: ``workers=2 OMP_NUM_THREADS=1``."""
     return " ".join(f"{p.name}={v}" for p, v in zip(study.parameters, cell.setting, strict=True))
 
 
@@ -65,15 +65,7 @@ def study_verdict(study: Results) -> VerdictBlock:
 
 
 def confirmed_verdict(study: Results, gain: Estimate) -> VerdictBlock:
-    """Return the answer of a search whose best settings ran again beside the default.
-
-    Parameters
-    ----------
-    study
-        Of those runs; its baseline is the default.
-    gain
-        How many times better the advised setting is than the default.
-    """
+    """Return the answer after the best settings ran again; `gain` is the factor over the default."""
     if study.best is None or study.advised is None:
         return _nothing(study)
     base, advised = study.cells[study.baseline], study.cells[study.advised]

@@ -1,4 +1,4 @@
-"""Advice that was tried, in words: what it was predicted to win back, and what it did."""
+"""Advice that was tried, in words: predicted gain and measured effect."""
 
 from __future__ import annotations
 
@@ -23,15 +23,7 @@ _HEADLINES = {
 
 
 def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
-    """Return the answer.
-
-    Parameters
-    ----------
-    tried
-        What the runs showed.
-    predicted_s
-        Seconds that the advice was to win back; NaN where that was not known.
-    """
+    """Return the answer; `predicted_s` is the predicted gain in seconds, NaN where not known."""
     if tried.outcome == "fails":
         return VerdictBlock(
             "With the advice it does not end well", "", None, f"{tried.problem or 'it failed'}.", "bad"
@@ -58,13 +50,7 @@ def _change(tried: Tried) -> str:
 
 
 def plan_line(plan: Plan) -> str:
-    """Return what is going to be run, and for how long: said before the first run.
-
-    Parameters
-    ----------
-    plan
-        Of `profkit.study.verify`.
-    """
+    """Return what will be run and for how long, for printing before the first run."""
     line = f"as it was and with the advice, in turn: {plan.fewest} to {plan.most} runs"
     if plan.shortest_s > plan.limit_s:
         needed = math.ceil(plan.shortest_s)
@@ -74,32 +60,18 @@ def plan_line(plan: Plan) -> str:
 
 
 def _about(seconds: float) -> str:
-    """Return a time that is only expected."""
+    """Return an expected time, marked as approximate."""
     return f"{seconds / 60:.0f} min" if seconds >= _MINUTES_FROM_S else f"{max(1.0, seconds):.0f} s"
 
 
 def so_far(tried: Tried) -> str:
-    """Return what is known after some rounds.
-
-    Parameters
-    ----------
-    tried
-        What the runs showed so far.
-    """
+    """Return what the runs have shown after some rounds."""
     rounds = len(tried.before_s)
     return f"after {rounds} {'round' if rounds == 1 else 'rounds'}: {_change(tried)}"
 
 
 def tried_notes(tried: Tried, recorded_s: float) -> list[str]:
-    """Return what a reader must know of the runs.
-
-    Parameters
-    ----------
-    tried
-        What the runs showed.
-    recorded_s
-        Seconds that the run took when it was recorded.
-    """
+    """Return notes on the runs; `recorded_s` is the recorded run's time in seconds."""
     notes = []
     if tried.before_median_s < _FASTER_NOW * recorded_s:
         now, then = units.seconds(tried.before_median_s), units.seconds(recorded_s)

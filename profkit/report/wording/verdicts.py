@@ -1,4 +1,4 @@
-"""Verdicts in words: a headline, and one sentence with the numbers that carry it."""
+"""Verdicts in words: a headline, and one sentence with the deciding numbers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
 
 
 def comparison_block(diff: Diff) -> VerdictBlock:
-    """Return the verdict of a comparison: its headline begins with how much slower the candidate is."""
+    """Return a comparison's verdict; its headline begins with how much slower the candidate is."""
     verdict = diff.verdict
     block = verdict_block(verdict)
     doubts = _doubts(diff)
@@ -97,7 +97,7 @@ def comparison_block(diff: Diff) -> VerdictBlock:
 
 
 def _doubts(diff: Diff) -> str:
-    """What else differs, which has lowered the confidence: to be read before the cause."""
+    """What else differs and lowered the confidence, to be read before the cause."""
     said = []
     for notice in diff.comparability.warnings:
         if notice.code in diff.verdict.doubts:
@@ -109,7 +109,7 @@ def _doubts(diff: Diff) -> str:
 
 
 def _took(diff: Diff, before: float, after: float) -> str:
-    """Both walls, or the rates of iterations where they are known."""
+    """Both walls, or the rates of iterations where known."""
     models = diff.iterations
     if models[0] is not None and models[1] is not None:
         return f"{models[0].steps_per_s:.3g} → {models[1].steps_per_s:.3g} iterations/s"
@@ -117,7 +117,7 @@ def _took(diff: Diff, before: float, after: float) -> str:
 
 
 def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
-    """What a verdict or a finding says, in a sentence or two."""
+    """Return what a verdict or finding says, in a sentence or two."""
     said = SUMMARIES[found.rule]((found.kind, found.subject, found.numbers, alone))
     if found.rule != "capture-itself" and "account.capture" in found.numbers:
         said += f" What capture added is {_share(found.numbers, 'account.capture')} of what moved the walls."
@@ -125,7 +125,7 @@ def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
 
 
 def finding_text(finding: Finding) -> str:
-    """A finding beside the verdict: its cause, how sure, how much of the loss, and its sentence."""
+    """Return a finding beside the verdict: its cause, confidence, share of the loss, and sentence."""
     notes = []
     if finding.calibrated:
         notes.append(f"confidence {units.confidence(finding.confidence)}")
@@ -281,7 +281,7 @@ def _starved(parts: _Parts) -> str:
 
 
 def _more_work(parts: _Parts, found: str, so: str) -> str:
-    """Say that there is more work, and in which function, if one has most of it."""
+    """That there is more work, and in which function, if one has most of it."""
     _, subject, numbers, _ = parts
     other = " The command lines differ." if numbers.get("command.differs") is True else ""
     if not subject:

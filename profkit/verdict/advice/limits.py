@@ -1,8 +1,7 @@
-"""`Inventory` → advice that makes a run fit its CPUs, naming only what is really in it.
+"""`Inventory` → advice that makes a run fit its CPUs, naming only what the run contains.
 
-What sizes a pool is what is edited: an option of the command whose number is the size that was measured, a variable
-of a library that follows one, else the line of code where the program sets the size itself. Runs nothing, and
-returns nothing where nothing has to be cut.
+The edit is where the pool's size is set: a command's option with the measured number, a library's variable,
+or the line of code that sets the size. Returns nothing where nothing has to be cut.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _BUSY_CORES = 0.5
 
 
 class _Share(NamedTuple):
-    """What one process may take on its machine; `busy` is how many compute there beside the workers."""
+    """What one process may use of its machine; `busy` processes compute there beside the workers."""
 
     threads: int
     processes: int
@@ -75,7 +74,7 @@ class _Share(NamedTuple):
 
     @property
     def workers(self) -> int:
-        """Workers beside those that compute themselves."""
+        """Workers beside the processes that compute themselves."""
         return max(1, self.processes - self.busy)
 
     @property
@@ -86,7 +85,7 @@ class _Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Cure:
-    """One advice, with the cores that the run would ask for after it, and whether it cuts threads that may spin."""
+    """One advice, the cores the run would ask for after it, and whether it cuts threads that may spin."""
 
     advice: Advice
     asks: float
@@ -100,28 +99,11 @@ def limit_advice(
     lost_s: float = math.nan,
     most_s: tuple[float, float] = (math.inf, math.inf),
 ) -> tuple[Advice, ...]:
-    """Return what makes all processes together ask for no more than the available CPUs.
+    """Return advice that makes all processes ask for no more than the available CPUs, greatest gain first.
 
-    Parameters
-    ----------
-    inventory
-        Of the run that asked for too much.
-    command
-        What was captured.
-    environment
-        Variables that the command was started with; the inventory's own unless given.
-    lost_s
-        Seconds that were lost to it; NaN where that is not known.
-    most_s
-        Seconds that can be won back at most, since the work itself takes its CPU time: by cutting threads that may
-        spin, and by cutting others.
-
-    Returns
-    -------
-    tuple of Advice
-        The one that should win back most first: its gain is the part of `lost_s` that is lost to what it cuts. Of
-        equals, the command first, then lines of code to edit, then how many processes to start. Empty where the pools
-        are not known or already fit.
+    The gain is the part of `lost_s` (NaN: not known) lost to what the advice cuts, at most `most_s` (of
+    threads that may spin, of others). Of equals: command, lines of code, number of processes. Empty where the
+    pools are not known or already fit. `environment` defaults to the inventory's.
     """
     variables = inventory.environment if environment is None else environment
     share = _share(inventory)
@@ -137,7 +119,7 @@ def limit_advice(
 
 
 def _share(inventory: Inventory) -> _Share | None:
-    """Divide the CPUs of the worst machine between the processes that work on it at the same time."""
+    """Divide the CPUs of the most crowded machine between the processes that work on it at once."""
     hosts = [host for host in inventory.hosts if host.oversubscription is not None]
     if not hosts:
         return None
@@ -156,13 +138,13 @@ def _share(inventory: Inventory) -> _Share | None:
 
 
 def _needs(process: ProcessNeed) -> float:
-    """Cores that a process would use if it never queued; all of one where that was not counted."""
+    """Cores that a process would use if it never queued; one where that was not counted."""
     known = (process.needed_cores, process.demand_cores)
     return next((cores for cores in known if cores is not None), 1.0)
 
 
 class _Crew:
-    """The working processes of the worst machine, and the cores that they ask for."""
+    """The working processes of the most crowded machine, and the cores that they ask for."""
 
     def __init__(self, inventory: Inventory, share: _Share) -> None:
         self.share = share
@@ -190,7 +172,8 @@ class _Crew:
     def limited(self, libraries: set[str]) -> float:
         """Cores that they would ask for with the pools of some libraries cut to their share.
 
-        A process works in one pool at a time: of two that are too large, each accounts for half of what is too much.
+        A process works in one pool at a time: of two that are too large, each accounts for half of the
+        excess.
         """
         threads = self.share.threads
 
@@ -209,11 +192,11 @@ class _Crew:
 
     @property
     def fewer(self) -> float:
-        """Part of the processes that are left where no more of them work at once than there are CPUs."""
+        """Part of the processes that remains when no more of them work at once than there are CPUs."""
         return min(1.0, self.share.processes / max(1.0, self.share.host.at_once))
 
     def emptied(self, asks: float) -> float:
-        """Part of what is asked for beyond the CPUs that is not asked for any more."""
+        """Part of the demand beyond the CPUs that is gone when the run asks for `asks`."""
         beyond = self.asks - self.cpus
         return max(0.0, min(1.0, (self.asks - asks) / beyond)) if beyond > 0 else 1.0
 
@@ -224,7 +207,7 @@ def _threads_of(process: ProcessNeed) -> float:
 
 
 def _pools_of(process: ProcessNeed) -> list[Pool]:
-    """Pools that may be at work; one that was seen to have nothing to do takes no CPU from anyone."""
+    """Pools that may be at work; idle ones take no CPU from anyone."""
     if process.idle or process.pools_idle:
         return []
     return [pool for pool in process.pools or () if pool.library not in NOT_BUSY]
@@ -295,7 +278,7 @@ def _too_large(working: Sequence[ProcessNeed], threads: int) -> list[Pool]:
 
 
 def _variable(pool: Pool, environment: Mapping[str, str]) -> str:
-    """The variable that sizes this pool: the one that holds already, else the library's own."""
+    """The variable that sizes this pool: the one already in effect, else the library's own."""
     names = POOL_VARIABLES.get(pool.library, ())
     held = pool.variable.partition("=")[0]
     if held in names:
@@ -305,7 +288,7 @@ def _variable(pool: Pool, environment: Mapping[str, str]) -> str:
 
 
 def _set_inside(pool: Pool, environment: Mapping[str, str], command: Sequence[str]) -> bool:
-    """Whether the variable that sizes a pool has its value from the program, whatever it is started with."""
+    """Whether the program itself sets the pool's variable, whatever it is started with."""
     name, _, value = pool.variable.partition("=")
     if pool.origin != "variable" or environment.get(name) == value:
         return False
@@ -313,9 +296,10 @@ def _set_inside(pool: Pool, environment: Mapping[str, str], command: Sequence[st
 
 
 def _set_by_call(pool: Pool, crew: _Crew) -> SizeCall | None:
-    """The call of the program that sets the size of a pool; it wins over variables.
+    """The call in the program that sets a pool's size; it overrides variables.
 
-    A worker that was ended has only a snapshot of its pools, which does not see what another thread gave to OpenMP.
+    A worker that was ended left only a snapshot of its pools, which misses what another thread gave to
+    OpenMP.
     """
     setters = [pool.library]
     if pool.library in _OPENMP:
@@ -328,7 +312,7 @@ def _set_by_call(pool: Pool, crew: _Crew) -> SizeCall | None:
 
 
 def _edit(pool: Pool, variable: str, crew: _Crew) -> Advice:
-    """Return the line of code that sets a size, with the function that has it where it is known."""
+    """Advise an edit of the line that sets a size, with its function where known."""
     n = crew.share.threads
     call_made = _set_by_call(pool, crew)
     if pool.origin != "program" and call_made is None:
@@ -376,7 +360,7 @@ def _start_fewer(crew: _Crew) -> Advice:
 
 
 def _executor_cures(crew: _Crew, command: Sequence[str]) -> list[_Cure]:
-    """Cut executors of threads that have more of them at work than there are CPUs."""
+    """Cut thread executors that have more threads at work than there are CPUs."""
     threads = max((process.executor_threads for process in crew.working), default=0)
     if not crew.crowded or threads <= crew.share.threads:
         return []
@@ -394,7 +378,7 @@ def _executor_cures(crew: _Crew, command: Sequence[str]) -> list[_Cure]:
 
 
 class _Option(NamedTuple):
-    """The word of a command that has a number, and what stands before the number in it."""
+    """The word of a command that contains a number, and what precedes the number in it."""
 
     at: int
     head: str
@@ -404,7 +388,7 @@ class _Option(NamedTuple):
 
 
 def _option_of(command: Sequence[str], number: int | None, *patterns: re.Pattern[str]) -> _Option | None:
-    """Find the option whose number is a measured size: where several are, the name that says threads first."""
+    """Find the option whose number is a measured size; of several, one whose name says threads first."""
     for pattern in patterns:
         for at, word in enumerate(command):
             attached = re.fullmatch(rf"({pattern.pattern}=|-[jtT])(\d+)", word)
@@ -421,7 +405,7 @@ def _begins(head: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]:
-    """Replace the values that the command sets itself (``env NAME=8``, ``mpirun -x NAME=8``): they would win."""
+    """Replace values that the command sets itself (``env NAME=8``, ``mpirun -x NAME=8``): they override."""
     names = (word.partition("=")[0] for word in command)
     return [
         f"{name}={settings[name]}" if name in settings and word != name else word
@@ -430,7 +414,7 @@ def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]
 
 
 def _bound(command: list[str], share: _Share, environment: Mapping[str, str]) -> list[str]:
-    """Have the launcher of several ranks give each of them cores of its own."""
+    """Make the launcher of several ranks bind each of them to its own cores."""
     name = command[0].rpartition("/")[2] if command else ""
     if share.host.ranks < 2 or name not in _LAUNCHERS or any(_binds(word) for word in command):
         return command
@@ -453,7 +437,7 @@ def _binds(word: str) -> bool:
 
 
 def _fewer_processes(command: list[str], share: _Share) -> list[str]:
-    """Lower the numbers of workers or ranks that the command names, where more of them work than there are CPUs."""
+    """Lower the command's numbers of workers or ranks where more of them work than there are CPUs."""
     if share.host.at_once <= share.processes:
         return command
     launcher = bool(command) and command[0].rpartition("/")[2] in _LAUNCHERS

@@ -1,4 +1,4 @@
-"""Advice by the names that rules use: commands as words, variables, and what each should win back."""
+"""Advice by the names that rules use: commands, variables, and the gain to expect of each."""
 
 from __future__ import annotations
 
@@ -44,16 +44,9 @@ Found = Iterable[Advice]
 
 
 def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> tuple[Advice, ...]:
-    """Return the advice of some names: what should win back most first, then what measures or says more.
+    """Return the advice of some names: greatest gain first, then advice that measures or says more.
 
-    Parameters
-    ----------
-    names
-        Keys of `PRODUCERS`.
-    case
-        What is known.
-    bucket, seconds
-        Bucket that a cure empties, and what it holds: what the advice that cures wins back at most.
+    `seconds` is what `bucket` holds, and the most that advice for it can win back.
     """
     lost = seconds if seconds > 0 else math.nan
     found = []
@@ -71,7 +64,7 @@ def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> t
 
 
 def can_be_tried(advice: Advice) -> bool:
-    """Whether a piece of advice changes the recorded command, or a line of the program whose place is known."""
+    """Whether advice changes the recorded command, or a line of the program whose place is known."""
     if advice.kind in _COMMANDS:
         return bool(advice.argv)
     return advice.kind in _EDITS and advice.where is not None and bool(advice.subject)
@@ -85,7 +78,7 @@ def _by_gain(advice: Advice) -> float:
 
 
 def _limit_threads(case: Judged, lost: float) -> Found:
-    """Cut what asks for too much, by the inventory if known."""
+    """Cut what asks for too much, as the inventory shows it where there is one."""
     side = case.signals.candidate
     yield from _limits(case, lost)
     if side.available_cpus and _pools_unknown(side):
@@ -103,7 +96,7 @@ def _pools_unknown(side: SideFacts) -> bool:
 
 
 def _limits(case: Judged, lost: float) -> Found:
-    """What the inventory shows to be too large, where cutting it can win something back."""
+    """Advice on what the inventory shows to be too large, where cutting it can win something back."""
     side = case.signals.candidate
     most = tuple(
         math.inf
@@ -116,10 +109,9 @@ def _limits(case: Judged, lost: float) -> Found:
 
 
 def _least_wall(case: Judged, cpus: float | None, *, spins: bool) -> float | None:
-    """Seconds that the work itself takes if all CPUs are busy with it; ``None`` where it is not known.
+    """Seconds that the work takes with all CPUs busy; ``None`` where not known.
 
-    Threads that wait for each other spin: of what a run spent on CPUs beside too many of them, it is not known how
-    much was work, except from a baseline.
+    Threads that wait for each other spin: only a baseline shows how much of their CPU time was work.
     """
     spent = [side.own_run_s for side in (case.signals.baseline, case.signals.candidate)]
     known = [seconds for seconds in spent if seconds is not None]
@@ -133,7 +125,6 @@ def _worth_it(advice: Advice, side: SideFacts) -> bool:
 
 
 def _more_cpus(case: Judged, lost: float) -> Found:
-    """Let the run use CPUs that it was kept from."""
     side = case.signals.candidate
     free = _free_to_take(case)
     numbers = {"cpus": side.available_cpus, "machine": free}
@@ -149,7 +140,7 @@ def _more_cpus(case: Judged, lost: float) -> Found:
 
 
 def _free_to_take(case: Judged) -> int:
-    """CPUs of the machine, where the run was tied to fewer of them and nothing else has the others; else 0."""
+    """CPUs of the machine where the run was bound to fewer and nothing else uses the others, else 0."""
     side = case.signals.candidate
     found = side.inventory
     batch = any(name.startswith(_BATCH) for name in side.environment)
@@ -193,7 +184,7 @@ def _raise_quota(case: Judged, lost: float) -> Found:
 
 
 def _not_the_code(case: Judged, lost: float) -> Found:
-    """The function that grew most and only waited for CPUs: what a profiler alone would blame."""
+    """The function that grew most and only waited for CPUs: a profiler alone would blame it."""
     if not isinstance(case, Case):
         return
     table = case.signals.table
@@ -232,7 +223,7 @@ def _capture_both(case: Case, lost: float) -> Found:
 
 
 def _same_settings(case: Case, lost: float) -> Found:
-    """The candidate's command with the variables of the baseline, where they differ."""
+    """The candidate's command with the baseline's variables, where they differ."""
     before, after = (
         set_by_hand(side.environment) for side in (case.signals.baseline, case.signals.candidate)
     )
@@ -245,15 +236,13 @@ def _same_settings(case: Case, lost: float) -> Found:
 
 
 def _more_runs(case: Case, lost: float) -> Found:
-    """Replicates up to where they separate causes."""
+    """Replicates, up to the number that separates causes."""
     missing = ENOUGH_RUNS - case.signals.repeats
     if missing > 0:
         yield Advice("more-runs", numbers={"runs": missing})
 
 
 def _capture_again(kind: str) -> Callable[[Case, float], Found]:
-    """Capture both sides again, in another way."""
-
     def producer(case: Case, lost: float) -> Found:
         for name, side in (("baseline", case.signals.baseline), ("candidate", case.signals.candidate)):
             yield Advice(kind, side.command, subject=name)
@@ -273,7 +262,7 @@ def _run_to_end(case: Case, lost: float) -> Found:
 
 
 def _git_log(case: Case, lost: float) -> Found:
-    """What git says of the file: between the revisions of both sides, or what is in no revision yet."""
+    """The file's changes in git between the revisions of both sides, or those not yet committed."""
     row = code_row(case)
     table = case.signals.table
     before, after = (side.revision.split(" ") for side in (case.signals.baseline, case.signals.candidate))
@@ -292,7 +281,7 @@ def _git_log(case: Case, lost: float) -> Found:
 
 
 def _await(case: Judged, lost: float) -> Found:
-    """What to do about what was waited for most; where that was not seen, how to look for it."""
+    """What to do about the main wait; where it was not seen, how to record it."""
     for bucket in () if case.account is None else case.account.buckets:
         longer = [one for one in bucket.waited if one.candidate_s > one.baseline_s and one.what != "other"]
         if bucket.name == "blocked" and longer:
@@ -310,14 +299,13 @@ def _await(case: Judged, lost: float) -> Found:
 
 
 def _start_once(case: Judged, lost: float) -> Found:
-    """Start workers once; what they import is named where the program could do without it."""
+    """Start workers once; name the imports that the program could do without."""
     packages = case.signals.candidate.worker_packages
     others = [package for package in packages if package not in sys.stdlib_module_names]
     yield Advice("start-once", subject=others[0] if others else "", cures="startup")
 
 
 def _release_gil(case: Judged, lost: float) -> Found:
-    """Have what holds the interpreter's lock run elsewhere."""
     buckets = () if case.account is None else case.account.buckets
     held = [part for bucket in buckets for part in bucket.parts if part.kind == "holder"]
     if held:

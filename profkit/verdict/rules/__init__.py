@@ -1,6 +1,6 @@
-"""The rules of a comparison and of one run alone, in the order in which they are evaluated; one module per cause.
+"""The rules of a comparison and of one run alone, one module per cause, in the order of evaluation.
 
-Where two findings explain about as much of the lost time, the one that stands first here is named.
+Of findings that explain about as much of the lost time, the first here is named.
 """
 
 from __future__ import annotations

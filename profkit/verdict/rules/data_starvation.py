@@ -1,4 +1,4 @@
-"""Rules of ``data-starvation``: the consumer waits for its loaders, and those neither queue nor compute longer."""
+"""Rules of ``data-starvation``: the consumer waits for loaders that neither queue nor compute longer."""
 
 from __future__ import annotations
 

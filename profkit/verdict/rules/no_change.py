@@ -1,6 +1,6 @@
-"""Rules of ``no-change``: one capture on both sides, nothing beyond the noise, or nothing lost whatever moved.
+"""Rules of ``no-change``: one capture on both sides, nothing beyond noise, or no loss.
 
-A loss that every repeat shows is none of them, however small it is.
+A loss that every repeat shows is none of them, however small.
 """
 
 from __future__ import annotations

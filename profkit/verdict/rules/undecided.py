@@ -1,6 +1,6 @@
-"""Rules of ``inconclusive``: what capture itself took, or calls that are estimates, leave nothing to say.
+"""Rules of ``inconclusive``: capture's cost or estimated calls leave no answer.
 
-They are evaluated only where a side was sampled, or where it is known what capture added.
+Evaluated only where a side was sampled, or where capture's cost is known.
 """
 
 from __future__ import annotations
