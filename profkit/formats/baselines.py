@@ -63,8 +63,7 @@ def store_of(directory: str | os.PathLike[str] | None = None) -> Store:
 
 
 def named_baseline(text: str) -> list[str] | None:
-    """Return the files of ``baseline:NAME``; ``None`` for any other text. The errors are those of
-    `Store.read`."""
+    """Return the files of ``baseline:NAME``, ``None`` for any other text. Raise what `Store.read` raises."""
     if not text.startswith(PREFIX):
         return None
     return list(store_of().read(text[len(PREFIX) :]).files)
@@ -77,8 +76,8 @@ class Store:
         self.directory = directory
 
     def save(self, name: str, files: Sequence[str | os.PathLike[str]]) -> Baseline:
-        """Keep copies of run files under a name, in place of an earlier baseline of that name. Raise
-        `UsageError` if the name is invalid or the store cannot be written."""
+        """Keep copies of run files under a name, in place of an earlier baseline of that name.
+        Raise `UsageError` if the name is invalid or the store cannot be written."""
         path = self._list(name)
         try:
             self._runs.mkdir(parents=True, exist_ok=True)
@@ -99,8 +98,8 @@ class Store:
         return self.read(name)
 
     def use(self, name: str) -> Baseline:
-        """Make a baseline the one that ``baseline:`` alone names. Raise `UsageError` if it does not exist or
-        the store cannot be written."""
+        """Make a baseline the one that ``baseline:`` alone names.
+        Raise `UsageError` if it does not exist or the store cannot be written."""
         found = self.read(name)
         try:
             _write(self._used_file, name + "\n")
@@ -109,8 +108,8 @@ class Store:
         return found
 
     def remove(self, name: str) -> None:
-        """Remove a baseline, and the runs that no other has. Raise `UsageError` if it does not exist or the
-        store cannot be written."""
+        """Remove a baseline, and the runs that no other has.
+        Raise `UsageError` if it does not exist or the store cannot be written."""
         self.read(name)
         try:
             with self._locked():
@@ -135,8 +134,8 @@ class Store:
         return sorted(path.stem for path in self.directory.glob("*.json") if _NAME.fullmatch(path.stem))
 
     def read(self, name: str) -> Baseline:
-        """Return a baseline; the one in use for an empty name. Raise `UsageError` if there is none, and
-        `FormatError` if its list is damaged or a run is missing."""
+        """Return a baseline; the one in use for an empty name.
+        Raise `UsageError` if there is none, and `FormatError` if its list is damaged or a run is missing."""
         used = self.used()
         name = name or used
         if not name:

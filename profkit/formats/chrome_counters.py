@@ -40,8 +40,8 @@ _LEVELS = {
 
 
 def of_series(series: Series, pid: int, shift_ns: int) -> Iterator[bytes]:
-    """Yield the machine's counters under the process number `pid`. `shift_ns` is added to their times to give
-    the trace's; failed readings (NaN) are left out."""
+    """Yield the machine's counters under the process number `pid`.
+    `shift_ns` is added to their times to give the trace's; failed readings (NaN) are left out."""
     for column, values in series.columns.items():
         there = np.isfinite(values)
         time, numbers = series.time_ns[there] + shift_ns, values[there]
@@ -54,8 +54,8 @@ def of_series(series: Series, pid: int, shift_ns: int) -> Iterator[bytes]:
 
 
 def of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
-    """Yield the shares of time that each active thread ran and was queued. `names` are by thread id; `pid`
-    and `shift_ns` are as in `of_series`."""
+    """Yield the shares of time that each active thread ran and was queued.
+    `names` are by thread id; `pid` and `shift_ns` are as in `of_series`."""
     if not len(samples):
         return
     change = np.flatnonzero(np.diff(samples.tid)) + 1

@@ -112,8 +112,8 @@ def _skipped(error: FormatError) -> Notice:
 
 
 def files_of(spec: StrPath) -> tuple[list[str], bool]:
-    """Return a side's files in order, and whether the user named more than one file could be. Raise
-    `FormatError` if a directory or pattern has none; a single file need not exist."""
+    """Return a side's files in order, and whether the user named more than one file could be.
+    Raise `FormatError` if a directory or pattern has none; a single file need not exist."""
     text = os.fspath(spec)
     kept = named_baseline(text)
     if kept is not None:
@@ -224,8 +224,8 @@ def _rank_order(runs: Sequence[Run]) -> list[int]:
 
 
 def _check_one_job(runs: Sequence[Run]) -> None:
-    """Refuse files of two jobs, as far as launchers name the job, and a rank that occurs twice. The
-    `FormatError` names the second of two files that cannot be of one run."""
+    """Refuse files of two jobs, as far as launchers name the job, and a rank that occurs twice.
+    The `FormatError` names the second of two files that cannot be of one run."""
     named: Run | None = None
     sized: Run | None = None
     seen: dict[int, Run] = {}

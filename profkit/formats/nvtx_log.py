@@ -164,8 +164,9 @@ def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[
 def _in_order(
     records: npt.NDArray[Any], warnings: list[Notice]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the records of events and gaps in the order in which each thread wrote them. With each: its
-    thread's serial number in the process, the thread id, and its place in the file (int64 arrays)."""
+    """Return the records of events and gaps in the order in which each thread wrote them.
+    The int64 arrays are, for each, the number of its thread in the process, the thread id, and its place in
+    the file."""
     index = np.flatnonzero(records["kind"])
     (head,) = np.nonzero(records["kind"][index] == SEGMENT)
     heads = records[index[head]]

@@ -145,8 +145,8 @@ _READERS: dict[int, Callable[[_Reader, int], Any]] = {
 
 def read_plain(data: bytes | memoryview) -> Any:
     """Return ``None``, a bool, int, float (finite or not), str, bytes, list (also for a tuple), or dict with
-    str keys. Raise `PlainDataError` if the bytes are damaged, hold something else, or go on behind the
-    object."""
+    str keys.
+    Raise `PlainDataError` if the bytes are damaged, hold something else, or go on behind the object."""
     reader = _Reader(data)
     value = reader.object()
     if value is _END:

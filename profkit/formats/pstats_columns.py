@@ -96,8 +96,8 @@ _FOLLOWS = _follow_table()
 
 
 def decode_text(raw: bytes) -> str:
-    """Decode a string as Python 3 marshals it (surrogates allowed) or as raw bytes of Python 2. Bytes that
-    are not UTF-8 become lone surrogates, as in Python's file names."""
+    """Decode a string as Python 3 marshals it (surrogates allowed) or as raw bytes of Python 2.
+    Bytes that are not UTF-8 become lone surrogates, as in Python's file names."""
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -110,7 +110,8 @@ class _Irregular(Exception):  # noqa: N818 - control flow inside this module, ne
 
 def parse_columns(padded: Bytes, *, edges: bool) -> Columns | None:
     """Return the columns of a uint8 dump that is padded by `marshal_scan.PADDING` bytes; ``None`` if it is
-    not regular. Without `edges` the edge columns are empty."""
+    not regular.
+    Without `edges` the edge columns are empty."""
     try:
         return _Parser(padded).columns(edges)
     except _Irregular:
@@ -206,9 +207,9 @@ class _Parser:
         )
 
     def _structure(self, edges: bool) -> _Structure:
-        """Find entries and, if requested, callers; check every token between them in either case. Without the
-        operands of tuples, a regular dump is the regular language ``{ (key entry { (key caller)* 0 )* 0``:
-        which token may follow which, and the depth, decide it."""
+        """Find entries and, if requested, callers; check every token between them in either case.
+        Without the operands of tuples, a regular dump is the regular language
+        ``{ (key entry { (key caller)* 0 )* 0``: which token may follow which, and the depth, decide it."""
         kind, source, n = self.kind, self.source, len(self.at)
         (tuples,) = np.nonzero(kind == _TUPLE)
         size = self._word("u1", tuples).astype(np.int64)

@@ -95,8 +95,8 @@ def like_it(path: str | os.PathLike[str]) -> str:
 
 
 def read_padded(path: str | os.PathLike[str]) -> Bytes:
-    """Read a file, followed by the padding that `marshal_scan` needs. Raise `FormatError` if it does not
-    exist, is no file, is empty, or is not readable."""
+    """Read a file, followed by the padding that `marshal_scan` needs.
+    Raise `FormatError` if it does not exist, is no file, is empty, or is not readable."""
     try:
         # Not blocking: a pipe without a writer must not hang the command.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -131,8 +131,8 @@ def _reason(error: Exception) -> str:
 
 
 def read_pstats(path: str | os.PathLike[str], *, edges: bool = True) -> PstatsFile:
-    """Read a pstats file; without `edges`, ``profile.edges`` is ``None``. Raise only `FormatError`, whatever
-    the bytes are: unreadable, or no profile."""
+    """Read a pstats file; without `edges`, ``profile.edges`` is ``None``.
+    Raise only `FormatError`, whatever the bytes are: unreadable, or no profile."""
     return parse_pstats(path, read_padded(path), edges=edges)
 
 

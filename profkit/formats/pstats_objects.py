@@ -176,8 +176,7 @@ class _Reader:
         return f"<code object {name}>"
 
     def leading_numbers(self) -> int:
-        """Return how many numbers precede the bytecode: 5 up to 3.7 and from 3.11 on, 6 between, 4 in Python
-        2."""
+        """Return how many numbers precede the bytecode: 4 in Python 2, 6 from 3.8 to 3.10, else 5."""
         for count in (5, 6, 4):
             head = bytes(self.data[self.at + 4 * count : self.at + 4 * count + 5])
             if len(head) == 5 and head[0] & 0x7F == ord("s"):
@@ -280,8 +279,8 @@ class _Rows:
 
 
 def decode_columns(data: memoryview, budget: Budget, *, edges: bool) -> Columns:
-    """Read any pstats dump, rows in file order. Raise `MalformedError` if the data is no profile or damaged,
-    and `LimitError` if it exceeds the budget."""
+    """Read any pstats dump, rows in file order.
+    Raise `MalformedError` if the data is no profile or damaged, and `LimitError` if it exceeds the budget."""
     reader = _Reader(data, budget)
     top = reader.object()
     if not isinstance(top, _Pairs):

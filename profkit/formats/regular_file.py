@@ -27,8 +27,7 @@ def read_regular(path: str | os.PathLike[str], most: int, *, cut: bool = False) 
 
 
 def open_regular(path: str | os.PathLike[str], *, buffering: int = -1) -> BinaryIO:
-    """Open a regular file for reading; path and errors are those of `read_regular`, `buffering` that of
-    `open`."""
+    """Open a regular file for reading; path and errors are as in `read_regular`, `buffering` as in `open`."""
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except ValueError:  # a NUL in it, or a character that the system's encoding does not have
