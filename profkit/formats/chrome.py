@@ -218,8 +218,7 @@ def _groups(columns: list[npt.NDArray[np.generic]]) -> tuple[Ints, Ints]:
 
 
 def _common(ranges: Ranges, row: int, pid: int, tid: int, domain: str) -> tuple[str, str, str]:
-    """Return the text before a row's time, after its own fields, and before the end time of a started range.
-    """
+    """Return the text before a row's time, after its own fields, and before a started range's end time."""
     kind = int(ranges.kind[row])
     args: dict[str, object] = {}
     if domain and kind == STARTED:  # a viewer does not show these on the track of the thread

@@ -41,8 +41,7 @@ _FLAG_REF = 0x80
 
 
 def _step_table() -> npt.NDArray[np.uint16]:
-    """Return the length of a token by its first two bytes (little-endian word); 0 if four size bytes decide.
-    """
+    """Return a token's length by its first two bytes (little-endian word); 0 if four size bytes decide."""
     by_code = np.ones(256, np.uint16)
     # [second byte, type code]. Small numbers: the table has to stay in the cache beside what is walked.
     table = np.empty((256, 256), np.uint16)

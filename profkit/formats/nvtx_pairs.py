@@ -109,7 +109,7 @@ def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
 
 
 def pair_starts(offset: Ints, ended: npt.NDArray[np.uint64], time: Ints, generation: int) -> tuple[Ints, int]:
-    """Return the first end of each started range (−1 if none), and the number of ends without an open range.
+    """Return the first end of each started range, −1 if none, and the number of ends without an open range.
 
     `offset` (n,) is each begin's place in its file. `ended` (m,) are the ids that ends name,
     ``generation << 48 | offset``, and `time` (m,) their times. Ids of another `generation` belong to a

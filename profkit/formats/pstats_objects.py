@@ -38,8 +38,7 @@ _OPEN: Final = object()
 
 
 class MalformedError(Exception):
-    """The bytes are no profile; the message says why, for a user. `truncated`: the data ends in the middle.
-    """
+    """The bytes are no profile; the message says why, for a user. `truncated`: they end in the middle."""
 
     def __init__(self, problem: str, *, truncated: bool = False) -> None:
         super().__init__(problem)

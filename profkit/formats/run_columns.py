@@ -275,7 +275,7 @@ def spend_names(budget: Budget, sizes: Array, columns: Iterable[Array]) -> None:
 
 
 def read_arrays(members: Members, *, edges: bool) -> Arrays:
-    """Read the columns of all threads; raises `MemberError` as `read_group` does."""
+    """Read the columns of all threads; raises as `read_group` does."""
     waits = {name: dtype for name, dtype in WAIT_COLUMNS.items() if f"functions/{name}.npy" in members.sizes}
     estimated = any(f"functions/{name}.npy" in members.sizes for name in ESTIMATE_COLUMNS)
     optional = {**waits, **(ESTIMATE_COLUMNS if estimated else {})}

@@ -42,8 +42,7 @@ class PathArrays:
 
 
 def read_paths(members: Members) -> PathArrays:
-    """Read all columns, no rows if the run has none; raises `MemberError` as `run_columns.read_group` does.
-    """
+    """Read all columns, no rows if the run has none; raises as `run_columns.read_group` does."""
     if f"{_GROUP}/parent.npy" not in members.sizes:
         return PathArrays(no_rows(Paths.columns()))
     return PathArrays(read_group(members, _GROUP, Paths.columns(), "calling contexts"))

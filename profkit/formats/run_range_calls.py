@@ -61,8 +61,7 @@ class RangeCallArrays:
 
 
 def read_range_calls(members: Members) -> RangeCallArrays:
-    """Read all columns, no rows if the run has none; raises `MemberError` as `run_columns.read_group` does.
-    """
+    """Read all columns, no rows if the run has none; raises as `run_columns.read_group` does."""
     contexts, rows = RangeCalls.columns()
     if f"{_CONTEXTS}/parent.npy" not in members.sizes:
         return RangeCallArrays(("",), no_rows(contexts), no_rows(rows))

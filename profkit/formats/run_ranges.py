@@ -71,8 +71,7 @@ class RangeArrays:
 
 
 def read_ranges(members: Members) -> RangeArrays:
-    """Read all columns, no rows if the run has none; raises `MemberError` as `run_columns.read_group` does.
-    """
+    """Read all columns, no rows if the run has none; raises as `run_columns.read_group` does."""
     if "ranges/name.npy" not in members.sizes:
         return RangeArrays(("",), no_rows(_COLUMNS), members.budget)
     columns = read_group(members, "ranges", _COLUMNS, "NVTX ranges")
