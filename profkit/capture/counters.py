@@ -272,8 +272,7 @@ def _unprofiled(seen: SeenProcess, sampled: Sampled, launch: Launch, role: str, 
 
 
 def _command(seen: SeenProcess, launched: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of a process; one that ended at once has only its name, which the launcher can
-    complete."""
+    """Return the words of a process; one that ended at once has only its name, completed by the launcher."""
     words = seen.command
     alone = len(words) == 1 and launched and os.path.basename(launched[0])[:COMM] == words[0][:COMM]
     return launched if alone else words
@@ -345,8 +344,8 @@ def _less(process: Process, before: Process) -> Process:
 
 
 def unseen(machine: Machine | None, processes: Sequence[Process]) -> Notice | None:
-    """Return the CPU time that no process was seen to use: parents know the exact sum of children they waited
-    for."""
+    """Return a notice of the CPU time that no process was seen to use.
+    Parents know the exact CPU time of children that they waited for."""
     if machine is None or machine.tree_cpu_s is None:
         return None
     rest = machine.tree_cpu_s - sum(known(process.cpu_s for process in processes))

@@ -111,8 +111,7 @@ def read_limits(environ: Mapping[str, str]) -> Limits:
 
 
 def cpu_list(text: str) -> tuple[int, ...] | None:
-    """Return the CPUs of a list as the kernel writes it: ``0-3,8`` (cpuset(7)); ``None`` for anything else.
-    """
+    """Read a list of CPUs as the kernel writes it, ``0-3,8`` (cpuset(7)); ``None`` for anything else."""
     numbers: set[int] = set()
     for part in text.strip().split(","):
         first, dash, last = part.partition("-")
@@ -160,8 +159,7 @@ def ranks_of(environ: Mapping[str, str], allowed: int, cpus: int) -> Ranks | Non
 
 
 def container_of(environ: Mapping[str, str]) -> str:
-    """Return the name of the container engine around this process, by traces that engines leave; empty for
-    none."""
+    """Return the name of the container engine around this process, by what engines leave; empty for none."""
     for name, engine in _CONTAINER_VARIABLES:
         if environ.get(name):
             return engine or environ[name][:20]

@@ -39,8 +39,7 @@ class LastRecord:
 @dataclass(frozen=True, slots=True)
 class LeftEnd:
     """What the agent of an image left when its last record could not be written.
-    `state` is ``exited`` or ``replaced``; `error` is the system's error number, 0 if none; times are as in a
-    record."""
+    `state` is ``exited`` or ``replaced``, `error` the system's error number, 0 if none."""
 
     host: str
     pid: int
@@ -201,8 +200,7 @@ def _following(records: Sequence[Record]) -> dict[int, int]:
 
 
 def _left_by(records: Sequence[Record], left: Iterable[LeftEnd]) -> dict[int, LeftEnd]:
-    """Return what agents left, by index of the record that it belongs to: the newest that had begun by then.
-    """
+    """Return what agents left, by index of the record it belongs to: the newest that had begun by then."""
     found = {}
     for end in left:
         of_process = [

@@ -40,8 +40,7 @@ class Gpus:
             self.notes.append({"code": "gpu-not-sampled", "subject": str(error)})
 
     def read(self, now_ns: int) -> dict[str, float]:
-        """Return utilisation (0 to 1, mean over the GPUs) and memory in use; nothing if the next reading is
-        not due."""
+        """Return utilisation (0 to 1, mean over the GPUs) and memory in use; nothing if called too soon."""
         if not self._handles or now_ns < self._next_ns:
             return {}
         self._next_ns = now_ns + _INTERVAL_NS

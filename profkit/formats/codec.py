@@ -117,8 +117,7 @@ class Codec(Generic[Record]):
 
     def write(self, record: Record) -> dict[str, Any]:
         """Return the object for a record.
-        A number that its type or JSON (NaN, infinite) does not allow becomes null if the type has it, and a
-        mapping leaves it out."""
+        A number that its type or JSON (NaN, infinite) rejects becomes null if allowed; mappings omit it."""
         if isinstance(record, Mapping):
             return {
                 name: _plain(type_, record[name]) for name, type_ in self._types.items() if name in record

@@ -24,8 +24,8 @@ CHUNK_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file about to be written: `chunks` of bytes made on request, and in `left_out`, sentences on what it
-    lacks."""
+    """A file about to be written: `chunks` of bytes, made on request.
+    `left_out` says in sentences what of the run the format cannot hold."""
 
     chunks: Iterator[bytes]
     left_out: tuple[str, ...] = ()
