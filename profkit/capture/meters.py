@@ -117,8 +117,7 @@ class Meters:
             self._base.pop(name, None)
 
     def read(self, now_ns: int, processes: int, threads: int) -> None:
-        """Append a reading at `now_ns` (``CLOCK_MONOTONIC``); processes and threads are the target's live
-        ones."""
+        """Append a reading at `now_ns` (``CLOCK_MONOTONIC``), with the numbers of the target's live tasks."""
         values: dict[str, float] = {"processes": processes, "threads": threads}
         for name, read in (
             ("stat", _of_stat),
