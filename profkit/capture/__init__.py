@@ -1,8 +1,5 @@
 """Taking a run: start the target with the agent in its environment, wait, and pack what the agents wrote.
 
-``launcher`` starts and waits, ``agent`` runs inside the target, ``packer`` turns the spool directory into a
-`profkit.model.Run`, ``host`` reads the machine, and ``block`` captures a part of the running program instead.
-
 ``profkit.capture`` names both this package and the user's function ``with profkit.capture("x.prof"):``. The
 import system binds it to the package on any import from it, so the package is callable and calls
 `profkit.capture.block.capture`.

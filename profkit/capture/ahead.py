@@ -1,8 +1,8 @@
-"""Work on sources that packing needs, done while the target runs, in a thread of the launcher.
+"""Looks up functions in source files while the target runs, in a thread of the launcher, to shorten the
+packing.
 
-Function names are in the tracers' files from the first call on. Looking them up in source files here leaves
-only the newest for the end. All of it is optional: it runs on a CPU that nothing else wants, in pieces of a
-few milliseconds, and checks between them that there still is one.
+All of it is optional: it runs on a CPU that nothing else wants, in pieces of a few milliseconds, and checks
+between them that there still is one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``profkit attach``: records a running program for a while, with no more rights than the user has.
 
-Kernel counters cover the whole process tree, as in a capture. Functions come from the agent, which each
-Python from 3.14 on is asked to run (`remote`), or from py-spy, which reads the stacks of others from outside
-(`pyspy`). If neither is allowed, there are counters alone. The program goes on undisturbed.
+Kernel counters cover the whole process tree. Functions come from the agent, which each Python from 3.14 on is
+asked to run (`remote`), or from py-spy, which reads the stacks of others from outside (`pyspy`); else there
+are counters alone.
 """
 
 from __future__ import annotations
@@ -123,8 +123,6 @@ def _interrupted() -> Iterator[threading.Event]:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The process, as it was found."""
-
     pid: int
     born: int
     command: list[str]
@@ -198,8 +196,6 @@ def _words(pid: int, name: str) -> list[str]:
 
 
 class _Attachment:
-    """One attachment, from its begin to the run."""
-
     def __init__(
         self,
         target: _Target,

@@ -1,8 +1,8 @@
 """`capture`: a block of the running program as a run file, ``with profkit.capture("x.prof"):``.
 
-The agent's tracer runs in this process for the block (``agent.block_record``), and its records go through the
-same spool, packer and file as those of ``profkit capture``. Nothing watches from outside: there are no
-readings over time, no other processes, and no NVTX ranges.
+The agent's tracer runs in this process for the block (``agent.block_record``); its records are packed as
+those of ``profkit capture``. Without a watcher outside there are no readings over time, other processes, or
+NVTX ranges.
 """
 
 from __future__ import annotations

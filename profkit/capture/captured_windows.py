@@ -1,9 +1,8 @@
 """The windows of a run, read from a spool directory, and the run cut to them.
 
-The agents trace nothing outside windows. What is recorded all the time (counters of the kernel and machine,
-NVTX ranges) is cut here, so that walls and counters are those of the windows and the account adds up as for
-any run. Counters between two readings of the sampler are interpolated; it reads when a window opens or
-closes.
+The agents trace nothing outside windows; what is recorded all the time (counters of the kernel and machine,
+NVTX ranges) is cut here. Counters between two readings of the sampler are interpolated; it reads when a
+window opens or closes.
 """
 
 from __future__ import annotations
@@ -35,11 +34,9 @@ Spans = tuple[tuple[int, int], ...]
 @dataclass(frozen=True, slots=True)
 class Windows:
     """What was captured of a run.
-
     `spans` are, by kernel, the times when functions were captured: ns of its ``CLOCK_MONOTONIC``, in order,
     disjoint, and empty unless windows were requested (`chosen`). `shown` are the windows on the launcher's
-    machine, and parts of the program that it named.
-    """
+    machine, and parts of the program that it named."""
 
     spans: Mapping[str, Spans]
     shown: tuple[Window, ...]

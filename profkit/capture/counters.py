@@ -2,7 +2,6 @@
 
 An agent's last record is exact, but lacks threads that ended before and processes without an agent; the
 sampler has both, up to its last reading. Counters only rise, so the greater of two readings is the later one.
-`packer` uses this after it has made processes of the records.
 """
 
 from __future__ import annotations
@@ -238,7 +237,6 @@ def _listed(counted: Sequence[SeenThread], folded: Folded) -> list[Thread]:
 
 
 def _unprofiled(seen: SeenProcess, sampled: Sampled, launch: Launch, role: str, host: Host | None) -> Process:
-    """Return a process that only the sampler saw."""
     root = seen.pid == sampled.root
     # The main thread first, as everywhere.
     counted = sorted(seen.threads, key=lambda thread: thread.tid != seen.pid)

@@ -38,10 +38,8 @@ _POLICIES = ("OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_bindi
 @dataclass(frozen=True, slots=True)
 class Ranks:
     """The job that the process is a rank of.
-
     `launcher` started it. `here` is the number of ranks on this machine, 1 if unknown. `bound`: each rank has
-    CPUs of its own. `policy` is the binding in the launcher's own words, empty if it does not say.
-    """
+    CPUs of its own. `policy` is the binding in the launcher's own words, empty if it does not say."""
 
     launcher: str
     here: int

@@ -1,10 +1,8 @@
 """How each process ended, and what of its time no record holds.
 
-A process that ends normally writes a last record. If the newest record is a periodic one, the time after it
-is lost, and others tell when and how the process ended: the launcher has its target's wait status, the
-sampler sees a process number disappear, the agent may have left the reason why it could not write. All times
-are of ``CLOCK_MONOTONIC``, which cannot be set. Pure: reads no file and no clock. `record_notices` makes the
-notices.
+If the newest record is a periodic one, the time after it is lost. The launcher (wait status), the sampler (a
+process number disappears) and the agent (an error on writing) tell when and how the process ended. All times
+are of ``CLOCK_MONOTONIC``. Pure: reads no file and no clock.
 """
 
 from __future__ import annotations
@@ -24,11 +22,9 @@ _SLACK_S = 1.0
 @dataclass(frozen=True, slots=True)
 class LastRecord:
     """What the newest record of a process says.
-
     `state` is ``snapshot`` (periodic), ``exited`` or ``replaced`` (the last of an image). `at_s` is the time
     of reading, `cpu_s` the CPU time of the process until then, ``None`` if unknown. `kept`: the functions are
-    in a separate file, up to the end.
-    """
+    in a separate file, up to the end."""
 
     state: str
     at_s: float
@@ -52,11 +48,9 @@ class LeftEnd:
 @dataclass(frozen=True, slots=True)
 class Known:
     """What else is known of the end of an image; fields are ``None`` if unknown.
-
     `alive`: the process runs now. `status` is its exit code, or ``-N`` for signal N. `ended_s` is the latest
     time at which it can have ended, `cpu_s` its CPU seconds when last seen, `left` what its agent left
-    instead of a record, and `replaced_s` the begin of the next image.
-    """
+    instead of a record, and `replaced_s` the begin of the next image."""
 
     alive: bool | None = None
     status: int | None = None
@@ -154,10 +148,8 @@ def of_records(
     now_s: float,
 ) -> list[Ending]:
     """Return how the image of each record ended.
-
     `records` hold the images of one process in their order, `alive` whether the process of each record runs,
-    `left` what agents left instead of a last record. `now_s` is the clock's time.
-    """
+    `left` what agents left instead of a last record. `now_s` is the clock's time."""
     seen: dict[tuple[str, int, int | None], SeenProcess] = {}
     if sampled is not None:
         seen = {(sampled.kernel, process.ns_pid, process.born): process for process in sampled.processes}

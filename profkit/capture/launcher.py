@@ -1,9 +1,8 @@
 """``profkit capture``: start the target with the agent in its environment, wait for it, write the run file.
 
-The target keeps its terminal, the three standard streams, its signals and its exit status; profkit only adds
-environment variables. While it runs, the launcher sleeps, and its sampler reads now and then. The spool
-directory is beside the output, so that ranks on other hosts reach it through a shared file system. It is
-removed when the run file is written or nothing was run; otherwise it stays, to be merged.
+The target keeps its terminal, standard streams, signals and exit status. The spool directory is beside the
+output, so that ranks on other hosts reach it through a shared file system. It is removed when the run file is
+written or nothing was run; otherwise it stays, to be merged.
 """
 
 from __future__ import annotations
@@ -67,23 +66,21 @@ def capture(
     """Run `command` `repeat` times, write one run file each time, and return the last exit code, or ``-N``
     for signal N.
 
-    Signals that end a program go to the target while it runs. One before the start means that nothing is run.
-    One while the run file is written does not stop that; a second, at least half a second later, does, and
-    the records are kept. After any of them no further repetition starts. The status is the launcher's signal
-    if that came before the start.
+    Signals that end a program go to the target while it runs. One before the start means that nothing is run;
+    the status is then that signal's. One while the run file is written does not stop that; a second, at least
+    half a second later, does, and the records are kept. After any of them no further repetition starts.
 
-    With several repetitions their number is put before the suffix of `output`, and in a rank of a job
-    (``mpirun -n 4 profkit capture …``) the rank. An `output` of ``None`` picks the first free of
-    ``run.prof``, ``run-2.prof`` and so on. `written` is called with each run file and its run, `say` with
-    what a user who sends signals must know. `packing` is entered when a target has ended, until its run file
-    is written; it gives a function that is called with each next step. `nvtx_shim` records
-    ``torch.cuda.nvtx`` where PyTorch was built without CUDA.
+    The number of a repetition, and in a job (``mpirun -n 4 profkit capture …``) the rank, are put before the
+    suffix of `output`; ``None`` picks the first free of ``run.prof``, ``run-2.prof`` and so on. `written` is
+    called with each run file and its run, `say` with what a user who sends signals must know. `packing` is
+    entered from the end of a target until its run file is written; it gives a function that is called with
+    each next step. `nvtx_shim` records ``torch.cuda.nvtx`` where PyTorch was built without CUDA. `overhead`
+    is the share of each process's time, below 1, that profiling may add: beyond it, stacks are sampled and
+    calls estimated. ``None`` traces every call, `SAMPLED` samples from the start.
 
-    `overhead` is the share of each process's time, below 1, that profiling may add: beyond it, stacks are
-    sampled and calls estimated. ``None`` traces every call, `SAMPLED` samples from the start. Raise
-    `UsageError` if the output cannot be written or is in use by another capture, or `selection` contradicts
-    itself (nothing was run); `CommandNotFoundError` if the command does not exist; and `NotWrittenError` if
-    the target has run and there is no run file.
+    Raise `UsageError` if the output is not writable or in use by another capture, or `selection` contradicts
+    itself, with nothing run; `CommandNotFoundError` if there is no such command; `NotWrittenError` if the
+    target ran without a run file.
     """
     selection.check()
     status = 0

@@ -1,12 +1,10 @@
-"""Reads the file of a process's tracer tables, from the bytes that were there when the process ended.
+"""Reads the file of a process's tracer tables (`native/tracer/store.h`, `layout.h`), as it was when the
+process ended.
 
-`native/tracer/store.h` and `layout.h` describe it. A process may have died at any instruction, and anyone who
-can write to the spool directory can have changed any byte: sizes, numbers and addresses are checked before
-use, and memory is taken in proportion to the file. What was under construction when the process died is
-omitted.
-
-The file of a running process grows while it is read: parts read later may name things that were absent in
-parts read earlier. Whatever refers to something absent was made in the meantime, and is omitted too.
+A process may have died at any instruction, and anyone who can write to the spool directory can have changed
+any byte: sizes, numbers and addresses are checked before use, and memory is taken in proportion to the file.
+The file of a running process grows while it is read. Whatever refers to something that was absent when it was
+read is omitted.
 """
 
 from __future__ import annotations
@@ -171,10 +169,8 @@ class _Clock:
 @dataclass(frozen=True, slots=True)
 class Bursts:
     """How calls were counted in bursts while a process was sampled, ns.
-
     `sampled_ns` is how long it was sampled. `lasted_ns` is the total length of the bursts without what
-    counting took, `slowed_ns` the estimate of what counting added to them.
-    """
+    counting took, `slowed_ns` the estimate of what counting added to them."""
 
     sampled_ns: int
     number: int
@@ -216,11 +212,9 @@ def decode_tables(data: bytes) -> MappedTables:
 
 class MappedTables:
     """The file of one process, with the functions (`codes`) of all its threads.
-
     `missed`: there was no room for some of what was traced. `tiers` are the kinds of tiers and their begins,
     seconds of ``CLOCK_MONOTONIC``. `effect` is what capture added to the wall, in seconds, and its interval,
-    ``None`` if unknown.
-    """
+    ``None`` if unknown."""
 
     def __init__(self, data: bytes, *, growing: bool = False) -> None:
         self.growing = growing
@@ -288,11 +282,9 @@ class MappedTables:
         self, until_s: float | None, names: Mapping[int, str], ends: Mapping[int, ThreadEnd]
     ) -> tuple[ThreadTable, ...]:
         """Return one table per thread, the main thread's first and a sum of short threads last.
-
         `until_s` (seconds of ``CLOCK_MONOTONIC``) is the end of calls that have not returned, ``None`` for
         the last event of their thread. `names` are by thread number. `ends` are the kernel's counters read
-        after the tracer's, for what open calls waited. Raise `ValueError` if a table is damaged.
-        """
+        after the tracer's, for what open calls waited. Raise `ValueError` if a table is damaged."""
         threads = sorted(self._threads, key=lambda t: (t.n_folded > 0, t.native != self.pid, t.number))
         found = [_Reader(self, thread).table(until_s, names, ends) for thread in threads]
         if not threads or threads[0].native != self.pid or threads[0].n_folded:

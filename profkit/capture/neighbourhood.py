@@ -1,11 +1,10 @@
 """Who else ran while the target queued: the machine's other processes, weighted by the target's queueing.
 
-Part of the sampler. Reading all of ``/proc`` costs some 10 µs a process, so it is done only while the target
-queues or others keep a CPU busy (they share its caches and memory), at intervals that follow the measured
-cost, and less often for idle processes. A process's use between two readings is the difference of
-``utime + stime``, plus that of the children it waited for (``cutime + cstime``), which may have lived too
-briefly to be read. Each difference is weighted by the seconds for which the target queued in between, and
-counts hardly if it did not queue. ``/proc/stat`` gives the sum of all others.
+Reading all of ``/proc`` costs some 10 µs a process, so it is done only while the target queues or others keep
+a CPU busy (they share its caches and memory), at intervals that follow the measured cost. A process's use is
+the difference of ``utime + stime``, plus that of children it waited for (``cutime + cstime``), which may have
+been too short to be read. Each difference is weighted by the seconds for which the target queued in between,
+and counts hardly if it did not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""NVTX in a capture: puts the collector into the target's environment, and its files into the run.
+"""NVTX in a capture: puts the collector (``native/nvtx``) into the target's environment, and its files into
+the run.
 
-The collector is ``native/nvtx``; ``formats.nvtx_log`` reads its files. This module assigns them to processes
-and makes the notices about them.
+``formats.nvtx_log`` reads the files; this module assigns them to processes and makes the notices about them.
 """
 
 from __future__ import annotations

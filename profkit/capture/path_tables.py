@@ -1,8 +1,7 @@
 """From an agent's table of one thread to `Paths`: its calling contexts, without those that took next to
 nothing.
 
-A program that runs for hours has tens of thousands of contexts, most of them entered once. Omitted ones are
-summed up in their place, so that the tree has all of the thread's time.
+Omitted contexts are summed up in their place, so that the tree has all of the thread's time.
 """
 
 from __future__ import annotations

@@ -11,11 +11,9 @@ from profkit.capture.record_types import Record
 
 def with_lightning_ranks(found: Sequence[Record]) -> list[Record]:
     """Give a rank to each process that Lightning has started; `found` is in the order of begins.
-
     The first process of a node is local rank 0 and starts the others with ``LOCAL_RANK`` (from 1 on),
     ``NODE_RANK`` and ``WORLD_SIZE``. All remove the last variable when they end, so the environment at their
-    start counts. Processes that they start (loaders) belong to their rank.
-    """
+    start counts. Processes that they start (loaders) belong to their rank."""
     by_pid = {(record.kernel, record.pid): record for record in found}
     #: Of each first process: its node, how many are on it, and how many there are in all.
     groups: dict[tuple[str, int], tuple[int, int, int]] = {}

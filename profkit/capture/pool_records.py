@@ -62,11 +62,9 @@ def pool_origin(
     cores: int | None = None,
 ) -> tuple[PoolOrigin, str]:
     """Return the origin of a pool's size and its variable, as in `Pool`.
-
     ``default`` with a variable means that it was set after the library had read it. `environment` and
     `at_start` are the thread variables when the process was read, and when its interpreter started; libraries
-    read them when they are loaded, between the two. `seen` are the CPUs that the library counted.
-    """
+    read them when they are loaded, between the two. `seen` are the CPUs that the library counted."""
     if threads is None:
         return "", ""
     cpus = {n for n in (seen, host.affinity, host.cpus) if n}

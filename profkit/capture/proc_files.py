@@ -32,8 +32,8 @@ def read_stat(path: str) -> tuple[str, list[bytes]]:
 
 def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
     """Return whether a process runs and is not another one with its number; ``None`` if unknown.
-    Nothing is known of processes of another `kernel` (`Record.kernel`). `born` is in clock ticks since the
-    machine's start."""
+    It is unknown for another `kernel` (`Record.kernel`) than this one; `born` is in clock ticks since boot.
+    """
     if not hasattr(os, "uname") or kernel not in (process_facts.boot_id(), os.uname().nodename):
         return None
     if not os.path.exists("/proc/self/stat"):

@@ -1,11 +1,8 @@
 """The target's process tree seen from outside: its processes and threads, and the kernel's counters of them.
 
-`sampler` decides when to read. Nothing is stopped, traced or signalled: all comes from ``/proc``, where any
-file may be missing or unreadable. The data stays in flat arrays, since `counters` packs it after the target's
-end.
-
-A process is in the tree if its parent is, if its session or process group was founded by a member, or if its
-environment names this capture's spool. The last two find daemons whose parents are gone.
+All comes from ``/proc``, where any file may be missing or unreadable; nothing is stopped, traced or
+signalled. A process is in the tree if its parent is, if its session or process group was founded by a member,
+or if its environment names this capture's spool. The last two find daemons whose parents are gone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs py-spy on running processes: functions of a Python that cannot be asked to run the agent.
 
-One py-spy reads each process without stopping it (``--nonblocking``). The rate follows from the cost of a
-reading: estimated from the number of threads at first, then measured. If even once a second is too often, all
-pause. py-spy could follow children itself, but would then list all of ``/proc`` ten times a second.
+One py-spy reads each process without stopping it (``--nonblocking``), at a rate that follows from the cost of
+a reading, estimated from the number of threads at first and then measured. py-spy could follow children
+itself, but would then list all of ``/proc`` ten times a second.
 """
 
 from __future__ import annotations
@@ -68,11 +68,9 @@ def _tasks(pid: int) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Sampled:
     """What all py-spys have seen.
-
     `threads` and `lost`, the share of readings that failed or gave torn stacks, are by process. `problems`
     maps what py-spy said where it saw nothing to the processes concerned. `rate_hz` is the mean readings of a
-    process a second, `share` the part of one CPU used.
-    """
+    process a second, `share` the part of one CPU used."""
 
     threads: Mapping[int, tuple[Thread, ...]]
     lost: Mapping[int, float]
@@ -176,8 +174,6 @@ class Sampling:
 
 
 class _Spy:
-    """One py-spy, for one process."""
-
     def __init__(self, command: str, pid: int, rate: int, output: Path, longest_s: float) -> None:
         self._pid = pid
         self._output = output
@@ -208,7 +204,6 @@ class _Spy:
         return time.monotonic() - self.begin
 
     def cpu_s(self) -> float:
-        """Return its CPU time so far."""
         if self._cpu_s is None:
             with contextlib.suppress(OSError):
                 return time.clock_gettime(self._clock)

@@ -1,7 +1,7 @@
 """From an agent's table of one thread to `RangeCalls`: which functions ran inside which ranges.
 
-The tracer knows ranges by the numbers that the NVTX collector gave their names. The names are in the
-collector's own file, which may be read later (`capture.nvtx`) or be lost.
+The tracer knows ranges by the NVTX collector's numbers; their names are in a separate file, which may be
+lost.
 """
 
 from __future__ import annotations

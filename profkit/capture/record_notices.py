@@ -142,8 +142,7 @@ def _of_end(process: Process, end: Ending) -> Notice:
 
 
 def _most_lost(ends: Sequence[Ending]) -> dict[str, Number]:
-    """Return the longest time that one lost and the CPU seconds that all lost; neither unless all are known.
-    """
+    """Return the most time that one lost and the CPU seconds that all lost; neither unless all are known."""
     numbers: dict[str, Number] = {}
     lost = [end.lost_s for end in ends if end.lost_s is not None]
     if len(lost) == len(ends):

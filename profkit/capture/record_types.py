@@ -60,11 +60,9 @@ class Functions:
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
     """How well each row of a `Functions` is known.
-
     `calls_low` and `calls_high` are the 95 % interval of the number of calls: the number itself if exact, NaN
     if unknown. `samples` were taken in the function itself, 0 if its time is exact. `error` is half the width
-    of the 95 % interval of `Functions.tottime`, in seconds.
-    """
+    of the 95 % interval of `Functions.tottime`, in seconds."""
 
     calls_low: Floats
     calls_high: Floats
@@ -129,8 +127,7 @@ class Inside:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paths:
-    """What ran, by chain of callers; `parent` is an earlier row or −1, `function` −1 for calls without a
-    path."""
+    """What ran, by chain of callers; `parent` is an earlier row or −1, `function` −1 without a path."""
 
     parent: Ints
     function: Ints
@@ -215,8 +212,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
-    """A thread pool as its library described it: `threads` (0 is one per CPU), CPUs `seen`, and `most`
-    threads."""
+    """A thread pool as its library described it; `threads` is 0 for one per CPU, `most` its largest size."""
 
     library: str
     file: str
@@ -447,9 +443,7 @@ class TargetEnd:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the launcher knows, ``launch.json``; if it was killed, facts that are known only at the end are
-    missing.
-
+    """What the launcher knows, ``launch.json``; facts known only at the end are missing if it was killed.
     `begin_ns` is the start of the target, ``CLOCK_MONOTONIC``. The fields from `window` on are the part of
     the run to capture, as in `profkit.capture.selection.Selection`; `window_steps` are those before the first
     window.
@@ -484,8 +478,7 @@ class Launch:
 
     @property
     def status(self) -> int | None:
-        """Return the target's exit code, or ``-N`` for signal N; ``None`` if the launcher did not write it.
-        """
+        """Return the target's exit code, ``-N`` for signal N, ``None`` if the launcher did not write it."""
         if self.exit_status is None:
             return None
         return 128 - self.exit_status if self.killed else self.exit_status

@@ -1,9 +1,8 @@
 """Turns bytes of a spool directory into `record_types`; only here, where every field is checked once.
 
-A spool may be writable by others, on a network file system, and a machine may stop in the middle of writing:
-a file counts as damaged until it has been read whole. Whatever the bytes are, the result is a record or one
-`ValueError` that says what is wrong; reading takes memory in proportion to the file, and follows no link to a
-device or pipe.
+Others may write to a spool, and a machine may stop while writing, so nothing is trusted. Whatever the bytes
+are, the result is a record or one `ValueError` that says what is wrong; reading takes memory in proportion to
+the file, and follows no link to a device or pipe.
 """
 
 from __future__ import annotations

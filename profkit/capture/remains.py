@@ -2,8 +2,8 @@
 ends.
 
 A kept file holds what the compiled tracer has traced (`mapped_tables`). Without that tracer it is empty,
-unless its process could no longer write records elsewhere; then it holds the newest one. Read for `packer`. A
-target's process wrote all of it, so all is checked.
+unless its process could no longer write records elsewhere; then it holds the newest. A target's process wrote
+all of it: check it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Makes a running Python execute the agent, with ``sys.remote_exec`` of Python 3.14 and later.
 
-Only the process's own interpreter, or one of the same version, can do it, so one is started for it. The main
-thread of the process then reads a file as soon as it is between two instructions. That cannot be cancelled:
-the file stays until then, is emptied when its time is over, and removes itself.
+Only the process's own interpreter, or one of the same version, can do it, so one is started for it. The
+process reads a file as soon as its main thread can, and that cannot be cancelled: the file stays until then,
+is emptied when its time is over, and removes itself.
 """
 
 from __future__ import annotations

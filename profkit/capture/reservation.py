@@ -22,8 +22,7 @@ except ImportError:  # Windows
 
 def check_output(path: Path) -> None:
     """Refuse a path to which no run file can be written.
-    Raise `UsageError` for a directory, device, pipe or broken link, and if its directory is missing or not
-    writable."""
+    Raise `UsageError` for a directory, device, pipe or broken link, or if its directory is not writable."""
 
     # A file is renamed into its place: that would remove a device, such as /dev/null.
     other = "is not a regular file; name the file to write"
@@ -45,7 +44,6 @@ def check_output(path: Path) -> None:
 
 
 def _real(path: Path) -> Path:
-    """Return a path with links resolved."""
     try:
         return Path(os.path.realpath(path))
     except FileNotFoundError:

@@ -30,8 +30,7 @@ _MARK = os.fsencode(settings.SPOOL_VARIABLE) + b"="
 
 def spool_of(named: str | os.PathLike[str]) -> Path | None:
     """Return the spool directory of a run that `named` refers to; ``None`` for any other name.
-    It may be the directory, the future run file, or the number of a process of the run or of its
-    ``profkit capture``."""
+    It may be the directory, the future run file, or the number of a process of the run or its launcher."""
     path = Path(named)
     if path.is_dir():
         return path if (path / FACTS_NAME).is_file() else None

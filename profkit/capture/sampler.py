@@ -1,8 +1,8 @@
-"""Watches the target from outside while it runs, in a thread of the launcher.
+"""Watches the target from outside while it runs, in a thread of the launcher: decides when to sample, and
+writes samples.
 
-Decides when to sample, and writes the samples to the spool directory; `process_tree` and `meters` read, and
-`counters` adds it to the run. It never touches the target: no signal, no trace, no change of priority.
-Sampling costs CPU that the target could have used, so the rate follows the measured cost.
+It never touches the target: no signal, no trace, no change of priority. Sampling costs CPU that the target
+could have used, so the rate follows the measured cost.
 """
 
 from __future__ import annotations
@@ -185,8 +185,7 @@ class Sampler:
 
 
 class _Bell:
-    """Ends a wait early: rung by the launcher, and by agents that open or close a window (through a pipe in
-    the spool)."""
+    """Ends a wait early: rung by the launcher, or by agents at a window's begin or end, through a pipe."""
 
     def __init__(self, path: Path) -> None:
         self._event = threading.Event()

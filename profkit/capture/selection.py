@@ -54,8 +54,7 @@ class Selection:
         return "time" if self.delay_s or self.duration_s is not None else ""
 
     def check(self) -> None:
-        """Raise `UsageError` if two things open windows, or an option lacks another that gives it a meaning.
-        """
+        """Raise `UsageError` if two things open windows, or an option lacks another that it needs."""
         opens = [
             option
             for option, given in (
@@ -90,8 +89,8 @@ class Selection:
                 ) from None
 
     def inject(self, environment: MutableMapping[str, str], clocks: dict[str, float]) -> None:
-        """Put it into the target's environment; `clocks` is ``time`` and ``monotonic`` at its start, in
-        seconds."""
+        """Put it into the target's environment; `clocks` are ``time`` and ``monotonic`` at its start, in s.
+        """
         for name in (settings.WINDOW_VARIABLE, settings.RANKS_VARIABLE):
             environment.pop(name, None)
         words = {

@@ -1,14 +1,13 @@
 """The launcher's signals: the target gets its own as without profkit, and none loses the run.
 
-A signal that is sent to the launcher alone (``kill PID``) is meant for the target and is passed on. One to
-the whole process group (Ctrl-C, ``timeout``, Slurm, mpirun) has reached the target already, and passing it on
-would deliver it twice. The kernel does not distinguish the two; a witness does: an idle child of the launcher
-in the same group, to which no signal is sent individually.
+A signal to the launcher alone (``kill PID``) is meant for the target and is passed on. One to the whole
+process group (Ctrl-C, ``timeout``, Slurm, mpirun) has reached the target already. The kernel does not
+distinguish the two; a witness does: an idle child of the launcher in the same group, to which no signal is
+sent individually.
 
-Before the target starts and after it has ended, no signal is the target's. One before means that nothing is
-run. One after is nearly always the second half of what ended the target (a second Ctrl-C, the second signal
-of ``timeout``) and must not lose the run: it takes two more, with a pause between them, to stop the writing
-of the run file.
+A signal before the target starts means that nothing is run. One after its end is nearly always the second
+half of what ended it (a second Ctrl-C, the second signal of ``timeout``): only two more, with a pause between
+them, stop the writing of the run file.
 """
 
 from __future__ import annotations
@@ -153,7 +152,6 @@ class Signals:
             self._target = None
 
     def _pass_on(self, target: subprocess.Popen[bytes], witness: _Witness) -> None:
-        """Pass signals on until the target has ended."""
         while not _has_ended(target):
             received = signal.sigwaitinfo(_AWAITED)
             if received.si_signo == signal.SIGCHLD:

@@ -1,8 +1,7 @@
 """Reads the target's source files: qualified names for old interpreters, and a hash of each function's text.
 
-The hash covers the function's lines from the first decorator to the end of its block, without comments, blank
-lines and leading indentation. A function hashes alike on every machine and Python version, so a slow function
-with an equal hash on both sides was not edited.
+The hash covers the lines from the first decorator to the end of the block, without comments, blank lines and
+leading indentation, so it is the same on every machine and Python version.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _DEFINITION = re.compile(r"^([ \t]*)(?:(?:async[ \t]+)?(def)|(class))[ \t]+(\w+)
 
 
 class SourceFile:
-    """One source file, read as often as it has functions in the profile."""
+    """One source file, consulted for each of its functions in the profile."""
 
     def __init__(self, text: str) -> None:
         self._text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -67,8 +66,7 @@ class SourceFile:
         return self._text[starts[number - 1] : starts[number]].strip() if 0 < number < len(starts) else ""
 
     def qualname(self, line: int, name: str) -> str:
-        """Return the qualified name of the function `name` whose code starts at `line`; empty if not found.
-        """
+        """Return the qualified name of the function `name` with code from `line` on; empty if not found."""
         if self._qualnames is None:
             self._qualnames = dict(self._definitions())
         # A decorated function's code starts at its first decorator: its `def` is the next one of that name.
@@ -171,8 +169,8 @@ def _indent(text: str, at: int) -> int:
 
 @functools.cache
 def _dedent(indent: int) -> re.Pattern[str]:
-    """Return a pattern that ends at a line indented by at most `columns` that is neither blank nor a comment.
-    It begins with a literal character: the engine finds that faster than the beginning of a line."""
+    """Return a pattern of the line break before code that is indented by at most `indent` columns.
+    It begins with a literal character, which the engine finds faster than the beginning of a line."""
     return re.compile(rf"\n(?=[ ]{{0,{indent}}}[^\s#]|\t{{0,{indent // 8}}}[^\s#])")
 
 

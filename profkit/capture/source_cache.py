@@ -1,10 +1,8 @@
 """What source files say of functions, and the cache that keeps it from one capture to the next.
 
-Reading and hashing the sources of a large framework takes most of a second, and the files rarely change.
-Results are kept in the user's cache directory, and are valid while a file has the same size, times and inode.
-The cache is one file with a line per source file: its path, these numbers, and the lines, names and hashes of
-functions. Nothing depends on it: if it is missing, damaged, not the user's own or not writable, the sources
-are read.
+A cached result is valid while its file has the same size, times and inode. The cache is one file with a line
+per source file: its path, these numbers, and the lines, names and hashes of functions. Nothing depends on it:
+if it is missing, damaged, not the user's own or not writable, the sources are read.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ def cache_file(environ: Mapping[str, str]) -> Path | None:
 
 
 class Sources:
-    """Source files, each read once, with what the cache has of them; `cache` is ``None`` for no cache."""
+    """Source files, each examined once, with what the cache has of them; `cache` is ``None`` for no cache."""
 
     def __init__(self, cache: Path | None = None) -> None:
         self._cache = cache
@@ -101,8 +99,6 @@ class Sources:
 
 
 class _File:
-    """What is known of one source file."""
-
     def __init__(self, path: str, stamp: _Stamp | None, kept: bytes | None) -> None:
         self.new = False
         self._path = path
@@ -135,7 +131,7 @@ class _File:
             self._text, self._read = None, False
 
     def line(self) -> bytes | None:
-        """Return its cache line, ``None`` if it has no stamp or may have changed since it was read."""
+        """Return its cache line, ``None`` if it may have changed unnoticed since it was read."""
         if self._stamp is None or not self._settled:
             return None
         values: list[object] = list(self._stamp)

@@ -1,7 +1,7 @@
 """The spool directory from the launcher's side: the launcher's facts in it, and its removal.
 
-`launch.json` is written before the target starts and again after it has ended. By then the target may have
-filled the disk, so the space for the second writing is reserved before the first.
+`launch.json` is written before the target starts and after it has ended. By then the target may have filled
+the disk, so the space for the second writing is reserved before the first.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What one piece of work took in this process: wall, CPU time, queueing for CPUs, and what others ran
 meanwhile.
 
-For timings beside other programs: `Reading.own_s` excludes the time for which the thread was ready and had no
-CPU, which the neighbours cause. Imports the standard library only, so that a process that measures itself
-imports next to nothing.
+`Reading.own_s` excludes the time for which the thread was ready and had no CPU, which other programs cause.
+Imports the standard library only, so that a process that measures itself imports next to nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +21,9 @@ _BUSY = (0, 1, 2, 5, 6, 7)
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one piece of work took, in seconds; ``None`` for what this system does not count.
-
     `cpu_s` includes children that have ended. `queue_s` and `helpers_queue_s` are how long the calling
     thread, and the process's other threads, were ready to run without a CPU. `others_cores` is the mean
-    number of CPUs that other programs or the hypervisor took; the kernel counts it in ticks of 10 ms.
-    """
+    number of CPUs that other programs or the hypervisor took; the kernel counts it in ticks of 10 ms."""
 
     wall_s: float
     cpu_s: float

@@ -140,7 +140,6 @@ class ThreadTables:
         return self._with_mpi_calls(thread, table, row_of)
 
     def _with_mpi_calls(self, thread: Thread, table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Thread:
-        """Return a thread with the calls of MPI that its tracer did not see."""
         found = table.pauses
         if found is None or not (found.what == RANK_CALLS).any():
             return thread
@@ -252,7 +251,6 @@ def _slices(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Slice, .
 
 
 def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:
-    """Return the sums of values by row."""
     sums = np.zeros(n, values.dtype)
     np.add.at(sums, rows, values)
     return sums

@@ -15,10 +15,8 @@ from profkit.capture.proc_files import TICKS
 
 class WatchedThread:
     """One thread's counters so far; ``rows`` is a flat sequence of time, run and wait.
-
     ``before`` and ``details_before`` are the kernel's counts when the tree was first read, which the counters
-    exclude: run, wait and slices; user, system, voluntary and involuntary switches.
-    """
+    exclude: run, wait and slices; user, system, voluntary and involuntary switches."""
 
     __slots__ = (
         "before",

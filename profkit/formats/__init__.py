@@ -1,7 +1,6 @@
 """Readers and writers: pstats dumps of any profiler, profkit's own run file, and formats of other viewers.
 
-Commands read with `load_run` (one file) and `load_side` (the replicates of one configuration). Names are
-imported on first use, so that importing this package costs nothing.
+Names are imported on first use, so that importing this package costs nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Files that are written completely or not at all: the old content stays until the new content is complete.
 
-The only place that writes files this way (the agent cannot import it and has its own copy). Light enough for
-the launcher to import before the target starts.
+The launcher imports this before the target starts, so it must stay light. The agent has its own copy.
 """
 
 from __future__ import annotations

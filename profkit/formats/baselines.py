@@ -1,8 +1,7 @@
 """Runs kept under a name to compare others with: ``.profkit/baselines`` of a project.
 
-A run file is stored once, under the hash of its bytes. A baseline is a small file that lists some of them; it
-is replaced in one step, so that no reader sees half of it. Runs that no baseline lists are removed under a
-lock.
+A run file is stored once, under the hash of its bytes. A baseline is a small file that lists some of them,
+replaced in one step. Runs that no baseline lists are removed under a lock.
 """
 
 from __future__ import annotations
@@ -33,10 +32,8 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """Some runs under a name.
-
     `saved` is UTC, ISO 8601. `files` are the paths of its runs, `sources` the base names of the files that
-    they were saved from. `used` is true of the baseline in use.
-    """
+    they were saved from. `used` is true of the baseline in use."""
 
     name: str
     saved: str
@@ -47,10 +44,8 @@ class Baseline:
 
 def store_of(directory: str | os.PathLike[str] | None = None) -> Store:
     """Return the store of baselines in `directory`.
-
     By default it is ``PROFKIT_BASELINES``, else ``.profkit/baselines`` of the nearest parent that has one,
-    else of the nearest Git repository, else of the working directory.
-    """
+    else of the nearest Git repository, else of the working directory."""
     chosen = directory or os.environ.get("PROFKIT_BASELINES")
     if chosen:
         return Store(Path(chosen))

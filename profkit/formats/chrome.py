@@ -54,10 +54,8 @@ class _Lane:
 
 def chrome_trace(run: Run) -> Export:
     """Lay out a run on one time axis that begins with its first event.
-
     ``ts`` and ``dur`` are microseconds. ``baseTimeNanoseconds`` is the Unix time of ``ts`` 0, absent if no
-    clock gives it. Raise `FormatError` if nothing in the run has a time.
-    """
+    clock gives it. Raise `FormatError` if nothing in the run has a time."""
     offsets, machine = to_unix_ns(run)
     begins = [_begin(p) + offset for p, offset in zip(run.processes, offsets, strict=True) if _has_times(p)]
     if run.series is not None and len(run.series.time_ns):

@@ -1,12 +1,12 @@
 """Dataclasses as JSON objects and back, both derived from the types of their fields.
 
-Input is not trusted: a value of the wrong type, or a number outside the bounds of its type (`model.bounds`),
-raises a `MemberError` that names the field. Missing fields get their defaults and unknown fields are ignored,
-since a later version may add some.
+Input is not trusted: a value of the wrong type, or outside the bounds of its type (`model.bounds`), raises a
+`MemberError` that names the field. Missing fields get their defaults; unknown fields, of later versions, are
+ignored.
 
 The types are ``str``, ``int`` (64 bits), ``float`` (finite), these two with bounds, ``bool``, ``X | None``,
 ``tuple[X, ...]``, ``Mapping[str, X]``, ``Literal`` of strings, dataclasses, and ``TypedDict`` with optional
-keys. A dataclass with ``as_json()`` and a class method ``from_json(value)``, which raises `ValueError`,
+keys. A dataclass with ``as_json()`` and class method ``from_json(value)``, which raises `ValueError`,
 converts itself.
 """
 
@@ -88,10 +88,8 @@ def as_list(name: str, value: Any) -> list[Any]:
 
 class Codec(Generic[Record]):
     """Writer and reader of one dataclass or ``TypedDict``.
-
     Fields named in `elsewhere` are not in the object; `readers` are for fields whose form in a document
-    differs from their type. Raise `TypeError` if a field's type has no JSON form.
-    """
+    differs from their type. Raise `TypeError` if a field's type has no JSON form."""
 
     def __init__(
         self,
@@ -148,7 +146,6 @@ def _nested(record: type[Any]) -> Codec[Any]:
 
 
 def _plain(type_: Any, value: Any) -> Any:
-    """Return the JSON value for a value of a type."""
     if value is None:
         return None
     type_, optional = _without_none(type_)

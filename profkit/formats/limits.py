@@ -1,12 +1,11 @@
 """How much a file may hold, in proportion to its size; decided here only.
 
-A compressed archive may claim a thousand times its own size, and two bytes of JSON may become an object of
-sixty. So content is weighed before it is allocated, by the memory that the costliest command needs for it,
-and refused if that exceeds `FLOOR` plus `FACTOR` times the file size. Time grows with memory.
+Compressed data may claim a thousand times its size, so content is weighed before it is allocated, by the
+memory that the costliest command needs for it. It is refused above `FLOOR` plus `FACTOR` times the file size.
 
-The weights were measured with files of one kind of content each (``tests/hostile_files.py``): the peak memory
-of the costliest command, less that of an empty run. That is nearly always ``diff --ticket``, which holds two
-runs, their masked copies and the new archives in memory; half of it counts for one file.
+The weights are the measured peak memory of that command less that of an empty run, for files of one kind of
+content each (``tests/hostile_files.py``). It is nearly always ``diff --ticket``, which holds two runs, their
+masked copies and the new archives in memory; half of the peak counts for one file.
 """
 
 from __future__ import annotations

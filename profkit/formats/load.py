@@ -40,11 +40,9 @@ StrPath = str | os.PathLike[str]
 
 def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Run:
     """Read a run file, or a pstats file of any profiler.
-
     Without `edges` every ``profile.edges`` is ``None``; without `processes` only the manifest is read. A
     foreign profile becomes one process with one thread and no manifest; its ``python`` is derived from
-    library paths, and ``warnings`` state its limits. Raise only `FormatError`, whatever the bytes are.
-    """
+    library paths, and ``warnings`` state its limits. Raise only `FormatError`, whatever the bytes are."""
     if _tail_is_zip(path):
         from profkit.formats.runfile import read_run
 
@@ -85,11 +83,9 @@ def _tail_is_zip(path: StrPath) -> bool:
 
 def load_side(spec: StrPath, *, edges: bool = True) -> RunSet:
     """Read one side of a comparison, its runs in the order of their file names.
-
     `spec` is a file, a directory (its own ``*.prof`` files), a glob, or ``baseline:NAME``
     (`profkit.formats.baselines`). Files that are ranks of one job become one run; unreadable files go to
-    ``skipped``. Raise `FormatError` if there is no file, or none that can be read.
-    """
+    ``skipped``. Raise `FormatError` if there is no file, or none that can be read."""
     paths, many = files_of(spec)
     if not many:
         return RunSet(os.fspath(spec), (load_run(paths[0], edges=edges),))
@@ -141,10 +137,8 @@ def _rank_of(run: Run) -> int | None:
 
 def ranks_joined(runs: Sequence[Run]) -> list[Run]:
     """Join ranks of one job; a rank that occurs again begins the job's next run.
-
     A batch job often repeats its command under one job identity. The n-th file of each rank, by start time,
-    then belongs to the n-th repetition.
-    """
+    then belongs to the n-th repetition."""
     return [ranks[0] if len(ranks) == 1 else join_ranks(ranks) for ranks in rank_groups(runs)]
 
 
@@ -196,11 +190,9 @@ def join_files(
     files: Sequence[StrPath | Run], progress: Callable[[str], None] = lambda doing: None
 ) -> tuple[Run, Iterator[Sequence[Process]]]:
     """Return the joined run without processes, and its processes file by file, as `write_run` takes them.
-
     Like `join_ranks`, with the processes of one file in memory at a time; `progress` is called with each next
     step. The iterator raises what `load_run` raises. Raise `ValueError` without files, and `FormatError` for
-    an unreadable file, two jobs, or a rank that occurs twice.
-    """
+    an unreadable file, two jobs, or a rank that occurs twice."""
     heads = [file if isinstance(file, Run) else load_run(file, processes=False) for file in files]
     order = _rank_order(heads)
 

@@ -1,13 +1,12 @@
-"""Where the tokens of a marshal dump start: a lock-step walk over the file with numpy.
+"""Where the tokens of a marshal dump start: a lock-step walk over the file with numpy; first stage of
+reading.
 
-A marshal stream is a chain: type code and size of a token give the start of the next. The file is cut into
-blocks, and one walker per block starts at the block's first byte, usually in the middle of a token. All
-advance together, one numpy operation for all, and fall into step with the true chain after a few tokens. Then
-the blocks are stitched in order: the true chain is followed into each block until it meets a position that
-the block's walker visited. From there both are the same, because the next position depends on the position
-only. The result is exactly the chain from byte 0.
+One walker per block of the file starts at the block's first byte, usually in the middle of a token. All
+advance together and fall into step with the true chain of tokens after a few of them. Then the true chain is
+followed into each block until it meets a position that the block's walker visited. From there both are the
+same, because the next position depends on the position only, so the result is exactly the chain from byte 0.
 
-First stage of reading pstats dumps; it knows token lengths only. `pstats_columns` knows what the tokens mean.
+Only token lengths are known here; `pstats_columns` knows what the tokens mean.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reader of the NVTX collector's files in a spool directory: events and definitions of one process.
 
 The layout is that of ``profkit/capture/native/nvtx/layout.h``. The writer may have been killed at any
-instruction, or still run: whole records are read, and nothing in them is trusted. Begins and ends are paired
-here; sums are made in ``measure.range_stats``.
+instruction, or still run: whole records are read, and nothing in them is trusted.
 """
 
 from __future__ import annotations
@@ -89,11 +88,9 @@ class _Definitions:
 
 def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
     """Read the ``.nvtx`` event file of a process and the definitions beside it.
-
     ``ranges`` are ordered by thread, in the order of the threads' first events, and by begin within a thread.
     Raise only `FormatError`, whatever the bytes are: unreadable, or no event file. Damage inside it goes to
-    ``warnings``.
-    """
+    ``warnings``."""
     warnings: list[Notice] = []
     header, records = _read_events(path, warnings)
     definitions = _read_definitions(os.fspath(path) + "defs", warnings)

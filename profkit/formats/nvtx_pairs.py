@@ -78,10 +78,8 @@ def _parents(group: Ints, step: Ints) -> Ints:
 
 def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
     """Return for each push the push of the innermost range around it, −1 if none; int64, shape (n,).
-
     Each domain of a thread has its own stack. Events of one thread are together and in time order; `match` is
-    from `pair_pushes`. Ranges of the thread's other domains count if both their ends are around the range.
-    """
+    from `pair_pushes`. Ranges of the thread's other domains count if both their ends are around the range."""
     result = np.full(len(stack), -1, np.int64)
     if not len(stack):
         return result
@@ -110,11 +108,9 @@ def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
 
 def pair_starts(offset: Ints, ended: npt.NDArray[np.uint64], time: Ints, generation: int) -> tuple[Ints, int]:
     """Return the first end of each started range, −1 if none, and the number of ends without an open range.
-
     `offset` (n,) is each begin's place in its file. `ended` (m,) are the ids that ends name,
     ``generation << 48 | offset``, and `time` (m,) their times. Ids of another `generation` belong to a
-    process that this one was forked from; they are not counted.
-    """
+    process that this one was forked from; they are not counted."""
     partner = np.full(len(offset), -1, np.int64)
     ours = np.flatnonzero((ended >> np.uint64(48)) == generation)
     places = (ended[ours] & np.uint64((1 << 48) - 1)).astype(np.int64)

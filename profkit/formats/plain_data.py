@@ -1,9 +1,7 @@
-"""Reads plain data of `marshal` version 2 without trusting a byte of it.
+"""Reads plain data of `marshal` version 2, which has no references, without trusting a byte of it.
 
-`marshal.loads` believes the sizes and types in its input, and damaged bytes can crash the interpreter. Here
+`marshal.loads` believes sizes and types in its input, and damaged bytes can crash the interpreter. Here
 nothing is allocated before its bytes are seen, and objects are at most a few times as large as their bytes.
-Version 2 has no references: each object stands where it is used. `pstats_objects` reads dumps of profiles, in
-all versions.
 """
 
 from __future__ import annotations
@@ -158,10 +156,8 @@ def read_plain(data: bytes | memoryview) -> Any:
 
 def read_columns(data: bytes, kinds: str) -> list[Array]:
     """Return the columns of rows in one flat marshalled list of numbers; no bytes stand for no rows.
-
     `kinds` has one letter per column: ``i`` for int64, ``f`` for float64 seconds. Raise `PlainDataError` if
-    the bytes are damaged or the numbers have other types.
-    """
+    the bytes are damaged or the numbers have other types."""
     if not data:
         return [_NO_ROWS[kind] for kind in kinds]
     stride = sum(5 if kind == "i" else 9 for kind in kinds)

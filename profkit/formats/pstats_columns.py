@@ -1,9 +1,9 @@
-"""A regular pstats dump as columns, parsed with numpy over all tokens at once.
+"""A regular pstats dump as columns, parsed with numpy over all tokens at once; second stage after
+`marshal_scan`.
 
-Second stage of reading pstats dumps, after `marshal_scan`. Regular is the form that cProfile, pstats and
-yappi write: a dictionary from ``(file, line, name)`` to ``(cc, nc, tt, ct, callers)``. Every token is
-checked; for any other form it returns ``None``, and the slow, general `pstats_objects` returns the same
-`Columns`. Merging, warnings and errors are in `pstats_file`.
+Regular is what cProfile, pstats and yappi write: a dictionary from ``(file, line, name)`` to
+``(cc, nc, tt, ct, callers)``. Every token is checked; for any other form the result is ``None``, and the
+slow, general `pstats_objects` returns the same `Columns`. Merging, warnings and errors are in `pstats_file`.
 """
 
 from __future__ import annotations

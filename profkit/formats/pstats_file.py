@@ -1,9 +1,8 @@
 """Reads a pstats file of any profiler as a `Profile`: ``cProfile`` of Python 2.7 to 3.15, ``profile``, yappi,
 sampling.
 
-Regular dumps take the vectorised path (`pstats_columns`), others the general one (`pstats_objects`).
-`PstatsFile.warnings` say what the file's kind means for its reader. Names and paths are kept as stored;
-``identity`` decides what a function is on another machine. `pstats_write` writes.
+Regular dumps take the vectorised path (`pstats_columns`), others the general one (`pstats_objects`). Names
+and paths are kept as stored; ``identity`` decides what a function is on another machine.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ _WITHOUT_A_NAME = "run.prof"
 
 
 def _where_it_is(path: str | os.PathLike[str]) -> str:
-    """Say where the records of a capture are that did not come to write this file."""
+    """Say where a capture's records are, if it ended without writing this file."""
     folder, name = os.path.split(os.fspath(path))
     left = glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name)}.spool-*", "launch.json"))
     if not left:

@@ -15,11 +15,9 @@ from profkit.model.merge import collapse
 
 def fold_lines(profile: Profile) -> Profile:
     """Sum rows of executed lines to one row per function, with the first of its lines that was seen.
-
     Functions without a name of their own (``<lambda>``, ``<genexpr>``) stay separate by line, since several
     may share a qualified name. A recursive function counts in a sample once per line on the stack: its
-    cumulative time is at most the true one times its lines there, and no more than all samples.
-    """
+    cumulative time is at most the true one times its lines there, and no more than all samples."""
     numbers, of_row = np.unique(profile.name, return_inverse=True)
     names = [profile.strings[i] for i in numbers.tolist()]
     own = [text.rpartition(".")[2] or text for text in names]

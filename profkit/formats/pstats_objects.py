@@ -2,12 +2,9 @@
 
 Reads what `pstats_columns` does not: dumps of Python 2, of the pure-Python ``profile`` (callers are bare
 counts), of the sampling profiler (a mark among the keys), counts beyond 32 bits, bytes after the dump.
-``python -m profile`` names a row by the code object that it ran; only its name is kept.
-
-It has its own unmarshaller for plain data: `marshal.loads` trusts sizes and references in the stream (hashing
-a tuple that contains itself crashes the interpreter) and does not read Python 2's string references. It
-raises `MalformedError` on anything that is not a profile. `pstats_file` opens files and words errors for
-users.
+``python -m profile`` names a row by a code object, of which only the name is kept. It has its own
+unmarshaller: `marshal.loads` trusts sizes and references in the stream (hashing a tuple that contains itself
+crashes the interpreter) and does not read Python 2's string references.
 """
 
 from __future__ import annotations
@@ -61,7 +58,6 @@ class _Reader:
         self.in_code = 0
 
     def take(self, count: int) -> bytes:
-        """Return the next bytes."""
         stop = self.at + count
         if stop > len(self.data):
             raise MalformedError(
@@ -273,7 +269,6 @@ class _Rows:
         return len(self.keys) - 1
 
     def index(self, text: str) -> int:
-        """Intern a string."""
         return self.strings.setdefault(text, len(self.strings))
 
 

@@ -1,8 +1,7 @@
 """Writes a profile as plain pstats data, which every viewer of ``.prof`` files opens.
 
-Used for packing and exporting. The form is lossy: it identifies functions by ``(file, line, name)`` only.
-Functions that share those are summed here, where cProfile's own dump keeps only the last one. Waiting, hashes
-and qualified names stay in the run file's archive.
+The form is lossy: functions that share ``(file, line, name)`` are summed, where cProfile's own dump keeps
+only the last one. Waiting, hashes and qualified names stay in the run file's archive.
 """
 
 from __future__ import annotations
@@ -22,11 +21,9 @@ def _printable(text: str) -> str:
 
 def write_pstats(profile: Profile) -> bytes:
     """Marshal a profile as `pstats` loads it; without edges, functions have no callers.
-
     The result is ``{(file, line, name): (primitive calls, calls, tottime, cumtime, callers)}`` with callers
     ``{(file, line, name): (calls, primitive calls, tottime, cumtime)}``. Path bytes that are not UTF-8 are
-    written as ``\\udce9``, since viewers cannot print lone surrogates.
-    """
+    written as ``\\udce9``, since viewers cannot print lone surrogates."""
     profile = collapse(profile, qualified=False)
     text = [_printable(string) for string in profile.strings]
     keys = [

@@ -1,8 +1,7 @@
 """All profiles of a run as one set of arrays, and back: the numeric half of the run file.
 
-Used by `runfile`, and by `run_ranges`, `run_range_calls` and `run_series` for their groups of columns. The
-threads' columns are concatenated over one string table, and each thread keeps its row ranges. Array bytes are
-checked against their headers and each other before they are trusted.
+The threads' columns are concatenated over one string table, and each thread keeps its row ranges. Array bytes
+are checked against their headers and each other before they are trusted.
 """
 
 from __future__ import annotations
@@ -67,10 +66,8 @@ class Members:
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
     """Columns of all threads, over one string table.
-
     `sizes` are the lengths of the strings. `functions` and `edges` are columns by name, `edges` empty if not
-    requested; `rows` and `links` are their rows, each of which belongs to one thread.
-    """
+    requested; `rows` and `links` are their rows, each of which belongs to one thread."""
 
     strings: tuple[str, ...]
     sizes: Array

@@ -1,9 +1,8 @@
 """The run file: one ``.prof`` that every viewer opens, with all the evidence of a run behind it.
 
-It is a plain pstats dump of the first process, for `pstats` and viewers, followed by a ZIP archive with JSON
-members and numpy arrays of every thread's profile. Marshal readers stop after the first object and ZIP
-readers start at the end, so neither sees the other's part. ``docs/format.md`` describes the members. Files
-without an archive are read by `pstats_file`; `load` tells them apart.
+It is a plain pstats dump of the first process followed by a ZIP archive of JSON members and numpy arrays.
+Marshal readers stop after the first object and ZIP readers start at the end, so neither sees the other's
+part. ``docs/format.md`` describes the members.
 """
 
 from __future__ import annotations
@@ -157,7 +156,6 @@ class _Columns:
         self._dtypes: dict[str, np.dtype[Any]] = {}
 
     def add(self, processes: Sequence[Process]) -> None:
-        """Add the columns of some processes."""
         threads = [thread for process in processes for thread in process.threads]
         inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
         ranges = [process.ranges for process in processes if process.ranges is not None]
@@ -264,11 +262,9 @@ class _Documents:
 
 def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: bool = True) -> Run:
     """Read a run file; all its profiles share one string table.
-
     Without `edges` every ``profile.edges`` and ``thread.paths`` is ``None``; without `processes` only the
     manifest is read. Raise only `FormatError`, whatever the bytes are: unreadable, a damaged archive, or
-    written by a later profkit.
-    """
+    written by a later profkit."""
     try:
         with zipfile.ZipFile(path) as archive:
             return _Archive(archive, os.path.getsize(path)).run(

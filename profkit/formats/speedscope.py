@@ -1,10 +1,10 @@
-"""Writes a run for speedscope: ranges in time order, functions as stacks weighted by self time.
+"""Writes a run for speedscope (`file-format-schema.json` of its package): ranges in time order, functions as
+stacks.
 
-The format is speedscope's own (`file-format-schema.json` of its package). A thread's pushed ranges of one
-domain are an evented profile, since they nest. Functions are one sampled profile per thread: of calling
-stacks if the tracer kept them, else of stacks with one frame, since caller–callee sums determine no stacks.
-If waiting was measured separately, a function's waiting is a frame of its own above it. Marks, and ranges
-that may end in another thread, are left out: they have no place in a stack.
+A thread's pushed ranges of one domain are an evented profile, since they nest. Functions are one sampled
+profile per thread, weighted by self time: calling stacks if the tracer kept them, else stacks of one frame.
+Measured waiting is a frame above its function. Marks, and ranges that may end in another thread, have no
+place in a stack and are left out.
 """
 
 from __future__ import annotations
@@ -58,10 +58,8 @@ class _Frames:
 
 def speedscope_file(run: Run) -> Export:
     """Lay out a run as one file with a profile for each track of ranges and for each thread's functions.
-
     Times of ranges are nanoseconds from the track's first range on, self times are seconds. Raise
-    `FormatError` if the run has neither ranges that nest nor functions.
-    """
+    `FormatError` if the run has neither ranges that nest nor functions."""
     nested = [
         (process, track, process.ranges)
         for process in run.processes
