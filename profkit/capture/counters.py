@@ -105,8 +105,7 @@ def _with_seen(
     launch: Launch,
 ) -> list[Process]:
     """Add what was seen of a process to its images; return the image that came after them, if one did.
-    The kernel counts on through an exec, so the last image's counters include earlier images' until
-    `_subtract_earlier`."""
+    The kernel counts on through an exec: the last image's counters include the earlier ones'."""
     last = own[-1]
     record = records[last]
     hidden = {tid for index in own for tid in records[index].agent_tids}

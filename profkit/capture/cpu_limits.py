@@ -137,8 +137,8 @@ def slurm_cpus(environ: Mapping[str, str]) -> tuple[int, str] | None:
 
 def ranks_of(environ: Mapping[str, str], allowed: int, cpus: int) -> Ranks | None:
     """Return the job that a process is a rank of.
-    An affinity of `allowed` CPUs, fewer than the machine's `cpus`, is a binding, unless the launcher says
-    that it binds nothing."""
+    An affinity of `allowed` CPUs below the machine's `cpus` is a binding, unless the launcher binds nothing.
+    """
     policy = next((environ[name] for name in _POLICIES if environ.get(name)), "")
     slurm_policy = environ.get("SLURM_CPU_BIND_TYPE") or environ.get("SLURM_CPU_BIND", "")
     for name, launcher in _LOCAL_RANKS:

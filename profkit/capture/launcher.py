@@ -63,12 +63,12 @@ def capture(
     selection: Selection = EVERYTHING,
     overhead: float | None = settings.DEFAULT_OVERHEAD,
 ) -> int:
-    """Run `command` `repeat` times, write one run file each time, and return the last exit code, or ``-N``
-    for signal N.
+    """Run `command` `repeat` times, write one run file each time, and return the last target's status.
 
-    Signals that end a program go to the target while it runs. One before the start means that nothing is run;
-    the status is then that signal's. One while the run file is written does not stop that; a second, at least
-    half a second later, does, and the records are kept. After any of them no further repetition starts.
+    The status is an exit code, or ``-N`` for signal N. Signals that end a program go to the target while it
+    runs. One before the start means that nothing is run; the status is then that signal's. One while the run
+    file is written does not stop that; a second, at least half a second later, does, and the records are
+    kept. After any of them no further repetition starts.
 
     The number of a repetition, and in a job (``mpirun -n 4 profkit capture …``) the rank, are put before the
     suffix of `output`; ``None`` picks the first free of ``run.prof``, ``run-2.prof`` and so on. `written` is

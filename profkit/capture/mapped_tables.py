@@ -122,8 +122,7 @@ class _Block(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Thread:
     """The head of a thread's table; times are ticks, `read` and what is charged are nanoseconds.
-    Times of calls and ranges (`charged_until`) exclude the ticks that the tracer itself took by then; `taken`
-    holds all of these."""
+    Times of calls and ranges (`charged_until`) exclude the tracer's own ticks by then, in all `taken`."""
 
     number: int
     top: int
@@ -212,9 +211,10 @@ def decode_tables(data: bytes) -> MappedTables:
 
 class MappedTables:
     """The file of one process, with the functions (`codes`) of all its threads.
-    `missed`: there was no room for some of what was traced. `tiers` are the kinds of tiers and their begins,
-    seconds of ``CLOCK_MONOTONIC``. `effect` is what capture added to the wall, in seconds, and its interval,
-    ``None`` if unknown."""
+    `missed`: there was no room for some of what was traced. `tiers` are kinds of tiers with their begins,
+    seconds of ``CLOCK_MONOTONIC``. `effect` is what capture added to the wall, seconds, with its interval,
+    ``None`` if unknown.
+    """
 
     def __init__(self, data: bytes, *, growing: bool = False) -> None:
         self.growing = growing
@@ -742,8 +742,8 @@ class _Reader:
 
     def _stack(self) -> list[tuple[int, int, int, int, int, int]]:
         """Return the open calls, outermost first.
-        Each has its edge's place, its start, the time of its callees, the wait before it began, and its
-        path's address."""
+        Each has its edge's place, its start, its callees' time, the wait before it began, its path's address.
+        """
         thread, file = self._thread, self._file
         size = file._call_bytes
         depth, rest = divmod(thread.top - thread.stack, size)

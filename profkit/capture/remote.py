@@ -58,9 +58,8 @@ _NOTHING = "import os\ntry:\n    os.unlink({path!r})\nexcept OSError:\n    pass\
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """The interpreter of a process.
-    `executable` is empty if the file was removed; `version` is ``(3, 14)``; `free_threaded` is a build
-    without the GIL."""
+    """The interpreter of a process; `free_threaded` is a build without the GIL.
+    `executable` is empty if the file was removed; `version` is ``(3, 14)``."""
 
     executable: str
     version: tuple[int, int]

@@ -89,8 +89,7 @@ class Selection:
                 ) from None
 
     def inject(self, environment: MutableMapping[str, str], clocks: dict[str, float]) -> None:
-        """Put it into the target's environment; `clocks` are ``time`` and ``monotonic`` at its start, in s.
-        """
+        """Put it into the target's environment; `clocks` is ``time`` and ``monotonic`` of its start, s."""
         for name in (settings.WINDOW_VARIABLE, settings.RANKS_VARIABLE):
             environment.pop(name, None)
         words = {

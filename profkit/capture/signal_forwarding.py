@@ -116,8 +116,7 @@ class Signals:
     # Before the target
 
     def arrived(self) -> int | None:
-        """Return a signal that came before the start of the target and ends the launcher, ``None`` if none
-        came."""
+        """Return a signal that came before the target's start and ends the launcher, ``None`` if none did."""
         if self._witness is not None:
             self._witness.forget()  # what it got of an earlier target's
         if _CAN_WAIT and (received := signal.sigtimedwait(_FORWARDED, 0)) is not None:
@@ -283,8 +282,8 @@ def _send(target: subprocess.Popen[bytes], number: int) -> None:
 
 
 def end_like(status: int) -> None:
-    """End this process as the target ended: raise `SystemExit` with its exit code, or end by signal N for
-    ``-N``."""
+    """End this process as the target ended: raise `SystemExit` with its code, or die by signal N for ``-N``.
+    """
     if status >= 0:
         sys.exit(status)
     sys.stdout.flush()

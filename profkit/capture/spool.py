@@ -52,8 +52,7 @@ def reserve_facts(spool: Path, facts: dict[str, Any]) -> None:
 
 def remove_spool(spool: Path) -> None:
     """Remove a spool directory, even while a process that outlived the target still writes records to it.
-    It is renamed first: otherwise that process could add a file after the listing, and the removal would
-    fail."""
+    It is renamed first: a file added between listing and removal would make the removal fail."""
     moved = spool.with_name(spool.name.replace(".spool-", ".removed-"))
     try:
         os.rename(spool, moved)

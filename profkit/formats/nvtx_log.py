@@ -89,8 +89,9 @@ class _Definitions:
 def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
     """Read the ``.nvtx`` event file of a process and the definitions beside it.
     ``ranges`` are ordered by thread, in the order of the threads' first events, and by begin within a thread.
-    Raise only `FormatError`, whatever the bytes are: unreadable, or no event file. Damage inside it goes to
-    ``warnings``."""
+    Raise only `FormatError`, if it is unreadable or no event file, whatever the bytes are; ``warnings`` state
+    damage inside it.
+    """
     warnings: list[Notice] = []
     header, records = _read_events(path, warnings)
     definitions = _read_definitions(os.fspath(path) + "defs", warnings)
@@ -162,8 +163,7 @@ def _in_order(
     records: npt.NDArray[Any], warnings: list[Notice]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the records of events and gaps in the order in which each thread wrote them.
-    The int64 arrays are, for each, the number of its thread in the process, the thread id, and its place in
-    the file."""
+    The int64 arrays are each one's thread number in the process, thread id, and place in the file."""
     index = np.flatnonzero(records["kind"])
     (head,) = np.nonzero(records["kind"][index] == SEGMENT)
     heads = records[index[head]]

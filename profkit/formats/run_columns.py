@@ -51,8 +51,7 @@ _NPY_HEADER = re.compile(
 @dataclass(frozen=True, slots=True)
 class Members:
     """The members of a run file that is being read, within its `budget`.
-    `read` returns a member's bytes, given its name and the most that it may have; `sizes` are the claimed
-    bytes by name."""
+    `read` returns a member's bytes, given its name and the most it may have; `sizes` are claimed bytes."""
 
     read: Callable[[str, int], bytes]
     sizes: Mapping[str, int]
@@ -249,7 +248,8 @@ def no_rows(dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Array]:
 
 
 def read_strings(members: Members, prefix: str = "") -> tuple[str, ...]:
-    """Read the string table that `text_arrays` wrote under a prefix; errors are those of `read_group`."""
+    """Read the string table whose members have the prefix (`Strings.members`); raises as `read_group` does.
+    """
     text, offsets = f"{prefix}strings", f"{prefix}string_offsets"
     size, count = members.most(text, np.dtype(np.uint8)), members.most(offsets, COUNT)
     members.budget.spend("bytes of strings", size)
