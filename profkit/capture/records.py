@@ -351,7 +351,7 @@ _LAUNCH = Codec(Launch, readers={"warnings": _notices})
 
 def read_record(path: Path) -> Record:
     """Return what an agent wrote.
-    Raise `OSError` if the file cannot be opened, `ValueError` if it is damaged, of another version or no
+    Raise `OSError` if the file cannot be opened, `ValueError` if it is damaged, of another version, or no
     record."""
     return decode_record(read_regular(path, _MOST_BYTES))
 

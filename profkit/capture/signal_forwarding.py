@@ -282,8 +282,7 @@ def _send(target: subprocess.Popen[bytes], number: int) -> None:
 
 
 def end_like(status: int) -> None:
-    """End this process as the target ended: raise `SystemExit` with its code, or die by signal N for ``-N``.
-    """
+    """End this process as the target ended: raise `SystemExit` with its code, or die by signal N (``-N``)."""
     if status >= 0:
         sys.exit(status)
     sys.stdout.flush()

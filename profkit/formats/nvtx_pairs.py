@@ -38,8 +38,7 @@ def _lonely(group: Ints, step: Ints) -> Flags:
 
 def pair_pushes(stack: Ints, pushed: Flags) -> tuple[Ints, int]:
     """Pair pushes with pops; events of one stack are in the order in which they happened.
-    Return the event that popped each push (−1 elsewhere), shape (n,), and the number of pops of an empty
-    stack."""
+    Return the event that popped each push, −1 elsewhere, and the number of pops of an empty stack."""
     match = np.full(len(stack), -1, np.int64)
     if not len(stack):
         return match, 0

@@ -248,8 +248,7 @@ def no_rows(dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Array]:
 
 
 def read_strings(members: Members, prefix: str = "") -> tuple[str, ...]:
-    """Read the string table whose members have the prefix (`Strings.members`); raises as `read_group` does.
-    """
+    """Read the string table whose members have the prefix; errors are those of `read_group`."""
     text, offsets = f"{prefix}strings", f"{prefix}string_offsets"
     size, count = members.most(text, np.dtype(np.uint8)), members.most(offsets, COUNT)
     members.budget.spend("bytes of strings", size)
