@@ -351,8 +351,7 @@ _LAUNCH = Codec(Launch, readers={"warnings": _notices})
 
 def read_record(path: Path) -> Record:
     """Return what an agent wrote.
-    Raise `OSError` if the file cannot be opened, `ValueError` if it is damaged, of another version, or no
-    record."""
+    Raise `OSError` if the file cannot be opened, `ValueError` if it is damaged or of another version."""
     return decode_record(read_regular(path, _MOST_BYTES))
 
 

@@ -244,8 +244,7 @@ class Target:
                 look_ahead(self._spool, self._sources, self._over)
 
     def _has_cpu_to_spare(self) -> bool:
-        """Return whether a CPU was free for a while: threads that share work are not ready at every moment.
-        """
+        """Return whether a CPU was free for a while: threads that share work are not ready at all times."""
         begin, before = time.monotonic(), host.take_busy()
         self._over.wait(_LOOK_S)
         after = host.take_busy()
