@@ -1,8 +1,8 @@
-"""What packing would do of sources after the target has ended, done while it runs: in a thread of the launcher.
+"""Looks up functions in source files while the target runs, in a thread of the launcher, to shorten the
+packing.
 
-The names of functions are in the tracers' files as soon as they have been called. What source files say of them is
-found here, so that at the end only the newest are left. All of it may be left undone: it is done on a CPU that
-nothing else wants, in pieces of a few milliseconds, between which it looks whether there still is one.
+All of it is optional: it runs on a CPU that nothing else wants, in pieces of a few milliseconds, and checks
+between them that there still is one.
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ _Function = tuple[str, int, str, str]
 
 def look_ahead(spool: Path, sources: Sources, ended: threading.Event) -> None:
     """Describe the functions of a target's processes, in `sources`, until the target has `ended`.
-
-    Nothing is raised for what is in the spool directory, and nothing is said: whatever is wrong there is still
-    wrong when the run is packed.
-    """
+    Problems in the spool directory are ignored without a message: packing will meet them again."""
     begin, cpus = time.monotonic(), host.cpus_to_use()
     looks: dict[str, GrowingNames] = {}
     while not ended.is_set():
@@ -55,7 +52,7 @@ def look_ahead(spool: Path, sources: Sources, ended: threading.Event) -> None:
 
 
 def _new_functions(spool: Path, looks: dict[str, GrowingNames]) -> Iterator[_Function]:
-    """Yield the functions with source files that are in the files of tracers for the first time."""
+    """Yield the functions with source files that appear in tracers' files for the first time."""
     for path in kept_files(spool):
         with contextlib.suppress(OSError, ValueError):
             names = looks.setdefault(path.name, GrowingNames())

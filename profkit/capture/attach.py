@@ -1,8 +1,8 @@
-"""``profkit attach``: what a running program does for a while, with no more rights than the user has.
+"""``profkit attach``: records a running program for a while, with no more rights than the user has.
 
-What the kernel counts is read of the whole tree of processes, as for a capture. Functions come from one of two:
-the agent, which each Python from 3.14 on is asked to run (`remote`), or py-spy, which reads the stacks of others from
-outside (`pyspy`). Where neither may, there are counters alone. The program goes on as if nothing had been.
+Kernel counters cover the whole process tree. Functions come from the agent, which each Python from 3.14 on is
+asked to run (`remote`), or from py-spy, which reads the stacks of others from outside (`pyspy`); else there
+are counters alone.
 """
 
 from __future__ import annotations
@@ -57,30 +57,13 @@ def attach(
     begun: Callable[[Sequence[Notice]], None] | None = None,
     written: Callable[[Path, Run], None] | None = None,
 ) -> None:
-    """Record a running process and all that descend from it, and write one run file.
+    """Record a running process and all its descendants, and write one run file.
 
-    An interrupt (Ctrl-C, or SIGTERM) ends it early, and what was seen is written.
-
-    Parameters
-    ----------
-    pid
-        The process.
-    output
-        Where to write; ``None`` picks ``run.prof``, or ``run-2.prof`` and so on where that is taken.
-    duration_s
-        Seconds; less where the process ends.
-    functions
-        One of `FUNCTIONS`.
-    begun
-        Called with what will not be seen, before anything is.
-    written
-        Called with the run file and what is in it.
-
-    Raises
-    ------
-    UsageError
-        There is no such process, or none that can be looked at, or the output cannot be written there, or not by
-        the target's user.
+    An interrupt (Ctrl-C or SIGTERM) or the end of the process ends it before `duration_s` seconds, and what
+    was seen is written. `functions` is one of `FUNCTIONS`. An `output` of ``None`` picks the first free of
+    ``run.prof``, ``run-2.prof`` and so on. `begun` is called first, with what will not be seen; `written`
+    with the run file and its run. Raise `UsageError` if the process does not exist or may not be read, or if
+    this user or the target's cannot write the output.
     """
     target = _Target.found(pid)
     if output is None:
@@ -120,7 +103,7 @@ def _named(output: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _interrupted() -> Iterator[threading.Event]:
-    """Give an event that interrupts set, while the context lasts; a second one is what it always is."""
+    """Give an event that interrupts set while the context lasts; a second interrupt has its usual effect."""
     stop = threading.Event()
     before: dict[int, Any] = {}
 
@@ -140,8 +123,6 @@ def _interrupted() -> Iterator[threading.Event]:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The process, as it was found."""
-
     pid: int
     born: int
     command: list[str]
@@ -184,12 +165,12 @@ class _Target:
         )
 
     def lives(self) -> bool:
-        """Whether it is still there, as itself."""
+        """Return whether the same process still exists."""
         return _lives(self.pid, self.born)
 
 
 def _lives(pid: int, born: int | None = None) -> bool:
-    """Whether a process is there and runs, as the one that was born then."""
+    """Return whether a process runs, and is the one that was born then."""
     try:
         _, fields = read_stat(f"/proc/{pid}/stat")
     except (OSError, ValueError):
@@ -198,7 +179,7 @@ def _lives(pid: int, born: int | None = None) -> bool:
 
 
 def _process_of(pid: int) -> int:
-    """Return the process of a thread; the kernel lists threads by no name, but finds them."""
+    """Return the process of a thread: the kernel finds threads by number, though it does not list them."""
     with contextlib.suppress(OSError, ValueError):
         status = Path(f"/proc/{pid}/status").read_bytes()
         at = status.index(b"\nTgid:")
@@ -215,8 +196,6 @@ def _words(pid: int, name: str) -> list[str]:
 
 
 class _Attachment:
-    """One attachment, from its begin to the run."""
-
     def __init__(
         self,
         target: _Target,
@@ -254,7 +233,7 @@ class _Attachment:
         }
 
     def record(self, stop: threading.Event) -> Run:
-        """Look until the time is over, the target has ended, or `stop` is set; return the run."""
+        """Record until the time is over, the target has ended, or `stop` is set; return the run."""
         (self._spool / settings.sampled_mark(process_facts.boot_id())).touch()
         (self._spool / settings.ATTACHED_NAME).touch()
         self._open_to_target()
@@ -298,7 +277,7 @@ class _Attachment:
     # Functions by the agent
 
     def _open_to_target(self) -> None:
-        """Let an agent in the target write to the spool, should root look at another user's process."""
+        """Let an agent in the target write to the spool if root attaches to another user's process."""
         owner = os.stat(f"/proc/{self._target.pid}") if self._target.lives() else None
         if (
             owner is None
@@ -317,7 +296,7 @@ class _Attachment:
             raise UsageError(problem, parameter="pid", value=self._target.pid) from None
 
     def _look(self, until: float) -> None:
-        """Have every new Python of the tree that can run the agent do so, all at the same time; note the others."""
+        """Have every new Python of the tree that can run the agent do so, all at once; note the others."""
         chosen = [
             (pid, python) for pid in _tree(self._target.pid) if (python := self._new_python(pid)) is not None
         ]
@@ -334,7 +313,7 @@ class _Attachment:
         self._to_sample = {pid for pid in self._to_sample if _lives(pid)}
 
     def _new_python(self, pid: int) -> remote.Python | None:
-        """Return the interpreter of a process that was not seen before and is to be traced."""
+        """Return the interpreter of a process that is new and to be traced."""
         if pid in self._seen:
             return None
         try:
@@ -355,7 +334,7 @@ class _Attachment:
         return python if self._functions in ("auto", "trace") and not forked else None
 
     def _ask(self, pid: int, python: remote.Python, until: float) -> str:
-        """Ask a process to run the agent; return why it will not, empty where it will."""
+        """Ask a process to run the agent; return why it will not, empty if it will."""
         problem = python.refusal(pid)
         if problem:
             return problem
@@ -371,7 +350,7 @@ class _Attachment:
         return problem
 
     def _wait_for_leaving(self) -> None:
-        """Wait for processes that are traced; those that make no call in this time take the agent back later."""
+        """Wait for traced processes; those that make no call in this time remove the agent later."""
         deadline = time.monotonic() + _LEAVING_S
         while time.monotonic() < deadline and any(
             _lives(int(path.stem)) for path in self._spool.glob(f"*{settings.TRACED_SUFFIX}")
@@ -422,7 +401,7 @@ class _Attachment:
         return replace(run, warnings=(*said, *run.warnings)).validate()
 
     def _said_of_tracing(self) -> list[Notice]:
-        """What kept processes from being traced: once for all of which it is true."""
+        """Return what kept processes from being traced, one notice for all with the same reason."""
         found: list[Notice] = []
         if self._functions != "none" and not self._pythons:
             found.append(Notice("attach-not-python"))
@@ -456,7 +435,7 @@ def _said_of_sampling(sampled: pyspy.Sampled) -> list[Notice]:
 
 
 def _tree(root: int) -> list[int]:
-    """Return a process and all that descend from it, parents first."""
+    """Return a process and all its descendants, parents first."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal():

@@ -1,8 +1,8 @@
 """`capture`: a block of the running program as a run file, ``with profkit.capture("x.prof"):``.
 
-What ``profkit capture`` does for a command, this does for a block: the agent's tracer runs in this process for that
-long (``agent.block_record``), and what it recorded goes through the same spool, packer and file as everything else.
-Nobody watches from outside: there are no readings over time, no processes but this one, and no NVTX ranges.
+The agent's tracer runs in this process for the block (``agent.block_record``); its records are packed as
+those of ``profkit capture``. Without a watcher outside there are no readings over time, other processes, or
+NVTX ranges.
 """
 
 from __future__ import annotations
@@ -78,15 +78,8 @@ def capture(output: str | os.PathLike[str]) -> Block:
 
 
 class Block:
-    """What `capture` returns.
-
-    Parameters
-    ----------
-    output
-        Run file to write.
-    charged
-        Whether the function that the block stands in is charged with what the block does itself.
-    """
+    """What `capture` returns: a context manager and decorator that writes the run file `output`.
+    `charged`: the function around the block is charged with what the block itself does."""
 
     def __init__(self, output: str | os.PathLike[str], *, charged: bool = True) -> None:
         self._path = Path(output)
@@ -99,11 +92,11 @@ class Block:
 
     @property
     def path(self) -> str:
-        """The run file."""
+        """Return the path of the run file."""
         return str(self._path)
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-        """Return a function that captures each call of another."""
+        """Return a function that captures each call of `function`."""
         if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
             raise TypeError("a call of this function runs none of it: put a with block into it instead")
 

@@ -1,9 +1,8 @@
-"""The windows of a run, read from a spool directory, and the run without what was outside them.
+"""The windows of a run, read from a spool directory, and the run cut to them.
 
-The agents trace nothing outside; what was counted and collected all the time (the kernel's counters, the
-machine's, NVTX ranges) is cut here: a run of windows has the walls and counters of its windows, so that its
-account adds up as any other's. Counters between two looks of the sampler are interpolated; it looks when a window
-opens or closes.
+The agents trace nothing outside windows; what is recorded all the time (counters of the kernel and machine,
+NVTX ranges) is cut here. Counters between two readings of the sampler are interpolated; it reads when a
+window opens or closes.
 """
 
 from __future__ import annotations
@@ -35,16 +34,9 @@ Spans = tuple[tuple[int, int], ...]
 @dataclass(frozen=True, slots=True)
 class Windows:
     """What was captured of a run.
-
-    Attributes
-    ----------
-    spans
-        By the kernel: when functions were captured, nanoseconds of its ``CLOCK_MONOTONIC``, in order and apart.
-    shown
-        The windows of the launcher's machine, and parts of the program that it gave names.
-    chosen
-        Whether windows were asked for; without, all of the run is captured, and spans are empty.
-    """
+    `spans` are, by kernel, the times when functions were captured: ns of its ``CLOCK_MONOTONIC``, in order,
+    disjoint, and empty unless windows were requested (`chosen`). `shown` are the windows on the launcher's
+    machine, and parts of the program that it named."""
 
     spans: Mapping[str, Spans]
     shown: tuple[Window, ...]
@@ -52,26 +44,17 @@ class Windows:
 
     @property
     def opened(self) -> bool:
-        """Whether any window was opened."""
+        """Return whether any window was opened."""
         return any(self.spans.values())
 
     @property
     def captured_s(self) -> float:
-        """Seconds that were captured; of several machines, the most."""
+        """Return the seconds that were captured; of several machines, the most."""
         return max((_length(spans) for spans in self.spans.values()), default=0) / 1e9
 
     def process(self, process: Process, kernel: str, life_ns: tuple[int, int] | None) -> Process | None:
-        """Return a process with what was in windows of its life; ``None`` where nothing of it was.
-
-        Parameters
-        ----------
-        process
-            Of the run.
-        kernel
-            As `Record.kernel` names it.
-        life_ns
-            When it began and ended, ``None`` where that is not known.
-        """
+        """Return what of a process was in windows of its life; ``None`` if nothing was.
+        `kernel` is as in `Record.kernel`; `life_ns` is its begin and end, ``None`` if unknown."""
         spans = self.spans.get(kernel, ())
         if life_ns is None:
             samples = process.samples
@@ -126,7 +109,7 @@ class Windows:
         return Series(series.time_ns[rows], {name: column[rows] for name, column in series.columns.items()})
 
     def notices(self, whole_s: float) -> list[Notice]:
-        """Return what a reader must know of a run of windows, which lasted so long."""
+        """Return what a reader must know of a run of windows that lasted `whole_s` seconds."""
         captured = [window for window in self.shown if window.captured]
         numbers = {"windows": max(1, len(captured)), "captured_s": self.captured_s, "whole_s": whole_s}
         return [Notice("windows-captured", "", numbers)]
@@ -136,17 +119,8 @@ _CUMULATIVE = ("busy_s", "steal_s", "psi_some_s", "throttled_s", "throttled_peri
 
 
 def read_windows(spool: Path, launch: Launch, records: Sequence[Record], end_ns: int) -> Windows:
-    """Return the windows of a run.
-
-    Parameters
-    ----------
-    spool
-        The spool directory.
-    launch, records
-        What launcher and agents wrote.
-    end_ns
-        When the run ended, or now; windows that were not closed end there.
-    """
+    """Return the windows of a run from what launcher and agents wrote.
+    Windows that were not closed end at `end_ns`, the end of the run or now."""
     begin_ns = launch.begin_ns or 0
     here = "" if launch.launcher is None else launch.launcher.kernel
     spans: dict[str, Spans] = {}
@@ -181,7 +155,7 @@ def read_windows(spool: Path, launch: Launch, records: Sequence[Record], end_ns:
 
 
 def _zeros(launch: Launch, records: Sequence[Record]) -> dict[str, int]:
-    """Return when the target was started by the clock of each machine, nanoseconds."""
+    """Return the start of the target by the clock of each machine, ns."""
     assert launch.begin_ns is not None
     found = {} if launch.launcher is None else {launch.launcher.kernel: launch.begin_ns}
     clocks = launch.clocks
@@ -193,7 +167,7 @@ def _zeros(launch: Launch, records: Sequence[Record]) -> dict[str, int]:
 
 
 def never_opened(launch: Launch, whole_s: float) -> Notice:
-    """Return what a run of windows waited for that was never opened."""
+    """Return the notice that no window opened, with what the run waited for."""
     if launch.window == "time":
         return Notice("window-not-reached", "", {"delay_s": launch.window_delay_s, "whole_s": whole_s})
     if launch.window == "code":
@@ -206,7 +180,7 @@ def never_opened(launch: Launch, whole_s: float) -> Notice:
 
 
 def _read(path: Path) -> list[tuple[int, int, int, str]]:
-    """Return begin, end (0 while it is open), kind and name of each; nothing of a file that is damaged."""
+    """Return begin, end (0 while open), kind and name of each window; nothing if the file is damaged."""
     try:
         data = read_regular(path, _MOST_BYTES)
     except (OSError, ValueError):
@@ -252,7 +226,7 @@ def _rows(times: npt.NDArray[np.int64], spans: Spans) -> npt.NDArray[np.bool_]:
 def _rise(
     times: npt.NDArray[np.int64], values: npt.NDArray[np.floating], spans: Spans, before: float | None
 ) -> float:
-    """Return by how much a counter rose in some spans; `before` is what it was before the first reading."""
+    """Return the rise of a counter in some spans; `before` is its value before the first reading."""
     edges = np.array(spans, np.float64)
     at = np.interp(edges, times.astype(np.float64), values.astype(np.float64), left=before)
     return float(np.maximum(at[:, 1] - at[:, 0], 0.0).sum())
@@ -295,7 +269,7 @@ def _samples(samples: ThreadSamples | None, spans: Spans) -> ThreadSamples | Non
 
 
 def _ranges(ranges: Ranges, spans: Spans) -> Ranges | None:
-    """Return the ranges that lie in one window, from their begin to their end."""
+    """Return the ranges that lie in one window from begin to end."""
     kept = np.zeros(len(ranges), np.bool_)
     for begin, end in spans:
         ended = np.where(ranges.end_ns == OPEN, ranges.begin_ns, ranges.end_ns)

@@ -1,8 +1,7 @@
-"""What the kernel counted for each process and thread, from the agents and from the sampler, each thing once.
+"""The kernel's counters of each process and thread, from agents and sampler, each counted once.
 
-An agent's last record is exact, but knows no thread that ended before, and nothing of processes without an
-agent; the sampler knows both, up to its last look. Counters only rise, so that the greater of two readings is
-the later one. Used by `packer`, after it has made processes of the records.
+An agent's last record is exact, but lacks threads that ended before and processes without an agent; the
+sampler has both, up to its last reading. Counters only rise, so the greater of two readings is the later one.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ COMM = 15
 
 
 def read_sampled(spool: Path) -> tuple[Sampled | None, list[Notice]]:
-    """Return what the sampler left in a spool directory, and what is wrong with it."""
+    """Return what the sampler left in a spool directory, and notices of what is wrong with it."""
     try:
         return record_files.read_samples(spool / sampler.SAMPLES_NAME), []
     except FileNotFoundError:
@@ -48,7 +47,7 @@ def read_sampled(spool: Path) -> tuple[Sampled | None, list[Notice]]:
 
 
 def summary(sampled: Sampled | None, unseen: Notice | None) -> Sampler | None:
-    """Return ``Manifest.sampler``, with a notice more if there is one."""
+    """Return ``Manifest.sampler``, with the notice `unseen` added if there is one."""
     if sampled is None:
         return None
     return Sampler(
@@ -66,24 +65,11 @@ def attach(
     processes: Sequence[Process],
     machine_host: Host,
 ) -> list[Process]:
-    """Give processes the counters that the sampler read, and add those that only it saw.
+    """Return processes with the sampler's counters, followed by new ones that only it saw, in the order of
+    first sight.
 
-    Parameters
-    ----------
-    sampled
-        What it wrote, ``None`` without it.
-    launch
-        The launcher's facts.
-    records, processes
-        What agents wrote and what was made of it, in the same order; there may be further processes behind,
-        which only the NVTX collector saw.
-    machine_host
-        The launcher's host.
-
-    Returns
-    -------
-    list of Process
-        Those given, in their order, and behind them the new ones, in the order in which they were seen.
+    `records` and `processes` are in the same order; further processes that only the NVTX collector saw may
+    follow. `machine_host` is the launcher's host.
     """
     found = list(processes)
     images: dict[tuple[str, int, int | None], list[int]] = {}
@@ -118,11 +104,8 @@ def _with_seen(
     sampled: Sampled,
     launch: Launch,
 ) -> list[Process]:
-    """Add what was seen of a process to its images, and return the image that came after them, if one did.
-
-    The kernel counts on when a process replaces its program, so that the last image's counters hold those of
-    the images before, until `_subtract_earlier`.
-    """
+    """Add what was seen of a process to its images; return the image that came after them, if one did.
+    The kernel counts on through an exec: the last image's counters include the earlier ones'."""
     last = own[-1]
     record = records[last]
     hidden = {tid for index in own for tid in records[index].agent_tids}
@@ -150,7 +133,7 @@ def _with_seen(
 
 
 def _in_image(seen: SeenProcess, begin_ns: int, end_ns: int) -> SeenProcess:
-    """Return what was seen without the threads that ended in another image; only the main thread outlives one."""
+    """Return what was seen without threads that ended in another image; only the main thread outlives one."""
     threads = []
     for thread in seen.threads:
         last = int(thread.rows[-1, 0]) if len(thread.rows) else _FOREVER - 1
@@ -161,9 +144,7 @@ def _in_image(seen: SeenProcess, begin_ns: int, end_ns: int) -> SeenProcess:
 
 def _merged(process: Process, seen: SeenProcess, hidden: set[int], *, final: bool) -> Process:
     """Return a profiled process with the greater of its own and the sampler's counters.
-
-    CPU time of the process as a whole is that of a final record, where there is one.
-    """
+    The CPU time of the process as a whole is that of a final record, if there is one."""
     by_tid: dict[int, list[SeenThread]] = {}
     for thread in seen.threads:
         if thread.tid not in hidden:
@@ -208,7 +189,7 @@ _COUNTERS = (
 
 
 def of_task(task: Task) -> dict[str, Any]:
-    """Return the counters of a thread as an agent recorded them, as arguments for `Thread`."""
+    """Return a thread's counters, as an agent recorded them, as arguments for `Thread`."""
     return {
         "run_s": task.run_ns / 1e9,
         "run_queue_wait_s": task.wait_ns / 1e9,
@@ -237,7 +218,7 @@ def _thread(counted: SeenThread) -> Thread:
 
 
 def _listed(counted: Sequence[SeenThread], folded: Folded) -> list[Thread]:
-    """Return threads without Python functions, those that ran most, and one row for all others."""
+    """Return the threads without Python functions that ran most, and one row for all others."""
     number, run_ns, wait_ns = folded.threads, folded.run_ns, folded.wait_ns
     kept = list(counted)
     if len(kept) > MOST_LISTED:
@@ -255,7 +236,6 @@ def _listed(counted: Sequence[SeenThread], folded: Folded) -> list[Thread]:
 
 
 def _unprofiled(seen: SeenProcess, sampled: Sampled, launch: Launch, role: str, host: Host | None) -> Process:
-    """Return a process that only the sampler saw."""
     root = seen.pid == sampled.root
     # The main thread first, as everywhere.
     counted = sorted(seen.threads, key=lambda thread: thread.tid != seen.pid)
@@ -289,14 +269,14 @@ def _unprofiled(seen: SeenProcess, sampled: Sampled, launch: Launch, role: str, 
 
 
 def _command(seen: SeenProcess, launched: tuple[str, ...]) -> tuple[str, ...]:
-    """Words of a process; one that ended at once was seen by its name only, which the launcher can complete."""
+    """Return the words of a process; one that ended at once has only its name, completed by the launcher."""
     words = seen.command
     alone = len(words) == 1 and launched and os.path.basename(launched[0])[:COMM] == words[0][:COMM]
     return launched if alone else words
 
 
 def known(values: Iterable[_Value | None]) -> list[_Value]:
-    """Return what is known of some values."""
+    """Return the values that are not ``None``."""
     return [value for value in values if value is not None]
 
 
@@ -318,7 +298,7 @@ def _samples(seen: SeenProcess, hidden: set[int]) -> ThreadSamples | None:
 
 
 def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> ThreadSamples | None:
-    """Return the rows of a time; ``None`` where there are none."""
+    """Return the rows between two times; ``None`` if there are none."""
     if samples is None:
         return None
     rows = (samples.time_ns >= begin_ns) & (samples.time_ns < end_ns)
@@ -330,7 +310,7 @@ def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> Threa
 
 
 def _subtract_earlier(found: list[Process], own: Sequence[int], records: Sequence[Record]) -> None:
-    """Take out of an image's counters what the image before it had used: the kernel counts through an exec."""
+    """Subtract what earlier images used from an image's counters: the kernel counts on through an exec."""
     read = [found[index] for index in own]
     for index, process, before in zip(own[1:], read[1:], read[:-1], strict=True):
         found[index] = _less(process, before)
@@ -361,7 +341,8 @@ def _less(process: Process, before: Process) -> Process:
 
 
 def unseen(machine: Machine | None, processes: Sequence[Process]) -> Notice | None:
-    """Return the CPU time that no process was seen to use; parents know it exactly of children they waited for."""
+    """Return a notice of the CPU time that no process was seen to use.
+    Parents know the exact CPU time of children that they waited for."""
     if machine is None or machine.tree_cpu_s is None:
         return None
     rest = machine.tree_cpu_s - sum(known(process.cpu_s for process in processes))

@@ -1,6 +1,6 @@
-"""How many CPUs a process may use here, and who says so: kernel, cgroup, batch system, launcher of ranks.
+"""How many CPUs a process may use, and who says so: kernel, cgroup, batch system, launcher of ranks.
 
-`read_limits` reads this machine; what a file or variable does not say is ``None`` or empty. Nothing is judged here.
+`read_limits` reads this machine; what no file or variable says is ``None`` or empty. Nothing is judged here.
 """
 
 from __future__ import annotations
@@ -38,18 +38,8 @@ _POLICIES = ("OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_bindi
 @dataclass(frozen=True, slots=True)
 class Ranks:
     """The job that the process is a rank of.
-
-    Attributes
-    ----------
-    launcher
-        Who started it.
-    here
-        Ranks on this machine; 1 where not known.
-    bound
-        Whether each rank has CPUs of its own.
-    policy
-        How the launcher binds, in its own words; empty where it does not say.
-    """
+    `launcher` started it. `here` is the number of ranks on this machine, 1 if unknown. `bound`: each rank has
+    CPUs of its own. `policy` is the binding in the launcher's own words, empty if it does not say."""
 
     launcher: str
     here: int
@@ -61,29 +51,13 @@ class Ranks:
 class Limits:
     """What a process may use.
 
-    Attributes
-    ----------
-    cpus
-        Logical CPUs of the machine that are online.
-    cores, sockets, nodes
-        Physical cores, packages and NUMA nodes; ``None`` where the kernel does not say.
-    affinity
-        Numbers of the CPUs that the process may run on; empty where not known.
-    affinity_cores
-        How many physical cores those are.
-    cpuset
-        Numbers of the CPUs that the cgroup allows, ``None`` where it does not say.
-    quota_cpus
-        CPU quota of the cgroup, in CPUs; ``None`` without one.
-    quota_view
-        ``v1`` or ``v2`` where the quota is that of the root that the process sees, as in a container; ``nested``
-        where it is that of a group below.
-    slurm
-        CPUs that Slurm granted to this task, with the variable that says so; ``None`` outside of a job.
-    ranks
-        ``None`` where no launcher of ranks started the process.
-    container
-        Name of the engine, ``container`` where only that is known, empty outside.
+    `cpus` are the machine's online logical CPUs; `cores`, `sockets` and `nodes` (NUMA) are ``None`` if the
+    kernel does not say. `affinity` (empty if unknown) and `cpuset` of the cgroup (``None`` if unknown) are
+    CPU numbers; `affinity_cores` counts the physical cores of the affinity. `quota_cpus` is the cgroup's
+    quota in CPUs, ``None`` if there is none. `quota_view` is ``v1`` or ``v2`` if the quota is set on the root
+    that the process sees, as in a container, and ``nested`` if on a group below. `slurm` are the CPUs that
+    Slurm granted to this task, and the variable that says so; ``None`` outside a job. `ranks` is ``None``
+    without a launcher of ranks. `container` is the engine's name, ``container`` if unknown, empty outside.
     """
 
     cpus: int
@@ -101,25 +75,19 @@ class Limits:
 
     @property
     def allowed(self) -> int:
-        """CPUs of the affinity; all where it is not known."""
+        """Return the number of CPUs of the affinity; all CPUs if it is unknown."""
         return len(self.affinity) or self.cpus
 
     @property
     def effective(self) -> float:
-        """CPUs that the process can really use: the least of all limits."""
+        """Return the CPUs that the process can really use: the least of all limits."""
         slurm = (float(self.slurm[0]),) if self.slurm is not None else ()
         quota = (self.quota_cpus,) if self.quota_cpus else ()
         return min(float(self.cpus), float(self.allowed), *slurm, *quota)
 
 
 def read_limits(environ: Mapping[str, str]) -> Limits:
-    """Return the limits of the calling process.
-
-    Parameters
-    ----------
-    environ
-        Its environment.
-    """
+    """Return the limits of the calling process, whose environment is `environ`."""
     affinity = tuple(process_facts.affinity())
     cpus = _online()
     quota, view = _quota()
@@ -141,7 +109,7 @@ def read_limits(environ: Mapping[str, str]) -> Limits:
 
 
 def cpu_list(text: str) -> tuple[int, ...] | None:
-    """Read a list of CPUs as the kernel writes it: ``0-3,8`` (cpuset(7)); ``None`` for anything else."""
+    """Read a list of CPUs as the kernel writes it, ``0-3,8`` (cpuset(7)); ``None`` for anything else."""
     numbers: set[int] = set()
     for part in text.strip().split(","):
         first, dash, last = part.partition("-")
@@ -154,11 +122,9 @@ def cpu_list(text: str) -> tuple[int, ...] | None:
 
 
 def slurm_cpus(environ: Mapping[str, str]) -> tuple[int, str] | None:
-    """Return how many CPUs Slurm granted to this task, and which variable says so.
-
-    A step's tasks have ``SLURM_CPUS_PER_TASK`` where it was asked for, and one otherwise; a batch script has all
-    CPUs of its node that the job was given (sbatch(1), srun(1)).
-    """
+    """Return how many CPUs Slurm granted to this task, and the variable that says so.
+    A step's task has ``SLURM_CPUS_PER_TASK`` if it was requested, else one; a batch script has all CPUs of
+    its node that the job was given (sbatch(1), srun(1))."""
     if "SLURM_JOB_ID" not in environ and "SLURM_JOBID" not in environ:
         return None
     in_step = "SLURM_STEP_ID" in environ and "SLURM_PROCID" in environ
@@ -171,14 +137,7 @@ def slurm_cpus(environ: Mapping[str, str]) -> tuple[int, str] | None:
 
 def ranks_of(environ: Mapping[str, str], allowed: int, cpus: int) -> Ranks | None:
     """Return the job that a process is a rank of.
-
-    Parameters
-    ----------
-    environ
-        Its environment.
-    allowed, cpus
-        CPUs of its affinity, and of the machine: an affinity narrower than the machine is a binding, unless the
-        launcher says that it binds nothing.
+    An affinity of `allowed` CPUs below the machine's `cpus` is a binding, unless the launcher binds nothing.
     """
     policy = next((environ[name] for name in _POLICIES if environ.get(name)), "")
     slurm_policy = environ.get("SLURM_CPU_BIND_TYPE") or environ.get("SLURM_CPU_BIND", "")
@@ -209,7 +168,7 @@ def container_of(environ: Mapping[str, str]) -> str:
 
 
 def _online() -> int:
-    """CPUs that are online: ``os.cpu_count()`` may say what PYTHON_CPU_COUNT wants it to, from Python 3.13 on."""
+    """Return the online CPUs: from Python 3.13 on, PYTHON_CPU_COUNT may change ``os.cpu_count()``."""
     try:
         return os.sysconf("SC_NPROCESSORS_ONLN")
     except (AttributeError, ValueError, OSError):
@@ -229,7 +188,7 @@ def _read(path: Path) -> str:
 
 
 def _core(cpu: int) -> str | None:
-    """Name of the physical core of a CPU: the CPUs that share it."""
+    """Return the name of a CPU's physical core: the CPUs that share it."""
     topology = _CPUS / f"cpu{cpu}" / "topology"
     return (_read(topology / "core_cpus_list") or _read(topology / "thread_siblings_list")).strip() or None
 

@@ -1,10 +1,8 @@
-"""How each process ended, and what of its time no record holds: all that is known of that, and no more.
+"""How each process ended, and what of its time no record holds.
 
-A process that ends by itself writes a last record. Where the newest record is a periodic one, what came after it
-is lost, and other witnesses say when and how the process ended: the launcher has the wait status of its target,
-the sampler sees a number disappear, the agent may have left why it could not write. All times are of one clock,
-``CLOCK_MONOTONIC``, which cannot be set. Pure: reads no file and no clock. `record_notices` makes notices
-of it.
+If the newest record is a periodic one, the time after it is lost. The launcher (wait status), the sampler (a
+process number disappears) and the agent (an error on writing) tell when and how the process ended. All times
+are of ``CLOCK_MONOTONIC``. Pure: reads no file and no clock.
 """
 
 from __future__ import annotations
@@ -24,18 +22,9 @@ _SLACK_S = 1.0
 @dataclass(frozen=True, slots=True)
 class LastRecord:
     """What the newest record of a process says.
-
-    Attributes
-    ----------
-    state
-        ``snapshot`` (a periodic one), ``exited`` or ``replaced`` (the last of an image).
-    at_s
-        When it was read, seconds of the clock.
-    cpu_s
-        CPU seconds of the process until then, ``None`` where they are not known.
-    kept
-        Whether functions are not in the record, but in a file that has them up to the end.
-    """
+    `state` is ``snapshot`` (periodic), ``exited`` or ``replaced`` (the last of an image). `at_s` is the time
+    of reading, `cpu_s` the CPU time of the process until then, ``None`` if unknown. `kept`: the functions are
+    in a separate file, up to the end."""
 
     state: str
     at_s: float
@@ -45,19 +34,8 @@ class LastRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeftEnd:
-    """What the agent left of an image whose last record could not be written: how it ended, and why.
-
-    Attributes
-    ----------
-    host, pid
-        Of the process.
-    state
-        ``exited`` or ``replaced``.
-    error
-        The system's error number, 0 where it gave none.
-    at_s, cpu_s
-        As of a record.
-    """
+    """What the agent of an image left when its last record could not be written.
+    `state` is ``exited`` or ``replaced``, `error` the system's error number, 0 if none."""
 
     host: str
     pid: int
@@ -69,23 +47,10 @@ class LeftEnd:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What else is known of the end of an image.
-
-    Attributes
-    ----------
-    alive
-        Whether the process runs now; ``None`` where that cannot be seen from here.
-    status
-        Exit code, or ``-N`` for signal N, where that is known.
-    ended_s
-        When it had ended at the latest.
-    cpu_s
-        CPU seconds that the kernel had counted when it was last seen.
-    left
-        What its agent left instead of a record.
-    replaced_s
-        When the next image of the same process began.
-    """
+    """What else is known of the end of an image; fields are ``None`` if unknown.
+    `alive`: the process runs now. `status` is its exit code, or ``-N`` for signal N. `ended_s` is the latest
+    time at which it can have ended, `cpu_s` its CPU seconds when last seen, `left` what its agent left
+    instead of a record, and `replaced_s` the begin of the next image."""
 
     alive: bool | None = None
     status: int | None = None
@@ -99,21 +64,11 @@ class Known:
 class Ending:
     """How an image of a process ended.
 
-    Attributes
-    ----------
-    state
-        ``exited``, ``killed`` (by a signal), ``replaced``, ``running``, ``ended`` (it is gone, how is not known) or
-        ``unknown`` (whether it still runs is not known).
-    complete
-        Whether the newest record was written at the end, and nothing says that the process ended otherwise.
-    lost_s, lost_cpu_s
-        Time, and CPU seconds in it, after the newest record; ``None`` where not known.
-    kept
-        Whether nothing of the functions is lost, however long that time is.
-    status
-        As in `Known`.
-    error
-        Why the last record could not be written; empty where that is not known.
+    `state` is ``exited``, ``killed`` (by a signal), ``replaced``, ``running``, ``ended`` (how is unknown) or
+    ``unknown`` (it may still run). `complete`: the newest record was written at the end, and nothing
+    contradicts it. `lost_s` and `lost_cpu_s` are wall and CPU seconds after the newest record, ``None`` if
+    unknown; `kept`: no functions are lost nevertheless. `status` is as in `Known`. `error` is why the last
+    record could not be written, empty if unknown.
     """
 
     state: str
@@ -126,7 +81,7 @@ class Ending:
 
     @property
     def signal(self) -> str:
-        """Name of the signal that ended it, empty without one."""
+        """Return the name of the signal that ended it, empty without one."""
         if self.status is None or self.status >= 0:
             return ""
         try:
@@ -137,24 +92,15 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Unrecorded:
-    """A process whose agent began and that has no record; ``error`` as in `Ending`."""
+    """A process whose agent started and that has no record; ``error`` as in `Ending`."""
 
     pid: int
     error: str = ""
 
 
 def ending(record: LastRecord, known: Known, now_s: float) -> Ending:
-    """Return how an image ended.
-
-    Parameters
-    ----------
-    record
-        Its newest record.
-    known
-        What else is known.
-    now_s
-        The clock's time, up to which a process that runs has written no other record.
-    """
+    """Return how an image ended, from its newest record and what else is known.
+    `now_s` is the time up to which a running process has written no other record."""
     left = known.left if record.state == "snapshot" else None
     if record.state == "replaced" or (left is not None and left.state == "replaced"):
         status = None  # it is that of a later image
@@ -202,22 +148,8 @@ def of_records(
     now_s: float,
 ) -> list[Ending]:
     """Return how the image of each record ended.
-
-    Parameters
-    ----------
-    records
-        What agents wrote, images of one process in their order.
-    alive
-        Of each record, whether its process runs.
-    launch
-        The launcher's facts.
-    sampled
-        What the sampler saw, ``None`` without it.
-    left
-        What agents left instead of a last record.
-    now_s
-        The clock's time.
-    """
+    `records` hold the images of one process in their order, `alive` whether the process of each record runs,
+    `left` what agents left instead of a last record. `now_s` is the clock's time."""
     seen: dict[tuple[str, int, int | None], SeenProcess] = {}
     if sampled is not None:
         seen = {(sampled.kernel, process.ns_pid, process.born): process for process in sampled.processes}
@@ -248,7 +180,7 @@ def of_records(
 
 
 def _following(records: Sequence[Record]) -> dict[int, int]:
-    """Return the next image of the same process by the place of each that has one."""
+    """Return, by index of each record that has one, the index of the next image of the same process."""
     last: dict[tuple[str, int, int | None], int] = {}
     found = {}
     for index, record in enumerate(records):
@@ -260,7 +192,7 @@ def _following(records: Sequence[Record]) -> dict[int, int]:
 
 
 def _left_by(records: Sequence[Record], left: Iterable[LeftEnd]) -> dict[int, LeftEnd]:
-    """Return what agents left by the place of the record that it belongs to: the newest that had begun by then."""
+    """Return what agents left, by index of the record it belongs to: the newest that had begun by then."""
     found = {}
     for end in left:
         of_process = [

@@ -1,6 +1,6 @@
-"""GPU utilisation through NVML, where a driver and the package ``nvidia-ml-py`` (extra ``gpu``) are there.
+"""GPU utilisation through NVML, if a driver and the package ``nvidia-ml-py`` (extra ``gpu``) are installed.
 
-Read by `meters` once a second at most: NVML itself averages over that long, and a query costs a millisecond.
+`meters` reads it at most once a second: NVML averages over that time, and a query costs a millisecond.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Gpus:
             self.notes.append({"code": "gpu-not-sampled", "subject": str(error)})
 
     def read(self, now_ns: int) -> dict[str, float]:
-        """Return utilisation (0 to 1, mean over the GPUs) and memory in use; nothing where it is not time yet."""
+        """Return utilisation (0 to 1, mean over the GPUs) and memory in use; nothing if called too soon."""
         if not self._handles or now_ns < self._next_ns:
             return {}
         self._next_ns = now_ns + _INTERVAL_NS
@@ -65,7 +65,7 @@ class Gpus:
 
 
 def _visible(nvml: Any, visible: str | None) -> list[Any]:
-    """Return the handles that ``CUDA_VISIBLE_DEVICES`` names, in its numbers or UUIDs; all without it."""
+    """Return the handles for the numbers or UUIDs in ``CUDA_VISIBLE_DEVICES``; all handles without it."""
     if visible is None:
         return [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
     handles = []

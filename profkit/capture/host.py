@@ -1,6 +1,6 @@
-"""What this machine is, and what its kernel has counted so far: read by the launcher before and after the target.
+"""What this machine is, and what its kernel has counted so far: read before and after the target.
 
-Every reading degrades to ``None`` where a file is missing (macOS, containers without ``/sys/fs/cgroup``).
+Each reading is ``None`` if its file is missing (macOS, containers without ``/sys/fs/cgroup``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Machine-wide counters at one moment; seconds since boot unless said otherwise."""
+    """Machine-wide counters at one moment; times are seconds since boot."""
 
     time_s: float
     busy_s: float | None = None
@@ -52,7 +52,7 @@ def read_host() -> Host:
 
 
 def cpus_to_use() -> float:
-    """Return how many CPUs the affinity and the quota leave to the calling process, by what can be read at once."""
+    """Return the CPUs that affinity and quota leave to the calling process, from what is quick to read."""
     affinity = len(process_facts.affinity()) or os.cpu_count() or 1
     return min(float(affinity), quota_cpus() or float("inf"))
 
@@ -66,7 +66,7 @@ def _cpu_model() -> str:
 
 
 def physical_cores() -> int | None:
-    """Return how many cores the CPUs of this machine are, ``None`` where the kernel does not say."""
+    """Return the number of physical cores of this machine, ``None`` if the kernel does not say."""
     cores: set[tuple[str, str]] = set()
     package = ""
     for line in _lines(Path("/proc/cpuinfo")):
@@ -79,7 +79,7 @@ def physical_cores() -> int | None:
 
 
 def take_reading() -> Reading:
-    """Read the machine's counters now."""
+    """Return the machine's counters now."""
     busy, steal = _cpu_seconds()
     throttling = _throttling()
     load, runnable = take_load()
@@ -87,7 +87,7 @@ def take_reading() -> Reading:
 
 
 def between(start: Reading, end: Reading, host: Host) -> Machine:
-    """Return what the counters rose by from `start` to `end`."""
+    """Return the rise of the counters from `start` to `end`."""
     from profkit.model import Machine
 
     def rise(name: str) -> float | None:
@@ -122,7 +122,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _cpu_seconds() -> tuple[float | None, float | None]:
-    """Busy and stolen CPU seconds of all CPUs (proc(5), ``/proc/stat``; guest time is part of user time)."""
+    """Return busy and stolen seconds of all CPUs (proc(5), ``/proc/stat``; user time includes guest time)."""
     for line in _lines(Path("/proc/stat")):
         if line.startswith("cpu "):
             return cpu_seconds(line)
@@ -130,7 +130,7 @@ def _cpu_seconds() -> tuple[float | None, float | None]:
 
 
 def cpu_seconds(line: str) -> tuple[float, float]:
-    """Return busy and stolen seconds of the first line of ``/proc/stat``, less what this process has used."""
+    """Return busy and stolen seconds from the first line of ``/proc/stat``, without this process's own."""
     ticks = [int(word) for word in line.split()[1:]] + [0] * 10
     user, nice, system, _idle, _iowait, irq, softirq, steal = ticks[:8]
     per_second = os.sysconf("SC_CLK_TCK")
@@ -145,7 +145,7 @@ def _psi_some() -> float | None:
 
 
 def take_load() -> tuple[float | None, int | None]:
-    """Return the load average, and how many threads are ready to run, without the one that asks."""
+    """Return the load average, and the number of threads that are ready to run, without the calling one."""
     for line in _lines(Path("/proc/loadavg")):
         words = line.split()
         return float(words[0]), max(0, int(words[3].partition("/")[0]) - 1)
@@ -153,18 +153,18 @@ def take_load() -> tuple[float | None, int | None]:
 
 
 def take_busy() -> float | None:
-    """Return the CPU seconds that the machine's processes have used, but for this one; ``None`` where not known."""
+    """Return the CPU seconds that all processes but this one have used; ``None`` if unknown."""
     return _cpu_seconds()[0]
 
 
 def has_free_cpu(cpus: float) -> bool:
-    """Whether fewer other threads are ready to run than there are `cpus`; false where that is not known."""
+    """Return whether fewer other threads than `cpus` are ready to run; false if unknown."""
     _, runnable = take_load()
     return runnable is not None and runnable < cpus
 
 
 def cgroup_directories(controller: str, pid: int | str = "self") -> list[Path]:
-    """Directories of a process's cgroup for a controller, innermost first (v2, or v1 where that rules)."""
+    """Return a process's cgroup directories for a controller, innermost first (v2, or v1 if that is used)."""
     found: list[Path] = []
     for line in _lines(Path(f"/proc/{pid}/cgroup")):
         number, _, rest = line.partition(":")
@@ -184,13 +184,8 @@ def cgroup_directories(controller: str, pid: int | str = "self") -> list[Path]:
 
 
 def quota_cpus(directories: list[Path] | None = None) -> float | None:
-    """Return the least CPU quota of a cgroup and its parents, in cores; ``None`` without one.
-
-    Parameters
-    ----------
-    directories
-        As `cgroup_directories` returns them; those of this process by default.
-    """
+    """Return the least CPU quota of a cgroup and its parents, in cores; ``None`` if there is none.
+    `directories` are from `cgroup_directories`, by default this process's."""
     quotas: list[float] = []
     for directory in cgroup_directories("cpu") if directories is None else directories:
         for line in _lines(directory / "cpu.max"):
@@ -214,7 +209,7 @@ def limiting(directories: list[Path]) -> Path | None:
 
 
 def throttling_of(lines: list[str]) -> tuple[float, int, int]:
-    """Return seconds throttled, periods throttled and periods of a cgroup's ``cpu.stat``, v1 or v2."""
+    """Return seconds throttled, periods throttled, and periods of a cgroup's ``cpu.stat``, v1 or v2."""
     fields = dict(line.partition(" ")[::2] for line in lines)
     seconds = (
         int(fields["throttled_usec"]) / 1e6
@@ -225,7 +220,7 @@ def throttling_of(lines: list[str]) -> tuple[float, int, int]:
 
 
 def _throttling() -> tuple[float | None, int | None, int | None]:
-    """Seconds throttled, periods throttled and periods, of the innermost cgroup that has a quota."""
+    """Return seconds throttled, periods throttled, and periods of the innermost cgroup with a quota."""
     directory = limiting(cgroup_directories("cpu"))
     try:
         return (None, None, None) if directory is None else throttling_of(_lines(directory / "cpu.stat"))

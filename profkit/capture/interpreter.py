@@ -1,7 +1,7 @@
 """What another Python has installed, found out without importing any of it.
 
-One short process of that interpreter says where it looks for modules; the names of distributions and of the native
-libraries that they bring are then read from directories.
+A short process of that interpreter prints where it looks for modules. The names of distributions and their
+native libraries are then read from directories.
 """
 
 from __future__ import annotations
@@ -32,18 +32,8 @@ _NATIVE = ("torch/lib",)
 @dataclass(frozen=True, slots=True)
 class Interpreter:
     """One Python.
-
-    Attributes
-    ----------
-    path
-        Of its executable.
-    version
-        Of the language, ``3.11.7``.
-    packages
-        Distribution name to version.
-    natives
-        Base names of native libraries in its environment.
-    """
+    `version` is the language's, ``3.11.7``; `packages` maps distributions to versions; `natives` are base
+    names of native libraries in its environment."""
 
     path: str
     version: str
@@ -52,11 +42,9 @@ class Interpreter:
 
 
 def find_python(command: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """Return the interpreter that is meant where none is named.
-
-    That of the command, if it is a Python; the active virtual environment's; the first ``python3`` or ``python`` of
-    the path.
-    """
+    """Return the interpreter that is meant if none is named.
+    It is the command's if that is a Python, else the active virtual environment's, else the first ``python3``
+    or ``python`` on the path."""
     if command and os.path.basename(command[0]).startswith("python"):
         return shutil.which(command[0], path=environ.get("PATH"))
     if environ.get("VIRTUAL_ENV"):
@@ -69,13 +57,7 @@ def find_python(command: Sequence[str], environ: Mapping[str, str]) -> str | Non
 
 
 def read_interpreter(path: str | os.PathLike[str]) -> Interpreter:
-    """Ask a Python what it has.
-
-    Raises
-    ------
-    UsageError
-        It cannot be run, or is no Python.
-    """
+    """Ask a Python what it has installed; raise `UsageError` if it cannot be run or is no Python."""
     try:
         ended = subprocess.run(
             [path, "-c", _ASK], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False

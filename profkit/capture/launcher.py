@@ -1,9 +1,8 @@
 """``profkit capture``: start the target with the agent in its environment, wait for it, write the run file.
 
-The target keeps the terminal, the three standard streams, its signals and its exit status; profkit only adds
-variables to its environment. While it runs, the launcher sleeps and its sampler looks now and then. The spool
-directory lies beside the output, so that ranks on other hosts reach it through a shared file system. It is removed
-when the run file is written, or when nothing was run; after every other end it is there to be merged.
+The target keeps its terminal, standard streams, signals and exit status. The spool directory is beside the
+output, so that ranks on other hosts reach it through a shared file system. It is removed when the run file is
+written or nothing was run; otherwise it stays, to be merged.
 """
 
 from __future__ import annotations
@@ -38,13 +37,9 @@ _PATIENCE = "{} is being written; a second signal stops that, and the records ar
 
 
 class NotWrittenError(ProfkitError):
-    """The target has run and its run file was not written; unless the target removed them, its records are kept.
-
-    Attributes
-    ----------
-    status : int
-        The target's status: its exit code, or ``-N`` when signal N ended it.
-    """
+    """The target has run, but its run file was not written; its records are kept unless the target removed
+    them.
+    `status` is the target's exit code, or ``-N`` if signal N ended it."""
 
     def __init__(self, problem: str, status: int, exit_code: int = 2) -> None:
         self.status = status
@@ -68,51 +63,24 @@ def capture(
     selection: Selection = EVERYTHING,
     overhead: float | None = settings.DEFAULT_OVERHEAD,
 ) -> int:
-    """Run `command`, `repeat` times, and write one run file each time.
+    """Run `command` `repeat` times, write one run file each time, and return the last target's status.
 
-    Signals that end a program are the target's while it runs. One that comes before the target is started means
-    that nothing is run. One that comes while the run file is written does not stop that; a second one does, half a
-    second later or more, and the records are kept. After any of them no further repetition is started.
+    The status is an exit code, or ``-N`` for signal N. Signals that end a program go to the target while it
+    runs. One before the start means that nothing is run; the status is then that signal's. One while the run
+    file is written does not stop that; a second, at least half a second later, does, and the records are
+    kept. After any of them no further repetition starts.
 
-    Parameters
-    ----------
-    command
-        Program and arguments.
-    repeat
-        How many times; with more than one the number is put before the suffix.
-    output
-        Where to write, in one capture at a time; ``None`` picks ``run.prof``, or ``run-2.prof`` and so on where that
-        is taken. In a rank of a job (``mpirun -n 4 profkit capture …``) the rank is put before the suffix.
-    written
-        Called with each run file and what is in it, when it has been written.
-    say
-        Called with what a user who sends signals must know.
-    packing
-        Entered each time that a target has ended, until its run file is written; what it gives is called with what is
-        done next.
-    nvtx_shim
-        Record ``torch.cuda.nvtx`` where PyTorch was built without CUDA, instead of letting it raise.
-    selection
-        What part of each run is captured.
-    overhead
-        Part of each process's time that profiling may add, below 1: beyond it, stacks are sampled and calls
-        estimated. ``None`` traces every call; `SAMPLED` samples from the begin.
+    The number of a repetition, and in a job (``mpirun -n 4 profkit capture …``) the rank, are put before the
+    suffix of `output`; ``None`` picks the first free of ``run.prof``, ``run-2.prof`` and so on. `written` is
+    called with each run file and its run, `say` with what a user who sends signals must know. `packing` is
+    entered from the end of a target until its run file is written; it gives a function that is called with
+    each next step. `nvtx_shim` records ``torch.cuda.nvtx`` where PyTorch was built without CUDA. `overhead`
+    is the share of each process's time, below 1, that profiling may add: beyond it, stacks are sampled and
+    calls estimated. ``None`` traces every call, `SAMPLED` samples from the start.
 
-    Returns
-    -------
-    int
-        The last target's status: its exit code, or ``-N`` when signal N ended it, or the launcher before it was
-        started.
-
-    Raises
-    ------
-    UsageError
-        The output cannot be written there, another capture is writing it, or `selection` contradicts itself; nothing
-        was run.
-    CommandNotFoundError
-        There is no such command.
-    NotWrittenError
-        The target has run, and there is no run file.
+    Raise `UsageError` if the output is not writable or in use by another capture, or `selection` contradicts
+    itself, with nothing run; `CommandNotFoundError` if there is no such command; `NotWrittenError` if the
+    target ran without a run file.
     """
     selection.check()
     status = 0
@@ -144,7 +112,7 @@ def capture(
 
 
 def _named(path: Path, number: int | None) -> Path:
-    """Put the rank and the number of the repetition before the suffix, where there is one of them."""
+    """Put the rank and the number of the repetition, where they exist, before the suffix."""
     rank, size = settings.rank_of(os.environ)
     marks = []
     if rank is not None and (size or 1) > 1:
@@ -156,7 +124,7 @@ def _named(path: Path, number: int | None) -> Path:
 
 @contextlib.contextmanager
 def _reserved(output: Path | None, number: int | None) -> Iterator[Path]:
-    """Choose the run file of one capture, and keep its name from others."""
+    """Choose the run file of one capture, and keep others from its name."""
     path = _named(output or Path("run.prof"), number)
     if output is None:
         with free_name(path) as free:
@@ -182,7 +150,7 @@ class _Series:
 
 
 def _capture_once(series: _Series, path: Path) -> int:
-    """Run the target and write its run file: the one place that removes a spool directory."""
+    """Run the target and write its run file; only this function removes a spool directory."""
     signals = series.signals
     try:
         spool = Path(tempfile.mkdtemp(prefix=spool_prefix(path), dir=path.parent)).absolute()
@@ -230,7 +198,7 @@ def _capture_once(series: _Series, path: Path) -> int:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from the one that took its place, ``None`` where there is none."""
+    """Return what distinguishes a file from one that replaced it, ``None`` if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:
@@ -253,7 +221,7 @@ def _pack(target: Target, spool: Path, path: Path, progress: Callable[[str], Non
 
 @contextlib.contextmanager
 def _without_collections() -> Iterator[None]:
-    """Keep the cyclic garbage collector away, which would look through millions of objects that are no garbage."""
+    """Disable cyclic garbage collection, which would traverse millions of objects that are not garbage."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -264,7 +232,7 @@ def _without_collections() -> Iterator[None]:
 
 
 def _not_written(error: BaseException, spool: Path, path: Path, status: int) -> NotWrittenError:
-    """Return the one line that says where the records are and what makes a run file of them."""
+    """Return the error whose one line says where the records are and how to make a run file of them."""
     if not spool.is_dir():
         return NotWrittenError(
             f"{path}: nothing to write: the command ended with status {status}, and {spool}, where profkit kept its "

@@ -1,4 +1,5 @@
-"""Spool directories of captures that were killed before they wrote their run files: who comes next is told.
+"""Spool directories of captures that were killed before they wrote their run files; later commands report
+them.
 
 Imports no reader of records: every capture looks for them before it starts.
 """
@@ -30,10 +31,8 @@ class LeftBehind:
 
 def left_behind(directory: Path) -> list[LeftBehind]:
     """Return what killed captures left in a directory, the oldest first.
-
-    Left out is what was replaced: where the run file is newer than the records, it was merged or captured again.
-    Of a launcher on another machine it is not known whether it runs; its records are left out too.
-    """
+    Omitted are records older than their run file (merged or captured again) and those of launchers on other
+    machines, which may still run."""
     found = []
     try:
         with os.scandir(directory) as entries:
@@ -53,7 +52,7 @@ def left_behind(directory: Path) -> list[LeftBehind]:
 
 
 def _is_dead(facts: Path) -> bool:
-    """Whether the launcher that wrote these facts is known not to run any more."""
+    """Return whether the launcher that wrote these facts is known to have ended."""
     with open(facts, "rb") as file:
         read = json.loads(file.read(_MOST_FACTS))
     own = read.get("launcher") if isinstance(read, dict) else None

@@ -1,4 +1,4 @@
-"""The machines under a run: counters over the run, from the launcher, the sampler and agents on other hosts."""
+"""Counters of a run's machines over the run, from the launcher, the sampler and agents on other hosts."""
 
 from __future__ import annotations
 
@@ -74,15 +74,8 @@ def _present(series: Series, name: str) -> np.ndarray[Any, np.dtype[np.float64]]
 
 
 def by_host(machine: Machine | None, host: Host, records: Sequence[Record]) -> dict[str, Machine]:
-    """Return every host's machine by its name; nothing where all ran on the launcher's.
-
-    Parameters
-    ----------
-    machine, host
-        The launcher's own.
-    records
-        What agents wrote; those on other hosts hold a reading from their begin and one from their end.
-    """
+    """Return the machine of each host by its name; nothing if all ran on the launcher's.
+    `machine` and `host` are the launcher's. Agents on other hosts record a first and a last reading."""
     longest: dict[str, tuple[float, Record, Reading, Reading]] = {}
     here = process_facts.boot_id()
     for record in records:

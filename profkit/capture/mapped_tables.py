@@ -1,12 +1,10 @@
-"""Reads the file in which a process's tracer keeps its tables, from the bytes that were there when the process ended.
+"""Reads the file of a process's tracer tables (`native/tracer/store.h`, `layout.h`), as it was when the
+process ended.
 
-`native/tracer/store.h` and `layout.h` describe it. A process may have died at any instruction, and whoever can
-write to the spool directory can have changed any byte: sizes, numbers and addresses are checked against what is there
-before anything is taken from them, and memory is taken in proportion to the file. What was being made when the
-process died is not there.
-
-The file of a process that goes on grows while it is read: what was read later names what was not there yet where
-it was read earlier. What refers to something that is not there was then made meanwhile, and is not there either.
+A process may have died at any instruction, and anyone who can write to the spool directory can have changed
+any byte: sizes, numbers and addresses are checked before use, and memory is taken in proportion to the file.
+The file of a running process grows while it is read. Whatever refers to something that was absent when it was
+read is omitted.
 """
 
 from __future__ import annotations
@@ -105,7 +103,7 @@ _Read: TypeAlias = Callable[[int, int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class ThreadEnd:
-    """What the kernel had counted of a thread at some time, nanoseconds; `at_ns` is of ``CLOCK_MONOTONIC``."""
+    """The kernel's counters of a thread at some time, ns; `at_ns` is of ``CLOCK_MONOTONIC``."""
 
     at_ns: int
     run_ns: int
@@ -113,7 +111,7 @@ class ThreadEnd:
 
 
 class _Block(NamedTuple):
-    """A block of the file: where its content begins, and how many bytes that has."""
+    """A block of the file: where its content begins, and its size in bytes."""
 
     kind: int
     owner: int
@@ -124,10 +122,7 @@ class _Block(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Thread:
     """The head of a thread's table; times are ticks, `read` and what is charged are nanoseconds.
-
-    Times of calls and of ranges (`charged_until`) are without the ticks that the tracer took up to then, all of
-    which are `taken`.
-    """
+    Times of calls and ranges (`charged_until`) exclude the tracer's own ticks by then, in all `taken`."""
 
     number: int
     top: int
@@ -157,7 +152,7 @@ class _Thread:
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """Ticks of the tracer as seconds of ``CLOCK_MONOTONIC``."""
+    """Conversion of the tracer's ticks to seconds of ``CLOCK_MONOTONIC``."""
 
     ticks: int
     ns: int
@@ -172,17 +167,9 @@ class _Clock:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """How calls were counted while a process was sampled, nanoseconds.
-
-    Attributes
-    ----------
-    sampled_ns
-        For how long it was sampled.
-    number, lasted_ns
-        Of bursts, and how long they lasted together, without what counting took in them.
-    slowed_ns
-        What counting is taken to have added to them.
-    """
+    """How calls were counted in bursts while a process was sampled, ns.
+    `sampled_ns` is how long it was sampled. `lasted_ns` is the total length of the bursts without what
+    counting took, `slowed_ns` the estimate of what counting added to them."""
 
     sampled_ns: int
     number: int
@@ -191,12 +178,12 @@ class Bursts:
 
     @property
     def known(self) -> bool:
-        """Whether there were enough to estimate calls."""
+        """Return whether there were enough bursts to estimate calls."""
         return self.number >= FEWEST_BURSTS and self.lasted_ns > 0
 
     @property
     def scales(self) -> tuple[float, float, float]:
-        """Calls for each call in a burst, and the least and the most that it can be for what counting added."""
+        """Return the calls per call in a burst, and its least and most for what counting may have added."""
         lasted, slowed = float(self.lasted_ns), self.slowed_ns
         return (
             self.sampled_ns / lasted,
@@ -206,21 +193,8 @@ class Bursts:
 
 
 def read_tables(path: Path, *, growing: bool = False) -> MappedTables:
-    """Return the tables of one process.
-
-    Parameters
-    ----------
-    path
-        The file.
-    growing
-        Whether the process may go on, and change it meanwhile.
-
-    Raises
-    ------
-    OSError
-        The file cannot be opened.
-    ValueError
-        It is damaged, or of another version of profkit; the message says which.
+    """Return the tables of one process; `growing` if it may still run and change the file.
+    Raise `OSError` if the file cannot be opened, `ValueError` if it is damaged or of another profkit version.
     """
     for _ in range(_READINGS if growing else 1):
         data = read_regular(path, _MOST_BYTES)
@@ -231,27 +205,15 @@ def read_tables(path: Path, *, growing: bool = False) -> MappedTables:
 
 
 def decode_tables(data: bytes) -> MappedTables:
-    """Return the tables that a file's bytes stand for; errors are those of `read_tables`."""
+    """Return the tables in a file's bytes; errors are those of `read_tables`."""
     return MappedTables(data)
 
 
 class MappedTables:
-    """The file of one process.
-
-    Attributes
-    ----------
-    codes
-        Functions of all its threads.
-    pid
-        Number of the process.
-    missed
-        Whether there was no room for some of what was traced.
-    tiers
-        Kinds of tiers and when each began, seconds of ``CLOCK_MONOTONIC``.
-    effect
-        What capture added to the wall, seconds, and its interval; ``None`` where nothing is known of it.
-    bursts
-        How calls were counted while the process was sampled.
+    """The file of one process, with the functions (`codes`) of all its threads.
+    `missed`: there was no room for some of what was traced. `tiers` are kinds of tiers with their begins,
+    seconds of ``CLOCK_MONOTONIC``. `effect` is what capture added to the wall, seconds, with its interval,
+    ``None`` if unknown.
     """
 
     def __init__(self, data: bytes, *, growing: bool = False) -> None:
@@ -304,13 +266,13 @@ class MappedTables:
 
     @property
     def last_event_s(self) -> float | None:
-        """When any thread's last call began or ended, seconds of ``CLOCK_MONOTONIC``; ``None`` if none did."""
+        """Return when a call last began or ended, seconds of ``CLOCK_MONOTONIC``; ``None`` without calls."""
         return max(
             (self._clock.seconds_at(thread.last) for thread in self._threads if thread.last), default=None
         )
 
     def records(self) -> Iterator[bytes]:
-        """Yield the records of the agent that were put here, the oldest first."""
+        """Yield the agent's records that are stored here, the oldest first."""
         for block in self._records:
             data = self._data[block.at : block.at + block.size]
             size = record_file.HEADER_BYTES + int.from_bytes(data[16:24], "little")
@@ -319,23 +281,10 @@ class MappedTables:
     def threads(
         self, until_s: float | None, names: Mapping[int, str], ends: Mapping[int, ThreadEnd]
     ) -> tuple[ThreadTable, ...]:
-        """Return one table a thread, the main thread's first, and a sum of short ones last.
-
-        Parameters
-        ----------
-        until_s
-            Up to when calls that had not returned went on, seconds of ``CLOCK_MONOTONIC``; ``None`` for the last
-            event of their thread.
-        names
-            What threads are called, by number.
-        ends
-            What the kernel counted of threads after the tracer had asked: what a call that had not returned waited.
-
-        Raises
-        ------
-        ValueError
-            A table is damaged.
-        """
+        """Return one table per thread, the main thread's first and a sum of short threads last.
+        `until_s` (seconds of ``CLOCK_MONOTONIC``) is the end of calls that have not returned, ``None`` for
+        the last event of their thread. `names` are by thread number. `ends` are the kernel's counters read
+        after the tracer's, for what open calls waited. Raise `ValueError` if a table is damaged."""
         threads = sorted(self._threads, key=lambda t: (t.n_folded > 0, t.native != self.pid, t.number))
         found = [_Reader(self, thread).table(until_s, names, ends) for thread in threads]
         if not threads or threads[0].native != self.pid or threads[0].n_folded:
@@ -345,7 +294,7 @@ class MappedTables:
     # The parts of the file
 
     def place_of(self, address: int) -> int:
-        """Return where in the file an address of the process is; -1 for elsewhere."""
+        """Return the file offset of an address of the process; -1 if it is outside the file."""
         index = bisect.bisect_right(self._extents, (address, 2**64, 0)) - 1
         if index < 0:
             return -1
@@ -400,14 +349,14 @@ class MappedTables:
         return found
 
     def entries(self, number: int) -> dict[int, _Ints]:
-        """Return where the entries of a table are in the file, by their kind."""
+        """Return the file offsets of a table's entries, by kind."""
         found = [self._entries_in(block) for block in self._entries.get(number, ())]
         places = np.concatenate([np.zeros(0, np.int64), *found])
         kinds = self._halves[places >> 2]
         return {kind: places[kinds == kind] for kind in self._strides}
 
     def _entries_in(self, block: _Block) -> _Ints:
-        """Return where the entries of a block are: each is behind the one before, by the size of its kind."""
+        """Return the file offsets of a block's entries, which are spaced by the size of their kind."""
         # One number for each 16 bytes, of which those where an entry begins are kinds; 255 stands for more.
         units = self._halves[block.at >> 2 : (block.at + block.size) >> 2 : 4]
         kinds = np.minimum(units, 255).astype(np.uint8).tobytes()
@@ -420,37 +369,28 @@ class MappedTables:
         return block.at + 16 * np.array(found, np.int64)
 
     def half(self, places: _Ints, offset: int) -> _Ints:
-        """Return a field of 4 bytes of each entry."""
+        """Return a 4-byte field of each entry."""
         found: _Ints = self._halves[(places + offset) >> 2].astype(np.int64)
         return found
 
     def word(self, places: _Ints, offset: int) -> _Ints:
-        """Return a field of 8 bytes of each entry."""
+        """Return an 8-byte field of each entry."""
         found: _Ints = self._words[(places + offset) >> 3].astype(np.int64)
         return found
 
 
 class GrowingNames:
-    """The functions of a process that still runs, each given once: its file as it is at each look.
-
-    A look reads no more of the file than where its parts are, and the names that are new: what it says is of use
-    before the process has ended, and is believed for nothing.
-    """
+    """The functions of a running process, each given once, from its file as it is at each look.
+    A look reads only the positions of the file's parts and the new names. The result is a hint before the
+    process ends; nothing relies on it."""
 
     def __init__(self) -> None:
         self._read: dict[int, int] = {}  # by the place of a block, the bytes of it that were read
         self._files: dict[int, str] = {}
 
     def look(self, path: Path) -> list[tuple[str, int, str, str]]:
-        """Return file, line, name and qualified name of the functions that were not there at the last look.
-
-        Raises
-        ------
-        OSError
-            The file cannot be read.
-        ValueError
-            It is no regular file, damaged, or of another version of profkit.
-        """
+        """Return file, line, name and qualified name of the functions that are new since the last look.
+        Raise `OSError` or `ValueError` as `read_tables` does."""
         with open_regular(path, buffering=0) as file:
 
             def read(at: int, count: int) -> bytes:
@@ -479,7 +419,7 @@ class GrowingNames:
 
 
 def _blocks(read: _Read, size: int, extents: list[tuple[int, int, int]]) -> Iterator[_Block]:
-    """Yield the blocks of a file of some size; `extents` gets address, bytes and place of what they are in."""
+    """Yield the blocks of a file; append address, size and file offset of each extent to `extents`."""
     at = _HEADER_BYTES
     while at + 16 <= size:
         head = read(at, _EXTENT.size)
@@ -505,7 +445,7 @@ def _blocks(read: _Read, size: int, extents: list[tuple[int, int, int]]) -> Iter
 
 
 def _names(data: bytes) -> Iterator[tuple[int, int, int, int, int, bytes]]:
-    """Yield kind, number, file, line, flags and text of the names in the content of a block, or of its end."""
+    """Yield kind, number, file, line, flags and text of the names in a block's content, or in its end."""
     at, last, unpack, kinds = 0, len(data) - _NAME.size, _NAME.unpack_from, _NAME_KINDS
     while at <= last:
         kind, size, number, file, line, flags = unpack(data, at)
@@ -527,7 +467,7 @@ def _name_bytes(text: bytes) -> int:
 def _read_tiers(
     data: bytes,
 ) -> tuple[tuple[tuple[Literal["exact", "sampled"], float], ...], tuple[float, float, float] | None, Bursts]:
-    """Return the tiers of a process and when they began, what capture added to its wall, and its bursts."""
+    """Return the tiers of a process with their begins, what capture added to its wall, and its bursts."""
     n, *rest = _TIERS.unpack_from(data, _HEADER.size)
     spans, (sampled, _, bursts, lasted, _) = rest[: 2 * _MOST_TIERS], rest[2 * _MOST_TIERS : -4]
     *effect, slowed = rest[-4:]
@@ -572,8 +512,6 @@ def _clock(data: bytes, header: tuple[Any, ...]) -> _Clock:
 
 
 class _Reader:
-    """Reads the table of one thread."""
-
     def __init__(self, file: MappedTables, thread: _Thread) -> None:
         self._file = file
         self._thread = thread
@@ -608,7 +546,7 @@ class _Reader:
             self._leave_out_the_newest()
 
     def _leave_out_the_newest(self) -> None:
-        """Leave out what refers to something that was not there yet where it was read, and what came after that."""
+        """Omit what refers to something that was absent when it was read, and what came after that."""
         half = self._file.half
         self._edges = self._edges[
             np.isin(half(self._edges, 4), self._numbers) & np.isin(half(self._edges, 8), self._numbers)
@@ -655,7 +593,7 @@ class _Reader:
         return known or ("MainThread" if thread.native == self._file.pid else "")
 
     def _place(self, numbers: _Ints) -> _Ints:
-        """Return the places in the table of functions with these numbers."""
+        """Return the table indices of the functions with these numbers."""
         if len(numbers) and int(numbers.max()) >= len(self._place_of):
             raise MemberError("damaged: a function is not there")
         places: _Ints = self._place_of[numbers]
@@ -671,11 +609,10 @@ class _Reader:
         return values
 
     def _seconds(self, values: npt.NDArray[Any]) -> types.Floats:
-        """Return ticks as seconds."""
         return self._checked(values * (self._file._clock.ns_per_tick / 1e9))
 
     def _checked(self, seconds: npt.NDArray[Any]) -> types.Floats:
-        """Return seconds; a little less than nothing is the inexactness of clocks that are read one by one."""
+        """Return seconds; slightly negative values come from clocks that are read one after the other."""
         found = np.maximum(seconds.astype(np.float64), 0.0)
         problem = types.SECONDS.problem_in(found)
         if problem:
@@ -719,7 +656,7 @@ class _Reader:
         return found
 
     def _sums(self, edges: dict[str, Any]) -> dict[str, Any]:
-        """Return the columns of functions: what edges to them add up to, and what each has itself."""
+        """Return the columns of functions: sums over their incoming edges, and what each has itself."""
         n, word = len(self._functions), self._file.word
         found: dict[str, Any] = {}
         for column in ("calls", "exact", "seen", "samples", "sampled", "own", "wait", "blocked"):
@@ -741,7 +678,7 @@ class _Reader:
         return found
 
     def _by_time(self, functions: dict[str, Any]) -> _Ints:
-        """Return calls of functions that no burst has seen: their sampled time by what calls took while traced."""
+        """Return calls of functions that no burst saw: their sampled time by the time of traced calls."""
         by_time, _ = self._calls_in_time(functions, functions["within"], 1.0)
         found: _Ints = np.where(functions["seen"] == 0, by_time, 0.0).astype(np.int64)
         return found
@@ -749,7 +686,7 @@ class _Reader:
     def _calls_in_time(
         self, functions: dict[str, Any], ticks: npt.NDArray[Any], cheaper: float
     ) -> tuple[types.Floats, npt.NDArray[np.bool_]]:
-        """Return the calls that fit into a time, if each takes a part of what traced ones took; and where known."""
+        """Return the calls that fit into a time, if each takes a part of a traced call's, and where known."""
         traced = np.maximum(functions["total"] - functions["within"], 0) / cheaper
         known = (functions["exact"] > FEWEST_WHOLE * functions["cut"]) & (traced > 0)
         per_tick = np.divide(functions["exact"], traced, out=np.zeros(len(traced)), where=known)
@@ -758,11 +695,9 @@ class _Reader:
     def _known(
         self, edges: dict[str, Any], functions: dict[str, Any], rows: npt.NDArray[np.bool_]
     ) -> types.Estimates:
-        """Return how well the functions of a thread are known that was sampled for a while.
-
-        How calls scatter among bursts says how exact their sum is. Of several callers, errors are added: their calls
-        may come together.
-        """
+        """Return how well the functions of a thread that was sampled for a while are known.
+        The scatter of calls among bursts gives the error of their sum. Errors of several callers are added,
+        as their calls may coincide."""
         bursts, n, callee = self._file.bursts, len(self._functions), edges["callee"]
         samples, squares = functions["samples"], np.zeros(n)
         np.add.at(squares, callee, edges["squares"])
@@ -795,7 +730,7 @@ class _Reader:
         return types.Estimates(low[rows], high[rows], samples[rows], error[rows])
 
     def _pending(self, now: int, end: ThreadEnd | None) -> tuple[int, int]:
-        """Return what the innermost open call waited, nanoseconds, since the tracer has asked the kernel."""
+        """Return the ns that the innermost open call has waited since the tracer last asked the kernel."""
         thread, clock = self._thread, self._file._clock
         if end is None or now - thread.last <= thread.long_gap or end.at_ns <= thread.read_at:
             return 0, 0
@@ -807,9 +742,7 @@ class _Reader:
 
     def _stack(self) -> list[tuple[int, int, int, int, int, int]]:
         """Return the open calls, outermost first.
-
-        Each is the place of its edge, its start and what its callees took, what had been waited when it began, and
-        the address of its path.
+        Each has its edge's place, its start, its callees' time, the wait before it began, its path's address.
         """
         thread, file = self._thread, self._file
         size = file._call_bytes
@@ -835,7 +768,7 @@ class _Reader:
         return found
 
     def _open(self, now: int, pending: tuple[int, int]) -> list[tuple[int, int, int, int, int, int, int]]:
-        """Return place, total, own, and wait, cumulative wait, blocked, cumulative blocked of each open call."""
+        """Return place, total, own, wait, cumulative wait, blocked, cumulative blocked of each open call."""
         thread = self._thread
         wait, blocked = pending
         calls = []
@@ -897,7 +830,7 @@ class _Reader:
         return contexts, inside
 
     def _read_paths(self, now: int, calls: Sequence[tuple[int, ...]]) -> types.Paths:
-        """Return calling contexts, those of open calls with what these took so far."""
+        """Return calling contexts; those of open calls include what these took so far."""
         file, at = self._file, self._paths
         half, word = file.half, file.word
         # Up to the first that was being made; the base, which is no context, has the number 0.
@@ -961,7 +894,7 @@ class _Reader:
         measured: bool,
         name: str,
     ) -> ThreadTable:
-        """Put the table together, without the agent's own functions and what they called."""
+        """Assemble the table, without the agent's own functions and what they called."""
         code = self._code
         shown = (code >= 0) & ~self._is_own(code)
         own_calls = (code >= 0) & ~shown & ~self._is_passing(code)
@@ -1020,7 +953,7 @@ class _Reader:
         )
 
     def _read_pauses(self) -> types.Pauses:
-        """Return what functions paused for, without the agent's own and what is outside every call."""
+        """Return the pauses of functions, without the agent's own and what is outside every call."""
         file, at = self._file, self._pauses
         function, what = self._shown(self._place(file.half(at, 4))), file.half(at, 8)
         if len(what) and not 1 <= int(what.min()) <= int(what.max()) <= types.RANK_CALLS:
@@ -1030,7 +963,7 @@ class _Reader:
         return types.Pauses(function[shown], what[shown], seconds[shown], count[shown])
 
     def _read_lines(self) -> types.Lines:
-        """Return in which lines functions were seen, without those of the agent's own."""
+        """Return the lines in which functions were seen, without those of the agent."""
         file, at = self._file, self._lines
         function, within = (self._shown(self._place(file.half(at, offset))) for offset in (4, 8))
         shown = (function >= 0) & (within >= 0)
@@ -1039,7 +972,7 @@ class _Reader:
         return types.Lines(function[shown], within[shown], line[shown], seconds[shown], count[shown])
 
     def _read_slices(self) -> types.Slices:
-        """Return in which functions the thread was over time, without slices that were being written."""
+        """Return the functions of the thread over time, without slices that were being written."""
         file, at = self._file, self._slices
         function, begin, end = (
             self._shown(self._place(file.half(at, 4))),
@@ -1053,7 +986,7 @@ class _Reader:
     def _waiting(
         self, functions: dict[str, Any], shown: npt.NDArray[np.bool_], calls: Sequence[tuple[int, ...]]
     ) -> types.Waiting:
-        """Return what functions waited, open calls included."""
+        """Return the waiting of functions, open calls included."""
         columns = ("wait", "cumwait", "blocked", "cumblocked")
         rows = shown & np.any([functions[column] > 0 for column in columns], axis=0)
         found = [
@@ -1080,7 +1013,7 @@ _NO_WAITING = types.Waiting(_NO_INTS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS, _NO_FL
 
 
 def _empty(pid: int, names: Mapping[int, str]) -> ThreadTable:
-    """The table of a main thread that has called nothing."""
+    """Return the table of a main thread that has called nothing."""
     ints, floats = _NO_INTS, _NO_FLOATS
     return ThreadTable(
         native=pid or None,
@@ -1110,7 +1043,7 @@ def _is_passing(file: str, name: str) -> bool:
 
 
 def _text(text: bytes) -> str:
-    """Return a text as the agent's Python had it; what is no text is replaced."""
+    """Return a text as the agent's Python had it, with invalid bytes replaced."""
     try:
         return text.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """Machine-wide counters over time: CPU, pressure, load, throttling of the target's cgroup, GPUs.
 
-Read by the sampler at every sample from files that stay open. `host` reads the same counters once before and
-once after the target; here they are columns. A column whose file is missing is left out.
+The sampler reads them at every sample from files that stay open. `host` reads the same counters once before
+and once after the target; here they are columns. A column whose file is missing is omitted.
 """
 
 from __future__ import annotations
@@ -38,13 +38,7 @@ _IDLE_NS = 100_000_000
 
 
 class Meters:
-    """Readings of the machine under the target.
-
-    Parameters
-    ----------
-    target
-        Number of the process whose cgroup is watched.
-    """
+    """Readings of the machine under the target, and of the cgroup of the process `target`."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -64,7 +58,7 @@ class Meters:
 
     @property
     def notes(self) -> list[dict[str, str]]:
-        """What could not be read: notices as JSON has them."""
+        """Return notices, in JSON form, of what could not be read."""
         found = []
         if "pressure/cpu" not in self._files:
             found.append({"code": "sampler-no-pressure"})
@@ -90,7 +84,7 @@ class Meters:
         self._gpus.close()
 
     def find_cgroup(self) -> None:
-        """Look where the target is: programs like ``systemd-run`` move themselves. It costs little while it stays."""
+        """Find the target's cgroup: programs like ``systemd-run`` move themselves. Cheap if unchanged."""
         try:
             membership = os.pread(self._files["cgroup"], 4096, 0)
             if membership == self._membership:
@@ -123,15 +117,7 @@ class Meters:
             self._base.pop(name, None)
 
     def read(self, now_ns: int, processes: int, threads: int) -> None:
-        """Append one reading.
-
-        Parameters
-        ----------
-        now_ns
-            The time, ``CLOCK_MONOTONIC``.
-        processes, threads
-            How many of the target's live.
-        """
+        """Append a reading at `now_ns` (``CLOCK_MONOTONIC``), with the numbers of the target's live tasks."""
         values: dict[str, float] = {"processes": processes, "threads": threads}
         for name, read in (
             ("stat", _of_stat),
@@ -158,7 +144,7 @@ class Meters:
                 column.append(math.nan)
 
     def idle_cpus(self) -> float:
-        """Return how many CPUs nobody used over the last readings, 0 where that is not known."""
+        """Return how many CPUs were idle over the last readings, 0 if unknown."""
         busy = self.columns.get("busy_s")
         at = len(self.time_ns) - 1
         while at > 0 and self.time_ns[-1] - self.time_ns[at] < _IDLE_NS:
@@ -176,7 +162,7 @@ class Meters:
         return self._last[name]
 
     def thin(self) -> None:
-        """Keep the first, every second and the last reading; the greatest of what was seen at a moment."""
+        """Keep the first, every second and the last reading; for momentary values, keep the greatest."""
         n = len(self.time_ns)
         kept = [*range(0, n - 1, 2), n - 1]
         self.time_ns = array("q", [self.time_ns[at] for at in kept])
@@ -215,7 +201,7 @@ def _of_loadavg(text: str) -> dict[str, float]:
 
 
 def _some(text: str) -> float:
-    """Return the seconds of a pressure file's ``some`` line, which is the first."""
+    """Return the seconds of a pressure file's first line, ``some``."""
     line = text.partition("\n")[0]
     if not line.startswith("some "):
         raise ValueError(line)

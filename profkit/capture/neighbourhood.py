@@ -1,11 +1,10 @@
-"""Who else ran while the target queued: the machine's other processes, weighed by the target's queueing.
+"""Who else ran while the target queued: the machine's other processes, weighted by the target's queueing.
 
-The sampler's look at the rest of the machine. Reading all of ``/proc`` costs some 10 µs a process, so it is done only
-while the target queues or others keep a CPU busy (they share its caches and its memory, too), at intervals that
-follow the measured cost, and less often for processes that do nothing. Of two readings the difference of
-``utime + stime`` is what a process used between them; what its children used that it waited for (``cutime + cstime``)
-is added, since they may have lived too shortly to be read. Each difference counts by the seconds for which the target
-queued meanwhile, and hardly where it did not. What all others used together is known from ``/proc/stat``.
+Reading all of ``/proc`` costs some 10 µs a process, so it is done only while the target queues or others keep
+a CPU busy (they share its caches and memory), at intervals that follow the measured cost. A process's use is
+the difference of ``utime + stime``, plus that of children it waited for (``cutime + cstime``), which may have
+been too short to be read. Each difference is weighted by the seconds for which the target queued in between,
+and counts hardly if it did not.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _UNIT = re.compile(r"/([^/\n]+\.(?:service|scope|slice))(?=/|$)", re.MULTILINE)
 
 
 class _Moment(NamedTuple):
-    """A moment, and what was counted until then; ``others_s`` is what all other programs ran."""
+    """A moment, and the counters until then; ``others_s`` is what all other programs ran."""
 
     at: float
     queued_s: float
@@ -66,7 +65,7 @@ class _Moment(NamedTuple):
         return self.queued_s + FAINT * self.at
 
     def crowded(self, before: _Moment) -> bool:
-        """Whether the target queued since, or others kept a CPU busy."""
+        """Return whether, since then, the target queued or others kept a CPU busy."""
         span = self.at - before.at
         if span > 0 and self.queued_s - before.queued_s >= QUEUES * span:
             return True
@@ -117,7 +116,7 @@ class _Seen:
 
 
 class _Groups:
-    """Cgroups of which ``/proc`` hides the processes: their CPU time is readable where they are listed at all."""
+    """Cgroups whose processes ``/proc`` hides; their CPU time is readable if they are listed at all."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -126,7 +125,7 @@ class _Groups:
         self.weighed: dict[str, float] = {}
 
     def read(self, last: _Moment | None, now: _Moment) -> None:
-        """Read all that have no cgroups below them, but those of the target and of this process."""
+        """Read all cgroups without children, except those of the target and of this process."""
         used = {}
         own = {str(d) for pid in ("self", self._target) for d in host.cgroup_directories("cpuacct", pid)}
         for directory in _leaves():
@@ -144,7 +143,7 @@ class _Groups:
 
 
 def _leaves() -> list[str]:
-    """Cgroups without any below them; of version 1, those that count CPU time."""
+    """Return cgroups without children; of version 1, those that count CPU time."""
     found: list[str] = []
     root = str(host.CGROUPS)
     for place in ("cpu,cpuacct", "cpuacct"):
@@ -166,7 +165,7 @@ def _leaves() -> list[str]:
 
 
 def _used_s(directory: str) -> float:
-    """CPU seconds that a cgroup used, of version 1 or 2."""
+    """Return the CPU seconds that a cgroup used, of version 1 or 2."""
     try:
         return int(read_file(f"{directory}/cpuacct.usage", 32)) / 1e9
     except FileNotFoundError:
@@ -177,18 +176,8 @@ def _used_s(directory: str) -> float:
 
 
 class Neighbours:
-    """Follows the other processes of this machine while the target queues, or they keep a CPU busy.
-
-    Parameters
-    ----------
-    target
-        Number of the target's first process.
-
-    Attributes
-    ----------
-    cpu_s
-        CPU seconds that following them took.
-    """
+    """Follows the other processes of this machine while the target queues or they keep a CPU busy.
+    `target` is the number of the target's first process; `cpu_s` is the CPU time that following took."""
 
     def __init__(self, target: int) -> None:
         self._own = os.getpid()
@@ -216,18 +205,11 @@ class Neighbours:
         *,
         final: bool = False,
     ) -> None:
-        """Read the machine's processes, if there is reason and it is time to.
+        """Read the machine's processes, if there is a reason and it is time to; `final` if it is the last
+        time.
 
-        Parameters
-        ----------
-        members
-            Numbers of the target's processes.
-        queued_s, ran_s
-            Seconds that the target's threads have queued and run so far.
-        busy_s
-            CPU seconds that the whole machine has used so far, without this process; ``None`` where not known.
-        final
-            There will be no later look.
+        `members` are the target's processes. `queued_s` and `ran_s` are sums over the target's threads so
+        far, `busy_s` the CPU seconds of the whole machine without this process, ``None`` if unknown.
         """
         others = None if busy_s is None else busy_s - ran_s
         now = _Moment(time.monotonic(), queued_s, others)
@@ -300,7 +282,7 @@ class Neighbours:
             self._weigh(pid, seen, ticks, child_ticks, now)
 
     def _weigh(self, pid: int, seen: _Seen, ticks: int, child_ticks: int, now: _Moment) -> None:
-        """Count what a process used since it was read last."""
+        """Count what a process used since its last reading."""
         own = max(0, ticks - seen.ticks)
         of_children = max(0, child_ticks - seen.child_ticks - seen.reaped)
         if own or of_children:
@@ -316,7 +298,7 @@ class Neighbours:
         seen.rest(now, ticks, child_ticks)
 
     def _end(self, pid: int) -> None:
-        """A process ended: what was counted as its own is in its parent's sum as well, if that waits for it."""
+        """Handle the end of a process: its CPU time is also in its parent's sum, if that waits for it."""
         seen = self._seen.pop(pid)
         parent = self._seen.get(seen.parent)
         if parent is not None:
@@ -339,7 +321,7 @@ class Neighbours:
             self._others += max(0.0, now.others_s - last.others_s) / max(now.at - last.at, 1e-3) * weight
 
     def as_record(self) -> dict[str, Any] | None:
-        """Return what was found as values that `marshal` writes; ``None`` where there was nobody to follow."""
+        """Return the results as values that `marshal` writes; ``None`` if there was nobody to follow."""
         if self._weight <= 0:
             return None
         rows = _rows([*self._gone, *self._seen.items()], self._groups.weighed, self._weight)
@@ -355,7 +337,7 @@ class Neighbours:
 def _rows(
     found: Iterable[tuple[int, _Seen]], groups: Mapping[str, float], weight: float
 ) -> list[dict[str, Any]]:
-    """Return who used most, greatest first; many processes alike as one row, hidden ones by their cgroup."""
+    """Return the greatest users first; similar processes share one row, hidden ones are listed by cgroup."""
     alike: dict[tuple[str, int, str], dict[int, list[float]]] = {}
     for pid, seen in found:
         one = alike.setdefault((seen.name, seen.uid, seen.group), {}).setdefault(pid, [0.0, 0.0])
@@ -388,7 +370,7 @@ def _rows(
 
 
 def _whose(pid: int) -> tuple[int, str]:
-    """Return the user of a process, −1 where it is hidden or gone, and its container, job or unit."""
+    """Return the user of a process, −1 if it is hidden or gone, and its container, job or unit."""
     try:
         uid = os.stat(f"{_PROC}/{pid}").st_uid
         return uid, group_of(read_file(f"{_PROC}/{pid}/cgroup").decode("utf-8", "replace"))
@@ -397,18 +379,8 @@ def _whose(pid: int) -> tuple[int, str]:
 
 
 def group_of(cgroups: str) -> str:
-    """Return what a process belongs to by its cgroups: a container, a job of Slurm or a unit of systemd.
-
-    Parameters
-    ----------
-    cgroups
-        Text of ``/proc/PID/cgroup``.
-
-    Returns
-    -------
-    str
-        ``docker 3fa9c1d2e4b5``, ``lxc web``, ``job_4242``, ``nightly-backup.service``; empty for none of these.
-    """
+    """Return the container, Slurm job or systemd unit in the text of a ``/proc/PID/cgroup``; empty if none.
+    Examples: ``docker 3fa9c1d2e4b5``, ``lxc web``, ``job_4242``, ``nightly-backup.service``."""
     text = "\n".join(line.split(":", 2)[-1] for line in cgroups.splitlines())
     container = _CONTAINER.search(text)
     if container is not None:
@@ -425,7 +397,7 @@ def group_of(cgroups: str) -> str:
 
 
 def _user_names() -> dict[int, str]:
-    """Names of users by number, of the machine's own file: a directory service may answer late or never."""
+    """Return user names by number from the local file: a directory service may answer late or never."""
     try:
         lines = read_file("/etc/passwd", 1 << 20).decode("utf-8", "replace").splitlines()
         return {int(words[2]): words[0] for line in reversed(lines) if len(words := line.split(":")) > 2}
@@ -434,7 +406,7 @@ def _user_names() -> dict[int, str]:
 
 
 def _sees_all() -> bool:
-    """Whether ``/proc`` shows the processes of all users and containers."""
+    """Return whether ``/proc`` shows the processes of all users and containers."""
     try:
         read_file(f"{_PROC}/1/stat", 64)
         return os.stat(f"{_PROC}/self/ns/pid").st_ino == _FIRST_NAMESPACE

@@ -1,7 +1,7 @@
-"""NVTX in a capture: puts the collector into the target's environment, and its files into the run.
+"""NVTX in a capture: puts the collector (``native/nvtx``) into the target's environment, and its files into
+the run.
 
-The collector itself is ``native/nvtx``; its files are read by ``formats.nvtx_log``. Here is only which process they
-belong to, and what must be said about them.
+``formats.nvtx_log`` reads the files; this module assigns them to processes and makes the notices about them.
 """
 
 from __future__ import annotations
@@ -28,25 +28,12 @@ _CLOCK_SLACK = 0.01
 
 
 def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -> list[dict[str, str]]:
-    """Have NVTX in the target load the collector, unless another tool was put there.
+    """Make NVTX in the target load the collector, unless another tool is set there; return notices in JSON
+    form.
 
-    Parameters
-    ----------
-    environment
-        Of the target; changed in place.
-    torch_shim
-        Have the agent send ``torch.cuda.nvtx`` to the collector where PyTorch was built without CUDA, instead of
-        letting it raise.
-
-    Returns
-    -------
-    list of dict
-        What a reader of the run must know: notices as JSON has them, since their class needs numpy.
-
-    Raises
-    ------
-    UsageError
-        `torch_shim` is asked for, and there is no collector.
+    `environment` is changed in place. With `torch_shim`, the agent sends ``torch.cuda.nvtx`` to the collector
+    if PyTorch was built without CUDA, where it would raise. Raise `UsageError` if that is requested and there
+    is no collector.
     """
     warnings = []
     library = nvtx_library()
@@ -75,23 +62,11 @@ def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -
 def attach(
     spool: Path, records: Sequence[Record], processes: Sequence[Process]
 ) -> tuple[list[Process], dict[int, Mapping[int, str]], list[Notice]]:
-    """Give each process its ranges.
+    """Return the processes with their ranges, the thread names set through NVTX, and notices of bad files and
+    losses.
 
-    Parameters
-    ----------
-    spool
-        Directory with the collector's files.
-    records, processes
-        What the agents wrote and what was made of it, in the same order.
-
-    Returns
-    -------
-    processes : list of Process
-        Those given, with their ranges; behind them processes that only the collector saw (C programs).
-    names : dict of int to mapping of int to str
-        By a process's place in that list: names that it gave its threads through NVTX, by their ids.
-    warnings : list of Notice
-        Files that cannot be read, and losses.
+    `records` and `processes` are in the same order; behind those given are processes that only the collector
+    saw (C programs). Thread names are by index in the returned list, then by thread id.
     """
     from profkit.formats.nvtx_log import EVENTS_SUFFIX, read_nvtx_log
     from profkit.model import Notice
@@ -123,15 +98,8 @@ def attach(
 
 
 def with_thread_names(processes: Sequence[Process], names: Mapping[int, Mapping[int, str]]) -> list[Process]:
-    """Name threads as the program itself did, once all known threads are there.
-
-    Parameters
-    ----------
-    processes
-        Of the run; those that `attach` returned come first, in its order.
-    names
-        As `attach` returned them.
-    """
+    """Name threads as the program itself did, once all threads are known.
+    The processes that `attach` returned come first, in its order; `names` are from it."""
     found = list(processes)
     for index, given in names.items():
         threads = tuple(
@@ -145,7 +113,7 @@ def with_thread_names(processes: Sequence[Process], names: Mapping[int, Mapping[
 
 
 def _parts(path: Path) -> tuple[str, int, float]:
-    """Return host, pid and second of the day's clock at which the file was made, from its name."""
+    """Return host, pid and Unix time of creation, in seconds, from the file's name."""
     host, pid, micros = path.stem.rsplit("-", 2)
     return host, int(pid), int(micros) / 1e6
 
@@ -153,7 +121,7 @@ def _parts(path: Path) -> tuple[str, int, float]:
 def _owner(
     host: str, pid: int, started: float, records: Sequence[Record], processes: Sequence[Process]
 ) -> int | None:
-    """Return the last image of that process that had begun when the file was made, and has no ranges yet."""
+    """Return the last image of the process that had begun when the file was made, and has no ranges yet."""
     candidates = [
         (record.begin_time, index)
         for index, record in enumerate(records)
@@ -169,7 +137,7 @@ def _owner(
 
 
 def _with_functions(process: Process, log: NvtxLog | None) -> Process:
-    """Name the ranges that the tracer knows by the collector's numbers; without its file they are left out."""
+    """Name the ranges that the tracer knows by the collector's numbers; without its file they are omitted."""
     if all(thread.range_calls is None for thread in process.threads):
         return process
     from profkit.capture.range_tables import name_ranges
@@ -187,7 +155,7 @@ def _with_functions(process: Process, log: NvtxLog | None) -> Process:
 
 
 def _unprofiled(log: NvtxLog, role: str) -> Process:
-    """Return a process that has no record, with the threads that were given names."""
+    """Return a process without a record, with its named threads."""
     from profkit.capture.tables import ThreadTables
     from profkit.model import Process, Thread
 
@@ -204,7 +172,7 @@ def _unprofiled(log: NvtxLog, role: str) -> Process:
 
 
 def _without_injection(process: Process) -> Process:
-    """Take out of the recorded environment what profkit itself put into it."""
+    """Remove profkit's own variables from the recorded environment."""
     if process.environment.get(INJECTION_VARIABLE) != str(nvtx_library()):
         return process
     kept = {name: value for name, value in process.environment.items() if name != INJECTION_VARIABLE}

@@ -8,10 +8,8 @@ from collections.abc import Iterable
 
 def installed_packages(path: Iterable[str]) -> dict[str, str]:
     """Return distribution names with versions for the entries of an import path, earlier entries first.
-
-    The directory's name is enough (PyPA, *Recording installed projects*: ``{name}-{version}.dist-info``), so no
-    metadata file is opened and the target's interpreter is not asked.
-    """
+    The directory's name suffices (PyPA, *Recording installed projects*: ``{name}-{version}.dist-info``): no
+    metadata file is opened, and the target's interpreter is not asked."""
     found: dict[str, str] = {}
     for entry in dict.fromkeys(path):
         try:

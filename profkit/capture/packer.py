@@ -1,7 +1,7 @@
 """Turns a spool directory, with one record per process image, into a `profkit.model.Run`.
 
 Reads what agents wrote (of processes that ended, were killed or still run), names functions, hashes their
-source, finds each process's role, and notes what is not as a reader would expect. Writes nothing.
+source, finds each process's role, and notes anything unexpected. Writes nothing.
 """
 
 from __future__ import annotations
@@ -51,26 +51,12 @@ def pack_spool(
     progress: Callable[[str], None] = lambda doing: None,
     now: Callable[[Path, Launcher | None, Sampled | None], Sampled | None] | None = None,
 ) -> Run:
-    """Return the run that a spool directory holds.
+    """Return the run in a spool directory that ``profkit capture`` made (``.run.prof.spool-…``).
 
-    Parameters
-    ----------
-    spool
-        Directory that ``profkit capture`` made (``.run.prof.spool-…``), with ``launch.json`` and records.
-    wait_for_stragglers
-        Give processes that are still alive a moment to end.
-    sources
-        Source files, with what earlier captures found in them.
-    progress
-        Called with what is done next.
-    now
-        The run is still going: what makes what was sampled of it what the kernel has counted until now.
-
-    Raises
-    ------
-    FormatError
-        The directory is not one, its ``launch.json`` cannot be read, or its records count more calls than a run can
-        make. A damaged record is a warning.
+    `wait_for_stragglers` gives live processes a moment to end. `progress` is called with each next step.
+    `now` is set while the run goes on: it brings the samples up to what the kernel has counted until now.
+    Raise `FormatError` if it is no such directory, its ``launch.json`` is unreadable, or its records count
+    more calls than a run can make; a damaged record is a notice.
     """
     launch = _read_launch(spool)
     reader = _Reader(spool)
@@ -192,15 +178,8 @@ def _read_launch(spool: Path) -> Launch:
 
 
 class _Reader:
-    """Reads a spool's records; one that has not changed since is not read again.
-
-    Attributes
-    ----------
-    damaged
-        What was wrong at the last reading.
-    files
-        Names of the files that were read then, without their suffix: one for each process image.
-    """
+    """Reads a spool's records; a record that has not changed is not read again.
+    `damaged` and `files` (names without suffix, one per process image) are of the last reading."""
 
     def __init__(self, spool: Path) -> None:
         self._spool = spool
@@ -210,7 +189,7 @@ class _Reader:
         self._found: dict[str, Record | Notice] = {}
 
     def read(self) -> list[Record]:
-        """Return the records that are whole, as they are now."""
+        """Return the undamaged records as they are now."""
         found: dict[str, Record | Notice] = {}
         for path in sorted(self._spool.glob("*" + settings.RECORD_SUFFIX)):
             read = self._read(path)
@@ -238,7 +217,7 @@ class _Reader:
     def with_tables(
         self, record: Record, end: endings.Ending, sampled: SeenProcess | None, *, growing: bool
     ) -> Record:
-        """Return a record with the functions of its tracer's file; without, and with a notice, if that is damaged."""
+        """Return a record with the functions from its tracer's file, or with a notice if that is damaged."""
         if not record.mapped:
             return record
         name = next(name for name, read in self._found.items() if read is record) + RESERVE_SUFFIX
@@ -269,7 +248,7 @@ class _Reader:
         return record
 
     def _kept(self, path: Path, *, last: bool) -> list[Record | Notice | None]:
-        """Return the records in a kept file, oldest first; none of a tracer's if the `last` was written elsewhere."""
+        """Return a kept file's records, oldest first; none of a tracer's if the `last` is in another file."""
         try:
             with path.open("rb") as file:
                 of_tracer = file.read(len(mapped_tables.MAGIC)) == mapped_tables.MAGIC
@@ -310,7 +289,7 @@ def _read_record(path: Path) -> Record | Notice:
 
 
 def _thread_ends(record: Record, sampled: SeenProcess | None) -> dict[int, ThreadEnd]:
-    """Return what the kernel was last seen to have counted of the threads of a process."""
+    """Return the kernel's last known counters of the threads of a process."""
     if record.state != "snapshot":
         at_ns = int(record.perf * 1e9)
         return {task.tid: ThreadEnd(at_ns, task.run_ns, task.wait_ns) for task in record.tasks}
@@ -324,17 +303,15 @@ def _thread_ends(record: Record, sampled: SeenProcess | None) -> dict[int, Threa
 
 
 def _number(record: Record) -> tuple[str, int, int | None]:
-    """What tells the process of a record from all others."""
+    """Return what identifies the process of a record."""
     return record.kernel, record.pid, record.born
 
 
 def _last_records(
     reader: _Reader, found: list[Record], numbers: Mapping[tuple[int, int | None], int], seconds: float
 ) -> tuple[list[Record], dict[tuple[str, int, int | None], bool | None]]:
-    """Wait for processes that are about to write their last record; return all records, and who is alive.
-
-    An agent writes its last record before its process ends. So it is asked first who is alive, and then the records
-    are read.
+    """Wait for processes about to write their last record; return all records, and which processes live.
+    An agent writes that record before its process ends, so liveness is checked before the records are read.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -352,13 +329,13 @@ def _last_records(
 
 
 def _alive(record: Record, numbers: Mapping[tuple[int, int | None], int]) -> bool | None:
-    """Whether the process of a record runs; `numbers` has those under which the sampler saw processes."""
+    """Return whether a record's process runs; `numbers` are those under which the sampler saw processes."""
     number = numbers.get((record.pid, record.born), record.pid)
     return counters.is_alive(record.kernel, number, record.born)
 
 
 def captures_on(spool: Path) -> bool:
-    """Whether the capture whose spool directory this is may still go on."""
+    """Return whether the capture that owns this spool directory may still be running."""
     try:
         return _launcher_alive(_read_launch(spool)) is not False
     except FormatError:
@@ -366,7 +343,7 @@ def captures_on(spool: Path) -> bool:
 
 
 def _launcher_alive(launch: Launch) -> bool | None:
-    """Whether the launcher runs, whose spool this is; ``None`` where that is not known."""
+    """Return whether the launcher of this spool runs; ``None`` if unknown."""
     own = launch.launcher
     return None if own is None else counters.is_alive(own.kernel, own.pid, own.born)
 
@@ -376,7 +353,7 @@ def _state_of_target(launch: Launch) -> str:
 
 
 def _so_far(launch: Launch, found: Sequence[Record], launcher_alive: bool | None) -> float:
-    """Return the seconds of a run whose launcher has not written how long it was: until now where it still runs."""
+    """Return the seconds of a run whose launcher has not written its length: until now if it still runs."""
     if launcher_alive and launch.begin_ns is not None:
         return max(0.0, time.monotonic() - launch.begin_ns / 1e9)
     return _span(found)
@@ -389,7 +366,7 @@ def _in_windows(
     ends: Sequence[endings.Ending],
     kernel: str,
 ) -> list[Process]:
-    """Return what of the processes was in windows; behind those with records are those of the sampler's kernel."""
+    """Return the processes cut to windows; those after the recorded ones are on the sampler's `kernel`."""
     lives: list[tuple[str, tuple[int, int] | None]] = [
         (record.kernel, (int(record.begin_perf * 1e9), int((record.perf + (end.lost_s or 0.0)) * 1e9)))
         for record, end in zip(found, ends, strict=True)
@@ -400,10 +377,8 @@ def _in_windows(
 
 
 def _span(found: Sequence[Record]) -> float:
-    """Seconds from the first record's beginning to the last one's end: for a launcher that was killed.
-
-    Each machine by its clock that cannot be set; of several, the longest.
-    """
+    """Return the seconds from the first record's begin to the last one's end, if the launcher was killed.
+    Each machine is measured by its clock that cannot be set; of several machines, the longest counts."""
     spans: dict[str, tuple[float, float]] = {}
     for record in found:
         begin, end = spans.get(record.kernel, (math.inf, -math.inf))
@@ -466,7 +441,7 @@ def _process(
 
 
 def _roots(record: Record) -> Roots:
-    """Where this interpreter finds code: standard library, installed packages, and the rest of its path."""
+    """Return where this interpreter finds code: standard library, installed packages, and other paths."""
     site, project = [], []
     for entry in record.path:
         if not entry or entry.endswith(".zip"):
@@ -486,7 +461,7 @@ def _is_within(path: str, directory: str) -> bool:
 
 
 def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int | None) -> list[Process]:
-    """Name what each process is: the first of each rank is that rank, the first of all is main, or the `root`."""
+    """Name each process's role: the first of each rank is that rank, the first of all (or `root`) is main."""
     by_pid: dict[int | None, int] = {}
     has_ranks = any(record.of_job and record.rank is not None for record in found)
     result: list[Process] = []
@@ -517,7 +492,7 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int
 
 
 def _primary_first(processes: list[Process]) -> list[Process]:
-    """Put first what viewers shall see: the ranks of a job in order, else the main process's last image."""
+    """Put first what viewers should show: the ranks of a job in order, else the main process's last image."""
 
     def order(indexed: tuple[int, Process]) -> tuple[int, int]:
         index, process = indexed

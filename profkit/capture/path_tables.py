@@ -1,7 +1,7 @@
-"""From an agent's table of one thread to `Paths`: its calling contexts, without those that took next to nothing.
+"""From an agent's table of one thread to `Paths`: its calling contexts, without those that took next to
+nothing.
 
-A program that runs for hours has tens of thousands of contexts, most of them passed through once. What is left
-out is summed up in its place, so that the tree has all of the thread's time.
+Omitted contexts are summed up in their place, so that the tree has all of the thread's time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,8 @@ LEAST_SHARE = 2e-5
 
 
 def paths_of(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Paths | None:
-    """Return the contexts of one thread; ``None`` where its tracer keeps none.
-
-    Parameters
-    ----------
-    table
-        Of a record.
-    row_of : int32 array
-        Row in the thread's profile of each function number; −1 where it has none.
-    """
+    """Return the contexts of one thread; ``None`` if its tracer keeps none.
+    `row_of` (int32) is the row of each function number in the thread's profile, −1 if it has none."""
     seen = table.paths
     if seen is None or not len(seen.parent):
         return None

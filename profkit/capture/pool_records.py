@@ -1,7 +1,7 @@
-"""A record's pools as `Pool`s: with where each size came from, and with those that only thread names show.
+"""A record's pools as `Pool`s, with the origin of each size, and with pools that only thread names show.
 
-The agent reads sizes; this compares them with what the variables ask for and with the number of CPUs. Where two
-explanations fit, the variable is named before the default, and the default before the program.
+The agent reads sizes; this compares them with the variables and the number of CPUs. If several explanations
+fit, a variable comes before the default, and the default before the program.
 """
 
 from __future__ import annotations
@@ -29,16 +29,7 @@ _NUMEXPR_MOST = (8, 16)
 
 def pools_of(record: Record, host: Host, cores: int | None = None) -> tuple[Pool, ...] | None:
     """Return the pools of one process, those with known sizes first.
-
-    Parameters
-    ----------
-    record
-        What the agent wrote.
-    host
-        Of the process, with its CPUs and quota.
-    cores
-        Physical cores of that host, ``None`` where not known.
-    """
+    `host` is that of the process; `cores` are its physical cores, ``None`` if unknown."""
     if record.pools is None:
         return None
     environment, at_start = record.environment, record.environment_at_start
@@ -70,27 +61,10 @@ def pool_origin(
     seen: int | None = None,
     cores: int | None = None,
 ) -> tuple[PoolOrigin, str]:
-    """Say where the size of a pool came from.
-
-    Parameters
-    ----------
-    library, threads
-        The pool.
-    environment, at_start
-        Thread variables when the process was read, and when its interpreter started. Libraries look at them when
-        they are loaded, which is between the two.
-    host
-        Of the process.
-    seen
-        CPUs that the library itself counted.
-    cores
-        Physical cores of the host.
-
-    Returns
-    -------
-    origin, variable : str
-        As in `Pool`. ``default`` with a variable: it was set after the library had looked.
-    """
+    """Return the origin of a pool's size and its variable, as in `Pool`.
+    ``default`` with a variable means that it was set after the library had read it. `environment` and
+    `at_start` are the thread variables when the process was read, and when its interpreter started; libraries
+    read them when they are loaded, between the two. `seen` are the CPUs that the library counted."""
     if threads is None:
         return "", ""
     cpus = {n for n in (seen, host.affinity, host.cpus) if n}

@@ -1,6 +1,6 @@
-"""Reading ``/proc``: the few fields that the sampler needs of it, as proc(5) describes them.
+"""Reads the few fields of ``/proc`` that the sampler needs, as proc(5) describes them.
 
-Every file may be missing or refuse; that is for the caller to live with, who gets the ``OSError``.
+Any file may be missing or unreadable; the caller must handle the ``OSError``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def read_file(path: str, size: int = 4096) -> bytes:
 
 
 def read_stat(path: str) -> tuple[str, list[bytes]]:
-    """Return name and the fields from the third on (state is 0) of a ``stat`` file, proc(5)."""
+    """Return name and fields from the third on (state is index 0) of a ``stat`` file, proc(5)."""
     data = read_file(path, 2048)
     close = data.rindex(b")")
     name = data[data.index(b"(") + 1 : close].decode("utf-8", "surrogateescape")
@@ -31,14 +31,8 @@ def read_stat(path: str) -> tuple[str, list[bytes]]:
 
 
 def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
-    """Whether a process runs, as itself and not as another with its number; ``None`` where that is not known.
-
-    Parameters
-    ----------
-    kernel
-        As `Record.kernel` names it; of another one than runs here, nothing is known.
-    pid, born
-        The process's number, and its start in clock ticks since boot.
+    """Return whether a process runs and is not another one with its number; ``None`` if unknown.
+    It is unknown for another `kernel` (`Record.kernel`) than this one; `born` is in clock ticks since boot.
     """
     if not hasattr(os, "uname") or kernel not in (process_facts.boot_id(), os.uname().nodename):
         return None
@@ -58,7 +52,7 @@ def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
 
 
 def switches(status: bytes) -> tuple[int | None, int | None]:
-    """Return voluntary and involuntary context switches of a thread's ``status``."""
+    """Return voluntary and involuntary context switches from a thread's ``status``."""
     found: list[int | None] = []
     for key in (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:"):
         at = status.find(key)
@@ -68,7 +62,7 @@ def switches(status: bytes) -> tuple[int | None, int | None]:
 
 
 def last_pid() -> bytes:
-    """Return the number that the kernel gave out last, empty where it does not report it (proc(5), loadavg)."""
+    """Return the last number that the kernel assigned, empty if not reported (proc(5), loadavg)."""
     try:
         last = read_file("/proc/loadavg", 128).split()[4]
     except (OSError, IndexError):
@@ -77,7 +71,7 @@ def last_pid() -> bytes:
 
 
 def file_budget(most: int) -> int:
-    """Return how many files, of so many, may be open at once: the launcher itself needs some."""
+    """Return how many of `most` files may be open at once; the launcher itself needs some."""
     try:
         import resource
     except ImportError:  # Windows, which has no /proc either

@@ -1,11 +1,8 @@
-"""The target's process tree seen from outside: which processes and threads are in it, and what the kernel counted.
+"""The target's process tree seen from outside: its processes and threads, and the kernel's counters of them.
 
-The eyes of the sampler (`sampler`), which decides when to look. Nothing is stopped, traced or signalled: all
-comes from ``/proc``, of which every file may be missing or refuse. What is written down stays in flat arrays,
-since it is packed by `counters` when the target has ended.
-
-A process is in the tree if its parent is, if its session or process group was founded by a process that is, or
-if its environment names this capture's spool: a daemon whose parents are gone has the last two.
+All comes from ``/proc``, where any file may be missing or unreadable; nothing is stopped, traced or
+signalled. A process is in the tree if its parent is, if its session or process group was founded by a member,
+or if its environment names this capture's spool. The last two find daemons whose parents are gone.
 """
 
 from __future__ import annotations
@@ -40,17 +37,9 @@ _PROC = "/proc"
 
 
 class ProcessTree:
-    """The processes that descend from one, and their threads' counters.
-
-    Parameters
-    ----------
-    root
-        Number of the first process.
-    marker
-        ``NAME=value`` that stands in the environment of processes of this tree and of no others.
-    running
-        The tree was running before: what the kernel had counted at the first reading is left out.
-    """
+    """The processes that descend from `root`, and their threads' counters.
+    `marker` is a ``NAME=value`` in the environment of this tree's processes only. With `running`, the tree
+    existed before, and what the kernel had counted at the first reading is left out."""
 
     def __init__(self, root: int, marker: str, *, running: bool = False) -> None:
         self._root = root
@@ -83,17 +72,12 @@ class ProcessTree:
         return pid in self._members
 
     def counts(self) -> tuple[int, int]:
-        """Return how many processes and threads of the tree are alive, as far as was seen."""
+        """Return how many processes and threads of the tree are known to be alive."""
         return len(self._members), sum(len(process.threads) for process in self._members.values())
 
     def read(self, *, final: bool = False) -> None:
-        """Look for new processes and threads, and read the counters of all.
-
-        Parameters
-        ----------
-        final
-            Read everything there is of every thread: there will be no later reading.
-        """
+        """Find new processes and threads, and read all counters.
+        With `final`, read everything of every thread: no reading follows."""
         self._discover(final)
         now = time.monotonic()
         details = final or now >= self._next_details
@@ -118,7 +102,7 @@ class ProcessTree:
     # Who is in the tree
 
     def _discover(self, force: bool) -> None:
-        """Find new processes and threads; nothing to do while the kernel has given out no new number."""
+        """Find new processes and threads; there are none while the kernel has assigned no new number."""
         newest = last_pid()
         now = time.monotonic()
         if not force and newest and newest == self._last_pid and not self._young:
@@ -149,7 +133,7 @@ class ProcessTree:
             self._find_threads(process)
 
     def _adopt(self, pid: int) -> bool:
-        """Take a process in if it belongs to the tree."""
+        """Add a process if it belongs to the tree."""
         first = pid not in self._known
         self._known.add(pid)
         if pid == os.getpid():
@@ -226,7 +210,7 @@ class ProcessTree:
                     self._describe(process, name, fields)
 
     def _read_thread(self, process: WatchedProcess, thread: WatchedThread, details: bool) -> bool:
-        """Read a thread's counters; false if it has ended."""
+        """Read a thread's counters; return false if it has ended."""
         try:
             data = self._schedstat(process, thread)
             now_ns = time.monotonic_ns()
@@ -289,7 +273,7 @@ class ProcessTree:
         self._details_s += time.thread_time() - begun
 
     def _describe(self, process: WatchedProcess, name: str, fields: list[bytes]) -> None:
-        """Read what a process is and has used as a whole, the threads that ended included."""
+        """Read what a process is, and its totals, ended threads included."""
         process.zombie = fields[0] in (b"Z", b"X")
         if process.zombie:
             process.gone_ns = process.gone_ns or time.monotonic_ns()
@@ -372,7 +356,7 @@ class ProcessTree:
     # For the packer
 
     def as_records(self) -> list[dict[str, Any]]:
-        """Return everything as values that `marshal` writes, processes in the order in which they were seen."""
+        """Return everything as values that `marshal` writes, processes in the order of first sight."""
         seen = (process for process in self._all() if process.first_ns)
         return [process_record(process) for process in sorted(seen, key=lambda p: p.first_ns)]
 

@@ -12,7 +12,7 @@ from profkit.capture.agent import settings
 
 
 def git_state() -> dict[str, Any] | None:
-    """Revision of the working directory and whether it has changes; ``None`` outside a repository."""
+    """Return the working directory's revision and whether it is modified; ``None`` outside a repository."""
     # --no-optional-locks: looking must not write to the user's index.
     git = ["git", "--no-optional-locks"]
     try:
@@ -41,7 +41,7 @@ def git_state() -> dict[str, Any] | None:
 
 
 def job() -> dict[str, Any] | None:
-    """Which job's rank this launcher is, where a launcher of ranks has started it."""
+    """Return the job that this launcher is a rank of; ``None`` if no launcher of ranks started it."""
     rank, size, local_rank, node = settings.place_of(os.environ)
     if rank is None or (size or 1) < 2:
         return None
@@ -55,11 +55,9 @@ def job() -> dict[str, Any] | None:
 
 
 def _job_identity(environ: Mapping[str, str]) -> str | None:
-    """Name one start of ranks, ``None`` where the launcher does not.
-
-    Of Slurm that is a step: the commands of a batch script have the job in common, and are different programs.
-    torchrun's identity is ``none`` unless the user gives one.
-    """
+    """Return the identity of one start of ranks, ``None`` if the launcher gives none.
+    For Slurm it is a step: the commands of a batch script share the job, and are different programs.
+    torchrun's is ``none`` unless the user sets one."""
     step = ".".join(environ[name] for name in ("SLURM_JOB_ID", "SLURM_STEP_ID") if environ.get(name))
     parts = []
     for name in ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "TORCHELASTIC_RUN_ID"):

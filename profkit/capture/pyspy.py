@@ -1,8 +1,8 @@
-"""py-spy at work on running processes: functions of a Python that cannot be asked to run the agent.
+"""Runs py-spy on running processes: functions of a Python that cannot be asked to run the agent.
 
-One py-spy reads each process, without stopping it (``--nonblocking``). How often follows from what a reading costs:
-estimated from the number of threads at first, and measured from then on. Where once a second is too often, all
-pause. py-spy could follow the children itself, but then lists all of ``/proc`` ten times a second.
+One py-spy reads each process without stopping it (``--nonblocking``), at a rate that follows from the cost of
+a reading, estimated from the number of threads at first and then measured. py-spy could follow children
+itself, but would then list all of ``/proc`` ten times a second.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FAILED = re.compile(r"Errors: (\d+)")
 
 
 def sampler_command() -> str | None:
-    """Return where py-spy is: beside this interpreter, else on the path; ``None`` where it is not installed."""
+    """Return the path of py-spy, beside this interpreter or else on the path; ``None`` if not installed."""
     return shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
 
 
@@ -55,7 +55,7 @@ def _estimated_s(pid: int) -> float:
 
 
 def _rate(cost_s: float) -> int:
-    """Return how often a second what costs so much can be read."""
+    """Return how often a second readings of this cost can be made."""
     return min(_MOST_HZ, max(_LEAST_HZ, int(SHARE / max(cost_s, 1e-9))))
 
 
@@ -68,20 +68,9 @@ def _tasks(pid: int) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Sampled:
     """What all py-spys have seen.
-
-    Attributes
-    ----------
-    threads
-        By process, its threads with their functions.
-    lost
-        By process, the share of its readings that failed or gave torn stacks.
-    problems
-        What py-spy said where it saw nothing, and of which processes.
-    rate_hz
-        Readings of a process a second, in the mean.
-    share
-        Part of one CPU that it took.
-    """
+    `threads` and `lost`, the share of readings that failed or gave torn stacks, are by process. `problems`
+    maps what py-spy said where it saw nothing to the processes concerned. `rate_hz` is the mean readings of a
+    process a second, `share` the part of one CPU used."""
 
     threads: Mapping[int, tuple[Thread, ...]]
     lost: Mapping[int, float]
@@ -91,17 +80,8 @@ class Sampled:
 
 
 class Sampling:
-    """Reads processes until `finish`.
-
-    Parameters
-    ----------
-    command
-        py-spy.
-    directory
-        Where it may write.
-    duration_s
-        Seconds for which this is to last.
-    """
+    """Reads processes until `finish`; `command` is py-spy, which may write to `directory`.
+    It is planned to last `duration_s` seconds."""
 
     def __init__(self, command: str, directory: Path, duration_s: float) -> None:
         self._command = command
@@ -118,11 +98,11 @@ class Sampling:
 
     @property
     def rate_hz(self) -> int:
-        """Readings of a process a second that are meant to be made; 0 while there is none to read."""
+        """Return the planned readings of a process a second; 0 while there is none to read."""
         return self._rate
 
     def look(self, pids: Collection[int]) -> None:
-        """Read these processes from now on, as often as the budget allows; to be called several times a second."""
+        """Read these processes from now on, as often as the budget allows; call it several times a second."""
         self._reap()
         self._present |= dict.fromkeys(pids, time.monotonic())
         spent = self._spent_s + sum(spy.cpu_s() for spy in self._running.values())
@@ -149,7 +129,7 @@ class Sampling:
             self._running[pid] = _Spy(self._command, pid, self._rate, output, longest)
 
     def finish(self) -> Sampled:
-        """Have every py-spy write its file; return what they have seen."""
+        """Make every py-spy write its file; return what they have seen."""
         for spy in self._running.values():
             spy.stop()
         elapsed = time.monotonic() - self._begin
@@ -194,8 +174,6 @@ class Sampling:
 
 
 class _Spy:
-    """One py-spy, for one process."""
-
     def __init__(self, command: str, pid: int, rate: int, output: Path, longest_s: float) -> None:
         self._pid = pid
         self._output = output
@@ -222,22 +200,21 @@ class _Spy:
 
     @property
     def seconds(self) -> float:
-        """For how long it has read."""
+        """Return for how long it has read."""
         return time.monotonic() - self.begin
 
     def cpu_s(self) -> float:
-        """CPU time that it has taken."""
         if self._cpu_s is None:
             with contextlib.suppress(OSError):
                 return time.clock_gettime(self._clock)
         return self._cpu_s or 0.0
 
     def reading_s(self) -> float:
-        """CPU time of a reading; it makes one more before the first, and one when it is asked to end."""
+        """Return the CPU time of a reading; one is added before the first, and one on the request to end."""
         return self.cpu_s() / (self.stacks.rounds + self.stacks.failed + 2)
 
     def stop(self) -> None:
-        """Ask it to end, which it does at its next reading; what that finds is not in its file."""
+        """Ask it to end, which it does at its next reading; that reading is not in its file."""
         os.kill(self._process.pid, signal.SIGINT)  # Popen's would wait for it
 
     def kill(self) -> None:
@@ -247,7 +224,7 @@ class _Spy:
         self.problem = f"nothing within {_PATIENCE_S:g} s"
 
     def has_ended(self) -> bool:
-        """Whether it has; what it has written is read then."""
+        """Return whether it has ended; if so, its output has been read."""
         if self._process.returncode is None:
             done = os.wait4(self._process.pid, os.WNOHANG)
             if done[0] == 0:
@@ -279,7 +256,7 @@ class _Spy:
 
 
 def _native_numbers(pid: int, stacks: Stacks) -> dict[str, int]:
-    """Return the kernel's numbers of threads; up to Python 3.10 py-spy knows the addresses of their descriptors."""
+    """Return the kernel's thread numbers; up to Python 3.10 py-spy gives addresses of thread descriptors."""
     found = {thread: int(thread) for thread in stacks.threads if thread.isdecimal()}
     addresses = [thread for thread in stacks.threads if thread not in found]
     alive = {int(task) for task in _tasks(pid)}
@@ -303,7 +280,7 @@ def _native_numbers(pid: int, stacks: Stacks) -> dict[str, int]:
 
 @functools.cache
 def _offset_of_number() -> int | None:
-    """Where the C library keeps the kernel's number of a thread in its descriptor, found in one of our own."""
+    """Return the offset of the kernel's number in the C library's thread descriptor, found in one of ours."""
     found: list[int] = []
 
     def look() -> None:

@@ -1,7 +1,7 @@
 """From an agent's table of one thread to `RangeCalls`: which functions ran inside which ranges.
 
-The tracer knows ranges by the numbers that the NVTX collector gave their names; the names themselves are in the
-collector's own file, which may be read later (`capture.nvtx`), or be lost.
+The tracer knows ranges by the NVTX collector's numbers; their names are in a separate file, which may be
+lost.
 """
 
 from __future__ import annotations
@@ -20,15 +20,8 @@ _NAME, _DOMAIN = "name ", "domain "
 
 
 def range_calls(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> RangeCalls | None:
-    """Return the sums of one thread, ranges by their numbers; ``None`` where there were none.
-
-    Parameters
-    ----------
-    table
-        Of a record.
-    row_of : int32 array
-        Row in the thread's profile of each function number; −1 where it has none.
-    """
+    """Return the sums of one thread, ranges by number; ``None`` if there were none.
+    `row_of` (int32) is the row of each function number in the thread's profile, −1 if it has none."""
     seen, inside = table.contexts, table.inside
     if not len(seen.parent):
         return None
@@ -72,7 +65,7 @@ def range_calls(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> RangeCalls
 
 
 def name_ranges(calls: RangeCalls, names: Mapping[int, str], domains: Mapping[int, str]) -> RangeCalls:
-    """Put the collector's names in the place of its numbers."""
+    """Replace the collector's numbers by its names."""
 
     def text(known: str) -> str:
         for kind, texts, lost in ((_NAME, names, "(name {} is lost)"), (_DOMAIN, domains, "(domain {})")):

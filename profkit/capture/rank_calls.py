@@ -1,8 +1,8 @@
-"""Calls of mpi4py that no tracer sees, since they are Cython's functions, as a function of their own.
+"""Calls of mpi4py as a function of their own; no tracer sees them, since they are Cython functions.
 
-The tracer's sampler says for how long threads were in them, by the function that calls them
-(``native/tracer/rank_calls.h``). That is taken out of the caller and given to one native function, as if it had been
-traced; how often it was called is not known.
+The tracer's sampler gives the time that threads spent in them, by calling function
+(``native/tracer/rank_calls.h``). That time is moved from the caller to one native function, as if it had been
+traced; its number of calls is unknown.
 """
 
 from __future__ import annotations
@@ -29,19 +29,8 @@ _Floats = npt.NDArray[np.float64]
 def with_mpi_calls(
     thread: Thread, seen: Mapping[int, tuple[float, int]], file: int, name: int, strings: tuple[str, ...]
 ) -> Thread:
-    """Give a thread the function.
-
-    Parameters
-    ----------
-    thread
-        As it was traced.
-    seen
-        By the row of the caller, seconds of its self time and in how many looks.
-    file, name
-        Of `MPI_CALL`, in `strings`.
-    strings
-        The profile's string table, with these two.
-    """
+    """Add the function to a thread; `file` and `name` are the indices of `MPI_CALL` in `strings`.
+    `seen` maps a caller's row to the seconds of its self time in these calls, and the number of samples."""
     profile, new = thread.profile, len(thread.profile)
     part = np.zeros(new)
     for row, (seconds, _) in seen.items():
@@ -64,7 +53,7 @@ def with_mpi_calls(
 
 
 def _moved(values: _Floats, part: _Floats) -> _Floats:
-    """A column of self times, of which a part is the new function's, in the last row."""
+    """Return a column of self times with the new function's `part` moved to the last row."""
     taken = values * part
     result: _Floats = np.append(values - taken, taken.sum())
     return result
@@ -125,7 +114,7 @@ def _profile(
 
 
 def _paths(paths: Paths, part: _Floats, new: int) -> Paths:
-    """The calling contexts, each of a caller with one more inside it."""
+    """Return the calling contexts, each of a caller with one more inside it."""
     of = np.where(paths.function >= 0, part[np.maximum(paths.function, 0)], 0.0)
     inside = np.flatnonzero(of)
     taken = {column: getattr(paths, column) * of for column in ("tottime", "wait", "blocked")}
@@ -138,7 +127,7 @@ def _paths(paths: Paths, part: _Floats, new: int) -> Paths:
 
 
 def _ranges(calls: RangeCalls, part: _Floats, new: int) -> RangeCalls:
-    """What ran inside ranges, likewise."""
+    """Return the sums inside ranges, changed in the same way."""
     of = np.where(calls.function >= 0, part[np.maximum(calls.function, 0)], 0.0)
     inside = np.flatnonzero(of)
     taken = {column: getattr(calls, column) * of for column in ("tottime", "wait", "blocked")}

@@ -1,4 +1,4 @@
-"""What a reader must know before trusting a captured run, from what agents, launcher and kernel left."""
+"""What a reader must know before trusting a captured run, from records of agents, launcher and kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from profkit.model.notices import Number, grouped, missing_ranks
 
 
 def of_process(record: Record) -> tuple[Notice, ...]:
-    """Return what one process's agent recorded of itself."""
+    """Return what the agent of one process recorded about itself."""
     found: list[Notice] = []
     said = record.notes
     if said.agent_failed:
@@ -64,23 +64,9 @@ def of_launch(
     unrecorded: Sequence[Unrecorded],
     damaged: Sequence[Notice],
 ) -> Iterable[Notice]:
-    """Yield what limits the run as a whole.
-
-    Parameters
-    ----------
-    facts
-        The launcher's, with its own notices.
-    launcher_alive
-        Whether it runs, ``None`` where that is not known.
-    whole_s
-        How long it was, or is until now.
-    records
-        What agents wrote.
-    unrecorded
-        Processes whose agent began and wrote nothing.
-    damaged
-        What is said of records that cannot be read.
-    """
+    """Yield what limits the run as a whole, the launcher's own notices included.
+    `launcher_alive` is ``None`` if unknown, `whole_s` the length of the run until now, `damaged` are notices
+    of records that cannot be read."""
     yield from facts.warnings
     if facts.wall_s is None:
         running = Notice("capture-running", "", {"so_far_s": whole_s})
@@ -103,13 +89,8 @@ def of_launch(
 def of_processes(
     records: Sequence[Record], found: Sequence[Process], ends: Sequence[Ending]
 ) -> Iterable[Notice]:
-    """Yield what limits single processes, once for all of which it is true.
-
-    Parameters
-    ----------
-    records, found, ends
-        What agents wrote, what was made of it, and how each ended, in the same order.
-    """
+    """Yield what limits single processes, one notice for all with the same limit.
+    `records`, `found` and `ends` are in the same order."""
     yield from _of_ends(records, found, ends)
     ranks = [record for record, process in zip(records, found, strict=True) if process.role == "rank"]
     steps = {record.environment["SLURM_STEP_ID"] for record in ranks if "SLURM_STEP_ID" in record.environment}
@@ -119,7 +100,7 @@ def of_processes(
 
 
 def of_interpreters(pids: Iterable[str]) -> Iterable[Notice]:
-    """Yield that further interpreters of some processes were not profiled."""
+    """Yield a notice that further interpreters of some processes were not profiled."""
     known = sorted(int(pid) for pid in pids if pid.isdecimal())
     if known:
         yield Notice("subinterpreters").at(pids=known)
@@ -161,7 +142,7 @@ def _of_end(process: Process, end: Ending) -> Notice:
 
 
 def _most_lost(ends: Sequence[Ending]) -> dict[str, Number]:
-    """Return the most time that one of them lost, and the CPU seconds that all did; neither unless all are known."""
+    """Return the most time that one lost and the CPU seconds that all lost; neither unless all are known."""
     numbers: dict[str, Number] = {}
     lost = [end.lost_s for end in ends if end.lost_s is not None]
     if len(lost) == len(ends):

@@ -1,7 +1,7 @@
-"""What a spool directory holds, as types: records of agents, of the sampler, and the launcher's facts.
+"""Types of a spool directory's content: records of agents and of the sampler, and the launcher's facts.
 
-`profkit.capture.records` makes them of bytes and checks every field: what works on them need not. Numbers of
-functions are places in a record's `Codes`; times are seconds unless a name says otherwise. docs/format.md describes
+`profkit.capture.records` makes them from bytes and checks every field, so users need not. Function numbers
+are indices into a record's `Codes`; times are seconds unless a name says otherwise. docs/format.md describes
 the fields.
 """
 
@@ -34,7 +34,7 @@ Counter = Annotated[int, Bounds(-1, 2**63 - 1)]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Codes:
-    """The functions of one record; `file` holds places in `files`, the other columns are as long."""
+    """The functions of one record; `file` holds indices into `files`, the other columns have its length."""
 
     files: tuple[str, ...]
     file: Ints
@@ -48,7 +48,7 @@ class Codes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Functions:
-    """Sums of the calls that returned, by function."""
+    """Sums over the calls that returned, by function."""
 
     function: Ints
     calls: Ints
@@ -59,12 +59,10 @@ class Functions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
-    """How well the rows of a `Functions` are known, a row each.
-
-    `calls_low` and `calls_high` are the 95 % interval of the number of calls: the number itself where it is exact,
-    NaN where it is not known. `samples` were taken in the function itself, 0 where its time is exact; `error` is
-    half the width of the 95 % interval of `Functions.tottime`, seconds.
-    """
+    """How well each row of a `Functions` is known.
+    `calls_low` and `calls_high` are the 95 % interval of the number of calls: the number itself if exact, NaN
+    if unknown. `samples` were taken in the function itself, 0 if its time is exact. `error` is half the width
+    of the 95 % interval of `Functions.tottime`, in seconds."""
 
     calls_low: Floats
     calls_high: Floats
@@ -74,7 +72,7 @@ class Estimates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """The same, by caller and callee."""
+    """Sums over the calls that returned, by caller and callee."""
 
     caller: Ints
     callee: Ints
@@ -106,7 +104,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contexts:
-    """Stacks of NVTX ranges that were open, by the collector's numbers; `parent` is an earlier row, or −1."""
+    """Stacks of open NVTX ranges, by the collector's numbers; `parent` is an earlier row, or −1."""
 
     parent: Ints
     domain: Ints
@@ -129,7 +127,7 @@ class Inside:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paths:
-    """What ran by what chain of callers; `parent` is an earlier row or −1, `function` −1 for calls without a path."""
+    """What ran, by chain of callers; `parent` is an earlier row or −1, `function` −1 without a path."""
 
     parent: Ints
     function: Ints
@@ -145,10 +143,8 @@ RANK_CALLS = 17
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pauses:
-    """What kept it from going on, by function; `what` counts in `profkit.model.pauses.PAUSE_KINDS`, from 1 on.
-
-    `RANK_CALLS` is one more: time in calls that wait for other ranks and were not traced.
-    """
+    """What kept functions from going on; `what` counts in `profkit.model.pauses.PAUSE_KINDS`, from 1 on.
+    `RANK_CALLS` is one more: time in calls that wait for other ranks and were not traced."""
 
     function: Ints
     what: Ints
@@ -169,7 +165,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slices:
-    """In which functions a thread was from one moment to another, nanoseconds of ``CLOCK_MONOTONIC``."""
+    """The functions of a thread in slices of time, ns of ``CLOCK_MONOTONIC``."""
 
     function: Ints
     begin_ns: Ints
@@ -179,7 +175,7 @@ class Slices:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreadTable:
-    """What one thread did; `paths` is ``None`` where its tracer keeps none, `estimates` where all is exact."""
+    """What one thread did; `paths` is ``None`` if its tracer keeps none, `estimates` if all is exact."""
 
     native: int | None
     name: str
@@ -216,7 +212,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
-    """A thread pool as its library said: size (0 is one thread a CPU), CPUs that it saw, and its largest size."""
+    """A thread pool as its library described it; `threads` is 0 for one per CPU, `most` its largest size."""
 
     library: str
     file: str
@@ -236,7 +232,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class ThreadName:
-    """What the program calls a thread."""
+    """The program's name for a thread."""
 
     tid: Number
     name: str
@@ -244,7 +240,7 @@ class ThreadName:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What an agent has to say of its own work; empty where nothing was unusual."""
+    """What an agent reports of its own work; empty if nothing was unusual."""
 
     agent_failed: str = ""
     not_cpython: str = ""
@@ -266,9 +262,7 @@ class Notes:
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """One process image, up to its end or to its last snapshot.
-
-    Where `mapped` is true, `codes`, `threads`, `tiers` and `effect` are in the file of its tracer, up to the end.
-    """
+    If `mapped`, then `codes`, `threads`, `tiers` and `effect` are in its tracer's file, up to the end."""
 
     pid: Number
     ppid: Count
@@ -317,29 +311,29 @@ class Record:
 
     @property
     def kernel(self) -> str:
-        """What identifies the running kernel under the process; containers share one."""
+        """Return what identifies the running kernel under the process; containers share one."""
         return self.boot or self.host
 
     @property
     def wall_s(self) -> float:
-        """Seconds from the image's begin to the record."""
+        """Return the seconds from the image's begin to the record."""
         return self.perf - self.begin_perf
 
     @property
     def of_job(self) -> bool:
-        """Whether a launcher of ranks has started it."""
+        """Return whether a launcher of ranks has started it."""
         return (self.world_size or 1) > 1
 
     @property
     def python(self) -> tuple[int, int]:
-        """The interpreter's version."""
+        """Return the interpreter's version."""
         major, minor, _ = self.version.split(".")
         return int(major), int(minor)
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Threads that ended and were forgotten one by one: how many, and their sums."""
+    """Threads that ended and are no longer kept separately: their number and sums."""
 
     threads: Count
     run_ns: Nanoseconds
@@ -365,9 +359,7 @@ class SeenThread:
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenProcess:
     """A process as the sampler saw it.
-
-    `ns_pid` is its number as it knows it itself, in its container; `gone_ns` is when it was first seen to have
-    ended, 0 before.
+    `ns_pid` is its number in its own container; `gone_ns` is when it was first seen to have ended, 0 before.
     """
 
     pid: Number
@@ -386,7 +378,7 @@ class SeenProcess:
 
     @property
     def all_cpu_s(self) -> float:
-        """CPU seconds when it was seen last; those of its threads may be newer than those of the whole."""
+        """Return its last known CPU seconds; those of its threads may be newer than those of the whole."""
         ran_ns = sum(max(0, thread.run_ns) for thread in self.threads) + self.folded.run_ns
         return max(self.cpu_s, ran_ns / 1e9)
 
@@ -401,19 +393,8 @@ class SeenMachine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
-    """What the sampler wrote.
-
-    Attributes
-    ----------
-    host, boot
-        Where it looked.
-    root
-        Number of the target's process.
-    period_s, samples, cpu_s, notes
-        Mean seconds between two samples, how many there were, what they cost, and what was not seen.
-    neighbours
-        Who else ran while the target queued.
-    """
+    """What the sampler of the machine `host` wrote; `root` is the number of the target's process.
+    `period_s` is the mean time between samples, `cpu_s` what they cost, and `notes` what was not seen."""
 
     host: str
     boot: str
@@ -428,12 +409,12 @@ class Sampled:
 
     @property
     def kernel(self) -> str:
-        """As `Record.kernel`."""
+        """Return the same as `Record.kernel`."""
         return self.boot or self.host
 
     @property
     def series(self) -> Series | None:
-        """Readings of the machine, ``None`` where there are none."""
+        """Return the machine's readings, ``None`` if there are none."""
         return self.machine.series if self.machine is not None else None
 
 
@@ -448,7 +429,7 @@ class Launcher:
 
     @property
     def kernel(self) -> str:
-        """As `Record.kernel`."""
+        """Return the same as `Record.kernel`."""
         return self.boot or self.host
 
 
@@ -462,10 +443,10 @@ class TargetEnd:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the launcher knows, ``launch.json``; it lacks what is known at the end where the launcher was killed.
-
-    `begin_ns` is when it started the target, ``CLOCK_MONOTONIC``. From `window` on, what of the run was to be
-    captured, as `profkit.capture.selection.Selection` has it; `window_steps` are those before the first window.
+    """What the launcher knows, ``launch.json``; facts known only at the end are missing if it was killed.
+    `begin_ns` is the start of the target, ``CLOCK_MONOTONIC``. The fields from `window` on are the part of
+    the run to capture, as in `profkit.capture.selection.Selection`; `window_steps` are those before the first
+    window.
     """
 
     command: tuple[str, ...]
@@ -497,7 +478,7 @@ class Launch:
 
     @property
     def status(self) -> int | None:
-        """The target's exit code, or ``-N`` for signal N; ``None`` if the launcher did not write it."""
+        """Return the target's exit code, ``-N`` for signal N, ``None`` if the launcher did not write it."""
         if self.exit_status is None:
             return None
         return 128 - self.exit_status if self.killed else self.exit_status

@@ -1,8 +1,8 @@
-"""The one place where bytes of a spool directory become `record_types`: every field is checked here, once.
+"""Turns bytes of a spool directory into `record_types`; only here, where every field is checked once.
 
-A spool may lie where others write, on a network file system, and a machine may stop in the middle of writing: a file
-of it is damaged until it has been read whole. Whatever the bytes are, reading ends in a record or in one `ValueError`
-whose message says what is wrong, takes memory in proportion to the file, and follows no link to a device or pipe.
+Others may write to a spool, and a machine may stop while writing, so nothing is trusted. Whatever the bytes
+are, the result is a record or one `ValueError` that says what is wrong; reading takes memory in proportion to
+the file, and follows no link to a device or pipe.
 """
 
 from __future__ import annotations
@@ -108,13 +108,13 @@ class _Table:
         return values
 
     def within(self, column: str, bound: int, least: int = 0) -> None:
-        """Check that numbers name something that is there."""
+        """Check that numbers refer to something that exists."""
         values = self.columns[column]
         if len(values) and not least <= int(values.min()) <= int(values.max()) < bound:
             raise MemberError(f"{self.name}.{column} points outside its table")
 
     def counts(self, *columns: str) -> None:
-        """Check that numbers count something."""
+        """Check that numbers are counts."""
         for column in columns:
             values = self.columns[column]
             if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= _MOST_CALLS:
@@ -124,7 +124,7 @@ class _Table:
 
 
 def _table(name: str, value: Any, codes: Codes, *, exact: bool) -> ThreadTable:
-    """Return the table of one thread; `exact` is true of the native tracer's times, of which none is below zero."""
+    """Return a thread's table; `exact` if its times are the native tracer's, of which none is negative."""
     given = as_object(name, value)
 
     def table(key: str, record: type[Any], kinds: str) -> _Table:
@@ -179,7 +179,7 @@ def _codes(name: str, value: Any) -> Codes:
 
 
 def _texts(name: str, value: Any, most: int) -> list[str]:
-    """Return texts that each have a NUL behind them, at most so many."""
+    """Return at most `most` texts, each of which a NUL follows."""
     if not isinstance(value, str) or (value and not value.endswith("\0")):
         raise MemberError(f"{name} is no list of texts")
     if value.count("\0") > most:
@@ -191,7 +191,7 @@ def _texts(name: str, value: Any, most: int) -> list[str]:
 
 
 def _row(record: type[Any]) -> Reader:
-    """Return what reads a list with the fields of a record, of which the last may be missing."""
+    """Return a reader of a list with the fields of a record; the last fields may be missing."""
     codec: Codec[Any] = Codec(record)
     names = [field.name for field in fields(record)]
 
@@ -205,7 +205,7 @@ def _row(record: type[Any]) -> Reader:
 
 
 def _many(read: Reader, most: int) -> Reader:
-    """Return what reads a list of so many at most."""
+    """Return a reader of a list of at most `most` items."""
 
     def reader(name: str, value: Any) -> Any:
         items = as_list(name, value)
@@ -351,19 +351,12 @@ _LAUNCH = Codec(Launch, readers={"warnings": _notices})
 
 def read_record(path: Path) -> Record:
     """Return what an agent wrote.
-
-    Raises
-    ------
-    OSError
-        The file cannot be opened.
-    ValueError
-        It is damaged, of another version of profkit, or no record at all; the message says which.
-    """
+    Raise `OSError` if the file cannot be opened, `ValueError` if it is damaged or of another version."""
     return decode_record(read_regular(path, _MOST_BYTES))
 
 
 def decode_record(data: bytes) -> Record:
-    """Return the record that a file's bytes stand for; errors are those of `read_record`."""
+    """Return the record in a file's bytes; errors are those of `read_record`."""
     given = _body(data, record_file.MAGIC, settings.RECORD_FORMAT)
     known = _RECORD.read_fields("record", given)
     codes = _codes("record.codes", given.get("codes"))
@@ -382,7 +375,7 @@ def read_samples(path: Path) -> Sampled:
 
 
 def decode_samples(data: bytes) -> Sampled:
-    """Return the samples that a file's bytes stand for; errors are those of `read_record`."""
+    """Return the samples in a file's bytes; errors are those of `read_record`."""
     return _SAMPLED.read("samples", _body(data, record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT))
 
 
@@ -392,5 +385,5 @@ def read_launch(path: Path) -> Launch:
 
 
 def decode_launch(data: bytes) -> Launch:
-    """Return the facts that a file's bytes stand for; errors are those of `read_record`."""
+    """Return the facts in a file's bytes; errors are those of `read_record`."""
     return _LAUNCH.read("launch", decode("launch.json", data))

@@ -1,8 +1,9 @@
-"""What agents left in a spool directory beside their records, `agent.reserve` writes it: kept files and ends.
+"""What agents left in a spool directory beside their records (written by `agent.reserve`): kept files and
+ends.
 
-A kept file holds what the compiled tracer has traced (`mapped_tables`). Without that it is empty unless its process
-could no longer write records elsewhere; then it holds the newest one. Read for `packer`. Everything here was written
-by a target's process, so all of it is checked.
+A kept file holds what the compiled tracer has traced (`mapped_tables`). Without that tracer it is empty,
+unless its process could no longer write records elsewhere; then it holds the newest. A target's process wrote
+all of it: check it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from profkit.capture.endings import LeftEnd, Unrecorded, error_text
 
 
 def kept_files(spool: Path) -> Iterator[Path]:
-    """Yield the kept files that hold something: a record, or the tables of a tracer."""
+    """Yield the kept files that hold a record, or the tables of a tracer."""
     for path in sorted(spool.glob("*" + RESERVE_SUFFIX)):
         try:
             filled = path.stat().st_size > 0
@@ -29,7 +30,7 @@ def kept_files(spool: Path) -> Iterator[Path]:
 
 
 def left_ends(spool: Path) -> list[LeftEnd]:
-    """Return the ends that agents left; what is something else is passed over."""
+    """Return the ends that agents left; anything else is skipped."""
     found = []
     for path in sorted(spool.glob("*" + END_SUFFIX)):
         try:
@@ -45,15 +46,8 @@ def left_ends(spool: Path) -> list[LeftEnd]:
 
 
 def unrecorded(spool: Path, files: set[str]) -> list[Unrecorded]:
-    """Return the processes whose agent began and of which there is no record.
-
-    Parameters
-    ----------
-    spool
-        The directory.
-    files
-        Names of the files that records were read from, without their suffix.
-    """
+    """Return the processes whose agent started and that have no record.
+    `files` are the names of the files that records were read from, without their suffix."""
     found = []
     for path in sorted(spool.glob("*" + RESERVE_SUFFIX)):
         if path.stem in files:

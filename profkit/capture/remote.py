@@ -1,8 +1,8 @@
-"""Having a running Python execute the agent: ``sys.remote_exec``, which Python has from 3.14 on.
+"""Makes a running Python execute the agent, with ``sys.remote_exec`` of Python 3.14 and later.
 
-Only the interpreter that a process runs, or one of the same version, can do it, so that one is started for it. It
-makes the main thread of the process read a file as soon as it is between two instructions; there is no way to take
-that back. So the file stays until then, with nothing in it once its time is over, and removes itself.
+Only the process's own interpreter, or one of the same version, can do it, so one is started for it. The
+process reads a file as soon as its main thread can, and that cannot be cancelled: the file stays until then,
+is emptied when its time is over, and removes itself.
 """
 
 from __future__ import annotations
@@ -58,24 +58,15 @@ _NOTHING = "import os\ntry:\n    os.unlink({path!r})\nexcept OSError:\n    pass\
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """The interpreter of a process.
-
-    Attributes
-    ----------
-    executable
-        Its file; empty where that was removed.
-    version
-        ``(3, 14)``.
-    free_threaded
-        Whether it is a build without the GIL.
-    """
+    """The interpreter of a process; `free_threaded` is a build without the GIL.
+    `executable` is empty if the file was removed; `version` is ``(3, 14)``."""
 
     executable: str
     version: tuple[int, int]
     free_threaded: bool
 
     def refusal(self, pid: int) -> str:
-        """Return why the agent cannot run in this process; empty where it can."""
+        """Return why the agent cannot run in this process; empty if it can."""
         if self.version < REMOTE_SINCE:
             return "a running process can be traced from Python 3.14 on"
         if self.free_threaded:
@@ -88,13 +79,8 @@ class Python:
 
 
 def python_of(pid: int) -> Python | None:
-    """Return the interpreter that a process runs, ``None`` where it is no Python or cannot be looked at.
-
-    Raises
-    ------
-    PermissionError
-        It is another user's.
-    """
+    """Return the interpreter that a process runs, ``None`` if it is no Python or not readable.
+    Raise `PermissionError` if it is another user's."""
     try:
         executable = os.readlink(f"/proc/{pid}/exe")
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
@@ -121,17 +107,8 @@ def _namespace(pid: int | str) -> str:
 
 
 class Script:
-    """The file that a process is to execute.
-
-    Parameters
-    ----------
-    pid
-        The process.
-    spool
-        Where its agent writes.
-    until_s
-        When its agent ends at the latest, by `time.perf_counter`.
-    """
+    """The file that the process `pid` is to execute.
+    Its agent writes to `spool` and ends by `until_s`, in seconds of `time.perf_counter`."""
 
     def __init__(self, pid: int, spool: Path, until_s: float) -> None:
         handle, name = tempfile.mkstemp(prefix=f"profkit-attach-{pid}-", suffix=".py")
@@ -145,12 +122,12 @@ class Script:
             os.chown(name, owner.st_uid, owner.st_gid)
 
     def remove(self) -> None:
-        """Remove it: the process was not asked to read it."""
+        """Remove it, if the process was not asked to read it."""
         with contextlib.suppress(OSError):
             self.path.unlink()
 
     def empty(self) -> bool:
-        """Leave nothing in it, should the process not have read it yet; return whether it has."""
+        """Empty it in case the process has not read it yet; return whether it has."""
         if not self.path.exists():
             return True
         with (
@@ -171,7 +148,7 @@ class Script:
 
 
 def run_in(pid: int, python: Python, script: Script) -> str:
-    """Have a process read a script; return why it will not, empty where it will."""
+    """Make a process read a script; return why it will not, empty if it will."""
     command = [python.executable, "-I", "-S", "-c", _ASK, str(pid), str(script.path)]
     try:
         done = subprocess.run(

@@ -1,7 +1,7 @@
-"""Where a capture writes: what no run file can be written to is refused, and one capture at a time has a name.
+"""Where a capture writes: unusable outputs are refused, and each name is used by one capture at a time.
 
-Both happen before the target is started. A name is taken by a lock on an empty file beside the output
-(``.run.prof.lock``), which the kernel gives up when the capture ends in whatever way: a killed one blocks nobody.
+Both happen before the target starts. A name is taken by a lock on an empty file beside the output
+(``.run.prof.lock``). The kernel releases the lock however the capture ends: a killed one blocks nobody.
 """
 
 from __future__ import annotations
@@ -21,13 +21,8 @@ except ImportError:  # Windows
 
 
 def check_output(path: Path) -> None:
-    """Refuse what no run file can be written to.
-
-    Raises
-    ------
-    UsageError
-        It is a directory, a device, a pipe or a link to nothing, or its directory is missing or not writable.
-    """
+    """Refuse a path to which no run file can be written.
+    Raise `UsageError` for a directory, device, pipe or broken link, or if its directory is not writable."""
 
     # A file is renamed into its place: that would remove a device, such as /dev/null.
     other = "is not a regular file; name the file to write"
@@ -49,7 +44,6 @@ def check_output(path: Path) -> None:
 
 
 def _real(path: Path) -> Path:
-    """Return a path without links."""
     try:
         return Path(os.path.realpath(path))
     except FileNotFoundError:
@@ -57,19 +51,14 @@ def _real(path: Path) -> Path:
 
 
 def spool_prefix(path: Path) -> str:
-    """Return what the names begin with of the directories that captures to this file keep their records in."""
+    """Return the prefix of the names of spool directories of captures to this file."""
     return f".{path.name}.spool-"
 
 
 @contextlib.contextmanager
 def reserved(path: Path) -> Iterator[None]:
-    """Keep a name from other captures while the context lasts.
-
-    Raises
-    ------
-    UsageError
-        Another capture has it, or nothing can be written there.
-    """
+    """Keep other captures from a name while the context lasts.
+    Raise `UsageError` if another capture has it, or nothing can be written there."""
     lock = _lock_of(path)
     handle = _take(path, lock)
     if handle is None:
@@ -85,20 +74,10 @@ def reserved(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def free_name(path: Path) -> Iterator[Path]:
-    """Keep the first free name of ``run.prof``, ``run-2.prof`` and so on while the context lasts.
-
-    Not free is what exists, what another capture writes, and what a killed capture was to write: its records may be
-    merged yet.
-
-    Yields
-    ------
-    Path
-        That name.
-
-    Raises
-    ------
-    UsageError
-        Nothing can be written there.
+    """Reserve and yield the first free name of ``run.prof``, ``run-2.prof`` and so on while the context
+    lasts.
+    Names of existing files, of running captures and of killed captures, whose records may still be merged,
+    are not free. Raise `UsageError` if nothing can be written there.
     """
     for number in count(1):
         name = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
@@ -123,7 +102,7 @@ def _lock_of(path: Path) -> Path:
 
 
 def _take(path: Path, lock: Path) -> int | None:
-    """Return a descriptor of the locked file, ``None`` where another process has it."""
+    """Return a descriptor of the locked file, ``None`` if another process has it."""
     while True:
         made = True
         try:
@@ -147,7 +126,7 @@ def _take(path: Path, lock: Path) -> int | None:
 
 
 def _is_locked(handle: int, made: bool) -> bool:
-    """Whether the lock is ours now; on a file system without locks it is whose file it is."""
+    """Return whether the lock is ours now; on a file system without locks, whether we made the file."""
     if fcntl is None:
         return made
     try:
@@ -160,7 +139,7 @@ def _is_locked(handle: int, made: bool) -> bool:
 
 
 def _is_at(lock: Path, handle: int) -> bool:
-    """Whether the file is still under its name: who gives it back removes it."""
+    """Return whether the file still has its name: who releases it removes it."""
     try:
         return os.path.samestat(os.stat(lock), os.fstat(handle))
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 """A run that is still going, read from the spool directory of its capture without disturbing it.
 
-The tracer's tables are in mapped files, which show every call that has returned. The sampler writes down what it
-saw now and then; what the kernel has counted since is read here, from ``/proc``. Nothing is written, and the
-target is not touched.
+The tracer's tables are in mapped files, which show every call that has returned. The sampler writes its
+samples now and then; what the kernel has counted since is read here, from ``/proc``. Nothing is written, and
+the target is not touched.
 """
 
 from __future__ import annotations
@@ -29,15 +29,8 @@ _MARK = os.fsencode(settings.SPOOL_VARIABLE) + b"="
 
 
 def spool_of(named: str | os.PathLike[str]) -> Path | None:
-    """Return the spool directory of a run that is named by it, by its output, or by a process; ``None`` for
-    another name.
-
-    Parameters
-    ----------
-    named
-        The directory; the run file that is to be written, which is not there yet; the number of a process of the
-        run, or of the ``profkit capture`` that runs it.
-    """
+    """Return the spool directory of a run that `named` refers to; ``None`` for any other name.
+    It may be the directory, the future run file, or the number of a process of the run or its launcher."""
     path = Path(named)
     if path.is_dir():
         return path if (path / FACTS_NAME).is_file() else None
@@ -58,12 +51,7 @@ def spool_of(named: str | os.PathLike[str]) -> Path | None:
 
 def read_running(spool: Path) -> Run:
     """Return a run as it is now.
-
-    Raises
-    ------
-    FormatError
-        The directory holds no run, or not any more: the capture has just ended.
-    """
+    Raise `FormatError` if the directory holds no run, or none any more because the capture has just ended."""
     try:
         return pack_spool(spool, sources=Sources(cache_file(os.environ)), now=_seen_now)
     except (FormatError, OSError) as error:
@@ -95,7 +83,7 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def _seen_now(spool: Path, launcher: Launcher | None, sampled: Sampled | None) -> Sampled | None:
-    """Return what the sampler saw with what the kernel has counted until now."""
+    """Return what the sampler saw, brought up to what the kernel has counted until now."""
     if launcher is None or launcher.kernel != process_facts.boot_id():
         return sampled
     root = (

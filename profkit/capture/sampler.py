@@ -1,8 +1,8 @@
-"""Watches the target from outside while it runs: a thread of the launcher that looks now and then.
+"""Watches the target from outside while it runs, in a thread of the launcher: decides when to sample, and
+writes samples.
 
-Decides when to look, and writes what was seen to the spool directory; `process_tree` and `meters` do the
-looking, `counters` makes it part of the run. It never touches the target: no signal, no trace, no change of
-priority. Looking costs CPU that the target could have used, so the pace follows the measured cost.
+It never touches the target: no signal, no trace, no change of priority. Sampling costs CPU that the target
+could have used, so the rate follows the measured cost.
 """
 
 from __future__ import annotations
@@ -47,20 +47,12 @@ _LAST_LOOK = 5.0
 
 
 class Sampler:
-    """Samples one target until `finish` is called.
+    """Samples the process tree of `target` until `finish` is called.
 
-    Parameters
-    ----------
-    target
-        Number of the target's process; its tree is watched.
-    spool
-        The capture's spool directory: written to, and what marks the target's processes.
-    edges
-        Times at which to look in any case, seconds of ``CLOCK_MONOTONIC``: a window opens or closes.
-    running
-        The target was running before: what the kernel had counted by now is left out.
-    yardsticks
-        What says how fast the machine is: read now and then, where a CPU is free.
+    Writes to `spool`, whose path also marks the target's processes. It samples at each of `edges` in any
+    case: times in seconds of ``CLOCK_MONOTONIC`` when a window opens or closes. With `running`, the target
+    existed before, and what the kernel has counted by now is left out. `yardsticks` measure the machine's
+    speed now and then, if a CPU is free.
     """
 
     def __init__(
@@ -100,13 +92,8 @@ class Sampler:
             self._save(None)
 
     def finish(self) -> list[dict[str, Any]]:
-        """Look for the last time, write everything down and end; more calls do nothing.
-
-        Returns
-        -------
-        list of dict
-            Notices, as JSON has them, of what could not be written down.
-        """
+        """Take the last sample, write everything and stop; further calls do nothing.
+        Return notices, in JSON form, of what could not be written."""
         if self._thread is not None:
             self._stopping = True
             self._bell.ring()
@@ -198,8 +185,7 @@ class Sampler:
 
 
 class _Bell:
-    """Ends a wait early: rung by the launcher, and through a pipe of the spool by agents that open or close a
-    window."""
+    """Ends a wait early: rung by the launcher, or by agents at a window's begin or end, through a pipe."""
 
     def __init__(self, path: Path) -> None:
         self._event = threading.Event()
@@ -229,7 +215,7 @@ class _Bell:
 
 
 class _Watch:
-    """What is looked at, and the one order of looking."""
+    """What is read, and the order of reading."""
 
     def __init__(self, target: int, spool: Path, running: bool) -> None:
         self.tree = ProcessTree(target, f"{settings.SPOOL_VARIABLE}={spool}", running=running)
@@ -237,20 +223,19 @@ class _Watch:
         self.neighbours = Neighbours(target)
 
     def look(self, *, final: bool) -> None:
-        """Read everything once."""
         self.meters.find_cgroup()
         self.tree.read(final=final)
         self.meters.read(time.monotonic_ns(), *self.tree.counts())
 
     def look_around(self, *, final: bool) -> None:
-        """Look who else runs, where the target queues."""
+        """Read who else runs, if the target queues."""
         tree, busy = self.tree, self.meters.columns.get("busy_s")
         self.neighbours.look(
             tree, tree.queued_ns / 1e9, tree.ran_ns / 1e9, busy[-1] if busy else None, final=final
         )
 
     def notes(self) -> list[dict[str, Any]]:
-        """What was not seen: notices as JSON has them, since their class needs numpy."""
+        """Return notices of what was not seen, in JSON form, since their class needs numpy."""
         tree = self.tree
         found: list[dict[str, Any]] = list(self.meters.notes)
         if tree.has_schedstat is False:
@@ -265,6 +250,5 @@ class _Watch:
         return found
 
     def close(self) -> None:
-        """Close all files."""
         self.tree.close()
         self.meters.close()

@@ -1,7 +1,7 @@
-"""What part of a run is to be captured: a window of its time, some of its ranks, or its counters alone.
+"""What part of a run to capture: a window of its time, some of its ranks, or its counters alone.
 
-`Selection` is what the command line asked for. The agents read it from the target's environment, the packer from the
-launcher's facts.
+`Selection` is what the command line requested. Agents read it from the target's environment, the packer from
+the launcher's facts.
 """
 
 from __future__ import annotations
@@ -20,27 +20,14 @@ WindowKind: TypeAlias = Literal["", "time", "range", "steps", "code"]
 class Selection:
     """What of a run is captured.
 
-    Attributes
-    ----------
-    delay_s, duration_s
-        A window by the clock: seconds after the target's start at which it opens, and how long it is; without a
-        duration, until the end.
-    capture_range
-        ``NAME[@DOMAIN]`` of an NVTX range that opens and closes windows; empty without.
-    active
-        Steps of each window; 0 where windows are not counted in steps.
-    wait, warmup
-        Steps before them in which nothing is captured, and in which functions are traced and not kept.
-    step_range
-        ``NAME[@DOMAIN]`` of the NVTX range that is one step; empty where the program calls `profkit.step`.
-    cycles
-        Windows after which no other is opened; 0 for no limit.
-    start_paused
-        Whether the program opens the windows: `profkit.start`, `profkit.window`.
-    ranks
-        Ranks whose functions are captured, as ``0,4-7``; empty for all.
-    counters_only
-        Whether no functions are captured at all, and nothing is put into the target.
+    `delay_s` and `duration_s` are a window by the clock: seconds from the target's start, and its length,
+    ``None`` to the end. `capture_range` is the ``NAME[@DOMAIN]`` of an NVTX range that opens and closes
+    windows. `active` is the number of steps in each window, 0 if windows are not counted in steps; before
+    them come `wait` steps without capture and `warmup` steps in which functions are traced and discarded.
+    `step_range` is the ``NAME[@DOMAIN]`` of the range that is one step, empty if the program calls
+    `profkit.step`. After `cycles` windows none is opened, 0 for no limit. `start_paused`: the program opens
+    windows with `profkit.start` or `profkit.window`. `ranks` limits whose functions are captured, as
+    ``0,4-7``, empty for all. `counters_only`: no functions are captured, and nothing is put into the target.
     """
 
     delay_s: float = 0.0
@@ -57,7 +44,7 @@ class Selection:
 
     @property
     def kind(self) -> WindowKind:
-        """What opens the windows; empty where all of the run is captured."""
+        """Return what opens the windows; empty if all of the run is captured."""
         if self.capture_range:
             return "range"
         if self.active:
@@ -67,13 +54,7 @@ class Selection:
         return "time" if self.delay_s or self.duration_s is not None else ""
 
     def check(self) -> None:
-        """See that it can be done.
-
-        Raises
-        ------
-        UsageError
-            Two things open windows, or something is given that has no meaning without another.
-        """
+        """Raise `UsageError` if two things open windows, or an option lacks another that it needs."""
         opens = [
             option
             for option, given in (
@@ -108,7 +89,7 @@ class Selection:
                 ) from None
 
     def inject(self, environment: MutableMapping[str, str], clocks: dict[str, float]) -> None:
-        """Put it into the target's environment; `clocks` is ``time`` and ``monotonic`` of its start, seconds."""
+        """Put it into the target's environment; `clocks` is ``time`` and ``monotonic`` of its start, s."""
         for name in (settings.WINDOW_VARIABLE, settings.RANKS_VARIABLE):
             environment.pop(name, None)
         words = {
@@ -129,7 +110,7 @@ class Selection:
             environment[settings.RANKS_VARIABLE] = self.ranks
 
     def as_facts(self) -> dict[str, Any]:
-        """Return what the launcher writes down of it."""
+        """Return the launcher's facts about it."""
         waited_for = {
             "range": self.capture_range,
             "steps": self.step_range,

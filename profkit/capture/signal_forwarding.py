@@ -1,14 +1,13 @@
-"""The launcher's signals: those of the target reach it as without profkit, and none costs the run.
+"""The launcher's signals: the target gets its own as without profkit, and none loses the run.
 
-A signal that is sent to the launcher alone (``kill PID``) is meant for the target and is passed on. One
-that reached the whole process group (Ctrl-C, ``timeout``, Slurm, mpirun) has reached the target already, and
-passing it on would deliver it twice. The kernel does not distinguish the two; a witness does: an idle child of
-the launcher in the same group, to which no signal is sent individually.
+A signal to the launcher alone (``kill PID``) is meant for the target and is passed on. One to the whole
+process group (Ctrl-C, ``timeout``, Slurm, mpirun) has reached the target already. The kernel does not
+distinguish the two; a witness does: an idle child of the launcher in the same group, to which no signal is
+sent individually.
 
-Before the target is started, and between its end and the launcher's, no signal is the target's. What arrives before
-means that nothing is to be run. What arrives after is nearly always the second half of what has ended the target (a
-second Ctrl-C, the second signal of ``timeout``), and must not cost the run: it takes two more, with a pause between
-them, to stop the writing of the run file.
+A signal before the target starts means that nothing is run. One after its end is nearly always the second
+half of what ended it (a second Ctrl-C, the second signal of ``timeout``): only two more, with a pause between
+them, stop the writing of the run file.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class _Witness:
         os.close(answer_write)
 
     def was_sent(self, number: int) -> bool:
-        """Whether the witness got this signal too; forgets all that it got."""
+        """Return whether the witness got this signal too; forgets all signals that it got."""
         return bool(self.forget() >> number & 1)
 
     def forget(self) -> int:
@@ -83,7 +82,6 @@ class _Witness:
             return 0
 
     def dismiss(self) -> None:
-        """End the witness."""
         os.close(self._ask)
         os.close(self._answers)
         with contextlib.suppress(ChildProcessError):
@@ -91,13 +89,7 @@ class _Witness:
 
 
 class Interrupted(KeyboardInterrupt):
-    """The writing of a run file is to stop.
-
-    Attributes
-    ----------
-    number : int
-        The signal that asked for it.
-    """
+    """The writing of a run file is to stop, because of the signal `number`."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -105,7 +97,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Signals:
-    """What becomes of the launcher's signals; `held_back` makes the one that a series of captures has."""
+    """The handling of the launcher's signals; `held_back` makes one for a series of captures."""
 
     def __init__(self) -> None:
         #: CPU seconds of the target and of all its descendants that were waited for; ``None`` where not known.
@@ -124,7 +116,7 @@ class Signals:
     # Before the target
 
     def arrived(self) -> int | None:
-        """Return a signal that came before the target was started and ends the launcher, ``None`` without one."""
+        """Return a signal that came before the target's start and ends the launcher, ``None`` if none did."""
         if self._witness is not None:
             self._witness.forget()  # what it got of an earlier target's
         if _CAN_WAIT and (received := signal.sigtimedwait(_FORWARDED, 0)) is not None:
@@ -132,7 +124,7 @@ class Signals:
         return self._early
 
     def release(self) -> None:
-        """Give a process that was forked, and is about to become the target, the signals that it is to have."""
+        """Give a forked process that is about to become the target the signals that it is to have."""
         for number, handler in self._handlers.items():
             # What has a handler here has none after an exec, and what is ignored stays so.
             signal.signal(number, signal.SIG_IGN if handler is signal.SIG_IGN else signal.SIG_DFL)
@@ -145,14 +137,7 @@ class Signals:
 
     def wait(self, target: subprocess.Popen[bytes], ended: Callable[[], None] = lambda: None) -> int:
         """Wait for the target; return its exit code, or ``-N`` if signal N ended it.
-
-        Parameters
-        ----------
-        target
-            The child to wait for.
-        ended
-            Called when it has ended and the kernel still keeps its counters, where that can be known.
-        """
+        If possible, `ended` is called when it has ended and the kernel still keeps its counters."""
         self._target = target
         try:
             if self._witness is None:
@@ -166,7 +151,6 @@ class Signals:
             self._target = None
 
     def _pass_on(self, target: subprocess.Popen[bytes], witness: _Witness) -> None:
-        """Pass signals on until the target has ended."""
         while not _has_ended(target):
             received = signal.sigwaitinfo(_AWAITED)
             if received.si_signo == signal.SIGCHLD:
@@ -188,7 +172,7 @@ class Signals:
         return target.returncode
 
     def _note(self, number: int) -> bool:
-        """Note a signal; return whether it is a new wish and no repetition of the one before."""
+        """Note a signal; return whether it is a new request and no repetition of the one before."""
         if number not in _ENDING:
             return False
         if self.end_asked_by is None:
@@ -203,18 +187,9 @@ class Signals:
 
     @contextlib.contextmanager
     def answered(self, impatient: Callable[[], None]) -> Iterator[None]:
-        """Write what the target has left, in this context: signals are answered instead of waiting.
-
-        Parameters
-        ----------
-        impatient
-            Called at the first new wish for an end: it says that a further one will be granted.
-
-        Raises
-        ------
-        Interrupted
-            Anywhere in the context, at the second such wish.
-        """
+        """Write the run file in this context: signals are answered instead of waiting.
+        `impatient` is called at the first new request to end, to say that one more will be granted. At the
+        second, raise `Interrupted` anywhere in the context."""
         self._impatient, self._wishes = impatient, 0
         try:
             if _CAN_WAIT:
@@ -226,7 +201,7 @@ class Signals:
                 signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
 
     def _handle(self, number: int, _frame: object) -> None:
-        """Answer a signal; where signals can be waited for, it is called in `answered` alone."""
+        """Answer a signal; where signals can be waited for, it is called in `answered` only."""
         if self._target is not None:
             self._note(number)
             if number != signal.SIGINT or not os.isatty(0):  # Ctrl-C has reached the target itself
@@ -270,13 +245,8 @@ class Signals:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[Signals]:
-    """Hold back the signals that end a program, while targets are started in this context and waited for.
-
-    Raises
-    ------
-    ProfkitError
-        This user may start no further process.
-    """
+    """Hold back signals that end a program while targets are started and waited for in this context.
+    Raise `ProfkitError` if this user may start no further process."""
     signals = Signals()
     try:
         try:
@@ -293,7 +263,7 @@ def _has_ended(target: subprocess.Popen[bytes]) -> bool:
 
 
 def _pending(pid: int) -> set[int]:
-    """Return the signals that wait for a process; none where the system does not say."""
+    """Return the pending signals of a process; none if the system does not report them."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
         for line in file:
             if line.startswith(b"ShdPnd:"):
@@ -312,18 +282,7 @@ def _send(target: subprocess.Popen[bytes], number: int) -> None:
 
 
 def end_like(status: int) -> None:
-    """End this process as the target ended: exit with its code, or by the same signal.
-
-    Parameters
-    ----------
-    status
-        Exit code, or ``-N`` for signal N.
-
-    Raises
-    ------
-    SystemExit
-        With the code, where the target exited.
-    """
+    """End this process as the target ended: raise `SystemExit` with its code, or die by signal N (``-N``)."""
     if status >= 0:
         sys.exit(status)
     sys.stdout.flush()

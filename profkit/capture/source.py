@@ -1,8 +1,7 @@
-"""Reading the target's source files: qualified names for old interpreters, and a hash of each function's text.
+"""Reads the target's source files: qualified names for old interpreters, and a hash of each function's text.
 
-The hash is of what a person would call the function's code: its lines from the first decorator to the end of
-its block, without comments, blank lines and the indentation in front of it. The same function hashes alike on every
-machine and Python version, so that a slow function with an equal hash on both sides was not edited.
+The hash covers the lines from the first decorator to the end of the block, without comments, blank lines and
+leading indentation, so it is the same on every machine and Python version.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _DEFINITION = re.compile(r"^([ \t]*)(?:(?:async[ \t]+)?(def)|(class))[ \t]+(\w+)
 
 
 class SourceFile:
-    """One source file, looked at as often as it has functions in the profile."""
+    """One source file, consulted for each of its functions in the profile."""
 
     def __init__(self, text: str) -> None:
         self._text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -52,7 +51,7 @@ class SourceFile:
 
     @property
     def _starts(self) -> npt.NDArray[np.intp]:
-        """Where each line begins, and the end of the text; of most files nothing but the whole is hashed."""
+        """Return the line starts and the end of the text; of most files, only the whole is hashed."""
         if self._line_starts is None:
             if self._text.isascii():
                 characters = np.frombuffer(self._text.encode("ascii"), np.uint8)
@@ -62,12 +61,12 @@ class SourceFile:
         return self._line_starts
 
     def line(self, number: int) -> str:
-        """Return a line without the indentation in front of it; empty if there is none."""
+        """Return a line without its indentation; empty if it does not exist."""
         starts = self._starts
         return self._text[starts[number - 1] : starts[number]].strip() if 0 < number < len(starts) else ""
 
     def qualname(self, line: int, name: str) -> str:
-        """Return the qualified name of the function `name` whose code starts at `line`; empty if not found."""
+        """Return the qualified name of the function `name` with code from `line` on; empty if not found."""
         if self._qualnames is None:
             self._qualnames = dict(self._definitions())
         # A decorated function's code starts at its first decorator: its `def` is the next one of that name.
@@ -89,10 +88,8 @@ class SourceFile:
             outer.append((indent, match[4], match[2] is not None))
 
     def hash(self, line: int, name: str) -> str:
-        """Return 16 hexadecimal digits of the text's SHA-256, empty where there is no such line.
-
-        A lambda or comprehension is hashed by its statement, ``<module>`` by its whole file as it stands.
-        """
+        """Return 16 hexadecimal digits of the text's SHA-256, empty if the line does not exist.
+        A lambda or comprehension is hashed by its statement, ``<module>`` by its whole unmodified file."""
         if name == "<module>" and line == 1:
             return _digest(self._text)
         starts = self._starts
@@ -117,7 +114,7 @@ class SourceFile:
         return _digest("\n".join(lines))
 
     def _end(self, first: int, has_block: bool) -> int:
-        """Offset after the last line of the block, or of the statement for what has no block of its own."""
+        """Return the offset after the last line of the block, or of the statement if it has no block."""
         if has_block:
             indent = _indent(self._text, first)
             head = _HEAD.match(self._text, first)
@@ -172,10 +169,8 @@ def _indent(text: str, at: int) -> int:
 
 @functools.cache
 def _dedent(indent: int) -> re.Pattern[str]:
-    """What ends a line before one that is indented by at most so many columns and is not blank or a comment.
-
-    It begins with a character of its own, for which the engine looks faster than for the beginning of a line.
-    """
+    """Return a pattern of the line break before code that is indented by at most `indent` columns.
+    It begins with a literal character, which the engine finds faster than the beginning of a line."""
     return re.compile(rf"\n(?=[ ]{{0,{indent}}}[^\s#]|\t{{0,{indent // 8}}}[^\s#])")
 
 
@@ -189,7 +184,7 @@ def _digest(text: str) -> str:
 
 
 def read_source(path: str) -> SourceFile | None:
-    """Return a source file, ``None`` where it is not there or is no Python source."""
+    """Return a source file, ``None`` if it does not exist or is no Python source."""
     if not path.endswith((".py", ".pyw", ".ipy")) and "." in path.rpartition("/")[2]:
         return None
     try:

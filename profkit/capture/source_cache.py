@@ -1,10 +1,8 @@
-"""What source files say of functions, and what is kept of it from one capture to the next.
+"""What source files say of functions, and the cache that keeps it from one capture to the next.
 
-Reading and hashing the sources of a large framework takes most of a second, and they are the same files each time.
-What was found in a file is kept in the user's cache directory, and holds while the file has the same size, times and
-inode. The cache is one file with a line for each source file: its path, these numbers, and the lines, names and
-hashes of functions. Nothing depends on it: where it is missing, damaged, not the user's own or cannot be written, the
-sources are read.
+A cached result is valid while its file has the same size, times and inode. The cache is one file with a line
+per source file: its path, these numbers, and the lines, names and hashes of functions. Nothing depends on it:
+if it is missing, damaged, not the user's own or not writable, the sources are read.
 """
 
 from __future__ import annotations
@@ -34,11 +32,9 @@ _Stamp = tuple[int, int, int, int]
 
 
 def cache_file(environ: Mapping[str, str]) -> Path | None:
-    """Return where a user's cache is, ``None`` where the environment names no place.
-
-    Below ``XDG_CACHE_HOME``, or ``~/.cache`` where that is not set or, against its specification, relative. On
-    Windows there is none: whether a file is the user's own is not known there.
-    """
+    """Return the path of a user's cache, ``None`` if the environment names no place.
+    It is below ``XDG_CACHE_HOME``, or ``~/.cache`` if that is unset or, against its specification, relative.
+    Windows has none: it is not known there whether a file is the user's own."""
     if not hasattr(os, "geteuid"):
         return None
     base = environ.get("XDG_CACHE_HOME", "")
@@ -48,13 +44,7 @@ def cache_file(environ: Mapping[str, str]) -> Path | None:
 
 
 class Sources:
-    """Source files, each looked at once, and what the cache has of them.
-
-    Parameters
-    ----------
-    cache
-        Where it is, as `cache_file` returns it; ``None`` keeps nothing.
-    """
+    """Source files, each examined once, with what the cache has of them; `cache` is ``None`` for no cache."""
 
     def __init__(self, cache: Path | None = None) -> None:
         self._cache = cache
@@ -62,13 +52,8 @@ class Sources:
         self._lines: dict[bytes, bytes] | None = None
 
     def describe(self, path: str, line: int, name: str, qualname: str) -> tuple[str, str]:
-        """Return the qualified name and the source hash of a function; either is empty where it is not known.
-
-        Parameters
-        ----------
-        path, line, name, qualname
-            What its code object says; the qualified name is empty where the interpreter is older than 3.11.
-        """
+        """Return the qualified name and the source hash of a function; either is empty if unknown.
+        The arguments are from its code object; `qualname` is empty for interpreters older than 3.11."""
         file = self._files.get(path)
         if file is None:
             file = self._files[path] = self._file(path)
@@ -76,15 +61,13 @@ class Sources:
         return qualname or found, digest
 
     def let_go(self) -> None:
-        """Keep what was found and no text: a file is read again if another function of it is asked for."""
+        """Keep the results and drop the text: a file is read again if another function of it is requested."""
         for file in self._files.values():
             file.let_go()
 
     def save(self) -> None:
-        """Keep what was found, where there is anything new. Raises nothing.
-
-        Of two processes that do so at once, one is the last, and what only the other found is found again.
-        """
+        """Save the results if there are new ones; raises nothing.
+        If two processes save at once, the last wins, and what only the other found is found again later."""
         if self._cache is None or not any(file.new for file in self._files.values()):
             return
         lines = dict(self._kept())
@@ -116,8 +99,6 @@ class Sources:
 
 
 class _File:
-    """What is known of one source file."""
-
     def __init__(self, path: str, stamp: _Stamp | None, kept: bytes | None) -> None:
         self.new = False
         self._path = path
@@ -145,13 +126,12 @@ class _File:
         return qualname or "", digest
 
     def let_go(self) -> None:
-        """Keep what was found, and not the text."""
+        """Keep the results, and drop the text."""
         if self._text is not None:
             self._text, self._read = None, False
 
     def line(self) -> bytes | None:
-        """Return what is kept of it, ``None`` if it might have changed since it was looked at, without another
-        stamp."""
+        """Return its cache line, ``None`` if it may have changed unnoticed since it was read."""
         if self._stamp is None or not self._settled:
             return None
         values: list[object] = list(self._stamp)
@@ -161,7 +141,7 @@ class _File:
 
 
 def _functions(kept: bytes, stamp: _Stamp) -> dict[tuple[int, str], tuple[str | None, str]]:
-    """Return the functions of a line, none of one with another stamp."""
+    """Return the functions in a cache line, none if the line has another stamp."""
     values = json.loads(kept)
     if tuple(values[:_STAMP]) != stamp:
         return {}
@@ -177,13 +157,13 @@ def _text(path: str) -> bytes:
 
 
 def _head(body: bytes) -> bytes:
-    """Return the first line: what made the hashes is part of it, since another version may make others."""
+    """Return the first line: it names what made the hashes, since another version may make others."""
     made_by = hashlib.sha256(Path(source.__file__).read_bytes()).hexdigest()
     return f"profkit sources 1 {made_by} {zlib.crc32(body):08x}\n".encode("ascii")
 
 
 def _read(cache: Path) -> dict[bytes, bytes]:
-    """Return the lines of the cache by path; none unless it is whole, and the user's alone to write."""
+    """Return the cache lines by path; none unless the file is complete and writable by the user only."""
     if not _is_own(cache.parent) or not _is_own(cache):
         return {}
     head, end, body = read_regular(cache, _MOST_BYTES).partition(b"\n")
@@ -214,6 +194,6 @@ def _write(cache: Path, lines: dict[bytes, bytes]) -> None:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether a file or directory is the user's, and no other may write to it."""
+    """Return whether a file or directory is the user's, and no other may write to it."""
     about = path.stat()
     return about.st_uid == os.geteuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -1,7 +1,7 @@
-"""The spool directory from the launcher's side: the launcher's own facts in it, and its removal.
+"""The spool directory from the launcher's side: the launcher's facts in it, and its removal.
 
-`launch.json` is written before the target starts and again when it has ended. By then the target may have filled
-the disk, so the space that the second writing needs is taken before the first.
+`launch.json` is written before the target starts and after it has ended. By then the target may have filled
+the disk, so the space for the second writing is reserved before the first.
 """
 
 from __future__ import annotations
@@ -24,22 +24,8 @@ _GROWTH = 16 << 10
 
 
 def write_facts(spool: Path, facts: dict[str, Any], *, last: bool = False) -> None:
-    """Write the launcher's facts.
-
-    Parameters
-    ----------
-    spool
-        The directory.
-    facts
-        What `json` can write.
-    last
-        Whether the target has ended: on a full disk, the space that `reserve_facts` took is then used.
-
-    Raises
-    ------
-    OSError
-        They cannot be written.
-    """
+    """Write the launcher's facts, in JSON form; raise `OSError` if that fails.
+    `last`: the target has ended, and on a full disk the space that `reserve_facts` took is used."""
     data = json.dumps(facts).encode("ascii")
     reserve = spool / _RESERVE_NAME
     try:
@@ -60,22 +46,13 @@ def write_facts(spool: Path, facts: dict[str, Any], *, last: bool = False) -> No
 
 
 def reserve_facts(spool: Path, facts: dict[str, Any]) -> None:
-    """Take the space that the last facts may need.
-
-    Raises
-    ------
-    OSError
-        There is not enough.
-    """
+    """Reserve the space that the last facts may need; raise `OSError` if there is not enough."""
     (spool / _RESERVE_NAME).write_bytes(b" " * (len(json.dumps(facts)) + _GROWTH))
 
 
 def remove_spool(spool: Path) -> None:
-    """Remove a spool directory, also while a process that outlived the target still writes records to it.
-
-    Such a process makes a file between the listing of the directory and its removal, which then fails. Under
-    another name the directory is out of its reach.
-    """
+    """Remove a spool directory, even while a process that outlived the target still writes records to it.
+    It is renamed first: a file added between listing and removal would make the removal fail."""
     moved = spool.with_name(spool.name.replace(".spool-", ".removed-"))
     try:
         os.rename(spool, moved)

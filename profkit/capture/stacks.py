@@ -1,7 +1,7 @@
 """Stacks that py-spy has sampled, as profiles: the functions of processes that cannot be traced.
 
-py-spy reads the memory of a process that goes on meanwhile (`pyspy`). Where a function returns while its stack is
-read, py-spy fails, or gives a stack that begins in the middle: it is left out here, and counted.
+py-spy reads the memory of a process while it runs (`pyspy`). If a function returns during the reading of its
+stack, py-spy fails, or gives a stack that begins in the middle; such stacks are left out here, and counted.
 """
 
 from __future__ import annotations
@@ -32,16 +32,8 @@ _NO_LINE = 1 << 31
 @dataclass(frozen=True, slots=True)
 class Stacks:
     """What was sampled of one process.
-
-    Attributes
-    ----------
-    threads
-        By what py-spy calls a thread: its name, and a stack of each round in which it was there.
-    rounds
-        How often all threads were read.
-    failed
-        How often they could not be.
-    """
+    `threads` maps py-spy's thread names to a name and one stack per round in which the thread existed. All
+    threads were read in `rounds` rounds; `failed` rounds could not be read."""
 
     threads: Mapping[str, tuple[str, Sequence[Stack]]]
     rounds: int
@@ -50,14 +42,7 @@ class Stacks:
 
 def read_stacks(path: Path, failed: int = 0) -> Stacks:
     """Return what py-spy has written of a process.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        It is not what py-spy writes.
-    """
+    Raise `OSError` if the file cannot be read, and `ValueError` if it is not py-spy's."""
     try:
         data = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
         frames = [
@@ -75,7 +60,7 @@ def read_stacks(path: Path, failed: int = 0) -> Stacks:
 
 
 def joined(parts: Sequence[Stacks]) -> Stacks:
-    """Join what was sampled of one process at several times."""
+    """Join the samples of one process from several times."""
     threads: dict[str, tuple[str, Sequence[Stack]]] = {}
     for part in parts:
         for thread, (name, stacks) in part.threads.items():
@@ -84,23 +69,15 @@ def joined(parts: Sequence[Stacks]) -> Stacks:
 
 
 def lost_share(stacks: Stacks) -> float:
-    """Return which share of the rounds is missing: of the thread that is read worst, failures and torn stacks."""
+    """Return the missing share of rounds, of the thread that is read worst: failures and torn stacks."""
     torn = max((len(found) - len(_whole(found)) for _, found in stacks.threads.values()), default=0)
     return (stacks.failed + torn) / max(stacks.failed + stacks.rounds, 1)
 
 
 def threads_of(stacks: Stacks, seconds: float, tids: Mapping[str, int]) -> tuple[Thread, ...]:
     """Return the threads of a process with their functions.
-
-    Parameters
-    ----------
-    stacks
-        What was sampled of it.
-    seconds
-        The time in which it was: rounds that failed say nothing, and those around them stand for their time.
-    tids
-        The kernel's numbers of threads, as far as they are known, by what py-spy calls them.
-    """
+    `seconds` is the time of sampling: rounds around a failed one stand for its time. `tids` are the kernel's
+    thread numbers, as far as known, by py-spy's names."""
     found: list[Thread] = []
     for thread, (name, samples) in stacks.threads.items():
         whole = _whole(samples)
@@ -110,11 +87,9 @@ def threads_of(stacks: Stacks, seconds: float, tids: Mapping[str, int]) -> tuple
 
 
 def _whole(stacks: Sequence[Stack]) -> list[Stack]:
-    """Return those of a thread's stacks that are not torn.
-
-    A torn stack lacks callers: it begins with a function that others of the thread have further in. Names that no
-    source can have come from memory that was used for something else by then.
-    """
+    """Return the stacks of a thread that are not torn.
+    A torn stack lacks callers: it begins with a function that is further in in others of the thread. Names
+    that no source can have come from memory that had been reused."""
     begins = Counter(stack[0] for stack in stacks if stack)
     within = Counter(frame for stack in stacks if stack for frame in set(stack[1:]) - {stack[0]})
     empty = len(stacks) - begins.total()
@@ -192,7 +167,7 @@ def _profile(stacks: Sequence[Stack], seconds: float) -> Profile:
 
 
 def with_stacks(processes: Sequence[Process], sampled: Mapping[int, Sequence[Thread]]) -> tuple[Process, ...]:
-    """Give processes without functions those that were sampled of their threads."""
+    """Add the sampled threads to processes without functions."""
     return tuple(
         _with_threads(process, sampled[process.pid])
         if process.pid in sampled and not process.profiled and process.pid is not None

@@ -1,8 +1,8 @@
-"""What one piece of work took in this process: wall, CPU time, queueing for CPUs, and what others ran meanwhile.
+"""What one piece of work took in this process: wall, CPU time, queueing for CPUs, and what others ran
+meanwhile.
 
-Made for timings beside other programs: `Reading.own_s` leaves out the time for which the thread was ready and had no
-CPU, which is the neighbours' doing and not the work's. Imports the standard library alone, so that a process that
-measures itself imports next to nothing.
+`Reading.own_s` excludes the time for which the thread was ready and had no CPU, which other programs cause.
+Imports the standard library only, so that a process that measures itself imports next to nothing.
 """
 
 from __future__ import annotations
@@ -21,20 +21,9 @@ _BUSY = (0, 1, 2, 5, 6, 7)
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one piece of work took, in seconds; ``None`` for what this system does not count.
-
-    Attributes
-    ----------
-    wall_s
-        From its begin to its end.
-    cpu_s
-        CPU time of this process and of its children that have ended.
-    queue_s
-        For which the calling thread was ready to run and had no CPU.
-    helpers_queue_s
-        The same of the process's other threads.
-    others_cores
-        CPUs that other programs, or the hypervisor, took meanwhile, on average. The kernel counts in ticks of 10 ms.
-    """
+    `cpu_s` includes children that have ended. `queue_s` and `helpers_queue_s` are how long the calling
+    thread, and the process's other threads, were ready to run without a CPU. `others_cores` is the mean
+    number of CPUs that other programs or the hypervisor took; the kernel counts it in ticks of 10 ms."""
 
     wall_s: float
     cpu_s: float
@@ -44,12 +33,12 @@ class Reading:
 
     @property
     def own_s(self) -> float:
-        """The wall without queueing for CPUs: what the work itself took, running and waiting for other things."""
+        """Return the wall without queueing for CPUs: running and waiting for other things."""
         return max(self.wall_s - (self.queue_s or 0.0), 0.0)
 
 
 class Stopwatch:
-    """Started when it is made; `stop` reads it."""
+    """A running stopwatch from its creation on; `stop` reads it."""
 
     def __init__(self) -> None:
         self._busy = _busy()
@@ -79,7 +68,7 @@ def _cpu() -> float:
 
 
 def _together() -> tuple[float | None, float]:
-    """Return what this thread has queued, and the time at which it had: it may lose its CPU between two readings."""
+    """Return this thread's queueing and the time of reading it; it may lose its CPU between two readings."""
     before = _queued()
     for _ in range(_TRIES):
         now = time.perf_counter()
@@ -91,7 +80,7 @@ def _together() -> tuple[float | None, float]:
 
 
 def _queued(task: str = "/proc/thread-self") -> float | None:
-    """Seconds that a thread waited on a run queue (proc(5), ``schedstat``)."""
+    """Return the seconds that a thread waited on a run queue (proc(5), ``schedstat``)."""
     try:
         with open(f"{task}/schedstat", "rb") as file:
             return int(file.read().split()[1]) * _NS
@@ -100,7 +89,7 @@ def _queued(task: str = "/proc/thread-self") -> float | None:
 
 
 def _queued_of_others() -> float | None:
-    """The same of this process's other threads that live."""
+    """Return the same for this process's other live threads."""
     try:
         own = os.path.basename(os.readlink("/proc/thread-self"))
         waits = [_queued(f"/proc/self/task/{tid}") for tid in os.listdir("/proc/self/task") if tid != own]
@@ -110,7 +99,7 @@ def _queued_of_others() -> float | None:
 
 
 def _busy() -> float | None:
-    """CPU seconds that the whole machine used since its start, with what a hypervisor took."""
+    """Return the CPU seconds of the whole machine since its start, with what a hypervisor took."""
     try:
         with open("/proc/stat", "rb") as file:
             fields = file.readline().split()[1:]

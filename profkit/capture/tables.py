@@ -1,4 +1,4 @@
-"""From an agent's tables of one thread to a `Profile`: sums, open calls, qualified names and source hashes."""
+"""From an agent's tables of one thread to a `Profile`: sums, open calls, qualified names, source hashes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WAITING = ("wait", "cumwait", "blocked", "cumblocked")
 
 
 class ThreadTables:
-    """Builds profiles; all of one run share source files and what is known of a function."""
+    """Builds profiles; those of one run share source files and what is known of a function."""
 
     def __init__(self, sources: Sources | None = None) -> None:
         self._sources = sources or Sources()
@@ -49,11 +49,11 @@ class ThreadTables:
         self._rows = np.zeros((0, len(_TEXTS)), np.int32)
 
     def empty(self) -> Profile:
-        """A profile of no functions, for threads that ran no Python."""
+        """Return a profile without functions, for threads that ran no Python."""
         return Profile.empty()
 
     def sharing_strings(self, processes: Sequence[Process]) -> list[Process]:
-        """Return processes whose profiles all have the one string table, which grew with each of them."""
+        """Return processes whose profiles all use the one string table, which grew with each of them."""
         table = tuple(self._strings)
         return [
             replace(
@@ -67,7 +67,7 @@ class ThreadTables:
         ]
 
     def thread(self, record: Record, table: ThreadTable) -> Thread:
-        """Return one thread's functions, open calls counted in, what ran inside ranges, and its paths."""
+        """Return a thread's functions with open calls included, what ran inside ranges, and its paths."""
         functions, edges, calls = table.functions, table.edges, table.open
         # Rows for every function that has an entry, is open, or occurs at an edge only (its caller is open).
         numbers = np.unique(
@@ -140,7 +140,6 @@ class ThreadTables:
         return self._with_mpi_calls(thread, table, row_of)
 
     def _with_mpi_calls(self, thread: Thread, table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Thread:
-        """Return a thread with the calls of MPI that its tracer did not see."""
         found = table.pauses
         if found is None or not (found.what == RANK_CALLS).any():
             return thread
@@ -176,7 +175,7 @@ class ThreadTables:
         }
 
     def _texts(self, record: Record, numbers: npt.NDArray[np.intp]) -> list[tuple[int, ...]]:
-        """Return where the texts of functions are in the string table, a row each in the order of `_TEXTS`."""
+        """Return the string indices of functions' texts, one row each, in the order of `_TEXTS`."""
         roots = tuple(sorted((p for p in record.path if p), key=len, reverse=True))
         known, files = self._known.setdefault(roots, ({}, {}))
         codes, rows = record.codes, []
@@ -209,7 +208,7 @@ class ThreadTables:
 
 
 def _pauses(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Pause, ...] | None:
-    """Return what the functions of a thread paused for, the longest first."""
+    """Return the pauses of a thread's functions, the longest first."""
     found = table.pauses
     if found is None:
         return None
@@ -228,7 +227,7 @@ def _pauses(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Pause, .
 
 
 def _lines(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Line, ...] | None:
-    """Return in which lines the functions of a thread were seen, the longest first."""
+    """Return the lines in which a thread's functions were seen, the longest first."""
     found = table.lines
     if found is None:
         return None
@@ -239,7 +238,7 @@ def _lines(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Line, ...
 
 
 def _slices(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Slice, ...] | None:
-    """Return the function in which a thread was longest in each slice of time, in their order."""
+    """Return the function in which a thread spent most time in each time slice, in time order."""
     found = table.slices
     if found is None:
         return None
@@ -252,7 +251,6 @@ def _slices(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Slice, .
 
 
 def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:
-    """Return the sums of values by row."""
     sums = np.zeros(n, values.dtype)
     np.add.at(sums, rows, values)
     return sums
@@ -264,7 +262,7 @@ def _counted(
     ncalls: npt.NDArray[np.int64],
     primitive: npt.NDArray[np.int64],
 ) -> Mapping[str, Any]:
-    """Return the columns of calls, and those that say how well rows are known; an open call was counted exactly."""
+    """Return the columns of calls and of how well rows are known; an open call was counted exactly."""
     known = table.estimates
     if known is None:
         return {"ncalls": ncalls, "primitive_calls": primitive}

@@ -1,7 +1,7 @@
 """The target's process: its environment, its start, and what the launcher does beside it.
 
-What fails beside a running target is not raised before it has ended: nothing parts the launcher from its target, and
-what the target leaves is not lost.
+A failure beside a running target is raised only after its end: the launcher never leaves its target, and what
+the target leaves is not lost.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CommandNotFoundError(ProfkitError):
 
 
 def _meant(command: str) -> str:
-    """Say what to type instead of a command that cannot be started; empty where that is not known."""
+    """Say what to type instead of a command that cannot be started; empty if unknown."""
     import difflib  # only here: a capture that starts its target pays for neither
     import shutil
 
@@ -85,27 +85,12 @@ def _meant(command: str) -> str:
 
 
 class Target:
-    """One target, from before its start until all is there that packing needs.
+    """One target, from before its start until everything that packing needs is there.
 
-    Parameters
-    ----------
-    command, environ
-        What is run, and the environment that it would have without profkit.
-    spool
-        Directory for the records.
-    signals
-        The launcher's.
-    nvtx_shim
-        Record ``torch.cuda.nvtx`` where PyTorch was built without CUDA.
-    selection
-        What part of the run is captured.
-    overhead
-        Part of each process's time that profiling may add; ``None`` for no limit, 0 to sample from the begin.
-
-    Raises
-    ------
-    UsageError
-        The directory cannot be written to.
+    `command` and `environ` are as without profkit; records go to `spool`. `nvtx_shim` records
+    ``torch.cuda.nvtx`` if PyTorch was built without CUDA. `overhead` is the share of each process's time that
+    profiling may add: ``None`` for no limit, 0 to sample from the start. Raise `UsageError` if the directory
+    is not writable.
     """
 
     def __init__(
@@ -172,13 +157,7 @@ class Target:
             self._facts["git"] = git_state()
 
     def start(self) -> None:
-        """Start it.
-
-        Raises
-        ------
-        CommandNotFoundError
-            It cannot be started.
-        """
+        """Start it; raise `CommandNotFoundError` if that fails."""
         self._begin = time.monotonic()
         self._selection.inject(self._environment, {"monotonic": self._begin, "time": time.time()})
         self._facts["begin_ns"] = int(self._begin * 1e9)
@@ -195,7 +174,7 @@ class Target:
             raise CommandNotFoundError(self._command[0], error) from None
 
     def wait(self) -> int:
-        """Wait for its end; return its exit code, or ``-N`` when signal N ended it. Raises nothing."""
+        """Wait for its end; return its exit code, or ``-N`` if signal N ended it. Raises nothing."""
         with self._kept():
             self._sampler = Sampler(
                 self._process.pid, self._spool, self._edges(), yardsticks=self._yardsticks
@@ -214,7 +193,7 @@ class Target:
         return status
 
     def _edges(self) -> tuple[float, ...]:
-        """Return the times at which a window by the clock opens and closes, seconds of ``CLOCK_MONOTONIC``."""
+        """Return when a window by the clock opens and closes, in seconds of ``CLOCK_MONOTONIC``."""
         if self._selection.kind != "time":
             return ()
         begin = self._begin + self._selection.delay_s
@@ -235,14 +214,14 @@ class Target:
 
     @contextlib.contextmanager
     def _kept(self) -> Iterator[None]:
-        """Keep what is raised until the target has ended: `prepared` raises it."""
+        """Keep exceptions until the target has ended: `prepared` raises them."""
         try:
             yield
         except Exception as error:
             self._failure = self._failure or error
 
     def _prepare(self) -> None:
-        """Do what packing needs: while the target runs, where that is not on its CPU, so that it delays nothing."""
+        """Do what packing needs while the target runs, if not on its CPU, so that it is not delayed."""
         with self._kept():
             if self._beside:
                 self._over.wait(_STARTING_S)
@@ -265,7 +244,7 @@ class Target:
                 look_ahead(self._spool, self._sources, self._over)
 
     def _has_cpu_to_spare(self) -> bool:
-        """Whether a CPU was free for a while: threads that share out work are not ready to run at each moment."""
+        """Return whether a CPU was free for a while: threads that share work are not ready at all times."""
         begin, before = time.monotonic(), host.take_busy()
         self._over.wait(_LOOK_S)
         after = host.take_busy()
@@ -275,13 +254,8 @@ class Target:
         return idle >= _SPARE_CPUS and host.has_free_cpu(host.cpus_to_use())
 
     def prepared(self) -> Sources:
-        """See that all is there that packing needs, when the target has ended; return what is known of sources.
-
-        Raises
-        ------
-        Exception
-            Whatever has gone wrong beside the target.
-        """
+        """Complete what packing needs after the target has ended, and return what is known of sources.
+        Raise any exception that occurred beside the target."""
         self._over.set()
         if self._beside:
             self._preparation.join()
@@ -296,7 +270,7 @@ class Target:
 
 
 def _python_path(inject: str, inherited: str) -> str:
-    """Put the agent's directory in front; an empty entry means the current directory, an empty path nothing."""
+    """Put the agent's directory first; an empty entry means the current directory, an empty path nothing."""
     entries = [entry for entry in inherited.split(os.pathsep) if entry != inject] if inherited else []
     return os.pathsep.join([inject, *entries])
 
@@ -313,6 +287,6 @@ def _as_dict(record: Any) -> dict[str, Any]:
 
 
 def _this_process() -> dict[str, Any]:
-    """What tells whether the launcher still runs, for who merges its spool."""
+    """Return facts by which a later merge of the spool can tell whether the launcher still runs."""
     own = process_facts.identity()
     return {key: own[key] for key in ("boot", "host", "pid", "born")}

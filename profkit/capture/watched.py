@@ -1,6 +1,6 @@
-"""One process and one thread of the target as the sampler follows them: the counters so far, and the rows kept.
+"""One process and one thread of the target as the sampler follows them: counters so far, and stored rows.
 
-Plain, growing data of `process_tree`, which reads; here is what a reading adds, and what the packer gets of it.
+Plain, growing data of `process_tree`, which reads; this module adds a reading, and gives the packer its data.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from profkit.capture.proc_files import TICKS
 
 
 class WatchedThread:
-    """One thread's counters so far; ``rows`` are time, run and wait, one after the other.
-
-    ``before`` and ``details_before`` are what the kernel had counted when the tree was first looked at, which the
-    counters do not hold: run, wait and slices; user, system, voluntary and involuntary switches.
-    """
+    """One thread's counters so far; ``rows`` is a flat sequence of time, run and wait.
+    ``before`` and ``details_before`` are the kernel's counts when the tree was first read, which the counters
+    exclude: run, wait and slices; user, system, voluntary and involuntary switches."""
 
     __slots__ = (
         "before",
@@ -56,7 +54,7 @@ class WatchedThread:
         self.details_before: tuple[int, int, int | None, int | None] = (0, 0, 0, 0)
 
     def note(self, now_ns: int, run: int, wait: int, slices: int) -> int:
-        """Take a reading; return how many rows it took. An unchanged one is only written when a change follows."""
+        """Take a reading; return how many rows it took. An unchanged one is written only before a change."""
         if run == self.run and wait == self.wait:
             self.unchanged_ns = now_ns
             return 0
@@ -80,7 +78,7 @@ class WatchedThread:
         return len(self.rows) // 3
 
     def close(self) -> bool:
-        """Close the open counter; whether there was one."""
+        """Close the open counter; return whether there was one."""
         if self.fd < 0:
             return False
         os.close(self.fd)
@@ -89,7 +87,7 @@ class WatchedThread:
 
 
 class WatchedProcess:
-    """One process of the tree and its threads, those that ended too."""
+    """One process of the tree and its threads, ended threads included."""
 
     __slots__ = (
         "alive",
@@ -172,7 +170,7 @@ def process_record(process: WatchedProcess) -> dict[str, Any]:
 
 
 def _all_rows(thread: WatchedThread) -> bytes:
-    """Rows with the last reading, should it have been like the one before."""
+    """Return the rows with the last reading, if that was left out as unchanged."""
     if not thread.unchanged_ns:
         return thread.rows.tobytes()
     return thread.rows.tobytes() + array("q", (thread.unchanged_ns, thread.run, thread.wait)).tobytes()

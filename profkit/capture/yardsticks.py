@@ -1,8 +1,8 @@
 """How fast the machine is: fixed work of a tenth of a millisecond, before, beside and after a run.
 
-The work is in C (``native/yardsticks``), and one loop in Python. A profile cannot say whether a machine was slower or
-the program had more to do: this can. What is compared are CPU seconds, so that a busy machine only shows where its
-CPUs or its memory themselves are slower.
+The work is in C (``native/yardsticks``), with one loop in Python. A profile cannot say whether a machine was
+slower or the program had more to do; this can. CPU seconds are compared, so a busy machine shows only if its
+CPUs or memory themselves are slower.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Yardsticks:
             self._read(name, work, when, _PIECES)
 
     def read_next(self) -> None:
-        """Do one piece beside a target, of the yardstick whose turn it is."""
+        """Do one piece of the next yardstick beside a target."""
         name, work = self._works[self._next % len(self._works)]
         self._next += 1
         self._read(name, work, "beside", 1)
@@ -77,7 +77,7 @@ class Yardsticks:
 
 
 def _load() -> Any:
-    """Return the extension module, ``None`` where it was not built or this interpreter cannot load it."""
+    """Return the extension module, ``None`` if it was not built or cannot be loaded."""
     loader = ExtensionFileLoader("_yardsticks", str(_MODULE))
     try:
         module = module_from_spec(ModuleSpec("_yardsticks", loader, origin=str(_MODULE)))
@@ -88,7 +88,7 @@ def _load() -> Any:
 
 
 def _bytecode() -> float:
-    """The piece in Python; byte code differs from version to version, and with it what this costs."""
+    """Do the piece in Python; its byte code, and so its cost, differs between versions."""
     begin = time.thread_time()
     x = 0
     for i in range(1500):
@@ -104,7 +104,7 @@ def _median(values: list[float]) -> float:
 
 
 def _scatter(pieces: dict[When, list[float]]) -> float:
-    """The middle half's width over the median, of all pieces."""
+    """Return the width of the middle half of all pieces over their median."""
     ordered = sorted(value for of in pieces.values() for value in of)
     middle = _median(ordered)
     return (ordered[(3 * len(ordered)) // 4] - ordered[len(ordered) // 4]) / middle if middle > 0 else 0.0

@@ -1,7 +1,6 @@
-"""Readers and writers: pstats dumps of any profiler, profkit's own run file, and what other viewers read.
+"""Readers and writers: pstats dumps of any profiler, profkit's own run file, and formats of other viewers.
 
-Commands take runs and sides from here: `load_run` for one file, `load_side` for the replicates of one
-configuration. Names are imported when they are first used, so that importing this room costs nothing.
+Names are imported on first use, so that importing this package costs nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Files that are written completely or not at all: what was there before stays until the new content is complete.
+"""Files that are written completely or not at all: the old content stays until the new content is complete.
 
-The one place of the package that writes a file in this way (the agent, which cannot import it, has its own). Light
-enough for the launcher to import before the target starts.
+The launcher imports this before the target starts, so it must stay light. The agent has its own copy.
 """
 
 from __future__ import annotations
@@ -21,31 +20,12 @@ _NAME_BYTES = 200
 def replacing(
     path: str | os.PathLike[str], *, durable: bool = True, private: bool = False
 ) -> Iterator[BinaryIO]:
-    """Open a file for writing whose content takes the place of `path` in one step when the block ends.
+    """Open a seekable file for writing whose content replaces `path` in one step when the block ends.
 
-    It is written under a temporary name in the same directory. If the block raises, `KeyboardInterrupt` included, or
-    the content cannot be written, the temporary file is removed and what was at `path` is as it was.
-
-    Parameters
-    ----------
-    path
-        Where to; symbolic links are followed. An existing file keeps its permissions; a new one gets what the
-        umask leaves.
-    durable
-        Whether to wait until the content is on the disk, so that it also survives a power cut. Without it, the
-        replacement is still in one step for every process that reads the file.
-    private
-        Whether a new file is for its owner alone.
-
-    Yields
-    ------
-    binary file
-        Write-only, and seekable.
-
-    Raises
-    ------
-    OSError
-        It cannot be written there, or `path` is a directory, a device or a pipe. The error names `path`.
+    It is written under a temporary name in the same directory; on any exception that file is removed and
+    `path` is unchanged. Links are followed, and an existing file keeps its permissions. `durable` waits until
+    the content is on the disk; `private` makes a new file readable by its owner only. An `OSError` names
+    `path`: not writable, or a directory, a device or a pipe.
     """
     target = os.path.realpath(path)
     mode = _mode_of(target)
@@ -76,7 +56,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _mode_of(target: str) -> int | None:
-    """Return the permissions of the file that is replaced, ``None`` where there is none."""
+    """Return the permissions of the file that will be replaced, ``None`` if there is none."""
     try:
         found = os.stat(target).st_mode
     except OSError:
@@ -90,7 +70,7 @@ def _mode_of(target: str) -> int | None:
 
 
 def _sync_directory(directory: str) -> None:
-    """Make the new name itself survive a power cut, where the system lets a directory be opened."""
+    """Make the new name survive a power cut too, where the system lets a directory be opened."""
     try:
         handle = os.open(directory, os.O_RDONLY)
     except OSError:  # Windows

@@ -1,8 +1,7 @@
-"""Runs that are kept under a name, to compare others with: ``.profkit/baselines`` of a project.
+"""Runs kept under a name to compare others with: ``.profkit/baselines`` of a project.
 
-A run file is stored once, under the hash of its bytes, and a baseline is a small file that lists some of them: it is
-replaced in one step, so that no reader sees half of a baseline, and two that are saved at once do not mix. Runs that
-no baseline lists any more are removed under a lock.
+A run file is stored once, under the hash of its bytes. A baseline is a small file that lists some of them,
+replaced in one step. Runs that no baseline lists are removed under a lock.
 """
 
 from __future__ import annotations
@@ -33,20 +32,8 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """Some runs under a name.
-
-    Attributes
-    ----------
-    name
-        Letters, digits, ``.``, ``_`` and ``-``.
-    saved
-        UTC, ISO 8601.
-    files
-        Where its runs are.
-    sources
-        Base names of the files that they were saved from.
-    used
-        Whether it is the baseline in use.
-    """
+    `saved` is UTC, ISO 8601. `files` are the paths of its runs, `sources` the base names of the files that
+    they were saved from. `used` is true of the baseline in use."""
 
     name: str
     saved: str
@@ -56,14 +43,9 @@ class Baseline:
 
 
 def store_of(directory: str | os.PathLike[str] | None = None) -> Store:
-    """Return the store of baselines.
-
-    Parameters
-    ----------
-    directory
-        Where it is. By default ``PROFKIT_BASELINES``, else ``.profkit/baselines`` of the nearest directory upwards
-        that has one, else of the nearest that is a repository of Git, else of the working directory.
-    """
+    """Return the store of baselines in `directory`.
+    By default it is ``PROFKIT_BASELINES``, else ``.profkit/baselines`` of the nearest parent that has one,
+    else of the nearest Git repository, else of the working directory."""
     chosen = directory or os.environ.get("PROFKIT_BASELINES")
     if chosen:
         return Store(Path(chosen))
@@ -76,15 +58,7 @@ def store_of(directory: str | os.PathLike[str] | None = None) -> Store:
 
 
 def named_baseline(text: str) -> list[str] | None:
-    """Return the files of ``baseline:NAME``; ``None`` for any other text.
-
-    Raises
-    ------
-    UsageError
-        There is no such baseline, or none is in use.
-    FormatError
-        Its list is damaged.
-    """
+    """Return the files of ``baseline:NAME``, ``None`` for any other text. Raise what `Store.read` raises."""
     if not text.startswith(PREFIX):
         return None
     return list(store_of().read(text[len(PREFIX) :]).files)
@@ -97,13 +71,8 @@ class Store:
         self.directory = directory
 
     def save(self, name: str, files: Sequence[str | os.PathLike[str]]) -> Baseline:
-        """Keep copies of run files under a name; what had the name is replaced.
-
-        Raises
-        ------
-        UsageError
-            The name cannot be one, or the store cannot be written.
-        """
+        """Keep copies of run files under a name, in place of an earlier baseline of that name.
+        Raise `UsageError` if the name is invalid or the store cannot be written."""
         path = self._list(name)
         try:
             self._runs.mkdir(parents=True, exist_ok=True)
@@ -125,12 +94,7 @@ class Store:
 
     def use(self, name: str) -> Baseline:
         """Make a baseline the one that ``baseline:`` alone names.
-
-        Raises
-        ------
-        UsageError
-            There is none of that name, or the store cannot be written.
-        """
+        Raise `UsageError` if it does not exist or the store cannot be written."""
         found = self.read(name)
         try:
             _write(self._used_file, name + "\n")
@@ -140,12 +104,7 @@ class Store:
 
     def remove(self, name: str) -> None:
         """Remove a baseline, and the runs that no other has.
-
-        Raises
-        ------
-        UsageError
-            There is none of that name, or the store cannot be written.
-        """
+        Raise `UsageError` if it does not exist or the store cannot be written."""
         self.read(name)
         try:
             with self._locked():
@@ -157,7 +116,7 @@ class Store:
             raise _unwritable(self.directory, error) from error
 
     def used(self) -> str:
-        """Return the name of the baseline in use, empty without one."""
+        """Return the name of the baseline in use, empty if there is none."""
         try:
             with open(self._used_file, "rb") as file:
                 name = file.read(200).decode("utf-8", "replace").strip()
@@ -171,14 +130,7 @@ class Store:
 
     def read(self, name: str) -> Baseline:
         """Return a baseline; the one in use for an empty name.
-
-        Raises
-        ------
-        UsageError
-            There is none of that name, or none is in use.
-        FormatError
-            Its list is damaged, or a run is missing.
-        """
+        Raise `UsageError` if there is none, and `FormatError` if its list is damaged or a run is missing."""
         used = self.used()
         name = name or used
         if not name:
@@ -222,7 +174,7 @@ class Store:
         return self.directory / f"{name}.json"
 
     def _copied(self, file: Path) -> str:
-        """Copy a file under the hash of its bytes, if it is not there, and return the hash."""
+        """Copy a file under the hash of its bytes, unless it is there already, and return the hash."""
         with open(file, "rb") as source:
             digest = hashlib.sha256()
             while block := source.read(1 << 20):
@@ -235,7 +187,7 @@ class Store:
         return digest.hexdigest()
 
     def _forget(self) -> None:
-        """Remove runs that no baseline lists. A list that cannot be read keeps all of them."""
+        """Remove runs that no baseline lists. If a list cannot be read, all runs stay."""
         listed: set[str] = set()
         for name in self.names():
             try:

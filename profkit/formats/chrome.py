@@ -1,9 +1,9 @@
-"""Writes a run as a Chrome trace: what ui.perfetto.dev, chrome://tracing and others open.
+"""Writes a run as a Chrome trace, which ui.perfetto.dev, chrome://tracing and others open.
 
-The JSON object form of the "Trace Event Format" (the Chromium project's document of that name). Pushed ranges are
-complete events, on a track for each thread and domain, as only there they nest; ranges that may end in another
-thread are nestable async events; marks are instant events; what was sampled are counters. Functions are sums over
-a run and have no place in time: they are left out, and no slice is invented for them.
+The form is the JSON object form of the Chromium project's "Trace Event Format". Pushed ranges are complete
+events on one track per thread and domain, where they nest. Ranges that may end in another thread are nestable
+async events, marks are instant events, samples are counters. Functions are left out: they are sums without a
+place in time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _EXACT = 1 << 53
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Lane:
-    """A process in the trace: its number there, and what brings its clock to the trace's."""
+    """A process in the trace: its number there, and the shift from its clock to the trace's."""
 
     process: Process
     pid: int
@@ -53,24 +53,9 @@ class _Lane:
 
 
 def chrome_trace(run: Run) -> Export:
-    """Lay out a run on one time axis, which begins with its first event.
-
-    Parameters
-    ----------
-    run
-        Any run; what it lacks is not in the trace.
-
-    Returns
-    -------
-    Export
-        ``ts`` and ``dur`` are microseconds. ``baseTimeNanoseconds`` is the Unix time of ``ts`` 0, absent where no
-        clock gives it.
-
-    Raises
-    ------
-    FormatError
-        Nothing in the run has a time.
-    """
+    """Lay out a run on one time axis that begins with its first event.
+    ``ts`` and ``dur`` are microseconds. ``baseTimeNanoseconds`` is the Unix time of ``ts`` 0, absent if no
+    clock gives it. Raise `FormatError` if nothing in the run has a time."""
     offsets, machine = to_unix_ns(run)
     begins = [_begin(p) + offset for p, offset in zip(run.processes, offsets, strict=True) if _has_times(p)]
     if run.series is not None and len(run.series.time_ns):
@@ -99,7 +84,7 @@ def _begin(process: Process) -> int:
 
 
 def _lanes(run: Run, offsets: list[int], base: int) -> list[_Lane]:
-    """Give every process that has a time its number, and every track one."""
+    """Give a number to every process that has a time, and to every track."""
     taken: set[int] = set()
     next_tid = OWN_NUMBERS
     lanes = []
@@ -161,7 +146,7 @@ def _metadata(kind: str, pid: int, tid: int, args: dict[str, object]) -> str:
 
 
 def _names(lane: _Lane, place: int) -> Iterator[str]:
-    """Metadata events: what the process and its tracks are called, and their order."""
+    """Yield metadata events: names of the process and its tracks, and their order."""
     process = lane.process
     yield _metadata("process_name", lane.pid, 0, {"name": process_label(process)})
     yield _metadata("process_sort_index", lane.pid, 0, {"sort_index": place})
@@ -181,7 +166,7 @@ def _names(lane: _Lane, place: int) -> Iterator[str]:
 
 
 def _events(ranges: Ranges, rows: Ints, lane: _Lane, track: Track, tid: int) -> bytes:
-    """Write some rows of one track, in their order: of two that begin at once, the outer comes first."""
+    """Write some rows of one track in their order; of two that begin together, the outer comes first."""
     kind, end = ranges.kind[rows], ranges.end_ns[rows]
     begin = ranges.begin_ns[rows] + lane.shift_ns
     closed = end != OPEN
@@ -218,7 +203,7 @@ def _events(ranges: Ranges, rows: Ints, lane: _Lane, track: Track, tid: int) -> 
 
 
 def _groups(columns: list[npt.NDArray[np.generic]]) -> tuple[Ints, Ints]:
-    """Number equal rows; return each row's number, and a row of each number."""
+    """Number equal rows; return each row's number, and one row of each number."""
     key = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         _, value = np.unique(column, return_inverse=True)
@@ -231,7 +216,7 @@ def _groups(columns: list[npt.NDArray[np.generic]]) -> tuple[Ints, Ints]:
 
 
 def _common(ranges: Ranges, row: int, pid: int, tid: int, domain: str) -> tuple[str, str, str]:
-    """Text before a row's time, after its own fields, and before the time of a started range's end."""
+    """Return the text before a row's time, after its own fields, and before a started range's end time."""
     kind = int(ranges.kind[row])
     args: dict[str, object] = {}
     if domain and kind == STARTED:  # a viewer does not show these on the track of the thread
@@ -258,7 +243,7 @@ def _common(ranges: Ranges, row: int, pid: int, tid: int, domain: str) -> tuple[
 
 
 def _payloads(ranges: Ranges, rows: Ints) -> Texts:
-    """Write payloads, and what closes the event behind one; empty for rows without."""
+    """Return payloads with the text that closes their events; empty for rows without a payload."""
     result = np.full(len(rows), "", object)
     types = ranges.payload_type[rows]
     for number in np.unique(types[types != 0]).tolist():

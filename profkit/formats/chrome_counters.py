@@ -1,6 +1,6 @@
-"""Counter events of a Chrome trace: the machine's series, and every thread's share of a CPU; used by `chrome`.
+"""Counter events of a Chrome trace: the machine's series, and each thread's share of a CPU; used by `chrome`.
 
-A counter event holds until the next one. Sums that grow are therefore written as what they grew by per second from
+A counter event holds until the next one. Growing sums are therefore written as their growth per second from
 one reading to the next; the last interval's value is repeated at its end.
 """
 
@@ -40,17 +40,8 @@ _LEVELS = {
 
 
 def of_series(series: Series, pid: int, shift_ns: int) -> Iterator[bytes]:
-    """Yield the counters of the machine, under a process of their own.
-
-    Parameters
-    ----------
-    series
-        As the run holds it; readings that failed (NaN) are left out.
-    pid
-        That process's number in the trace.
-    shift_ns
-        What brings its clock to the trace's.
-    """
+    """Yield the machine's counters under the process number `pid`.
+    `shift_ns` is added to their times to give the trace's; failed readings (NaN) are left out."""
     for column, values in series.columns.items():
         there = np.isfinite(values)
         time, numbers = series.time_ns[there] + shift_ns, values[there]
@@ -63,17 +54,8 @@ def of_series(series: Series, pid: int, shift_ns: int) -> Iterator[bytes]:
 
 
 def of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
-    """Yield, for every thread that did something, the share of the time it ran and the share it was queued.
-
-    Parameters
-    ----------
-    samples
-        Counters of one process's threads.
-    names
-        Of the threads, by their ids.
-    pid, shift_ns
-        As for `of_series`.
-    """
+    """Yield the shares of time that each active thread ran and was queued.
+    `names` are by thread id; `pid` and `shift_ns` are as in `of_series`."""
     if not len(samples):
         return
     change = np.flatnonzero(np.diff(samples.tid)) + 1
@@ -89,7 +71,7 @@ def of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift
 
 
 def _rates(time: Ints, values: Floats) -> tuple[Ints, Floats]:
-    """Turn sums into their growth per second, from each reading on; never negative."""
+    """Convert sums to their growth per second from each reading on, never negative."""
     apart = np.concatenate([[True], np.diff(time) > 0]) if len(time) else np.zeros(0, np.bool_)
     time, values = time[apart], values[apart]
     if len(time) < 2:

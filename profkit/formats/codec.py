@@ -1,14 +1,13 @@
 """Dataclasses as JSON objects and back, both derived from the types of their fields.
 
-A field that is added to a dataclass is written and read without any other change. What is read is not trusted: a
-value of another type than its field's, or a number that its type (`model.bounds`) does not allow, ends in one
-`MemberError` that names the field. Fields that an object lacks get their defaults, and fields that the dataclass does
-not have are ignored: a later version may add some.
+Input is not trusted: a value of the wrong type, or outside the bounds of its type (`model.bounds`), raises a
+`MemberError` that names the field. Missing fields get their defaults; unknown fields, of later versions, are
+ignored.
 
-The types are ``str``, ``int`` (of 64 bits), ``float`` (finite), these two with bounds, ``bool``, ``X | None``,
-``tuple[X, ...]``, ``Mapping[str, X]``, ``Literal`` of strings, dataclasses, and ``TypedDict`` with keys that may be
-absent. A dataclass with a method ``as_json()`` and a class method ``from_json(value)``, which raises `ValueError`
-with what is wrong, decides by itself what stands for it.
+The types are ``str``, ``int`` (64 bits), ``float`` (finite), these two with bounds, ``bool``, ``X | None``,
+``tuple[X, ...]``, ``Mapping[str, X]``, ``Literal`` of strings, dataclasses, and ``TypedDict`` with optional
+keys. A dataclass with ``as_json()`` and class method ``from_json(value)``, which raises `ValueError`,
+converts itself.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class MemberError(ValueError):
 
 
 def whole(name: str, value: Any) -> int:
-    """Check a whole number that 64 bits hold."""
+    """Return the value if it is an integer of at most 64 bits, else raise `MemberError`."""
     if type(value) is not int or abs(value) >= 1 << 63:
         raise MemberError(f"{name} is not a whole number")
     return value
@@ -74,14 +73,14 @@ def _text(name: str, value: Any) -> str:
 
 
 def as_object(name: str, value: Any) -> dict[str, Any]:
-    """Check an object."""
+    """Return the value if it is an object, else raise `MemberError`."""
     if not isinstance(value, dict):
         raise MemberError(f"{name} is not an object")
     return value
 
 
 def as_list(name: str, value: Any) -> list[Any]:
-    """Check a list."""
+    """Return the value if it is a list, else raise `MemberError`."""
     if not isinstance(value, list):
         raise MemberError(f"{name} is not a list")
     return value
@@ -89,21 +88,8 @@ def as_list(name: str, value: Any) -> list[Any]:
 
 class Codec(Generic[Record]):
     """Writer and reader of one dataclass or ``TypedDict``.
-
-    Parameters
-    ----------
-    record
-        The class.
-    elsewhere
-        Names of its fields that are not in the object.
-    readers
-        Of fields whose values have another form in a document than their types say.
-
-    Raises
-    ------
-    TypeError
-        A field has a type for which there is no JSON.
-    """
+    Fields named in `elsewhere` are not in the object; `readers` are for fields whose form in a document
+    differs from their type. Raise `TypeError` if a field's type has no JSON form."""
 
     def __init__(
         self,
@@ -128,11 +114,8 @@ class Codec(Generic[Record]):
         ]
 
     def write(self, record: Record) -> dict[str, Any]:
-        """Return the object that stands for a record.
-
-        A number that its type does not allow, or that JSON does not have (NaN, infinite), is not known: it is null
-        where the type has that, and left out of a mapping.
-        """
+        """Return the object for a record.
+        A number that its type or JSON (NaN, infinite) rejects becomes null if allowed; mappings omit it."""
         if isinstance(record, Mapping):
             return {
                 name: _plain(type_, record[name]) for name, type_ in self._types.items() if name in record
@@ -140,24 +123,13 @@ class Codec(Generic[Record]):
         return {name: _plain(type_, getattr(record, name)) for name, type_ in self._types.items()}
 
     def read(self, name: str, value: Any) -> Record:
-        """Return the record that an object stands for; all fields must be in the object.
-
-        Parameters
-        ----------
-        name
-            What the object is called in messages.
-        value
-            From a JSON document, of any type.
-
-        Raises
-        ------
-        MemberError
-            It is no object, lacks a field that has no default, or holds something else than a field's type.
+        """Return the record for an object that holds all of its fields; `name` names the object in messages.
+        Raise `MemberError` if it is no object, lacks a field without default, or has a value of a wrong type.
         """
         return self._record(**self.read_fields(name, value))
 
     def read_fields(self, name: str, value: Any) -> dict[str, Any]:
-        """Return the fields of a record, as arguments for its class; parameters and errors are those of `read`."""
+        """Return a record's fields as arguments for its class; parameters and errors are those of `read`."""
         given = as_object(name, value)
         found = {
             key: read(f"{name}.{key}", given[key]) for key, read in self._readers.items() if key in given
@@ -174,7 +146,6 @@ def _nested(record: type[Any]) -> Codec[Any]:
 
 
 def _plain(type_: Any, value: Any) -> Any:
-    """Return what stands for a value of a type."""
     if value is None:
         return None
     type_, optional = _without_none(type_)
@@ -195,7 +166,7 @@ def _plain(type_: Any, value: Any) -> Any:
 
 
 def _is_odd(type_: Any, value: Any) -> bool:
-    """Whether it is a number that its type or JSON does not have; such a counter is not known."""
+    """Return whether it is a number that its type or JSON does not allow; such a counter is unknown."""
     bounds = bounds_of(type_)
     if bounds is not None:
         return bool(bounds.problem(value))
@@ -203,7 +174,7 @@ def _is_odd(type_: Any, value: Any) -> bool:
 
 
 def _without_none(type_: Any) -> tuple[Any, bool]:
-    """Return the type without its None, and whether it had one."""
+    """Return the type without its ``None``, and whether it had one."""
     arguments = get_args(type_)
     if get_origin(type_) in (Union, UnionType) and len(arguments) == 2 and NoneType in arguments:
         return next(a for a in arguments if a is not NoneType), True
@@ -214,7 +185,7 @@ _SCALARS: Mapping[Any, Reader] = {str: _text, int: whole, float: _number, bool: 
 
 
 def _reader(type_: Any, where: str) -> Reader:
-    """Return what reads a value of a type; `where` is the field that has it, for the message."""
+    """Return a function that reads a value of a type; `where` names the field in messages."""
     if type_ in _SCALARS:
         return _SCALARS[type_]
     origin, arguments = get_origin(type_), get_args(type_)

@@ -1,12 +1,11 @@
-"""How much of everything a file may hold, in proportion to its size: the one place that decides it.
+"""How much a file may hold, in proportion to its size; decided here only.
 
-A compressed archive may claim a thousand times its own size, and two bytes of JSON may become an object of sixty.
-What a file holds is therefore weighed before it is made, by the memory that the costliest command takes for it, and
-refused where that is more than `FLOOR` and `FACTOR` times the size of the file. Time goes with memory.
+Compressed data may claim a thousand times its size, so content is weighed before it is allocated, by the
+memory that the costliest command needs for it. It is refused above `FLOOR` plus `FACTOR` times the file size.
 
-The weights were measured with files of one kind of content each (``tests/hostile_files.py`` makes such): the peak of
-the costliest of all commands, less that of an empty run, by what the file holds. That command is nearly always
-``diff --ticket``, which has two runs, their masked copies and the new archives in memory; half is a file's own.
+The weights are the measured peak memory of that command less that of an empty run, for files of one kind of
+content each (``tests/hostile_files.py``). It is nearly always ``diff --ticket``, which holds two runs, their
+masked copies and the new archives in memory; half of the peak counts for one file.
 """
 
 from __future__ import annotations
@@ -48,37 +47,19 @@ WEIGHTS: Mapping[str, int] = {
 
 
 class LimitError(ValueError):
-    """A file holds more than one of its size may; the message says of what."""
+    """A file holds more of something than its size allows; the message names it."""
 
 
 class Budget:
-    """What is left of the memory that a file may take.
-
-    Parameters
-    ----------
-    file_size
-        Bytes of the file.
-    """
+    """The memory that a file of `file_size` bytes may still take."""
 
     def __init__(self, file_size: int) -> None:
         self._file_size = file_size
         self._left = FLOOR + FACTOR * file_size
 
     def spend(self, what: str, count: int) -> None:
-        """Take off what a number of things weigh.
-
-        Parameters
-        ----------
-        what
-            A key of `WEIGHTS`.
-        count
-            How many there are, before any memory is taken for them.
-
-        Raises
-        ------
-        LimitError
-            That is more than is left.
-        """
+        """Subtract the weight of `count` things of a kind in `WEIGHTS`, before memory is allocated for them.
+        Raise `LimitError` if that is more than is left."""
         self._left -= WEIGHTS[what] * count
         if self._left < 0:
             raise LimitError(
@@ -87,5 +68,5 @@ class Budget:
 
 
 def json_weight(text: bytes) -> int:
-    """Return how many values a JSON text can have at most, from the characters that separate them."""
+    """Return the most values that a JSON text can have, from the characters that separate them."""
     return sum(map(text.count, (b"{", b"[", b",")))

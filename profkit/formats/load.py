@@ -1,7 +1,7 @@
-"""From what a user names to runs: a file, a directory or a glob.
+"""From what a user names (a file, a directory or a glob) to runs.
 
-Recognises run files and foreign profiles, gathers the replicates of a side, and joins files that are ranks of
-one job. The formats themselves are read in `runfile` and `pstats_file`; nothing here compares.
+Recognises run files and foreign profiles, gathers the replicates of a side, and joins the ranks of one job.
+`runfile` and `pstats_file` read the formats; nothing here compares.
 """
 
 from __future__ import annotations
@@ -39,28 +39,10 @@ StrPath = str | os.PathLike[str]
 
 
 def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Run:
-    """Read one file of any kind.
-
-    Parameters
-    ----------
-    path
-        A run file, or a pstats file of any profiler.
-    edges
-        Whether to load caller–callee sums; without them every ``profile.edges`` is ``None``.
-    processes
-        Whether to return processes; without them a run is what its manifest says.
-
-    Returns
-    -------
-    Run
-        A foreign profile is a run of one process with one thread and no manifest; ``python`` of its process
-        is derived from its library paths (``3.12``), and ``warnings`` say what limits it.
-
-    Raises
-    ------
-    FormatError
-        The file cannot be read; nothing else is raised, whatever its bytes are.
-    """
+    """Read a run file, or a pstats file of any profiler.
+    Without `edges` every ``profile.edges`` is ``None``; without `processes` only the manifest is read. A
+    foreign profile becomes one process with one thread and no manifest; its ``python`` is derived from
+    library paths, and ``warnings`` state its limits. Raise only `FormatError`, whatever the bytes are."""
     if _tail_is_zip(path):
         from profkit.formats.runfile import read_run
 
@@ -80,7 +62,7 @@ def _validated(run: Run) -> Run:
 
 
 def _tail_is_zip(path: StrPath) -> bool:
-    """Whether the file ends with a ZIP archive; errors are left to the reader that follows."""
+    """Return whether the file ends with a ZIP archive; errors are left to the reader that follows."""
     if not os.path.isfile(path):
         return False
     try:
@@ -100,27 +82,10 @@ def _tail_is_zip(path: StrPath) -> bool:
 
 
 def load_side(spec: StrPath, *, edges: bool = True) -> RunSet:
-    """Read one side of a comparison.
-
-    Parameters
-    ----------
-    spec
-        A file, a directory (its ``*.prof`` files, not those of directories in it), a glob, or ``baseline:NAME``
-        (`profkit.formats.baselines`).
-    edges
-        As in `load_run`.
-
-    Returns
-    -------
-    RunSet
-        Runs in the order of their file names. Files that are ranks of one job are one run. Files that cannot
-        be read are in ``skipped``.
-
-    Raises
-    ------
-    FormatError
-        There is no file, or none that can be read.
-    """
+    """Read one side of a comparison, its runs in the order of their file names.
+    `spec` is a file, a directory (its own ``*.prof`` files), a glob, or ``baseline:NAME``
+    (`profkit.formats.baselines`). Files that are ranks of one job become one run; unreadable files go to
+    ``skipped``. Raise `FormatError` if there is no file, or none that can be read."""
     paths, many = files_of(spec)
     if not many:
         return RunSet(os.fspath(spec), (load_run(paths[0], edges=edges),))
@@ -144,12 +109,7 @@ def _skipped(error: FormatError) -> Notice:
 
 def files_of(spec: StrPath) -> tuple[list[str], bool]:
     """Return a side's files in order, and whether the user named more than one file could be.
-
-    Raises
-    ------
-    FormatError
-        A directory or a pattern holds none; a single file need not exist.
-    """
+    Raise `FormatError` if a directory or pattern has none; a single file need not exist."""
     text = os.fspath(spec)
     kept = named_baseline(text)
     if kept is not None:
@@ -177,15 +137,13 @@ def _rank_of(run: Run) -> int | None:
 
 def ranks_joined(runs: Sequence[Run]) -> list[Run]:
     """Join ranks of one job; a rank that occurs again begins the job's next run.
-
-    A batch job often repeats its command under one job identity. Each rank's files, in the order in which
-    they were started, then belong to the first, second, … repetition.
-    """
+    A batch job often repeats its command under one job identity. The n-th file of each rank, by start time,
+    then belongs to the n-th repetition."""
     return [ranks[0] if len(ranks) == 1 else join_ranks(ranks) for ranks in rank_groups(runs)]
 
 
 def rank_groups(runs: Sequence[Run]) -> list[list[Run]]:
-    """Divide files into runs, as `ranks_joined` does; what is no rank is a run of its own."""
+    """Divide files into runs as `ranks_joined` does; a file that is no rank is a run of its own."""
     groups: dict[object, list[Run]] = {}
     for i, run in enumerate(runs):
         key: object = i
@@ -213,28 +171,13 @@ def _started(run: Run) -> str:
 
 
 def join_ranks(runs: Sequence[Run]) -> Run:
-    """Join the files of one job's ranks to one run.
+    """Join the files of one job's ranks, at least one and in any order, to one run, lowest rank first.
 
-    Parameters
-    ----------
-    runs
-        At least one; in any order.
-
-    Returns
-    -------
-    Run
-        Processes of all, lowest rank first. Manifest and machine counters are the lowest rank's, the wall
-        time is the longest of all, the exit status the first that is not 0. The CPUs of the manifest's host are
-        those that any of its files may use. Each process gets its own host.
-        ``warnings`` also hold which ranks are missing, and that hosts differ: the machine counters then stand for
-        one host only.
-
-    Raises
-    ------
-    ValueError
-        There is no run.
-    FormatError
-        They are of two jobs, or two of them are the same rank; or their calls add up to more than a run can make.
+    Manifest and machine counters are the lowest rank's, the wall time is the longest, the exit status the
+    first that is not 0. The host's CPUs are those that any of its files may use, and each process gets its
+    own host. ``warnings`` name missing ranks and differing hosts, where the machine counters hold for one
+    host only. Raise `ValueError` without runs, and `FormatError` for two jobs, a rank that occurs twice, or
+    more calls than a run can make.
     """
     order = _rank_order(runs)
     ordered = [runs[i] for i in order]
@@ -246,29 +189,10 @@ def join_ranks(runs: Sequence[Run]) -> Run:
 def join_files(
     files: Sequence[StrPath | Run], progress: Callable[[str], None] = lambda doing: None
 ) -> tuple[Run, Iterator[Sequence[Process]]]:
-    """Join the files of one job's ranks to one run, with the processes of one file in memory at a time.
-
-    Parameters
-    ----------
-    files
-        As the runs of `join_ranks`; those that are not in memory are read when their processes are wanted.
-    progress
-        Called with what is done next.
-
-    Returns
-    -------
-    Run
-        As `join_ranks` returns it, without processes.
-    iterator of sequences of Process
-        Its processes, those of a file at a time, as `write_run` takes them. It raises what `load_run` raises.
-
-    Raises
-    ------
-    ValueError
-        There is no file.
-    FormatError
-        A file cannot be read, they are of two jobs, or two of them are the same rank.
-    """
+    """Return the joined run without processes, and its processes file by file, as `write_run` takes them.
+    Like `join_ranks`, with the processes of one file in memory at a time; `progress` is called with each next
+    step. The iterator raises what `load_run` raises. Raise `ValueError` without files, and `FormatError` for
+    an unreadable file, two jobs, or a rank that occurs twice."""
     heads = [file if isinstance(file, Run) else load_run(file, processes=False) for file in files]
     order = _rank_order(heads)
 
@@ -282,7 +206,7 @@ def join_files(
 
 
 def _rank_order(runs: Sequence[Run]) -> list[int]:
-    """Check that they are of one job, and return the numbers of the runs, lowest rank first."""
+    """Check that the runs are of one job, and return their numbers, lowest rank first."""
     if not runs:
         raise ValueError("no runs to join")
     _check_one_job(runs)
@@ -293,12 +217,7 @@ def _rank_order(runs: Sequence[Run]) -> list[int]:
 
 def _check_one_job(runs: Sequence[Run]) -> None:
     """Refuse files of two jobs, as far as launchers name the job, and a rank that occurs twice.
-
-    Raises
-    ------
-    FormatError
-        It names the second of two files that cannot be of one run.
-    """
+    The `FormatError` names the second of two files that cannot be of one run."""
     named: Run | None = None
     sized: Run | None = None
     seen: dict[int, Run] = {}
@@ -323,13 +242,13 @@ def _check_one_job(runs: Sequence[Run]) -> None:
 
 
 def _ranks_of(run: Run) -> tuple[int, ...]:
-    """Return the rank of a file, or those that were joined to it."""
+    """Return the rank of a file, or the ranks that were joined to it."""
     rank = _rank_of(run)
     return tuple(_job_of(run).get("ranks") or ()) if rank is None else (rank,)
 
 
 def _joined(ordered: Sequence[Run]) -> Run:
-    """Return all that is known of a job beside its processes."""
+    """Return everything known of a job except its processes."""
     first = ordered[0]
     warnings = list(dict.fromkeys(warning for run in ordered for warning in run.warnings))
     warnings += _doubts(ordered)
@@ -374,7 +293,7 @@ def _host(first: Host, hosts: Sequence[Host]) -> Host:
 
 
 def _machine(run: Run, runs: Sequence[Run]) -> Machine | None:
-    """Return a rank's machine, with the CPU time of all ranks that ran on it."""
+    """Return a rank's machine with the CPU time of all ranks that ran on it."""
     if run.machine is None or run.manifest is None:
         return run.machine
     name = run.manifest.host.name
@@ -392,7 +311,7 @@ def _machine(run: Run, runs: Sequence[Run]) -> Machine | None:
 
 
 def _neighbours(found: Neighbours | None, host: str, runs: Sequence[Run]) -> Neighbours | None:
-    """Return who else ran beside a rank, without the other ranks of that host."""
+    """Return the other programs beside a rank, without the other ranks of that host."""
     if found is None:
         return None
     ranks = {
@@ -409,7 +328,7 @@ def _neighbours(found: Neighbours | None, host: str, runs: Sequence[Run]) -> Nei
 
 
 def _machines(runs: Sequence[Run]) -> dict[str, Machine]:
-    """Return the machine of each host where there are several."""
+    """Return the machine of each host if there are several."""
     found: dict[str, Machine] = {}
     for run in runs:
         machine = _machine(run, runs)
@@ -421,7 +340,7 @@ def _machines(runs: Sequence[Run]) -> dict[str, Machine]:
 
 
 def _samplers(manifests: Sequence[Manifest]) -> Sampler | None:
-    """Return the first rank's sampler, with the CPU time that all of them took and what any of them missed."""
+    """Return the first rank's sampler with the CPU time that all took and what any of them missed."""
     known = [manifest.sampler for manifest in manifests if manifest.sampler is not None]
     if not known:
         return None
@@ -447,7 +366,7 @@ def _of_rank(run: Run) -> list[Process]:
 
 
 def _doubts(runs: Sequence[Run]) -> list[Notice]:
-    """Find what is odd about the files that are to be one job."""
+    """Return notices about files that do not fit together as one job."""
     doubts = []
     hosts = {run.manifest.host.name for run in runs if run.manifest is not None}
     if len(hosts) > 1:

@@ -1,14 +1,12 @@
-"""Where the tokens of a marshal dump start: a lock-step walk over the file with numpy.
+"""Where the tokens of a marshal dump start: a lock-step walk over the file with numpy; first stage of
+reading.
 
-A marshal stream is a chain: the type code and size at one token say where the next one starts, so it seems to
-have to be read one token after the other. Here the file is cut into blocks and one walker per block starts at
-the block's first byte, most of them in the middle of a token; all advance together, one numpy operation for
-all. Such a walker falls into step with the true chain after a few tokens. Then the blocks are stitched in
-order: the true chain enters a block where it left the one before, is followed there token by token until it
-meets a position that the block's walker visited, and from there on both are the same, because one function
-of the position moves both. The result is therefore exactly the chain from byte 0, whatever the walkers did.
+One walker per block of the file starts at the block's first byte, usually in the middle of a token. All
+advance together and fall into step with the true chain of tokens after a few of them. Then the true chain is
+followed into each block until it meets a position that the block's walker visited. From there both are the
+same, because the next position depends on the position only, so the result is exactly the chain from byte 0.
 
-First stage of reading pstats dumps; it knows token lengths only. What the tokens mean is in `pstats_columns`.
+Only token lengths are known here; `pstats_columns` knows what the tokens mean.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ _FLAG_REF = 0x80
 
 
 def _step_table() -> npt.NDArray[np.uint16]:
-    """Length of a token by its first two bytes, as a little-endian word; 0 where four size bytes decide."""
+    """Return a token's length by its first two bytes (little-endian word); 0 if four size bytes decide."""
     by_code = np.ones(256, np.uint16)
     # [second byte, type code]. Small numbers: the table has to stay in the cache beside what is walked.
     table = np.empty((256, 256), np.uint16)
@@ -62,19 +60,12 @@ _STEP = _step_table()
 
 
 def token_starts(padded: Bytes) -> Positions:
-    """Find the start of every token on the chain that begins at byte 0.
+    """Return the ascending starts of all tokens on the chain from byte 0 of a uint8 stream, padded by
+    `PADDING` bytes.
 
-    Parameters
-    ----------
-    padded : uint8 array
-        The stream, followed by `PADDING` bytes of any value.
-
-    Returns
-    -------
-    intp array
-        Positions in ascending order. A byte that is no type code of plain data (or starts a string longer
-        than `LONGEST_STRING`) is taken as a token of one byte, so the caller must check the type codes:
-        the positions are those of the marshal stream only up to the first such byte.
+    A byte that is no type code of plain data, or starts a string longer than `LONGEST_STRING`, counts as a
+    token of one byte. The caller must check the type codes: positions are valid only up to the first such
+    byte.
     """
     size = len(padded) - PADDING
     if size <= 0:
@@ -100,7 +91,7 @@ def _steps(
 
 
 def _walk(padded: Bytes, starts: Positions, ends: Positions, marks: Bytes) -> Positions:
-    """Walk all blocks at once, mark what is visited, and return where each walker leaves its block."""
+    """Walk all blocks at once, mark the visited positions, and return where each walker leaves its block."""
     # Overlapping views: the number that starts at each byte, and at each byte's right neighbour. The first is read at
     # every step, and a copy of it faster than the view.
     words: npt.NDArray[np.uint16] = np.ndarray((len(padded) - 2,), "<u2", padded.data, 0, (1,)).copy()
@@ -124,7 +115,7 @@ def _walk(padded: Bytes, starts: Positions, ends: Positions, marks: Bytes) -> Po
 
 
 def _stitch(padded: Bytes, marks: bytearray, ends: list[int], exits: list[int]) -> None:
-    """Leave only the marks of the true chain."""
+    """Keep only the marks of the true chain."""
     data = padded.data
     step = _STEP.tolist()
     at = start = 0

@@ -1,8 +1,7 @@
-"""Reader of what the NVTX collector leaves in a spool directory: events and definitions of one process.
+"""Reader of the NVTX collector's files in a spool directory: events and definitions of one process.
 
-The layout is that of ``profkit/capture/native/nvtx/layout.h``. The files were written by a process that may
-have been killed at any instruction, or still runs; what is whole in them is read, and nothing in them is
-trusted. Pairing begins with ends is done here, summing up in ``measure.range_stats``.
+The layout is that of ``profkit/capture/native/nvtx/layout.h``. The writer may have been killed at any
+instruction, or still run: whole records are read, and nothing in them is trusted.
 """
 
 from __future__ import annotations
@@ -59,23 +58,12 @@ _MOST_COUNTED = 1 << 53
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NvtxLog:
-    """One process's events, and whose they are.
+    """The events of one process, with its identity.
 
-    Attributes
-    ----------
-    ranges
-        Its ranges and marks.
-    pid, parent, fork_parent
-        As the process saw them when its first event came; `fork_parent` is 0 unless it was forked from a
-        process that had the collector loaded.
-    command
-        Its command line then, empty where it could not be read.
-    thread_names
-        By thread id, for threads that were given a name through NVTX.
-    names, domains
-        Texts by the collector's numbers for them, by which the tracer knows ranges.
-    warnings
-        What is wrong with the files.
+    `pid`, `parent` and `command` are as at the first event; `command` is empty if it could not be read.
+    `fork_parent` is 0 unless the process was forked from one with the collector loaded. `thread_names` are by
+    thread id, as set through NVTX. `names` and `domains` map the collector's numbers, by which the tracer
+    knows ranges, to texts.
     """
 
     ranges: Ranges
@@ -99,24 +87,10 @@ class _Definitions:
 
 
 def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
-    """Read the event file of a process, and the definitions beside it.
-
-    Parameters
-    ----------
-    path
-        The ``.nvtx`` file.
-
-    Returns
-    -------
-    NvtxLog
-        ``ranges`` are ordered by thread, in the order in which threads sent their first event, and within a
-        thread by begin.
-
-    Raises
-    ------
-    FormatError
-        It cannot be read or is no event file; nothing else is raised, whatever its bytes are. Damage inside it is
-        in ``warnings``.
+    """Read the ``.nvtx`` event file of a process and the definitions beside it.
+    ``ranges`` are ordered by thread, in the order of the threads' first events, and by begin within a thread.
+    Raise only `FormatError`, if it is unreadable or no event file, whatever the bytes are; ``warnings`` state
+    damage inside it.
     """
     warnings: list[Notice] = []
     header, records = _read_events(path, warnings)
@@ -188,15 +162,8 @@ def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[
 def _in_order(
     records: npt.NDArray[Any], warnings: list[Notice]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Put records in the order in which each thread wrote them.
-
-    Returns
-    -------
-    records
-        Those of events and gaps; their segments say which thread they belong to.
-    serial, tid, index : int64 array
-        Of each: the thread's number in this process, its id, and the record's place in the file.
-    """
+    """Return the records of events and gaps in the order in which each thread wrote them.
+    The int64 arrays are each one's thread number in the process, thread id, and place in the file."""
     index = np.flatnonzero(records["kind"])
     (head,) = np.nonzero(records["kind"][index] == SEGMENT)
     heads = records[index[head]]
@@ -222,15 +189,8 @@ def _in_order(
 def _ranges(
     records: npt.NDArray[Any], serial: npt.NDArray[np.int64], offset: npt.NDArray[np.int64], generation: int
 ) -> tuple[dict[str, npt.NDArray[Any]], int]:
-    """Pair begins with ends.
-
-    Returns
-    -------
-    columns
-        ``row`` (of `records`), ``kind``, ``begin_ns``, ``end_ns`` and ``parent`` of every range and mark.
-    unmatched
-        Number of ends without a beginning.
-    """
+    """Pair begins with ends; return the columns of ranges and marks, and the number of ends without a begin.
+    The columns are ``row`` (of `records`), ``kind``, ``begin_ns``, ``end_ns`` and ``parent``."""
     kind = records["kind"].copy()
     time = records["time"].astype(np.int64)
     # After a gap it is unknown which ranges are open: what was open before stays so.
@@ -303,7 +263,7 @@ def _texts(
 
 
 def _unique(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
-    """Return the different keys, and for each of `keys` which it is; without a sort where they are small."""
+    """Return the distinct keys, and the index of each of `keys` among them; small keys are not sorted."""
     most = int(keys.max(initial=0))
     if most >= 1 << 22:
         unique, inverse = np.unique(keys, return_inverse=True)
@@ -332,7 +292,7 @@ def _read_definitions(path: str, warnings: list[Notice]) -> _Definitions:
 
 
 def _read_block(data: bytes, at: int, stop: int, found: _Definitions) -> bool:
-    """Read the definitions of one block; false where it is damaged."""
+    """Read the definitions of one block; return false if it is damaged."""
     stop = min(stop, len(data))
     while at + _DEFINITION.size <= stop:
         kind, size, number, extra = _DEFINITION.unpack_from(data, at)

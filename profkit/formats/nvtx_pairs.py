@@ -1,7 +1,7 @@
 """Which end belongs to which begin, for whole logs at once; used by `nvtx_log`.
 
-Pushes and pops of one stack pair like brackets: a begin is matched by the next end on its own level. Levels
-are running sums, so that ten million events need a few sorts and no loop.
+Pushes and pops of one stack pair like brackets: a begin matches the next end on its own level. Levels are
+running sums, so ten million events need a few sorts and no loop.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 def _sums(group: Ints, step: Ints) -> Ints:
-    """Running sums of `step` that begin at 0 in every group; `group` is ascending."""
+    """Return running sums of `step` that begin at 0 in every group; `group` is ascending."""
     total = np.cumsum(step)
     first = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     before = total[first] - step[first]
@@ -24,7 +24,7 @@ def _sums(group: Ints, step: Ints) -> Ints:
 
 
 def _lonely(group: Ints, step: Ints) -> Flags:
-    """Which pops find their stack empty: those where the running sum falls below all it was before."""
+    """Return which pops find their stack empty: where the running sum falls below its earlier minimum."""
     sums = _sums(group, step)
     first = np.concatenate([[True], group[1:] != group[:-1]])
     # Groups are set apart so far that one running minimum over all of them starts afresh in each.
@@ -37,22 +37,8 @@ def _lonely(group: Ints, step: Ints) -> Flags:
 
 
 def pair_pushes(stack: Ints, pushed: Flags) -> tuple[Ints, int]:
-    """Pair pushes with pops.
-
-    Parameters
-    ----------
-    stack : int64 array, shape (n,)
-        Which stack each event works on; events of one stack are in the order in which they happened.
-    pushed : bool array, shape (n,)
-        Push, else pop.
-
-    Returns
-    -------
-    match : int64 array, shape (n,)
-        For a push that was popped, the event that popped it; −1 elsewhere.
-    lonely : int
-        Pops of an empty stack.
-    """
+    """Pair pushes with pops; events of one stack are in the order in which they happened.
+    Return the event that popped each push, −1 elsewhere, and the number of pops of an empty stack."""
     match = np.full(len(stack), -1, np.int64)
     if not len(stack):
         return match, 0
@@ -71,7 +57,7 @@ def pair_pushes(stack: Ints, pushed: Flags) -> tuple[Ints, int]:
 
 
 def _parents(group: Ints, step: Ints) -> Ints:
-    """For each push the last push one level below in its group, −1 without one; `group` is ascending."""
+    """Return for each push the last push one level below in its group, −1 if none; `group` is ascending."""
     parent = np.full(len(group), -1, np.int64)
     pushes = np.flatnonzero(step > 0)
     if not len(pushes):
@@ -90,22 +76,9 @@ def _parents(group: Ints, step: Ints) -> Ints:
 
 
 def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
-    """Find the innermost range around each pushed range.
-
-    Parameters
-    ----------
-    thread, stack : int64 array, shape (n,)
-        Of each event; every domain of a thread has a stack of its own. Events of one thread are together and
-        in the order in which they happened.
-    pushed, match
-        As in `pair_pushes`, and what that returned.
-
-    Returns
-    -------
-    int64 array, shape (n,)
-        For each push the push of the range around it, −1 without one. Ranges of other domains of the thread
-        count where both their ends are around the range.
-    """
+    """Return for each push the push of the innermost range around it, −1 if none; int64, shape (n,).
+    Each domain of a thread has its own stack. Events of one thread are together and in time order; `match` is
+    from `pair_pushes`. Ranges of the thread's other domains count if both their ends are around the range."""
     result = np.full(len(stack), -1, np.int64)
     if not len(stack):
         return result
@@ -133,26 +106,10 @@ def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
 
 
 def pair_starts(offset: Ints, ended: npt.NDArray[np.uint64], time: Ints, generation: int) -> tuple[Ints, int]:
-    """Pair started ranges with their ends.
-
-    Parameters
-    ----------
-    offset : int64 array, shape (n,)
-        Place of each beginning in its file.
-    ended : uint64 array, shape (m,)
-        Id that each end names: ``generation << 48 | offset``.
-    time : int64 array, shape (m,)
-        When.
-    generation
-        That of the file; ids of another are of a process that this one was forked from.
-
-    Returns
-    -------
-    partner : int64 array, shape (n,)
-        For each beginning its first end, −1 without one.
-    lonely : int
-        Ends that name no range of this file that is still open; ids of other generations are not counted.
-    """
+    """Return the first end of each started range, −1 if none, and the number of ends without an open range.
+    `offset` (n,) is each begin's place in its file. `ended` (m,) are the ids that ends name,
+    ``generation << 48 | offset``, and `time` (m,) their times. Ids of another `generation` belong to a
+    process that this one was forked from; they are not counted."""
     partner = np.full(len(offset), -1, np.int64)
     ours = np.flatnonzero((ended >> np.uint64(48)) == generation)
     places = (ended[ours] & np.uint64((1 << 48) - 1)).astype(np.int64)

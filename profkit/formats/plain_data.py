@@ -1,8 +1,7 @@
-"""Plain data as `marshal` writes it in version 2, read without trusting a byte of it.
+"""Reads plain data of `marshal` version 2, which has no references, without trusting a byte of it.
 
-`marshal.loads` believes the sizes and types in its input, and damaged bytes can crash the interpreter. Here nothing
-is allocated before its bytes are seen, and what is made is at most a few times as large as they are. Version 2 has no
-references: each object stands where it is used. Dumps of profiles, in all versions, are read by `pstats_objects`.
+`marshal.loads` believes sizes and types in its input, and damaged bytes can crash the interpreter. Here
+nothing is allocated before its bytes are seen, and objects are at most a few times as large as their bytes.
 """
 
 from __future__ import annotations
@@ -40,8 +39,6 @@ class PlainDataError(ValueError):
 
 
 class _Reader:
-    """Reads one object after the other."""
-
     def __init__(self, data: bytes | memoryview) -> None:
         self._data = memoryview(data)
         self.at = 0
@@ -72,28 +69,24 @@ class _Reader:
         return read(self, depth)
 
     def text(self, depth: int) -> str:
-        """Read a string."""
         try:
             return str(self._take(self._size()), "utf-8", "surrogatepass")
         except UnicodeDecodeError:
             raise PlainDataError(f"holds a damaged text before byte {self.at}") from None
 
     def bytes(self, depth: int) -> bytes:
-        """Read bytes."""
         return bytes(self._take(self._size()))
 
     def int32(self, depth: int) -> int:
-        """Read a whole number of 32 bits."""
         found: int = _INT32.unpack(self._take(4))[0]
         return found
 
     def float64(self, depth: int) -> float:
-        """Read a number."""
         found: float = _FLOAT64.unpack(self._take(8))[0]
         return found
 
     def digits(self, depth: int) -> int:
-        """Read a whole number that needs more than 32 bits."""
+        """Read an integer that needs more than 32 bits."""
         count = self.int32(depth)
         if abs(count) > _MOST_DIGITS:
             raise PlainDataError(f"holds a number of more than 64 bits at byte {self.at - 5}")
@@ -116,7 +109,7 @@ class _Reader:
         return values
 
     def pairs(self, depth: int) -> dict[str, Any]:
-        """Read a dictionary, whose keys are strings."""
+        """Read a dictionary with string keys."""
         self._open(depth)
         found: dict[str, Any] = {}
         while (key := self.object(depth + 1)) is not _END:
@@ -149,19 +142,9 @@ _READERS: dict[int, Callable[[_Reader, int], Any]] = {
 
 
 def read_plain(data: bytes | memoryview) -> Any:
-    """Return the object that these bytes stand for.
-
-    Returns
-    -------
-    object
-        ``None``, a bool, an int, a float, a str, bytes, a list (of a tuple too), or a dict with keys of type str; of
-        a number it is not known whether it is finite.
-
-    Raises
-    ------
-    PlainDataError
-        They are damaged, hold something else, or something behind the object.
-    """
+    """Return ``None``, a bool, int, float (finite or not), str, bytes, list (also for a tuple), or dict with
+    str keys.
+    Raise `PlainDataError` if the bytes are damaged, hold something else, or go on behind the object."""
     reader = _Reader(data)
     value = reader.object()
     if value is _END:
@@ -172,25 +155,9 @@ def read_plain(data: bytes | memoryview) -> Any:
 
 
 def read_columns(data: bytes, kinds: str) -> list[Array]:
-    """Return the columns of rows that stand in one flat list.
-
-    Parameters
-    ----------
-    data
-        A marshalled list of numbers; no bytes stand for no rows.
-    kinds
-        Type of each column: ``i`` for whole numbers, ``f`` for seconds.
-
-    Returns
-    -------
-    list of int64 or float64 arrays
-        One a column, of the same length.
-
-    Raises
-    ------
-    PlainDataError
-        The bytes are damaged, or the numbers have other types.
-    """
+    """Return the columns of rows in one flat marshalled list of numbers; no bytes stand for no rows.
+    `kinds` has one letter per column: ``i`` for int64, ``f`` for float64 seconds. Raise `PlainDataError` if
+    the bytes are damaged or the numbers have other types."""
     if not data:
         return [_NO_ROWS[kind] for kind in kinds]
     stride = sum(5 if kind == "i" else 9 for kind in kinds)
@@ -204,7 +171,7 @@ def read_columns(data: bytes, kinds: str) -> list[Array]:
 
 
 def _of_equal_rows(data: bytes, kinds: str) -> list[Array] | None:
-    """Return columns without a look at single numbers; ``None`` where rows are not all alike."""
+    """Return columns without looking at single numbers; ``None`` if rows are not all alike."""
     fields: list[tuple[str, str]] = []
     for place, kind in enumerate(kinds):
         fields += [(f"type {place}", "u1"), (f"value {place}", "<i4" if kind == "i" else "<f8")]
@@ -219,7 +186,7 @@ def _of_equal_rows(data: bytes, kinds: str) -> list[Array] | None:
 
 
 def _of_any_rows(data: bytes, kinds: str) -> list[Array]:
-    """Return columns of which some numbers need more than 32 bits, or are whole where others are not."""
+    """Return columns in which some numbers need more than 32 bits, or are integers among floats."""
     values = read_plain(data)
     if not isinstance(values, list) or len(values) % len(kinds):
         raise PlainDataError(f"holds no rows of {len(kinds)} numbers")

@@ -1,10 +1,9 @@
-"""A regular pstats dump as columns, parsed with numpy over all of its tokens at once.
+"""A regular pstats dump as columns, parsed with numpy over all tokens at once; second stage after
+`marshal_scan`.
 
-Second stage of reading pstats dumps, after `marshal_scan`: it turns the token positions of a dump as cProfile,
-pstats and yappi write them (a dictionary from ``(file, line, name)`` to ``(cc, nc, tt, ct, callers)``) into
-arrays. Every token is checked; whatever is not of exactly that form makes it return ``None``, and
-`pstats_objects`, which is general and slow, reads the dump instead. Both return the same `Columns`.
-It decides nothing about meaning: merging, warnings and errors are in `pstats_file`.
+Regular is what cProfile, pstats and yappi write: a dictionary from ``(file, line, name)`` to
+``(cc, nc, tt, ct, callers)``. Every token is checked; for any other form the result is ``None``, and the
+slow, general `pstats_objects` returns the same `Columns`. Merging, warnings and errors are in `pstats_file`.
 """
 
 from __future__ import annotations
@@ -24,33 +23,15 @@ Codes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """What a pstats dump holds, in the order of the file.
+    """The content of a pstats dump in file order: `n` entries, `extra` callers without an entry, and `m`
+    edges.
 
-    Attributes
-    ----------
-    strings : tuple of str
-        Entry 0 is the empty string.
-    file, line, name : int64 array, shape (n + extra,)
-        Key of each row; ``file`` and ``name`` are indices into `strings`. The last `extra` rows are callers
-        that have no entry of their own.
-    first, second : int64 array, shape (n + extra,)
-        The entry's two counts as they stand, ``cc`` and ``nc``.
-    tottime, cumtime : float64 array, shape (n + extra,)
-        Seconds.
-    extra : int
-        How many rows at the end stand for callers without an entry; 0 where edges were not asked for.
-    caller, callee : int64 array, shape (m,)
-        Rows.
-    edge_first, edge_second : int64 array, shape (m,)
-        The caller's two counts as they stand, ``nc`` and ``cc``.
-    edge_tottime, edge_cumtime : float64 array, shape (m,)
-        Seconds.
-    plain_callers : bool
-        At least one caller is a bare count (pure-Python ``profile``, the sampling profiler).
-    sampled : bool
-        The dump has the sampling profiler's mark.
-    trailing : int
-        Bytes behind the dump's end.
+    `strings` begins with the empty string; `file` and `name` are indices into it. Columns of rows have shape
+    (n + extra,), the callers' rows last; `extra` is 0 if edges were not requested. `caller` and `callee` are
+    rows, shape (m,). Times are seconds. `first` and `second` are an entry's ``cc`` and ``nc``, `edge_first`
+    and `edge_second` a caller's ``nc`` and ``cc``. `plain_callers`: at least one caller is a bare count
+    (pure-Python ``profile``, the sampling profiler). `sampled`: the dump has the sampling profiler's mark.
+    `trailing`: bytes after the dump's end.
     """
 
     strings: tuple[str, ...]
@@ -92,7 +73,7 @@ def _class_table() -> Codes:
 
 
 def _follow_table() -> npt.NDArray[np.bool_]:
-    """Which structural token may follow which, at ``[before * 8 + after]``."""
+    """Return which structural token may follow which, at ``[before * 8 + after]``."""
     table = np.zeros((8, 8), bool)
     for before, after in (
         (_OPEN, _KEY),
@@ -116,9 +97,7 @@ _FOLLOWS = _follow_table()
 
 def decode_text(raw: bytes) -> str:
     """Decode a string as Python 3 marshals it (surrogates allowed) or as raw bytes of Python 2.
-
-    Bytes that are not UTF-8 become lone surrogates, as in Python's own file names.
-    """
+    Bytes that are not UTF-8 become lone surrogates, as in Python's file names."""
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -130,20 +109,9 @@ class _Irregular(Exception):  # noqa: N818 - control flow inside this module, ne
 
 
 def parse_columns(padded: Bytes, *, edges: bool) -> Columns | None:
-    """Parse a regular dump.
-
-    Parameters
-    ----------
-    padded : uint8 array
-        The file's bytes, followed by `marshal_scan.PADDING` bytes.
-    edges
-        Whether callers are wanted; without them the edge columns are empty.
-
-    Returns
-    -------
-    Columns or None
-        ``None`` where the dump is not regular: not a profile, damaged, or only unusual.
-    """
+    """Return the columns of a uint8 dump that is padded by `marshal_scan.PADDING` bytes; ``None`` if it is
+    not regular.
+    Without `edges` the edge columns are empty."""
     try:
         return _Parser(padded).columns(edges)
     except _Irregular:
@@ -156,7 +124,7 @@ def _require(condition: Any) -> None:
 
 
 class _Parser:
-    """The token arrays of one dump; methods are the steps of reading it."""
+    """The token arrays of one dump; its methods are the steps of parsing."""
 
     def __init__(self, padded: Bytes) -> None:
         self.padded = padded
@@ -170,14 +138,14 @@ class _Parser:
         self.source = self._resolve()
 
     def _word(self, dtype: str, tokens: Positions, offset: int = 1) -> npt.NDArray[Any]:
-        """Gather a number behind each token's type code."""
+        """Return the numbers that follow the type codes of `tokens`."""
         width = np.dtype(dtype).itemsize
         shape = (len(self.padded) - width - offset + 1,)
         view: npt.NDArray[Any] = np.ndarray(shape, dtype, self.padded.data, offset, (1,))
         return view[self.at[tokens]]
 
     def _resolve(self) -> Positions:
-        """Return for each token the token that holds its value: itself, or what a reference points to."""
+        """Return for each token the token that holds its value: itself, or the target of a reference."""
         source = np.arange(len(self.at))
         (references,) = np.nonzero(self.kind == _REF)
         if len(references):
@@ -239,11 +207,9 @@ class _Parser:
         )
 
     def _structure(self, edges: bool) -> _Structure:
-        """Find entries and, where they are wanted, callers; check every token between them in either case.
-
-        With the operands of tuples taken out, a regular dump is the regular language
-        ``{ (key entry { (key caller)* 0 )* 0``: which token may follow which, and the depth, decide it.
-        """
+        """Find entries and, if requested, callers; check every token between them in either case.
+        Without the operands of tuples, a regular dump is the regular language
+        ``{ (key entry { (key caller)* 0 )* 0``: which token may follow which, and the depth, decide it."""
         kind, source, n = self.kind, self.source, len(self.at)
         (tuples,) = np.nonzero(kind == _TUPLE)
         size = self._word("u1", tuples).astype(np.int64)
@@ -310,7 +276,6 @@ class _Parser:
         return tuple(table), ids[file], line, ids[name]
 
     def _texts(self, tokens: Positions) -> list[str]:
-        """Decode string tokens."""
         code = self.code[tokens] & _CODE
         start, length = self.at[tokens] + 2, self._word("u1", tokens).astype(np.intp)
         long = (code != ord("z")) & (code != ord("Z"))
@@ -337,7 +302,7 @@ class _Parser:
         return self._word("<i4", tokens).astype(np.int64)
 
     def _times(self, tokens: Positions) -> Floats:
-        """Read times, which may be written as integers."""
+        """Read times, which may be stored as integers."""
         tokens = self.source[tokens]
         is_float = self.kind[tokens] == _FLOAT
         if is_float.all():
@@ -378,5 +343,5 @@ def _identities(n_strings: int, file: Ints, line: Ints, name: Ints) -> Ints:
 
 
 def _extended(values: npt.NDArray[Any], extra: int) -> npt.NDArray[Any]:
-    """Append zeros: rows of callers without an entry."""
+    """Append zeros for the rows of callers without an entry."""
     return np.concatenate([values, np.zeros(extra, values.dtype)]) if extra else values

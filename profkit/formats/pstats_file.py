@@ -1,10 +1,8 @@
-"""Reading a pstats file of any profiler as a `Profile`.
+"""Reads a pstats file of any profiler as a `Profile`: ``cProfile`` of Python 2.7 to 3.15, ``profile``, yappi,
+sampling.
 
-The way of every ``.prof`` into profkit: ``cProfile`` of Python 2.7 to 3.15, the pure-Python ``profile``, the
-sampling profiler, yappi. Regular dumps take the vectorised path (`pstats_columns`), others the general one
-(`pstats_objects`). What the file's kind means for its reader is said in `PstatsFile.warnings`. Names and
-paths are kept as the file has them; what a function is on another machine is decided in ``identity``.
-Writing is in `pstats_write`.
+Regular dumps take the vectorised path (`pstats_columns`), others the general one (`pstats_objects`). Names
+and paths are kept as stored; ``identity`` decides what a function is on another machine.
 """
 
 from __future__ import annotations
@@ -44,19 +42,11 @@ _THREAD_ENTRY = ("_bootstrap", "_bootstrap_inner", "run")
 class PstatsFile:
     """A pstats dump and what its reader must know.
 
-    Attributes
-    ----------
-    profile : Profile
-        Rows in the file's order; of a sampled one, in the order of each function's first row. With edges, callers
-        that have no entry of their own (their entry was cut, or they had not returned when the dump was made)
-        follow as rows of zero calls and zero seconds, so that what they called is not orphaned; rows of both
-        readings are otherwise the same.
-    python : tuple of int, or None
-        Version of the profiled interpreter, from its library paths: ``(3, 12)``.
-    sampled : bool
-        Counts are samples. The file's rows are executed lines, those of the profile are functions.
-    warnings : tuple of Notice
-        What limits the use of this file.
+    Rows of `profile` are in file order; in a sampled file, in the order of each function's first row. With
+    edges, callers without an entry (cut, or not yet returned at the dump) follow as rows of zero calls and
+    seconds, so that their callees are not orphaned. `python` is the profiled interpreter's version from its
+    library paths: ``(3, 12)``. `sampled`: counts are samples, and the file's rows are executed lines, not
+    functions.
     """
 
     profile: Profile
@@ -74,7 +64,7 @@ _WITHOUT_A_NAME = "run.prof"
 
 
 def _where_it_is(path: str | os.PathLike[str]) -> str:
-    """Say where what a capture has recorded is, if it did not come to write this file."""
+    """Say where a capture's records are, if it ended without writing this file."""
     folder, name = os.path.split(os.fspath(path))
     left = glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name)}.spool-*", "launch.json"))
     if not left:
@@ -85,7 +75,7 @@ def _where_it_is(path: str | os.PathLike[str]) -> str:
 
 
 def like_it(path: str | os.PathLike[str]) -> str:
-    """Say which files are called nearly like one that is not there; empty where none is."""
+    """Name the files with names similar to one that does not exist; empty if there are none."""
     folder, name = os.path.split(os.fspath(path))
     try:
         with os.scandir(folder or os.curdir) as entries:
@@ -104,13 +94,8 @@ def like_it(path: str | os.PathLike[str]) -> str:
 
 
 def read_padded(path: str | os.PathLike[str]) -> Bytes:
-    """Read a file with the padding that `marshal_scan` wants behind it.
-
-    Raises
-    ------
-    FormatError
-        There is no such file, it is not a file, is empty, or must not be read.
-    """
+    """Read a file, followed by the padding that `marshal_scan` needs.
+    Raise `FormatError` if it does not exist, is no file, is empty, or is not readable."""
     try:
         # Not blocking: a pipe without a writer must not hang the command.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -145,29 +130,13 @@ def _reason(error: Exception) -> str:
 
 
 def read_pstats(path: str | os.PathLike[str], *, edges: bool = True) -> PstatsFile:
-    """Read a pstats file.
-
-    Parameters
-    ----------
-    path
-        The file.
-    edges
-        Whether to load caller–callee sums; without them ``profile.edges`` is ``None``.
-
-    Returns
-    -------
-    PstatsFile
-
-    Raises
-    ------
-    FormatError
-        The file cannot be read or holds no profile; nothing else is raised, whatever the bytes are.
-    """
+    """Read a pstats file; without `edges`, ``profile.edges`` is ``None``.
+    Raise only `FormatError`, whatever the bytes are: unreadable, or no profile."""
     return parse_pstats(path, read_padded(path), edges=edges)
 
 
 def parse_pstats(path: str | os.PathLike[str], padded: Bytes, *, edges: bool = True) -> PstatsFile:
-    """Parse what `read_padded` returned; parameters, result and errors are those of `read_pstats`."""
+    """Parse the bytes from `read_padded`; parameters, result and errors are those of `read_pstats`."""
     budget = Budget(len(padded) - PADDING)
     columns = parse_columns(padded, edges=edges)
     if columns is None:

@@ -1,6 +1,6 @@
 """Rows of executed lines, as the sampling profiler of Python 3.15 writes them, summed to functions.
 
-`pstats_file` calls it. A row there is a line that was executed, and its name the function's qualified name.
+`pstats_file` calls it. A row there is an executed line, and its name is the function's qualified name.
 """
 
 from __future__ import annotations
@@ -14,21 +14,10 @@ from profkit.model.merge import collapse
 
 
 def fold_lines(profile: Profile) -> Profile:
-    """Sum the rows of each function.
-
-    Parameters
-    ----------
-    profile
-        Rows are executed lines, names are qualified; with or without edges.
-
-    Returns
-    -------
-    Profile
-        One row per function, with the first of its lines that was seen, its name and its qualified name. Functions
-        without a name of their own (``<lambda>``, ``<genexpr>``) stay apart by their lines: several of them may have
-        one qualified name. A recursive function counts in a sample for each of its lines on the stack, so its
-        cumulative time is at most the true one times its lines there; it is no more than all samples.
-    """
+    """Sum rows of executed lines to one row per function, with the first of its lines that was seen.
+    Functions without a name of their own (``<lambda>``, ``<genexpr>``) stay separate by line, since several
+    may share a qualified name. A recursive function counts in a sample once per line on the stack: its
+    cumulative time is at most the true one times its lines there, and no more than all samples."""
     numbers, of_row = np.unique(profile.name, return_inverse=True)
     names = [profile.strings[i] for i in numbers.tolist()]
     own = [text.rpartition(".")[2] or text for text in names]

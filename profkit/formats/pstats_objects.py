@@ -1,12 +1,10 @@
 """Any pstats dump as columns, read token by token: slow, general, and safe on hostile input.
 
-Reads what `pstats_columns` leaves: dumps of Python 2, of the pure-Python ``profile`` (callers are bare
-counts), of the sampling profiler (a mark among the keys), with counts beyond 32 bits, with bytes behind the
-dump. ``python -m profile`` names a row by the code object that it ran; of such only the name is kept. It is an
-unmarshaller of its own, for plain data only: `marshal.loads` trusts sizes and references in
-the stream (hashing a tuple that contains itself crashes the interpreter) and does not read Python 2's string
-references. It raises `MalformedError` on whatever is not a profile and returns the same `Columns` as the fast
-path. Opening files and wording errors for users are in `pstats_file`.
+Reads what `pstats_columns` does not: dumps of Python 2, of the pure-Python ``profile`` (callers are bare
+counts), of the sampling profiler (a mark among the keys), counts beyond 32 bits, bytes after the dump.
+``python -m profile`` names a row by a code object, of which only the name is kept. It has its own
+unmarshaller: `marshal.loads` trusts sizes and references in the stream (hashing a tuple that contains itself
+crashes the interpreter) and does not read Python 2's string references.
 """
 
 from __future__ import annotations
@@ -37,13 +35,7 @@ _OPEN: Final = object()
 
 
 class MalformedError(Exception):
-    """The bytes are no profile; the message says what is wrong, for a user.
-
-    Attributes
-    ----------
-    truncated
-        The data ends in the middle.
-    """
+    """The bytes are no profile; the message says why, for a user. `truncated`: they end in the middle."""
 
     def __init__(self, problem: str, *, truncated: bool = False) -> None:
         super().__init__(problem)
@@ -51,11 +43,11 @@ class MalformedError(Exception):
 
 
 class _Pairs(list[tuple[Any, Any]]):
-    """A marshalled dictionary as it stands in the file: a hostile file's keys are never hashed."""
+    """A marshalled dictionary as stored in the file: a hostile file's keys are never hashed."""
 
 
 class _Reader:
-    """Plain marshal data, read from the front; nothing is allocated before its bytes are seen."""
+    """Reads plain marshal data from the front; nothing is allocated before its bytes are seen."""
 
     def __init__(self, data: memoryview, budget: Budget) -> None:
         self.data = data
@@ -66,7 +58,6 @@ class _Reader:
         self.in_code = 0
 
     def take(self, count: int) -> bytes:
-        """Return the next bytes."""
         stop = self.at + count
         if stop > len(self.data):
             raise MalformedError(
@@ -101,14 +92,12 @@ class _Reader:
         return value
 
     def reference(self, depth: int) -> Any:
-        """Read a reference to an earlier object."""
         number = self.size()
         if number >= len(self.references) or self.references[number] is _OPEN:
             raise MalformedError(f"refers to data that it does not have, at byte {self.at - 5}")
         return self.references[number]
 
     def interned_text(self, depth: int) -> str:
-        """Read an interned string."""
         text = decode_text(self.take(self.size()))
         self.interned.append(text)
         return text
@@ -142,7 +131,7 @@ class _Reader:
             raise MalformedError(f"holds a damaged number before byte {self.at}") from None
 
     def sequence(self, count: int, depth: int) -> tuple[Any, ...]:
-        """Read a tuple's elements."""
+        """Read the elements of a tuple."""
         if count > _LONGEST_TUPLE and not self.in_code:
             raise MalformedError(f"holds a tuple longer than those of a profile, before byte {self.at}")
         values = tuple([self.object(depth + 1) for _ in range(count)])
@@ -152,7 +141,6 @@ class _Reader:
         return values
 
     def pairs(self, depth: int) -> _Pairs:
-        """Read a dictionary."""
         self.budget.spend("dictionaries of pstats data", 1)
         pairs = _Pairs()
         while (key := self.object(depth + 1)) is not _END:
@@ -164,7 +152,7 @@ class _Reader:
         return pairs
 
     def code(self, depth: int) -> str:
-        """Read a code object of any Python, and return what it is called."""
+        """Read a code object of any Python version, and return its name."""
         self.in_code += 1
         self.take(4 * self.leading_numbers())
         code, _, _, _, kinds = (self.object(depth + 1) for _ in range(5))
@@ -183,7 +171,7 @@ class _Reader:
         return f"<code object {name}>"
 
     def leading_numbers(self) -> int:
-        """Count the numbers in front of the bytecode: 5 up to 3.7 and from 3.11 on, 6 between, 4 in Python 2."""
+        """Return how many numbers precede the bytecode: 4 in Python 2, 6 from 3.8 to 3.10, else 5."""
         for count in (5, 6, 4):
             head = bytes(self.data[self.at + 4 * count : self.at + 4 * count + 5])
             if len(head) == 5 and head[0] & 0x7F == ord("s"):
@@ -272,7 +260,7 @@ class _Rows:
         self.values: list[tuple[int, int, float, float]] = []
 
     def add(self, key: Any, values: tuple[int, int, float, float]) -> int:
-        """Append a row; of two rows with one key, callers mean the first."""
+        """Append a row; if two rows have one key, callers refer to the first."""
         if not _is_key(key):
             raise MalformedError("is not a profile: a key is not (file, line, function)")
         self.row.setdefault(key, len(self.keys))
@@ -281,34 +269,12 @@ class _Rows:
         return len(self.keys) - 1
 
     def index(self, text: str) -> int:
-        """Intern a string."""
         return self.strings.setdefault(text, len(self.strings))
 
 
 def decode_columns(data: memoryview, budget: Budget, *, edges: bool) -> Columns:
-    """Read any pstats dump.
-
-    Parameters
-    ----------
-    data
-        The file's bytes.
-    budget
-        What they may hold.
-    edges
-        Whether callers are wanted.
-
-    Returns
-    -------
-    Columns
-        Rows in the file's order.
-
-    Raises
-    ------
-    MalformedError
-        The data is no profile, or is damaged.
-    profkit.formats.limits.LimitError
-        It holds more than the file may.
-    """
+    """Read any pstats dump, rows in file order.
+    Raise `MalformedError` if the data is no profile or damaged, and `LimitError` if it exceeds the budget."""
     reader = _Reader(data, budget)
     top = reader.object()
     if not isinstance(top, _Pairs):

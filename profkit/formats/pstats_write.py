@@ -1,8 +1,7 @@
-"""Writing a profile as plain pstats data, which every viewer of ``.prof`` files opens.
+"""Writes a profile as plain pstats data, which every viewer of ``.prof`` files opens.
 
-The last step of packing, and of exporting. The form is lossy: it knows functions by ``(file, line, name)``
-only, so functions that share those are summed here, where cProfile's own dump keeps the last one and loses
-the others. Waiting, hashes and qualified names stay in the run file's archive.
+The form is lossy: functions that share ``(file, line, name)`` are summed, where cProfile's own dump keeps
+only the last one. Waiting, hashes and qualified names stay in the run file's archive.
 """
 
 from __future__ import annotations
@@ -21,20 +20,10 @@ def _printable(text: str) -> str:
 
 
 def write_pstats(profile: Profile) -> bytes:
-    """Marshal a profile as `pstats` loads it.
-
-    Parameters
-    ----------
-    profile
-        Any valid profile; without edges, functions have no callers.
-
-    Returns
-    -------
-    bytes
-        A dictionary ``{(file, line, name): (primitive calls, calls, tottime, cumtime, callers)}`` whose
-        callers are ``{(file, line, name): (calls, primitive calls, tottime, cumtime)}``. Bytes of a path that
-        are not UTF-8 are written as ``\\udce9``: viewers cannot print what Python has in their place.
-    """
+    """Marshal a profile as `pstats` loads it; without edges, functions have no callers.
+    The result is ``{(file, line, name): (primitive calls, calls, tottime, cumtime, callers)}`` with callers
+    ``{(file, line, name): (calls, primitive calls, tottime, cumtime)}``. Path bytes that are not UTF-8 are
+    written as ``\\udce9``, since viewers cannot print lone surrogates."""
     profile = collapse(profile, qualified=False)
     text = [_printable(string) for string in profile.strings]
     keys = [

@@ -1,4 +1,4 @@
-"""Reading a file whose name came from elsewhere: never a pipe or a device, and no more memory than it is large."""
+"""Reads a file whose name came from elsewhere: never a pipe or device, and no more memory than its size."""
 
 from __future__ import annotations
 
@@ -8,27 +8,15 @@ from typing import BinaryIO
 
 
 class NotRegularError(ValueError):
-    """It is no file to be read whole; the message says why."""
+    """The file cannot be read whole; the message says why."""
 
 
 def read_regular(path: str | os.PathLike[str], most: int, *, cut: bool = False) -> bytes:
-    """Return the contents of a regular file.
+    """Return the contents of a regular file of at most `most` bytes; with `cut`, the first `most` bytes of a
+    larger one.
 
-    Parameters
-    ----------
-    path
-        The file; a pipe that nobody writes to does not keep the caller waiting.
-    most
-        Largest size, bytes.
-    cut
-        Return the first `most` bytes of a larger one, instead of refusing it.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened or read.
-    NotRegularError
-        It is no regular file, is larger than `most`, or its name is one that no file has.
+    Never waits for a pipe without a writer. Raise `OSError` if it cannot be read, and `NotRegularError` if it
+    is no regular file, is too large, or its name is invalid.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -39,7 +27,7 @@ def read_regular(path: str | os.PathLike[str], most: int, *, cut: bool = False) 
 
 
 def open_regular(path: str | os.PathLike[str], *, buffering: int = -1) -> BinaryIO:
-    """Open a regular file for reading; path and errors are those of `read_regular`, `buffering` that of `open`."""
+    """Open a regular file for reading; path and errors are as in `read_regular`, `buffering` as in `open`."""
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except ValueError:  # a NUL in it, or a character that the system's encoding does not have

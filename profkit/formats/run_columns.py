@@ -1,8 +1,7 @@
-"""All profiles of a run as one set of arrays, and back; the numeric half of the run file.
+"""All profiles of a run as one set of arrays, and back: the numeric half of the run file.
 
-Used by `runfile`, and by `run_ranges`, `run_range_calls` and `run_series`, which gather and read their groups of
-columns in the same way. The threads' columns are concatenated over one string table, and each thread keeps its row
-ranges. Array bytes are checked against their own headers and against each other before they are trusted.
+The threads' columns are concatenated over one string table, and each thread keeps its row ranges. Array bytes
+are checked against their headers and each other before they are trusted.
 """
 
 from __future__ import annotations
@@ -51,44 +50,23 @@ _NPY_HEADER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The members of a run file that is read.
-
-    Attributes
-    ----------
-    read
-        Returns a member's bytes, given its name and the most bytes it may have.
-    sizes
-        The bytes that each member claims to have, by name.
-    budget
-        What the file may hold.
-    """
+    """The members of a run file that is being read, within its `budget`.
+    `read` returns a member's bytes, given its name and the most it may have; `sizes` are claimed bytes."""
 
     read: Callable[[str, int], bytes]
     sizes: Mapping[str, int]
     budget: Budget
 
     def most(self, name: str, dtype: np.dtype[Any]) -> int:
-        """Return the most numbers that a column can have; `name` is its member's, without the suffix."""
+        """Return the most numbers that a column can have; `name` is its member's name without suffix."""
         return self.sizes.get(f"{name}.npy", 0) // dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
-    """Columns of all threads.
-
-    Attributes
-    ----------
-    strings : tuple of str
-        The one string table.
-    sizes : int64 array
-        Lengths of the strings.
-    functions, edges : mapping of str to array
-        By column name; ``edges`` is empty where they were not asked for.
-    rows, links
-        Their rows, which belong to one thread each.
-    budget
-        Of the file.
-    """
+    """Columns of all threads, over one string table.
+    `sizes` are the lengths of the strings. `functions` and `edges` are columns by name, `edges` empty if not
+    requested; `rows` and `links` are their rows, each of which belongs to one thread."""
 
     strings: tuple[str, ...]
     sizes: Array
@@ -99,19 +77,10 @@ class Arrays:
     budget: Budget
 
     def profile(self, rows: slice, links: slice | None) -> Profile:
-        """Return one thread's profile.
-
-        Parameters
-        ----------
-        rows, links
-            Its row ranges; ``links`` is ``None`` where it has no edges or they were not asked for.
-
-        Raises
-        ------
-        profkit.model.ProfileError
-            The columns contradict each other.
-        profkit.formats.limits.LimitError
-            Their names are more than the file may hold.
+        """Return the profile of one thread from its row ranges; `links` is ``None`` if its edges do not exist
+        or are not wanted.
+        Raise `ProfileError` if the columns contradict each other, and `LimitError` if their names exceed the
+        limit.
         """
         if rows.start == rows.stop and (links is None or links.start == links.stop):
             # A run may have thousands of threads without functions, of which there is nothing to check.
@@ -132,7 +101,7 @@ class Arrays:
         return profile
 
     def _measured(self, name: str, rows: slice) -> Array | None:
-        """Return a thread's rows of an optional column, ``None`` where it has no number in any."""
+        """Return a thread's rows of an optional column, ``None`` if no row has a number."""
         if name not in self.functions:
             return None
         values: Array = self.functions[name][rows]
@@ -140,7 +109,7 @@ class Arrays:
 
 
 def names_of(profile: Profile) -> list[Array]:
-    """Return the columns of names that a viewer's format has: of each function, and of each caller."""
+    """Return the name columns that a viewer's format has: of each function, and of each caller."""
     found: list[Array] = [profile.file, profile.name, profile.qualname]
     if profile.edges is not None:
         found += [profile.file[profile.edges.caller], profile.name[profile.edges.caller]]
@@ -155,7 +124,7 @@ def _encode_text(text: str) -> bytes:
 
 
 class Strings:
-    """A string table that grows with each table that is joined to it: every text once, the empty one first."""
+    """A string table that grows with each table joined to it: every text once, the empty one first."""
 
     def __init__(self) -> None:
         self._texts: dict[str, int] = {"": 0}
@@ -171,7 +140,7 @@ class Strings:
         return [places[id(table)] for table in kept]
 
     def members(self, prefix: str = "") -> Iterator[tuple[str, Array]]:
-        """Yield the two members that hold the table, with their names under a prefix."""
+        """Yield the table's two members with their names, which begin with `prefix`."""
         encoded = [_encode_text(text) for text in self._texts]
         yield f"{prefix}strings", np.frombuffer(b"".join(encoded), np.uint8)
         offsets = np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
@@ -185,25 +154,11 @@ def gather_group(
     texts: Collection[str] = (),
     places: Sequence[Array] = (),
 ) -> Iterator[tuple[str, Array]]:
-    """Concatenate columns of the same name.
+    """Concatenate the columns of the same name in all `parts`; yield each member name without suffix, and its
+    values.
 
-    Parameters
-    ----------
-    group
-        What the members are in.
-    dtypes
-        Columns, and as what they are written.
-    parts
-        What has the columns as its attributes.
-    texts
-        Columns that are indices into the string table of their part.
-    places
-        Where each part's strings are in the joined table, as `Strings.join` returns them.
-
-    Yields
-    ------
-    tuple of str and array
-        Member name without its suffix, and its values.
+    `dtypes` are the columns with the types to write. Columns in `texts` are indices into the string table of
+    their part, whose entries are in the joined table at `places` (from `Strings.join`).
     """
     for name, dtype in dtypes.items():
         columns = [getattr(part, name) for part in parts]
@@ -218,13 +173,7 @@ def _joined(dtype: np.dtype[Any], columns: Sequence[Array]) -> Array:
 
 
 def gather(profiles: Sequence[Profile], strings: Strings) -> Iterator[tuple[str, Array]]:
-    """Concatenate profiles, whose texts are joined to a string table.
-
-    Yields
-    ------
-    tuple of str and array
-        Member name without its suffix, and its values.
-    """
+    """Concatenate profiles, and join their texts to a string table; yields as `gather_group` does."""
     places = strings.join(profile.strings for profile in profiles)
     yield from gather_group("functions", FUNCTION_COLUMNS, profiles, _TEXT_COLUMNS, places)
     for name, dtype in WAIT_COLUMNS.items():
@@ -243,7 +192,7 @@ def gather(profiles: Sequence[Profile], strings: Strings) -> Iterator[tuple[str,
 
 
 def array_head(dtype: np.dtype[Any], count: int) -> bytes:
-    """Return what numpy's ``.npy`` form has before so many numbers."""
+    """Return the ``.npy`` header of numpy for `count` numbers."""
     out = io.BytesIO()
     head = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (count,)}
     np.lib.format.write_array_header_1_0(out, head)
@@ -251,7 +200,7 @@ def array_head(dtype: np.dtype[Any], count: int) -> bytes:
 
 
 def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
-    """Read a one-dimensional array whose header and size agree; nothing is allocated by its own word."""
+    """Read a one-dimensional array whose header and size agree; the header alone allocates nothing."""
     # numpy's own header parser falls back to tokenising Python source, and then fails in many ways.
     start = 10 + int.from_bytes(data[8:10], "little")
     header = _NPY_HEADER.fullmatch(data[:start])
@@ -268,7 +217,7 @@ def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
 
 
 def read_column(members: Members, name: str, dtype: np.dtype[Any], most: int) -> Array:
-    """Read one column of at most so many numbers; `name` is its member's, without the suffix."""
+    """Read a column of at most `most` numbers; `name` is its member's name without suffix."""
     member = f"{name}.npy"
     return _array(member, members.read(member, most * dtype.itemsize + _MOST_HEADER), dtype, most)
 
@@ -276,25 +225,10 @@ def read_column(members: Members, name: str, dtype: np.dtype[Any], most: int) ->
 def read_group(
     members: Members, group: str, dtypes: Mapping[str, np.dtype[Any]], what: str
 ) -> dict[str, Array]:
-    """Read columns that belong together, as `gather_group` wrote them.
-
-    Parameters
-    ----------
-    members
-        Those of the run file.
-    group
-        What the members are in.
-    dtypes
-        Columns, and what they hold.
-    what
-        What the rows are, a key of `limits.WEIGHTS`.
-
-    Raises
-    ------
-    profkit.formats.codec.MemberError
-        A column is missing, is no array of its type, or has another length than the others.
-    profkit.formats.limits.LimitError
-        There are more rows than the file may hold.
+    """Read the columns of a group as `gather_group` wrote them; `what` is the key of its rows in
+    `limits.WEIGHTS`.
+    Raise `MemberError` if a column is missing, of another type or of another length than the others, and
+    `LimitError` if there are too many rows.
     """
     first, dtype = next(iter(dtypes.items()))
     most = members.most(f"{group}/{first}", dtype)
@@ -309,12 +243,12 @@ def read_group(
 
 
 def no_rows(dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Array]:
-    """Return the columns of a group that a run does not have."""
+    """Return the columns of a group that the run does not have."""
     return {name: np.zeros(0, dtype.newbyteorder("=")) for name, dtype in dtypes.items()}
 
 
 def read_strings(members: Members, prefix: str = "") -> tuple[str, ...]:
-    """Read the string table that `text_arrays` wrote under a prefix; errors are those of `read_group`."""
+    """Read the string table whose members have the prefix; errors are those of `read_group`."""
     text, offsets = f"{prefix}strings", f"{prefix}string_offsets"
     size, count = members.most(text, np.dtype(np.uint8)), members.most(offsets, COUNT)
     members.budget.spend("bytes of strings", size)
@@ -330,40 +264,14 @@ def text_sizes(strings: Sequence[str]) -> Array:
 
 
 def spend_names(budget: Budget, sizes: Array, columns: Iterable[Array]) -> None:
-    """Weigh the texts that columns refer to, as often as they do: formats of viewers hold each once a row.
-
-    Parameters
-    ----------
-    budget
-        Of the file.
-    sizes
-        What `text_sizes` returned for the string table.
-    columns
-        Indices into the table, checked before.
-
-    Raises
-    ------
-    profkit.formats.limits.LimitError
-        They are more than the file may hold.
-    """
+    """Weigh the texts that columns of checked indices refer to, once per reference: viewers' formats repeat
+    them per row.
+    `sizes` is from `text_sizes`. Raise `LimitError` if they exceed the limit."""
     budget.spend("bytes of names", sum(int(sizes[column].sum()) for column in columns))
 
 
 def read_arrays(members: Members, *, edges: bool) -> Arrays:
-    """Read all columns.
-
-    Parameters
-    ----------
-    members
-        Those of the run file.
-    edges
-        Whether to read the edge columns.
-
-    Raises
-    ------
-    profkit.formats.codec.MemberError
-        A column is missing, is no array of its type, or has another length than the others.
-    """
+    """Read the columns of all threads; raises as `read_group` does."""
     waits = {name: dtype for name, dtype in WAIT_COLUMNS.items() if f"functions/{name}.npy" in members.sizes}
     estimated = any(f"functions/{name}.npy" in members.sizes for name in ESTIMATE_COLUMNS)
     optional = {**waits, **(ESTIMATE_COLUMNS if estimated else {})}

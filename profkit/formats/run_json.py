@@ -1,6 +1,6 @@
-"""What the run file's JSON members hold: their records, row ranges, and JSON itself.
+"""The run file's JSON members: their records, row ranges, and JSON itself.
 
-Used by `runfile` and the modules of its groups of columns. The records are written and read as their dataclasses say
+Used by `runfile` and the modules of its column groups. Records are written and read by their dataclasses
 (`codec`). Profiles, ranges and samples are columns; the objects carry their row ranges.
 """
 
@@ -32,7 +32,7 @@ MANIFEST = Codec(Manifest, readers={"sampler": _sampler})
 
 
 def read_manifest(document: dict[str, Any]) -> Manifest:
-    """Read a manifest; the one piece of fixed work of older files, a field of the host, becomes a yardstick."""
+    """Read a manifest; the single fixed work of older files, a field of the host, becomes a yardstick."""
     host = document.get("host")
     if isinstance(host, dict) and isinstance(host.get("probe"), str) and host["probe"]:
         document = {**document, "yardsticks": [{"name": host["probe"], "before_s": host.get("probe_s")}]}
@@ -46,13 +46,7 @@ THREAD = Codec(Thread, elsewhere=("profile", "range_calls", "paths"))
 
 
 class Rows:
-    """The rows of a group of columns, each of which belongs to one process or thread.
-
-    Parameters
-    ----------
-    count
-        How many there are.
-    """
+    """The `count` rows of a group of columns, each of which belongs to one process or thread."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -60,12 +54,7 @@ class Rows:
 
     def take(self, name: str, value: Any) -> slice:
         """Return the rows that a ``[start, stop]`` pair names.
-
-        Raises
-        ------
-        MemberError
-            It is none, there are no such rows, or more have been taken than there are.
-        """
+        Raise `MemberError` if it is no such pair, there are no such rows, or more are taken than exist."""
         pair = as_list(name, value)
         if len(pair) != 2 or not 0 <= whole(name, pair[0]) <= whole(name, pair[1]) <= self.count:
             raise MemberError(f"{name} is not a range of its {self.count} rows")
@@ -85,13 +74,7 @@ def _no_constant(text: str) -> Any:
 
 
 def decode(member: str, data: bytes) -> Any:
-    """Read JSON.
-
-    Raises
-    ------
-    MemberError
-        It is not JSON, or nested too deeply.
-    """
+    """Read JSON; raise `MemberError` if it is invalid or nested too deeply."""
     try:
         return json.loads(data.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

@@ -1,8 +1,8 @@
-"""Notices in a run file: as objects, and of files that were written before there were any, as sentences.
+"""Notices in a run file: objects, or sentences in files older than notice objects.
 
-A sentence of an old file becomes a notice of the code ``text``. Only those on which results depend, that a
-profile was sampled and that it mixes threads, are recognised, by how they begin; this is the only place that reads
-a sentence of ours.
+A sentence becomes a notice of the code ``text``. Only sentences on which results depend are recognised, by
+their beginning: that a profile was sampled, and that it mixes threads. No other module reads sentences of
+ours.
 """
 
 from __future__ import annotations
@@ -26,20 +26,8 @@ _VERSION = re.compile(r"\d+\.\d+")
 
 
 def read_notices(name: str, value: object) -> tuple[Notice, ...]:
-    """Check a list of notices.
-
-    Parameters
-    ----------
-    name
-        Of the field, for the message.
-    value
-        Objects as `Notice.as_json` makes them, or sentences.
-
-    Raises
-    ------
-    ValueError
-        It is something else.
-    """
+    """Return notices from objects (`Notice.as_json`) or sentences; `name` is the field's name in messages.
+    Raise `ValueError` for anything else."""
     if not isinstance(value, list | tuple):
         raise ValueError(f"{name} is not a list")
     found = []
@@ -65,7 +53,7 @@ def _of_sentence(sentence: str) -> Notice:
 
 
 def _at(notice: Notice, of: re.Match[str] | None) -> Notice:
-    """Name the processes that stood in front of the sentence."""
+    """Return the notice with the processes that the sentence began with."""
     if of is None:
         return notice
     return notice.at(pids=map(int, (of[1] or of[3]).split(", ")), pids_total=int(of[2] or 0))

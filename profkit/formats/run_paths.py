@@ -1,6 +1,6 @@
 """Calling contexts of all threads as one set of arrays, and back; used by `runfile` only.
 
-The threads' columns are behind each other, and each thread keeps its row range. A run without any has none of these
+The threads' columns are concatenated, and each thread keeps its row range. A run without contexts lacks these
 members.
 """
 
@@ -18,12 +18,7 @@ _GROUP = "paths"
 
 def gather_paths(parts: Sequence[Paths]) -> Iterator[tuple[str, Array]]:
     """Concatenate the paths of threads.
-
-    Yields
-    ------
-    tuple of str and array
-        Member name without its suffix, and its values; nothing where no thread has paths.
-    """
+    Yields as `run_columns.gather_group` does, nothing if no thread has paths."""
     if parts:
         yield from gather_group(_GROUP, Paths.columns(), parts)
 
@@ -36,15 +31,9 @@ class PathArrays:
         self._rows = Rows(len(columns["parent"]))
 
     def paths(self, name: str, value: Any, functions: int) -> Paths | None:
-        """Return the paths that a thread's field describes, ``None`` where it has none.
-
-        Raises
-        ------
-        profkit.formats.codec.MemberError
-            The field is not what it should be.
-        profkit.model.ProfileError
-            The columns contradict each other, or the profile of so many functions.
-        """
+        """Return the paths that a thread's field describes, ``None`` if it has none.
+        Raise `MemberError` if the field is invalid, and `ProfileError` if the columns contradict each other
+        or the thread's functions."""
         if value is None:
             return None
         rows = self._rows.take(name, value)
@@ -53,13 +42,7 @@ class PathArrays:
 
 
 def read_paths(members: Members) -> PathArrays:
-    """Read all columns; a run without them has no rows.
-
-    Raises
-    ------
-    profkit.formats.codec.MemberError
-        A column is missing, is no array of its type, or has another length than the others.
-    """
+    """Read all columns, no rows if the run has none; raises as `run_columns.read_group` does."""
     if f"{_GROUP}/parent.npy" not in members.sizes:
         return PathArrays(no_rows(Paths.columns()))
     return PathArrays(read_group(members, _GROUP, Paths.columns(), "calling contexts"))

@@ -1,7 +1,7 @@
 """What ran inside ranges, of all threads as one set of arrays, and back; used by `runfile` only.
 
-As with functions, the threads' columns are behind each other over one string table, and each thread keeps its
-row ranges. A run without such sums has none of these members.
+The threads' columns are concatenated over one string table, and each thread keeps its row ranges. A run
+without such sums lacks these members.
 """
 
 from __future__ import annotations
@@ -27,13 +27,8 @@ _TEXT_COLUMNS = ("name", "domain")
 
 
 def gather_range_calls(parts: Sequence[RangeCalls], strings: Strings) -> Iterator[tuple[str, Array]]:
-    """Concatenate the sums of threads, whose texts are joined to a string table.
-
-    Yields
-    ------
-    tuple of str and array
-        Member name without its suffix, and its values; nothing where there are no threads with sums.
-    """
+    """Concatenate the sums of threads, and join their texts to a string table.
+    Yields as `run_columns.gather_group` does, nothing if no thread has sums."""
     if not parts:
         return
     places = strings.join(part.strings for part in parts)
@@ -52,15 +47,9 @@ class RangeCallArrays:
         self._of_contexts, self._of_rows = Rows(len(contexts["parent"])), Rows(len(rows["context"]))
 
     def calls(self, name: str, value: Any, functions: int) -> RangeCalls | None:
-        """Return the sums that a thread's field describes, ``None`` where it has none.
-
-        Raises
-        ------
-        profkit.formats.codec.MemberError
-            The field is not what it should be.
-        profkit.model.ProfileError
-            The columns contradict each other, or the profile of so many functions.
-        """
+        """Return the sums that a thread's field describes, ``None`` if it has none.
+        Raise `MemberError` if the field is invalid, and `ProfileError` if the columns contradict each other
+        or the thread's functions."""
         if value is None:
             return None
         fields = as_object(name, value)
@@ -72,13 +61,7 @@ class RangeCallArrays:
 
 
 def read_range_calls(members: Members) -> RangeCallArrays:
-    """Read all columns; a run without them has no rows.
-
-    Raises
-    ------
-    profkit.formats.codec.MemberError
-        A column is missing, is no array of its type, or has another length than the others.
-    """
+    """Read all columns, no rows if the run has none; raises as `run_columns.read_group` does."""
     contexts, rows = RangeCalls.columns()
     if f"{_CONTEXTS}/parent.npy" not in members.sizes:
         return RangeCallArrays(("",), no_rows(contexts), no_rows(rows))

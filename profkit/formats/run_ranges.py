@@ -1,7 +1,7 @@
 """NVTX ranges of all processes as one set of arrays, and back; used by `runfile` only.
 
-As with functions, the processes' columns are behind each other over one string table, and each process keeps
-its row range. A run without ranges has none of these members.
+The processes' columns are concatenated over one string table, and each process keeps its row range. A run
+without ranges lacks these members.
 """
 
 from __future__ import annotations
@@ -33,13 +33,8 @@ _CODEC = Codec(Ranges, elsewhere=("strings", *_COLUMNS))
 
 
 def gather_ranges(parts: Sequence[Ranges], strings: Strings) -> Iterator[tuple[str, Array]]:
-    """Concatenate the ranges of processes, whose texts are joined to a string table.
-
-    Yields
-    ------
-    tuple of str and array
-        Member name without its suffix, and its values; nothing where there are no processes with ranges.
-    """
+    """Concatenate the ranges of processes, and join their texts to a string table.
+    Yields as `run_columns.gather_group` does, nothing if no process has ranges."""
     if not parts:
         return
     places = strings.join(part.strings for part in parts)
@@ -47,7 +42,7 @@ def gather_ranges(parts: Sequence[Ranges], strings: Strings) -> Iterator[tuple[s
 
 
 def range_document(ranges: Ranges, row: int) -> dict[str, Any]:
-    """Return what ``processes.json`` says of a process's ranges, which begin at a row of the columns."""
+    """Return the entry in ``processes.json`` for a process's ranges, which begin at `row` of the columns."""
     return {"rows": [row, row + len(ranges)], **_CODEC.write(ranges)}
 
 
@@ -62,17 +57,9 @@ class RangeArrays:
         self._budget = budget
 
     def ranges(self, name: str, value: Any) -> Ranges | None:
-        """Return the ranges that a process's field describes, ``None`` where it has none.
-
-        Raises
-        ------
-        profkit.formats.codec.MemberError
-            The field is not what it should be.
-        profkit.model.ProfileError
-            The columns contradict each other.
-        profkit.formats.limits.LimitError
-            Their names are more than the file may hold.
-        """
+        """Return the ranges that a process's field describes, ``None`` if it has none.
+        Raise `MemberError` if the field is invalid, `ProfileError` if the columns contradict each other, and
+        `LimitError` if their names exceed the limit."""
         if value is None:
             return None
         fields = _CODEC.read_fields(name, value)
@@ -84,13 +71,7 @@ class RangeArrays:
 
 
 def read_ranges(members: Members) -> RangeArrays:
-    """Read all columns; a run without them has no rows.
-
-    Raises
-    ------
-    profkit.formats.codec.MemberError
-        A column is missing, is no array of its type, or has another length than the others.
-    """
+    """Read all columns, no rows if the run has none; raises as `run_columns.read_group` does."""
     if "ranges/name.npy" not in members.sizes:
         return RangeArrays(("",), no_rows(_COLUMNS), members.budget)
     columns = read_group(members, "ranges", _COLUMNS, "NVTX ranges")

@@ -1,7 +1,7 @@
-"""Counters over time as arrays, and back: the machine's series and every process's thread samples; used by `runfile`.
+"""Counters over time as arrays, and back: the machine's series and the processes' thread samples.
 
-As with ranges, the processes' rows are behind each other, and each process keeps its row range. A run
-without a sampler has none of these members.
+Used by `runfile`. The processes' rows are concatenated, and each process keeps its row range. A run without a
+sampler lacks these members.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SERIES_MEMBER = re.compile(r"series/([a-z][a-z0-9_]{0,63})\.npy")
 
 
 def gather_series(series: Series | None) -> Iterator[tuple[str, Array]]:
-    """Yield the members that hold a run's series, with their names; nothing where there is none."""
+    """Yield the members that hold a run's series, with their names; nothing if there is no series."""
     if series is None:
         return
     yield _SERIES_TIME, series.time_ns.astype(_COUNT, copy=False)
@@ -34,20 +34,14 @@ def gather_series(series: Series | None) -> Iterator[tuple[str, Array]]:
 
 
 def gather_samples(parts: Sequence[ThreadSamples]) -> Iterator[tuple[str, Array]]:
-    """Concatenate the thread samples of processes; nothing where there are none."""
+    """Concatenate the thread samples of processes; yields nothing if there are none."""
     if parts:
         yield from gather_group("samples", _SAMPLE_COLUMNS, parts)
 
 
 def read_series(members: Members) -> Series | None:
-    """Read the machine's series; columns of any name are taken.
-
-    Raises
-    ------
-    profkit.formats.codec.MemberError
-        A column is no array of its type.
-    profkit.model.ProfileError
-        The columns contradict each other.
+    """Read the machine's series with columns of any name.
+    Raise `MemberError` if a column is no array of its type, `ProfileError` if columns contradict each other.
     """
     if f"{_SERIES_TIME}.npy" not in members.sizes:
         return None
@@ -68,14 +62,8 @@ class SampleArrays:
         self._rows = Rows(len(columns["tid"]))
 
     def samples(self, name: str, value: Any) -> ThreadSamples | None:
-        """Return the samples that a process's ``[start, stop]`` names, ``None`` where it has none.
-
-        Raises
-        ------
-        profkit.formats.codec.MemberError
-            It is no range of the rows.
-        profkit.model.ProfileError
-            The rows are not in order.
+        """Return the samples that a process's ``[start, stop]`` names, ``None`` if it has none.
+        Raise `MemberError` if that is no range of the rows, and `ProfileError` if the rows are not in order.
         """
         if value is None:
             return None
@@ -84,13 +72,7 @@ class SampleArrays:
 
 
 def read_samples(members: Members) -> SampleArrays:
-    """Read all thread samples; a run without them has no rows.
-
-    Raises
-    ------
-    profkit.formats.codec.MemberError
-        A column is missing, is no array of its type, or has another length than the others.
-    """
+    """Read all thread samples, no rows if the run has none; raises as `run_columns.read_group` does."""
     if "samples/tid.npy" not in members.sizes:
         return SampleArrays(no_rows(_SAMPLE_COLUMNS))
     return SampleArrays(read_group(members, "samples", _SAMPLE_COLUMNS, "samples of threads"))

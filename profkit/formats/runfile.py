@@ -1,10 +1,8 @@
 """The run file: one ``.prof`` that every viewer opens, with all the evidence of a run behind it.
 
-It starts with a plain pstats dump of the first process, which is what `pstats` and viewers read, and goes on
-with a ZIP archive: JSON for what happened, numpy arrays for every thread's profile. Marshal readers stop
-after the first object and ZIP readers start at the end, so neither sees the other's part. ``docs/format.md``
-describes the members. Files without an archive are read by `pstats_file`; which is which is decided in
-`load`.
+It is a plain pstats dump of the first process followed by a ZIP archive of JSON members and numpy arrays.
+Marshal readers stop after the first object and ZIP readers start at the end, so neither sees the other's
+part. ``docs/format.md`` describes the members.
 """
 
 from __future__ import annotations
@@ -88,24 +86,12 @@ _ZIP_ERRORS = (
 def write_run(
     path: str | os.PathLike[str], run: Run, *, portions: Iterable[Sequence[Process]] | None = None
 ) -> None:
-    """Write a run to one file, completely or not at all.
+    """Write a run to one file, completely or not at all; ``run.path`` is not stored.
 
-    Parameters
-    ----------
-    path
-        Where to; an existing file is replaced in one step when the new one is on the disk, and keeps its permissions.
-    run
-        What to write. ``run.path`` is not stored.
-    portions
-        Processes that are written in the place of ``run.processes``. One portion is in memory at a time; what was
-        written is in a temporary file in the directory of `path` until all are there.
-
-    Raises
-    ------
-    OSError
-        It cannot be written there; nothing is left behind.
-    ProfileError
-        The calls of all portions add up to more than any run can make.
+    An existing file keeps its permissions and is replaced in one step once the new one is on the disk.
+    `portions` of processes are written in place of ``run.processes``, one in memory at a time; until all are
+    there, they are in a temporary file beside `path`. Raise `OSError` if it cannot be written (nothing is
+    left behind), and `ProfileError` if the calls of all portions are more than any run can make.
     """
     with replacing(path) as file:
         if portions is None:
@@ -146,7 +132,7 @@ def _write(file: BinaryIO, run: Run, portions: Iterable[Sequence[Process]], kept
 
 
 def _compression_of(data: bytes) -> int:
-    """Return how a member is stored: measured times are hardly smaller when compressed, which takes long."""
+    """Return how to store a member: measured times hardly shrink, and compressing them takes long."""
     middle = len(data) // 2
     part = data[middle : middle + _SAMPLE_BYTES]
     hardly = len(zlib.compress(part, _COMPRESSION_LEVEL)) > _MOST_KEPT * len(part)
@@ -154,19 +140,14 @@ def _compression_of(data: bytes) -> int:
 
 
 def _plain_profile(processes: Sequence[Process]) -> bytes:
-    """Return what viewers of profiles read: all threads of the first process."""
+    """Return the pstats dump for viewers: all threads of the first process."""
     threads = processes[0].threads if processes else ()
     return write_pstats(merge_profiles([thread.profile for thread in threads]))
 
 
 class _Columns:
-    """The columns of a run's processes, which come in portions.
-
-    Parameters
-    ----------
-    kept
-        File for them; ``None`` keeps them in memory.
-    """
+    """The columns of a run's processes, which arrive in portions.
+    They are kept in the file `kept`, or in memory if that is ``None``."""
 
     def __init__(self, kept: BinaryIO | None) -> None:
         self._kept = kept
@@ -175,7 +156,6 @@ class _Columns:
         self._dtypes: dict[str, np.dtype[Any]] = {}
 
     def add(self, processes: Sequence[Process]) -> None:
-        """Add what is in columns of some processes."""
         threads = [thread for process in processes for thread in process.threads]
         inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
         ranges = [process.ranges for process in processes if process.ranges is not None]
@@ -208,12 +188,12 @@ class _Columns:
             yield name, dtype, sum(self._rows(name, portion) for portion in self._portions)
 
     def _rows(self, name: str, portion: dict[str, tuple[int, int | Array]]) -> int:
-        """Rows of a column in a portion, which may lack it."""
+        """Return the rows of a column in a portion, which may lack it."""
         missing = portion["functions/file"][0] if name in _OPTIONAL else 0
         return portion[name][0] if name in portion else missing
 
     def read(self, name: str) -> Iterator[bytes]:
-        """Yield what a column holds, portion by portion."""
+        """Yield the content of a column, portion by portion."""
         dtype = self._dtypes[name]
         for portion in self._portions:
             if name in portion:
@@ -239,7 +219,7 @@ def _manifest_document(run: Run) -> dict[str, Any]:
 
 
 class _Documents:
-    """What ``processes.json`` says of each process, and where its rows are."""
+    """What ``processes.json`` holds for each process, with the place of its rows."""
 
     def __init__(self) -> None:
         self.all: list[dict[str, Any]] = []
@@ -248,7 +228,7 @@ class _Documents:
         )
 
     def add(self, processes: Sequence[Process]) -> None:
-        """Add some processes, whose rows are behind those of all before."""
+        """Add some processes; their rows follow those of all earlier ones."""
         self.all += map(self._process, processes)
 
     def _process(self, process: Process) -> dict[str, Any]:
@@ -281,29 +261,10 @@ class _Documents:
 
 
 def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: bool = True) -> Run:
-    """Read a run file.
-
-    Parameters
-    ----------
-    path
-        A file that `write_run` wrote.
-    edges
-        Whether to load caller–callee sums and calling contexts; without them every ``profile.edges`` and
-        ``thread.paths`` is ``None``.
-    processes
-        Whether to read processes; without them a run is what its manifest says.
-
-    Returns
-    -------
-    Run
-        All its profiles share one string table.
-
-    Raises
-    ------
-    FormatError
-        The file cannot be read, its archive is damaged, or a later profkit wrote it; nothing else is raised,
-        whatever its bytes are.
-    """
+    """Read a run file; all its profiles share one string table.
+    Without `edges` every ``profile.edges`` and ``thread.paths`` is ``None``; without `processes` only the
+    manifest is read. Raise only `FormatError`, whatever the bytes are: unreadable, a damaged archive, or
+    written by a later profkit."""
     try:
         with zipfile.ZipFile(path) as archive:
             return _Archive(archive, os.path.getsize(path)).run(
@@ -330,7 +291,7 @@ class _NewerSchema(Exception):  # noqa: N818 - becomes a FormatError in `read_ru
 
 
 class _Archive:
-    """A run file's members, read with bounds."""
+    """The members of a run file, read within limits."""
 
     def __init__(self, archive: zipfile.ZipFile, file_size: int) -> None:
         self.archive = archive
@@ -357,7 +318,7 @@ class _Archive:
         return data
 
     def json(self, member: str) -> Any:
-        """Return a JSON member's document, weighed before it is made."""
+        """Return the document of a JSON member, weighed before it is built."""
         info = self.members.get(member)
         size = 0 if info is None else info.file_size
         self.budget.spend("bytes of JSON", size)
@@ -366,7 +327,7 @@ class _Archive:
         return run_json.decode(member, text)
 
     def run(self, path: str, *, edges: bool, processes: bool) -> Run:
-        """Read everything, or what the manifest says."""
+        """Read everything, or only what the manifest says."""
         if _MANIFEST not in self.members:
             raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
         document = as_object(_MANIFEST, self.json(_MANIFEST))
@@ -404,7 +365,7 @@ class _Archive:
 
 
 def _spend_texts(budget: Budget, run: Run) -> None:
-    """Weigh what every report goes through one by one, however small it is in the file."""
+    """Weigh the items that every report visits one by one, however small they are in the file."""
     notices = len(run.warnings) + sum(len(process.notes) for process in run.processes)
     words = sum(
         len(process.command) + len(process.environment) + len(process.pools or ())

@@ -1,10 +1,10 @@
-"""Writes a run for speedscope: ranges as they followed each other, functions as stacks weighted by self time.
+"""Writes a run for speedscope (`file-format-schema.json` of its package): ranges in time order, functions as
+stacks.
 
-The file format is speedscope's own (`file-format-schema.json` of its package). Every thread's pushed ranges of
-one domain are an evented profile, as they nest. Functions are a sampled profile a thread: of the stacks by
-which they were called where the tracer kept those, else of stacks with one frame, since sums of caller and
-callee determine none. Where a tracer separated waiting from running, what the function waited is a frame of its
-own above it. Ranges that may end in another thread, and marks, have no place in a stack: they are left out.
+A thread's pushed ranges of one domain are an evented profile, since they nest. Functions are one sampled
+profile per thread, weighted by self time: calling stacks if the tracer kept them, else stacks of one frame.
+Measured waiting is a frame above its function. Marks, and ranges that may end in another thread, have no
+place in a stack and are left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _UNENDED = " (never ended)"
 
 @dataclass(slots=True)
 class _Frames:
-    """The table of frames that all profiles of a file share; grows while profiles are written."""
+    """The table of frames that all profiles of a file share; it grows while profiles are written."""
 
     numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
@@ -58,22 +58,8 @@ class _Frames:
 
 def speedscope_file(run: Run) -> Export:
     """Lay out a run as one file with a profile for each track of ranges and for each thread's functions.
-
-    Parameters
-    ----------
-    run
-        Any run.
-
-    Returns
-    -------
-    Export
-        Times of ranges are nanoseconds from the track's first range on, self times seconds.
-
-    Raises
-    ------
-    FormatError
-        It holds neither ranges that nest nor functions.
-    """
+    Times of ranges are nanoseconds from the track's first range on, self times are seconds. Raise
+    `FormatError` if the run has neither ranges that nest nor functions."""
     nested = [
         (process, track, process.ranges)
         for process in run.processes
@@ -96,7 +82,7 @@ def _left_out(run: Run) -> Iterator[str]:
 
 
 def _nested(ranges: Ranges) -> list[Track]:
-    """Tracks with their pushed ranges only; those without any are left out."""
+    """Return the tracks with their pushed ranges only, without tracks that have none."""
     found = []
     for track in tracks(ranges):
         rows = track.rows[ranges.kind[track.rows] == PUSHED]
@@ -132,21 +118,11 @@ def _chunks(
 
 
 def evented(begin: Ints, end: Ints) -> tuple[Ints, npt.NDArray[np.bool_], Ints]:
-    """Order the openings and closings of ranges.
+    """Return the openings and closings of n ranges in time order: range, whether it opens, and time, each of
+    shape (2n,).
 
-    Parameters
-    ----------
-    begin, end : int64 array, shape (n,)
-        Of ranges in the order in which they began, the outer one first of those that began at once.
-
-    Returns
-    -------
-    row : int64 array, shape (2n,)
-        The range that each event is of, in order of time.
-    opens : bool array, shape (2n,)
-        Whether it is the opening.
-    at : int64 array, shape (2n,)
-        When. Where ranges overlap without nesting, which a stack cannot do, the inner one is cut at the outer's end.
+    `begin` and `end` are in the order of begins, the outer first of those that begin together. If ranges
+    overlap without nesting, the inner one is cut at the outer's end.
     """
     found = _nested_events(begin, end)
     if found is None:
@@ -156,7 +132,7 @@ def evented(begin: Ints, end: Ints) -> tuple[Ints, npt.NDArray[np.bool_], Ints]:
 
 
 def _nested_events(begin: Ints, end: Ints) -> tuple[Ints, npt.NDArray[np.bool_], Ints] | None:
-    """Return what `evented` does, ``None`` where the ranges do not nest."""
+    """Return what `evented` does, ``None`` if the ranges do not nest."""
     n = len(begin)
     row = np.arange(n)
     # Ranges before a row that are closed when it begins; of those without duration, only the earlier ones.
@@ -176,7 +152,7 @@ def _nested_events(begin: Ints, end: Ints) -> tuple[Ints, npt.NDArray[np.bool_],
 
 
 def _cut_to_nest(begin: Ints, end: Ints) -> Ints:
-    """Return ends of which none is after that of a range around it; a walk, as every cut depends on the last."""
+    """Return ends, none later than that of a range around it; a loop, since each cut depends on the last."""
     around: list[int] = []
     result = []
     for first, last in zip(begin.tolist(), end.tolist(), strict=True):
@@ -217,7 +193,7 @@ def _ranges(title: str, ranges: Ranges, rows: Ints, frames: _Frames) -> Iterator
 
 
 def _functions(title: str, thread: Thread, frames: _Frames) -> bytes:
-    """A thread's self times, greatest first; each is one stack, or up to three where waiting was measured."""
+    """Return a thread's self times, greatest first; each is one stack, up to three with measured waiting."""
     profile, paths = thread.profile, thread.paths
     values = profile if paths is None else paths
     text = profile.strings

@@ -1,7 +1,7 @@
 """What writers of timelines share: one clock for all processes, tracks of ranges, JSON by the column.
 
-Used by `chrome` and `speedscope`. A track holds the ranges of one thread in one domain: only there do they nest. Text
-is made for whole columns at a time, since a run may hold millions of ranges. Nothing here knows a format.
+Used by `chrome` and `speedscope`. A track holds the ranges of one thread in one domain, since only there do
+they nest. Text is made for whole columns, as a run may hold millions of ranges. Nothing here knows a format.
 """
 
 from __future__ import annotations
@@ -24,15 +24,8 @@ CHUNK_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file about to be written.
-
-    Attributes
-    ----------
-    chunks
-        Its bytes, made as they are asked for.
-    left_out
-        What of the run the format cannot hold, in sentences.
-    """
+    """A file about to be written: `chunks` of bytes, made on request.
+    `left_out` says in sentences what of the run the format cannot hold."""
 
     chunks: Iterator[bytes]
     left_out: tuple[str, ...] = ()
@@ -40,17 +33,8 @@ class Export:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """The ranges of one thread in one domain.
-
-    Attributes
-    ----------
-    thread
-        The system's id.
-    domain
-        Name, empty for the default domain.
-    rows : int64 array
-        Rows of the process's ranges, in the order in which they began.
-    """
+    """The ranges of one thread (the system's id) in one domain, rows in the order in which they began.
+    `domain` is empty for the default domain."""
 
     thread: int
     domain: str
@@ -71,17 +55,11 @@ def tracks(ranges: Ranges) -> list[Track]:
 
 
 def to_unix_ns(run: Run) -> tuple[list[int], int]:
-    """Return what brings monotonic clocks to nanoseconds since 1970.
+    """Return the offset from each process's monotonic clock, and from the machine series', to Unix time in
+    ns; 0 if unknown.
 
-    Processes of one host share its clock, so they share one number, the first that is known: two readings of
-    the pair differ by what the wall clock was adjusted in between.
-
-    Returns
-    -------
-    processes
-        To be added to the times of each process.
-    machine
-        The same for the run's machine-wide series. Both are 0 where nothing is known.
+    Processes of one host share its clock and thus one offset, the first that is known: readings of the pair
+    of clocks differ by adjustments of the wall clock in between.
     """
     manifest = run.manifest
     home = manifest.host.name if manifest is not None else ""
@@ -99,18 +77,18 @@ def to_unix_ns(run: Run) -> tuple[list[int], int]:
 
 
 def process_label(process: Process) -> str:
-    """Say which process of the run it is."""
+    """Return the name of the process in the run."""
     who = f"rank {process.rank}" if process.rank is not None else process.role
     return f"{who}: {shlex.join(process.command)}" if process.command else who
 
 
 def thread_names(process: Process) -> dict[int, str]:
-    """Names of a process's threads by their ids, in the order in which the run lists them."""
+    """Return thread names by id, in the order in which the run lists the threads."""
     return {thread.tid: thread.name for thread in process.threads if thread.tid is not None}
 
 
 def clean(text: str) -> str:
-    r"""Spell lone surrogates (undecodable bytes) as ``\udcXX``: strict JSON readers reject them."""
+    r"""Write lone surrogates (undecodable bytes) as ``\udcXX``: strict JSON readers reject them."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -123,12 +101,12 @@ def as_json(value: str | Mapping[str, object]) -> str:
 
 
 def as_microseconds(ns: Ints, before: str = "") -> list[str]:
-    """Write nanoseconds, none of them negative, as microseconds with three decimals; `before` stands in front."""
+    """Write non-negative nanoseconds as microseconds with three decimals, each after the text `before`."""
     return formatted(before.replace("%", "%%") + "%d.%03d", (ns // 1000, ns % 1000))
 
 
 def formatted(template: str, columns: Sequence[npt.NDArray[np.generic]]) -> list[str]:
-    """Fill a template once for each row of the columns, in one call; it may hold no line break."""
+    """Fill a template, without line breaks, once for each row of the columns, in one call."""
     n = len(columns[0])
     if not n:
         return []
