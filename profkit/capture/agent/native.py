@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _CALLS = os.path.join("profkit", "api", "windows.py")
 #: Calls of which the cost of events is measured, and how often that is repeated: the least is nearest to the truth.
 _PROBED_CALLS = 400
-_PROBES = 3
+_PROBES, _MOST_PROBES = 3, 12
 
 #: Part of an empty call's time that lies between its two events.
 _EMPTY_PART = 0.2
@@ -135,13 +135,21 @@ def probe_costs(module: Any) -> Tuple[float, ...]:
     Calls that do nothing are made as they are, and traced. What the machine does beside it can only add: the least
     of a few times is taken. Caches are warm here, so that real programs pay more.
     """
-    plain = _least_times()
-    others = module.Collector()
-    others.follow_others(True)  # as in the target: it has its price
-    try:
-        traced, (python_inside, c_inside) = _traced_times(module)
-    finally:
-        others.follow_others(False)
+    others, collector = module.Collector(), module.Collector()
+    plain, traced = [_MUCH] * len(_PROBED), [_MUCH] * len(_PROBED)
+    # In turn, as a machine is slow for a while; until all that is traced has taken longer, or the budget would never be used.
+    for probe in range(_MOST_PROBES):
+        _take_times(plain)
+        others.follow_others(True)  # as in the target: it has its price
+        collector.enable()
+        try:
+            _take_times(traced)
+        finally:
+            collector.disable()
+            others.follow_others(False)
+        if probe + 1 >= _PROBES and all(with_events > without for with_events, without in zip(traced, plain)):
+            break
+    python_inside, c_inside = _inside_times(collector)
     by_call, by_c_code, c_call = (
         max(0.0, with_events - without) for with_events, without in zip(traced, plain)
     )
@@ -156,31 +164,22 @@ def probe_costs(module: Any) -> Tuple[float, ...]:
     )
 
 
-def _traced_times(module: Any) -> Tuple[List[float], Tuple[float, float]]:
-    """Return the seconds a call of each way to call while it is traced, and those that it is open, by language."""
-    collector = module.Collector()
-    collector.enable()
-    try:
-        times = _least_times()
-    finally:
-        collector.disable()
+def _inside_times(collector: Any) -> Tuple[float, float]:
+    """Return the seconds that a call which does nothing is open while it is traced: in Python, and in C."""
     inside = [0.0, 0.0]
     for entry in collector.getstats()[0][5]:
         what = entry[0]
         if what is _empty.__code__ or (isinstance(what, str) and "get_ident" in what):
             inside[isinstance(what, str)] = entry[4] / entry[1]
-    return times, (inside[0], inside[1])
+    return inside[0], inside[1]
 
 
-def _least_times() -> List[float]:
-    """Return the seconds a call of each way to call, the least of some times."""
-    least = [_MUCH] * len(_PROBED)
-    for _ in range(_PROBES):
-        for place, calls in enumerate(_PROBED):
-            begun = perf_counter()
-            calls()
-            least[place] = min(least[place], (perf_counter() - begun) / _PROBED_CALLS)
-    return least
+def _take_times(least: List[float]) -> None:
+    """Take the seconds a call of each way to call, and keep them where they are less."""
+    for place, calls in enumerate(_PROBED):
+        begun = perf_counter()
+        calls()
+        least[place] = min(least[place], (perf_counter() - begun) / _PROBED_CALLS)
 
 
 def _empty() -> None:

@@ -96,9 +96,7 @@ class Session:
         self._own_profilers: List[Tuple[Any, int]] = []
         self._over = False
         self._share, self._samples_only = 0.0, False
-        self._costly_starts = os.path.join(
-            spool, settings.costly_starts_mark(process_facts.boot_id(), process_facts.interpreter())
-        )
+        self._costly_starts = ""
         self._tiers: Optional[Tiers] = None  # where tables are mapped
         self._awaits_call = False  # a forked child that has called nothing yet: all it has is its parent's
         # On a machine that no sampler watches, this process does; nothing can be imported later than here.
@@ -172,6 +170,8 @@ class Session:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
             self._native.serve(thread_name, self._look, first)
             self._share, self._samples_only = _overhead_asked()
+            mark = settings.costly_starts_mark(process_facts.boot_id(), process_facts.interpreter(), forked)
+            self._costly_starts = os.path.join(self._spool, mark)
             self._native.limit(self._share)
             if not forked and not self._windowed:
                 self._native.watch_collections(gc.callbacks)
@@ -180,7 +180,7 @@ class Session:
                 self._tracer,
                 self._main_ident,
                 self._may_change_tier,
-                "" if forked else self._costly_starts,
+                self._costly_starts,
             )
         if self._ticks():
             if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
@@ -231,9 +231,7 @@ class Session:
         if tiers is None or tiers.watching or not self._begun or self._windowed:
             return
         # What threads wait for is seen by the same thread.
-        sampled = self._samples_only or (
-            self._share > 0.0 and not self._identity["forked"] and os.path.lexists(self._costly_starts)
-        )
+        sampled = self._samples_only or (self._share > 0.0 and os.path.lexists(self._costly_starts))
         if not tiers.watch(sampled) and self._share:
             self._notes["no_samples"] = True
 

@@ -180,9 +180,10 @@ def costs_file(boot_id: str, interpreter: str) -> str:
     return "%s-%s%s" % (boot_id or "unknown", interpreter, COSTS_SUFFIX)
 
 
-def costly_starts_mark(boot_id: str, interpreter: str) -> str:
-    """Return the name of the link that a process leaves which was sampled as it started: others begin so."""
-    return "%s-%s%s" % (boot_id or "unknown", interpreter, COSTLY_STARTS_SUFFIX)
+def costly_starts_mark(boot_id: str, interpreter: str, forked: bool) -> str:
+    """Return the name of the link that a process leaves which was sampled as it started: others, forked or not, begin so."""
+    kind = "-forked" if forked else ""
+    return "%s-%s%s%s" % (boot_id or "unknown", interpreter, kind, COSTLY_STARTS_SUFFIX)
 
 
 def ranks_asked(text: str) -> Tuple[Tuple[int, int], ...]:

@@ -21,7 +21,9 @@
 #include "tiers.h"
 #include "waits.h"
 
-/* The mean time between two looks, at least; it is longer where looks take more than this part of a CPU. */
+/* The mean time between two looks, at least; it is longer where looks take more than this part of a CPU. Where the process gets a
+ * fraction of one only, that is what the part is of: many processes that share a CPU would otherwise spend it on looks. What they see
+ * goes by the kernel's counters, and half a hundred of them in a second see who queues. */
 #define LOOK_EVERY_NS 1000000
 #define LOOK_MOST_NS 20000000
 #define LOOK_IDLE_NS 50000000
@@ -309,7 +311,7 @@ static void *look_on(void *Py_UNUSED(nothing)) {
             ran = false;
         }
         looker_ns = own_cpu_ns();
-        int64_t mean = (int64_t)((double)looker_ns / (double)looks / LOOK_SHARE);
+        int64_t mean = (int64_t)((double)looker_ns / (double)looks / (LOOK_SHARE * looks_part_run()));
         int64_t fewest = exact ? WATCH_EVERY_NS : LOOK_EVERY_NS;
         mean = mean < fewest ? fewest : mean > LOOK_MOST_NS ? LOOK_MOST_NS : mean;
         /* Where nothing runs it may take a while. */

@@ -185,6 +185,7 @@ static void free_memory(struct table *table) {
         free(chunk);
     }
     table->base = table->last_function = NULL;
+    table->first_seen = NULL;
     table->functions = (struct edges){0};
     table->stack = table->top = table->limit = NULL;
     table->arena = NULL;

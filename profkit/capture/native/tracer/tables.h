@@ -46,7 +46,8 @@ struct edge {
     int64_t samples;       /* of the sampler in the function itself, */
     double squares;        /* the sum of the squares of what each stands for, ns, */
     int64_t sampled;       /* and their part of `own` */
-    int64_t seen_before;   /* at the end of the last burst */
+    int64_t seen_before;   /* at the end of the last burst, */
+    struct edge *next_seen; /* and the next that this burst has seen */
     struct edge *next;    /* of the same caller, in order of first call */
     const struct path *around; /* by which the last call of this way was made, */
     struct path *path;         /* and its path */
@@ -137,6 +138,7 @@ struct table {
     int64_t taken_before; /* at the last look of tiers_look() */
     unsigned long long owner; /* serial number of the collector */
     struct function *base, *last_function;
+    struct edge *first_seen; /* in this burst */
     struct slice *slices; /* the newest; see slices.h */
     struct edges functions; /* by name; each slot is some edge to the function */
     uint32_t n_functions, n_edges; /* the base and its edges not counted in n_functions, counted in n_edges */

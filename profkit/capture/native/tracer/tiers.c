@@ -241,13 +241,12 @@ int64_t tiers_burst_left(void) {
 }
 
 static void note_bursts(struct table *table, void *Py_UNUSED(about)) {
-    for (struct function *function = table->base; function; function = function->next)
-        for (struct edge *edge = function->first_callee; edge; edge = edge->next)
-            if (edge->seen > edge->seen_before) {
-                double calls = (double)(edge->seen - edge->seen_before);
-                edge->seen_squares += calls * calls;
-                edge->seen_before = edge->seen;
-            }
+    for (struct edge *edge = table->first_seen; edge; edge = edge->next_seen) {
+        double calls = (double)(edge->seen - edge->seen_before);
+        edge->seen_squares += calls * calls;
+        edge->seen_before = edge->seen;
+    }
+    table->first_seen = NULL;
 }
 
 void tiers_end_burst(void) {
@@ -329,6 +328,10 @@ void tiers_count(uintptr_t caller, const void *key, PyObject *object, PyObject *
         table->lost += !edge;
     }
     if (edge) {
+        if (edge->seen == edge->seen_before) {
+            edge->next_seen = table->first_seen;
+            table->first_seen = edge;
+        }
         edge->seen++;
         burst_calls[is_in_c(edge->callee)]++;
     }
