@@ -57,12 +57,21 @@ def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
         headline += f" {_KINDS.get(verdict.kind, clean(verdict.kind))}"
     names = verdict.cause + (f", {verdict.kind}" if verdict.kind else "")
     return VerdictBlock(
-        headline,
+        _in_particular(verdict, headline),
         "" if names == headline.lower() else names,
         verdict.confidence,
         summary_of(verdict, alone=alone),
         tone,
     )
+
+
+def _in_particular(verdict: Verdict, headline: str) -> str:
+    """Return a headline with the function that holds most of the loss, or with what was waited for most."""
+    kind = str(verdict.numbers.get("blocked.on"))
+    if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):
+        return f"Blocked, waiting for {WAITED_FOR[kind]}"
+    one_holds_most = verdict.cause == "code-change" or "function.part" in verdict.numbers
+    return f"{headline} in {display_name(verdict.subject)}" if verdict.subject and one_holds_most else headline
 
 
 def comparison_block(diff: Diff) -> VerdictBlock:
