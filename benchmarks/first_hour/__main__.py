@@ -62,7 +62,9 @@ class Row:
 
     def line(self) -> str:
         """As it is printed."""
-        walls = "".join("       –" if wall is None else f"{wall:8.2f}" for wall in (self.baseline_s, self.candidate_s))
+        walls = "".join(
+            "       –" if wall is None else f"{wall:8.2f}" for wall in (self.baseline_s, self.candidate_s)
+        )
         return f"{self.case:<8}{walls}  {self.outcome:<12}  {self.cause:<16} {self.kind or '–':<21}  {self.headline}"
 
 
@@ -76,7 +78,13 @@ def run(command: Sequence[str], folder: Path) -> str:
     """Run a command to its end, and return its output."""
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            command,
+            cwd=folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise FailedError(f"{' '.join(command)}: not done after {PATIENCE_S} s") from None
@@ -93,7 +101,9 @@ def capture(case: Case, side: int, python: str, folder: Path, output: Path) -> N
 
 def asked(*words: str, folder: Path) -> dict[str, Any]:
     """What a command of profkit says as JSON."""
-    answer: dict[str, Any] = json.loads(run((sys.executable, "-m", "profkit", *words, "--format", "json"), folder))
+    answer: dict[str, Any] = json.loads(
+        run((sys.executable, "-m", "profkit", *words, "--format", "json"), folder)
+    )
     return answer
 
 
@@ -161,6 +171,18 @@ def measure(name: str, pair: int, python: str) -> Row:
             return Row(name, pair, None, None, "failed", None, str(error), None, WRONG, "")
 
 
+def warm(name: str, python: str) -> None:
+    """Run both sides once without profkit: libraries that were not used for a while are read from the disk again."""
+    case = CASES[name]
+    with tempfile.TemporaryDirectory(prefix=f"first-hour-{name}-") as directory:
+        places = case.stage(Path(directory))
+        try:
+            for side in (0,) if case.ranks else (0, 1):
+                run(case.command(side, python), places[side])
+        except FailedError as error:
+            progress(f"{name}: {error}")
+
+
 def plain(name: str, python: str, pairs: int) -> None:
     """Print the walls of a case without profkit."""
     case = CASES[name]
@@ -172,7 +194,10 @@ def plain(name: str, python: str, pairs: int) -> None:
                 begin = time.perf_counter()
                 run(case.command(side, python), places[side])
                 walls.append(time.perf_counter() - begin)
-            print(f"{name:<8}" + "".join(f"{wall:8.2f}" for wall in walls) + f"  {walls[-1] / walls[0]:.2f}×", flush=True)
+            print(
+                f"{name:<8}" + "".join(f"{wall:8.2f}" for wall in walls) + f"  {walls[-1] / walls[0]:.2f}×",
+                flush=True,
+            )
 
 
 def summed(rows: Sequence[Row]) -> str:
@@ -196,7 +221,9 @@ def main() -> None:
     parser.add_argument("--environment", type=Path, required=True, help="where the programs' libraries are")
     parser.add_argument("--pairs", type=int, default=3, help="of each case (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the rows")
-    parser.add_argument("--plain", action="store_true", help="print walls without profkit, and compare nothing")
+    parser.add_argument(
+        "--plain", action="store_true", help="print walls without profkit, and compare nothing"
+    )
     options = parser.parse_args()
     names = options.names or tuple(CASES)
     for name in names:
@@ -211,8 +238,9 @@ def main() -> None:
         return
     rows: list[Row] = []
     print(f"{'':<8}{'base/s':>8}{'cand/s':>8}  {'':<12}  {'cause':<16} {'kind':<21}  first line")
-    for pair in range(1, options.pairs + 1):
-        for name in names:
+    for name in names:
+        warm(name, python)
+        for pair in range(1, options.pairs + 1):
             row = measure(name, pair, python)
             rows.append(row)
             print(row.line(), flush=True)

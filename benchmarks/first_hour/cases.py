@@ -69,10 +69,8 @@ class Case:
 
     def stage(self, folder: Path) -> tuple[Path, Path]:
         """Copy what the case needs, and return the working directories of both sides."""
-        if self.edited is None:
-            places = (folder / "job",) * 2
-        else:
-            places = (folder / SIDES[0], folder / SIDES[1])
+        apart = self.edited is not None
+        places = (folder / SIDES[0], folder / SIDES[1]) if apart else (folder / "job", folder / "job")
         for place, script in zip(places, (self.script, self.edited or self.script), strict=True):
             place.mkdir(exist_ok=True)
             shutil.copyfile(PROGRAMS / script, place / self.script)
@@ -87,7 +85,7 @@ class Case:
 
 
 def _settings(samples: int) -> Mapping[str, object]:
-    return {"recordings": 36, "channels": 16, "samples": samples, "window": 1024}
+    return {"recordings": 44, "channels": 16, "samples": samples, "window": 1024}
 
 
 CASES: Mapping[str, Case] = {
@@ -103,12 +101,15 @@ CASES: Mapping[str, Case] = {
     "option": Case(
         "clean_orders.py",
         (("--dedup", "set"), ("--dedup", "list")),
-        (Answer("workload-change", names=("drop_duplicates",)), Answer("code-change", names=("drop_duplicates",))),
+        (
+            Answer("workload-change", names=("drop_duplicates",)),
+            Answer("code-change", names=("drop_duplicates",)),
+        ),
     ),
     # The share that the loader's workers read from answers later.
     "loader": Case(
         "train_images.py",
-        (("--share-latency", "0.5"), ("--share-latency", "12")),
+        (("--share-latency", "0.5"), ("--share-latency", "8")),
         (Answer("data-starvation"), Answer("blocked")),
     ),
     # Each of several short processes imports a large package.
@@ -135,7 +136,7 @@ CASES: Mapping[str, Case] = {
     # A lookup became a loop.
     "code": Case(
         "match_payments.py",
-        (("10", "4000"),) * 2,
+        (("2700", "500"),) * 2,
         (Answer("code-change", names=("match_payments",)),),
         edited="match_payments_edited.py",
     ),

@@ -8,7 +8,15 @@ import re
 from collections import defaultdict
 from datetime import datetime
 
-COUNTRIES = {"germany": "DE", "deutschland": "DE", "de": "DE", "france": "FR", "fr": "FR", "italia": "IT", "it": "IT"}
+COUNTRIES = {
+    "germany": "DE",
+    "deutschland": "DE",
+    "de": "DE",
+    "france": "FR",
+    "fr": "FR",
+    "italia": "IT",
+    "it": "IT",
+}
 BLANKS = re.compile(r"\s+")
 
 
@@ -75,8 +83,8 @@ def totals(rows):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--dedup", choices=["set", "list"], default="set")
-    parser.add_argument("--lines", type=int, default=25_000)
-    parser.add_argument("--exports", type=int, default=8)
+    parser.add_argument("--lines", type=int, default=3500)
+    parser.add_argument("--exports", type=int, default=130)
     options = parser.parse_args()
     text = make_export(options.lines)
     kept = 0

@@ -1,4 +1,4 @@
-"""Match payments to invoices by what people wrote into the reference, and report what is open."""
+"""Match payments to invoices by what people wrote into the reference, and report what is open, for each client."""
 
 import random
 import re
@@ -23,8 +23,8 @@ class Payment:
     amount: Decimal
 
 
-def make_month(seed, invoices):
-    """A month: invoices, and payments of most of them."""
+def make_books(seed, invoices):
+    """What one client issued, and payments of most of it."""
     chance = random.Random(seed)
     words = ["INV {}", "invoice: {} thanks", "rg-{}", "payment for Inv. {} and others", "order of {}"]
     issued = [Invoice(f"{n:06}", Decimal(chance.randrange(100, 99_999)) / 100) for n in range(invoices)]
@@ -65,18 +65,18 @@ def age(invoices):
     return kinds
 
 
-def render(month, kinds, unmatched):
+def render(client, kinds, unmatched):
     """One line of the report."""
     lost = sum((payment.amount for payment in unmatched), Decimal(0))
-    return f"{month:>3}: {kinds['paid']} paid, {kinds['part']} in part, {kinds['open']} open, {lost} not matched"
+    return f"{client:>4}: {kinds['paid']} paid, {kinds['part']} in part, {kinds['open']} open, {lost} lost"
 
 
 def main():
-    months, invoices = int(sys.argv[1]), int(sys.argv[2])
-    for month in range(months):
-        issued, payments = make_month(month, invoices)
+    clients, invoices = int(sys.argv[1]), int(sys.argv[2])
+    for client in range(clients):
+        issued, payments = make_books(client, invoices)
         unmatched = match_payments(issued, payments)
-        print(render(month, age(issued), unmatched))
+        print(render(client, age(issued), unmatched))
 
 
 if __name__ == "__main__":

@@ -57,7 +57,16 @@ def run_all(stores, backend, rounds):
     """Start the workers in turn, and gather what they print."""
     found = []
     for store in range(stores):
-        command = [sys.executable, __file__, "--backend", backend, "--rounds", str(rounds), "--store", str(store)]
+        command = [
+            sys.executable,
+            __file__,
+            "--backend",
+            backend,
+            "--rounds",
+            str(rounds),
+            "--store",
+            str(store),
+        ]
         found.append(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
     return found
 
@@ -66,7 +75,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", choices=["lean", "sklearn"], default="lean")
     parser.add_argument("--stores", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=4000)
+    parser.add_argument("--rounds", type=int, default=14_000)
     parser.add_argument("--store", type=int, help="work on this store alone, as a worker")
     options = parser.parse_args()
     if options.store is not None:

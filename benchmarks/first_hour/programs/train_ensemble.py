@@ -33,7 +33,7 @@ def train(model, points, labels, epochs):
     """Return the loss of the last batch."""
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
     for _ in range(epochs):
-        for batch, expected in zip(points, labels):
+        for batch, expected in zip(points, labels, strict=True):
             loss = nn.functional.cross_entropy(model(batch), expected)
             optimiser.zero_grad()
             loss.backward()
