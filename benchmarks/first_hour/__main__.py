@@ -47,7 +47,11 @@ class FailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One pair: the walls of its sides in seconds, what the headline says, and whether that is right."""
+    """One pair: the walls of its sides in seconds, what the headline says, and whether that is right.
+
+    ``named_below``: it is wrong for one reason alone, that the name is missing in the headline, and the sentence
+    below the headline has it.
+    """
 
     case: str
     pair: int
@@ -59,13 +63,15 @@ class Row:
     confidence: float | None
     outcome: str
     summary: str
+    named_below: bool = False
 
     def line(self) -> str:
         """As it is printed."""
         walls = "".join(
             "       –" if wall is None else f"{wall:8.2f}" for wall in (self.baseline_s, self.candidate_s)
         )
-        return f"{self.case:<8}{walls}  {self.outcome:<12}  {self.cause:<16} {self.kind or '–':<21}  {self.headline}"
+        below = "  [named in the sentence below]" if self.named_below else ""
+        return f"{self.case:<8}{walls}  {self.outcome:<12}  {self.cause:<16} {self.kind or '–':<21}  {self.headline}{below}"
 
 
 def environment() -> dict[str, str]:
@@ -123,6 +129,13 @@ def judged(case: Case, cause: str, kind: str | None, headline: str) -> str:
     return INCONCLUSIVE if cause == "inconclusive" else WRONG
 
 
+def named_below(case: Case, verdict: Mapping[str, Any]) -> bool:
+    """Whether a headline that is wrong were right if the sentence below it counted."""
+    cause, kind, headline = verdict["cause"], verdict["kind"], verdict["headline"]
+    further = judged(case, cause, kind, f"{headline} {verdict['summary']}")
+    return judged(case, cause, kind, headline) == WRONG and further == RIGHT
+
+
 def compare(name: str, case: Case, pair: int, python: str, folder: Path) -> Row:
     """Capture both sides, and ask why one is slower."""
     places = case.stage(folder)
@@ -142,6 +155,7 @@ def compare(name: str, case: Case, pair: int, python: str, folder: Path) -> Row:
         verdict["confidence"],
         judged(case, verdict["cause"], verdict["kind"], verdict["headline"]),
         verdict["summary"],
+        named_below(case, verdict),
     )
 
 
@@ -203,9 +217,11 @@ def plain(name: str, python: str, pairs: int) -> None:
 def summed(rows: Sequence[Row]) -> str:
     """The last line's first half."""
     n, count = len(rows), Counter(row.outcome for row in rows)
+    below = sum(row.named_below for row in rows)
     return (
         f"{count[RIGHT]} of {n} right, {count[WRONG]} wrong, {count[INCONCLUSIVE]} inconclusive "
         f"(goal: >= {round(RIGHT_BAR * n)} right, <= {round(WRONG_BAR * n)} wrong)"
+        + (f"; {below} of the wrong have the name in the sentence below the headline" if below else "")
     )
 
 

@@ -34,7 +34,7 @@ def cluster(vectors):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--texts", type=int, default=17_000)
+    parser.add_argument("--texts", type=int, default=42_000)
     options = parser.parse_args()
     texts, topics = make_texts(options.texts)
     found = cluster(embed(texts))

@@ -56,7 +56,7 @@ def train(comm, shards, steps):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=1300)
     parser.add_argument("--shards", type=int, nargs="+", default=[2, 6], help="of each rank")
     options = parser.parse_args()
     comm = MPI.COMM_WORLD
