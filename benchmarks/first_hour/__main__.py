@@ -71,7 +71,8 @@ class Row:
             "       –" if wall is None else f"{wall:8.2f}" for wall in (self.baseline_s, self.candidate_s)
         )
         below = "  [named in the sentence below]" if self.named_below else ""
-        return f"{self.case:<8}{walls}  {self.outcome:<12}  {self.cause:<16} {self.kind or '–':<21}  {self.headline}{below}"
+        said = f"{self.cause:<16} {self.kind or '–':<21}  {self.headline}"
+        return f"{self.case:<8}{walls}  {self.outcome:<12}  {said}{below}"
 
 
 def environment() -> dict[str, str]:
