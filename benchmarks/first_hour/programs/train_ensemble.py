@@ -6,7 +6,7 @@ import torch
 import torch.multiprocessing as mp
 from torch import nn
 
-FEATURES, CLASSES, BATCH = 256, 10, 256
+FEATURES, CLASSES, BATCH = 256, 10, 64
 
 
 def make_data(seed, batches):
@@ -46,7 +46,7 @@ def run_member(seed, threads, epochs, results):
     if threads:
         torch.set_num_threads(threads)
     torch.manual_seed(seed)
-    points, labels = make_data(seed, 20)
+    points, labels = make_data(seed, 80)
     results.put((seed, train(make_model(), points, labels, epochs)))
 
 
@@ -54,7 +54,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--threads", type=int, default=0, help="of each member; 0: PyTorch's default")
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=4)
     options = parser.parse_args()
     results = mp.SimpleQueue()
     members = [

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 
-FEATURES, HIDDEN, CLASSES, BATCH, SHARDS = 512, 2048, 10, 512, 16
+FEATURES, HIDDEN, CLASSES, BATCH, SHARDS = 512, 3072, 10, 512, 16
 
 
 def make_shards():
@@ -93,7 +93,7 @@ def train(url, steps):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--store-latency", type=float, default=2, help="milliseconds")
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=100)
     options = parser.parse_args()
     ports = multiprocessing.Queue()
     store = multiprocessing.Process(target=serve, args=(options.store_latency / 1e3, ports), daemon=True)
