@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.capture.host import read_host
-from tests.interpreters import find
 
 ROOT = Path(__file__).parents[1]
 
@@ -64,6 +63,8 @@ def machine(*pythons: str) -> str:
 
 def interpreter(named: str) -> str | None:
     """Return the absolute path of an interpreter, named by a path, a command or a version; None if there is none."""
+    from tests.interpreters import find  # pytest is not where profkit alone is installed
+
     found = shutil.which(named) or find(named)
     # Not resolved: a virtual environment's interpreter is a link.
     return None if found is None else os.path.abspath(found)
