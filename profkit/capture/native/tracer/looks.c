@@ -357,7 +357,7 @@ static bool look(struct seen_thread *seen) {
     enum pause_kind what = runs ? PAUSE_NONE : waits_for(seen->native, &seen->call, &seen->stat);
     struct charge *before = last_charge(seen), *charge = charge_for(seen, what);
     if (runs && charge)
-        tiers_ran_in(charge->leaf != NULL, ran);
+        tiers_ran_in(!charge->leaf && seen->stack.n && stacks_is_byte_code(&seen->stack.frames[0]), ran);
     bool running = runs, ran_before = seen->running;
     if (seen->there) {
         int64_t wait = waited - seen->wait;
@@ -423,22 +423,20 @@ static void see_run(struct seen_thread *seen, int64_t ran, bool moves) {
 }
 
 /* See whether a thread that runs beside this one runs byte code; whether the budget is to be looked at. */
-static bool watch_thread(struct seen_thread *seen, int64_t *last) {
+static bool watch_thread(struct seen_thread *seen) {
     int64_t run, after;
     if (!kernel_cpu_time(seen->native, &run)) {
         seen->listed = false;
         return false;
     }
-    int64_t ran = *last ? run - *last : 0;
-    *last = run;
+    int64_t ran = seen->run ? run - seen->run : 0;
+    seen->run = run;
     seen->ran = ran > 0;
-    if (tiers_now() == TIER_EXACT)
-        see_wait(seen, ran);
+    see_wait(seen, ran);
     if (ran <= 0)
         return false;
     bool moves = stacks_moves(seen->state);
-    if (tiers_now() == TIER_EXACT)
-        see_run(seen, ran, moves);
+    see_run(seen, ran, moves);
     return kernel_cpu_time(seen->native, &after) && after > run && tiers_ran(ran, moves);
 }
 
@@ -514,16 +512,16 @@ bool looks_at_all(struct seen_thread *turn, bool *due) {
     *due = false;
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
-        int64_t run, watched = seen->run;
+        int64_t run;
         bool there = true;
         if (!seen->listed || (seen->still > STILL && ++seen->skip % STILL_EVERY))
             continue;
         if (exact) {
-            *due |= watch_thread(seen, &seen->run);
+            *due |= watch_thread(seen);
         } else if (seen == turn) {
             there = look(seen);
-        } else if (!stands_still(seen, &run, &there) && there && !turn) {
-            watch_thread(seen, &watched);
+        } else {
+            stands_still(seen, &run, &there);
         }
         seen->listed &= there;
         if (!seen->listed)

@@ -32,9 +32,6 @@
 /* The same in the exact tier. */
 #define WATCH_EVERY_NS 10000000
 
-/* Looks of which one sees whether a thread runs byte code. */
-#define WATCH_EVERY 8
-
 /* What was seen is booked so often. */
 #define BOOK_EVERY_NS 40000000
 #define BOOK_IDLE_NS 1000000000
@@ -294,11 +291,11 @@ static void *look_on(void *Py_UNUSED(nothing)) {
         looks += !changing;
         last = turn;
         turn = looks_next(last, &cpu);
-        bool watches = exact || looks % WATCH_EVERY == 0, has_charges = looks_have_charges();
+        bool has_charges = looks_have_charges();
         pthread_mutex_unlock(&looks_lock);
         if (turn && cpu >= 0)
-            watches ? move_away_from(cpu) : move_to(cpu);
-        turn = watches ? NULL : turn;
+            exact ? move_away_from(cpu) : move_to(cpu);
+        turn = exact ? NULL : turn;
         ran |= any;
         unrecorded |= any;
         bool burst_over = tiers_burst_left() == 0;

@@ -14,6 +14,7 @@
 #include <internal/pycore_pystate.h>
 #elif PY_VERSION_HEX >= 0x030B0000
 #include <internal/pycore_frame.h>
+#include <opcode.h>
 #endif
 #undef Py_BUILD_CORE
 #endif
@@ -435,6 +436,41 @@ bool stacks_moves(uintptr_t state) {
             return false;
     return top[0] != top[1] || word[0] != word[1];
 }
+
+#if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030B0000
+/* Instructions that neither call a C function nor compute with objects of which it is not known what they are. */
+static const bool is_short[256] = {
+    [LOAD_FAST] = true, [STORE_FAST] = true, [LOAD_CONST] = true, [LOAD_CONST__LOAD_FAST] = true,
+    [LOAD_FAST__LOAD_CONST] = true, [LOAD_FAST__LOAD_FAST] = true, [STORE_FAST__LOAD_FAST] = true,
+    [STORE_FAST__STORE_FAST] = true, [LOAD_GLOBAL_BUILTIN] = true, [LOAD_GLOBAL_MODULE] = true,
+    [LOAD_ATTR_INSTANCE_VALUE] = true, [LOAD_ATTR_MODULE] = true, [LOAD_ATTR_SLOT] = true, [LOAD_ATTR_WITH_HINT] = true,
+    [LOAD_METHOD_CLASS] = true, [LOAD_METHOD_MODULE] = true, [LOAD_METHOD_NO_DICT] = true, [LOAD_METHOD_WITH_DICT] = true,
+    [LOAD_METHOD_WITH_VALUES] = true, [STORE_ATTR_INSTANCE_VALUE] = true, [STORE_ATTR_SLOT] = true,
+    [STORE_ATTR_WITH_HINT] = true, [BINARY_OP_ADD_FLOAT] = true, [BINARY_OP_ADD_INT] = true, [BINARY_OP_MULTIPLY_FLOAT] = true,
+    [BINARY_OP_MULTIPLY_INT] = true, [BINARY_OP_SUBTRACT_FLOAT] = true, [BINARY_OP_SUBTRACT_INT] = true,
+    [BINARY_SUBSCR_DICT] = true, [BINARY_SUBSCR_GETITEM] = true, [BINARY_SUBSCR_LIST_INT] = true,
+    [BINARY_SUBSCR_TUPLE_INT] = true, [STORE_SUBSCR_DICT] = true, [STORE_SUBSCR_LIST_INT] = true, [UNPACK_SEQUENCE_LIST] = true,
+    [UNPACK_SEQUENCE_TUPLE] = true, [UNPACK_SEQUENCE_TWO_TUPLE] = true, [COMPARE_OP_FLOAT_JUMP] = true,
+    [COMPARE_OP_INT_JUMP] = true, [COMPARE_OP_STR_JUMP] = true, [JUMP_FORWARD] = true, [JUMP_BACKWARD] = true,
+    [JUMP_BACKWARD_QUICK] = true, [JUMP_BACKWARD_NO_INTERRUPT] = true, [POP_JUMP_FORWARD_IF_FALSE] = true,
+    [POP_JUMP_FORWARD_IF_TRUE] = true, [POP_JUMP_FORWARD_IF_NONE] = true, [POP_JUMP_FORWARD_IF_NOT_NONE] = true,
+    [POP_JUMP_BACKWARD_IF_FALSE] = true, [POP_JUMP_BACKWARD_IF_TRUE] = true, [POP_JUMP_BACKWARD_IF_NONE] = true,
+    [POP_JUMP_BACKWARD_IF_NOT_NONE] = true, [RESUME] = true, [RESUME_QUICK] = true, [SWAP] = true, [COPY] = true,
+    [PUSH_NULL] = true, [NOP] = true, [KW_NAMES] = true, [LOAD_DEREF] = true, [STORE_DEREF] = true, [LOAD_CLOSURE] = true,
+    [COPY_FREE_VARS] = true, [MAKE_CELL] = true, [BUILD_TUPLE] = true, [BUILD_LIST] = true, [BUILD_MAP] = true, [IS_OP] = true,
+    [EXTENDED_ARG] = true, [EXTENDED_ARG_QUICK] = true, [CALL_PY_EXACT_ARGS] = true, [CALL_PY_WITH_DEFAULTS] = true,
+    [PRECALL_PYFUNC] = true, [PRECALL_BOUND_METHOD] = true, [PRECALL_NO_KW_LEN] = true, [PRECALL_NO_KW_ISINSTANCE] = true,
+    [PRECALL_NO_KW_TYPE_1] = true, [PRECALL_NO_KW_LIST_APPEND] = true, [LIST_APPEND] = true, [RETURN_VALUE] = true,
+    [YIELD_VALUE] = true,
+};
+
+bool stacks_is_byte_code(const struct seen_frame *frame) {
+    uint8_t instruction;
+    return frame->code && stacks_copy(frame->code + layout.code_head + (uintptr_t)frame->instruction, &instruction, 1) && is_short[instruction];
+}
+#else
+bool stacks_is_byte_code(const struct seen_frame *Py_UNUSED(frame)) { return true; }
+#endif
 
 void stacks_free(struct stack *stack) {
     free(stack->frames);

@@ -10,6 +10,7 @@
 #include "hook.h"
 #include "names.h"
 #include "sampler.h"
+#include "stacks.h"
 #include "store.h"
 #include "waiting.h"
 
@@ -53,8 +54,8 @@ static _Atomic enum tier now_in = TIER_EXACT, wanted = TIER_EXACT; /* looks ask 
 static double effect, least, most; /* ticks, of all that is over */
 static double spent;               /* ticks of it since this tier began */
 static int64_t began, booked_at;
-static _Atomic int64_t in_byte_code, in_c; /* ns that threads were seen to run, since a look or a burst */
-static _Atomic int64_t looked_in[2]; /* the same in code and in C functions, as looks say */
+static _Atomic int64_t in_byte_code; /* ns that threads were seen to run, in the exact tier, since a look at the budget */
+static _Atomic int64_t looked_in[2]; /* ns that looks found in C functions and in byte code, since a burst */
 static int64_t used_before;
 
 /* Bursts. */
@@ -106,7 +107,6 @@ static void enter(enum tier tier) {
     began = booked_at = clock_ticks();
     spent = 0;
     atomic_store(&in_byte_code, 0);
-    atomic_store(&in_c, 0);
     tiers_burst_until = 0;
     n_shares = 0;
     tiers_due = tier == TIER_EXACT ? began + clock_ticks_in(LOOK_EVERY_NS) : INT64_MAX;
@@ -176,14 +176,13 @@ void tiers_look(void) {
 }
 
 bool tiers_ran(int64_t ns, bool moves) {
-    atomic_fetch_add(&in_c, moves ? 0 : ns);
     int64_t all = atomic_fetch_add(&in_byte_code, moves ? ns : 0) + (moves ? ns : 0);
     return budget > 0 && now_in == TIER_EXACT && spent + (double)clock_ticks_in(all) * slowed_part() > credit();
 }
 
 /* The sampled tier */
 
-void tiers_ran_in(bool in_c_function, int64_t ns) { looked_in[in_c_function] += ns; }
+void tiers_ran_in(bool byte_code, int64_t ns) { looked_in[byte_code] += ns; }
 
 void tiers_sampled(int64_t samples, int64_t used_ns) {
     struct tier_store *store = stored();
@@ -265,9 +264,9 @@ void tiers_end_burst(void) {
     double events = (double)(burst_calls[0] * (tiers_python.outside + tiers_python.inside) +
                              burst_calls[1] * (tiers_c.outside + tiers_c.inside));
     /* Of the rest, what is spent in byte code, and not in C, is slower where frames are traced. */
-    double moved = (double)atomic_exchange(&in_byte_code, 0), still = (double)atomic_exchange(&in_c, 0);
-    double in_code = (double)looked_in[0], looked = in_code + (double)looked_in[1];
-    double python = moved + still > 0 ? moved / (moved + still) : looked > 0 ? in_code / looked : 0;
+    double in_code = (double)looked_in[1], looked = in_code + (double)looked_in[0];
+    double python = looked > 0 ? in_code / looked / STACKS_SURE_PART : 0;
+    python = python < 1 ? python : 1;
     double slows = hook_traits.slows * python;
     looked_in[0] = looked_in[1] = 0;
     /* What counting took is measured; of an event itself, what the interpreter takes for it. */

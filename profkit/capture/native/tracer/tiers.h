@@ -82,12 +82,12 @@ bool tiers_enter(enum tier tier);
 /* In the exact tier, see whether the tracer is within its budget. */
 void tiers_look(void);
 
-/* The sampler has seen a thread that ran for so many ns: in byte code (`moves`), or in C. Needs no GIL; whether tiers_look() is due
- * because of it. */
+/* In the exact tier the sampler has seen a thread that ran for so many ns: in byte code (`moves`), or in C. Needs no GIL; whether
+ * tiers_look() is due because of it. */
 bool tiers_ran(int64_t ns, bool moves);
 
-/* A look has found a thread in a C function, or in code, for so many ns: what is known of that where no thread can be watched. */
-void tiers_ran_in(bool in_c, int64_t ns);
+/* In the sampled tier a look has found a thread that ran for so many ns, surely in byte code or not. */
+void tiers_ran_in(bool byte_code, int64_t ns);
 
 /* What was booked of samples, and the sampler's CPU time so far. */
 void tiers_sampled(int64_t samples, int64_t used_ns);
