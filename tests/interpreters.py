@@ -27,7 +27,7 @@ __all__ = ["VARIABLE", "find", "having", "interpreter", "packages"]
 VARIABLE = "PROFKIT_TEST_PYTHONS"
 
 #: Those on which tests run unless all are promised: this one, and one that the tracer sees in the other way.
-USUAL = ("%d.%d" % sys.version_info[:2], "3.12" if sys.version_info < (3, 12) else "3.11")
+USUAL = (f"{sys.version_info[0]}.{sys.version_info[1]}", "3.12" if sys.version_info < (3, 12) else "3.11")
 
 #: From this version on, interpreters are those that .ci/newer-pythons installs.
 NEWER = [3, 14]

@@ -25,6 +25,7 @@ from profkit.identity.keys import clean_name
 from profkit.identity.paths import rooted
 from profkit.measure.counters import first_thread
 from profkit.measure.critical_path import waits_for_ranks
+from profkit.measure.estimates import HALF_WIDTH
 from profkit.measure.iterations import warming_up
 from profkit.measure.movement import is_wait
 from profkit.measure.parts_of_callers import folded, throttled_in
@@ -502,6 +503,14 @@ def _names(waits: tuple[str, ...]) -> _Names:
     return known
 
 
+def _known_calls(profile: Profile) -> Floats:
+    """Return the calls of each function; NaN where they were estimated too coarsely to be compared."""
+    low, high = profile.calls_low, profile.calls_high
+    if low is None or high is None:
+        return profile.ncalls.astype(np.float64)
+    return np.where(high - low <= 2 * HALF_WIDTH * profile.ncalls, profile.ncalls, np.nan)
+
+
 class _Sums:
     """Time of one process by function, gathered from its threads."""
 
@@ -529,7 +538,7 @@ class _Sums:
             at[at == len(self.sorted)] = 0
             known = np.flatnonzero(self.sorted[at] == packed)
             into = self.order[at[known]]
-            for i, column in enumerate((profile.ncalls, run, queue, off)):
+            for i, column in enumerate((_known_calls(profile), run, queue, off)):
                 added = np.bincount(into, column[known], self.values.shape[1])
                 self.values[i] += added.astype(np.float32)
         waits, imports = (bits & _RANK_WAIT) != 0, (bits & _IMPORT) != 0

@@ -51,6 +51,8 @@ ELSEWHERE_NOISE = 0.02
 LEAST_LISTED = 0.005
 #: Part (1) of a straggler's excess on a CPU from which the garbage collector is what it does instead.
 COLLECTED = 0.5
+#: Kinds of stragglers that spend their time on a CPU: more calls, as many, unknown calls.
+COMPUTING = ("work", "slower", "longer")
 #: Functions that a straggler is described by.
 MOST_NAMED = 5
 
@@ -81,8 +83,9 @@ class Deviation:
 class Straggler:
     """A process that the others wait for; `member` is its position in `RankStudy.members`.
 
-    `kind`: ``work`` (it does more), ``slower`` (the same work takes more CPU time), ``collections`` (its
-    garbage collector takes the time), ``queue`` (it lacks CPUs), or ``blocked`` (I/O, locks, sleep).
+    `kind`: ``work`` (it does more), ``slower`` (the same work takes more CPU time), ``longer`` (one of both: calls
+    were estimated too coarsely), ``collections`` (its garbage collector takes the time), ``queue`` (it lacks CPUs),
+    or ``blocked`` (I/O, locks, sleep).
     `pace_s` excludes its waiting for others; `usual_s` is the median of the others.
     `run_s`, `queue_s` and `blocked_s` are excess over that median; `collects_s` is the garbage collector's
     part of `run_s`, ``None`` unless all processes measured it.
@@ -318,7 +321,9 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     slow_range = np.array(
         [sum(d.excess_s for d in found) >= MATERIAL * usual_pace for found in in_ranges], np.bool_
     )
-    chosen = np.flatnonzero(slow_work | slow_off | slow_range)
+    # Who itself takes no longer than the others keeps nobody waiting.
+    late = _outliers(pace[:, None], 0.0, 0.0)[0][:, 0] > 0 if seen else np.ones(n, np.bool_)
+    chosen = np.flatnonzero((slow_work | slow_off | slow_range) & late)
     usual = np.median(work, axis=0)
     others_calls = others_median(calls)
     others = {
@@ -337,7 +342,7 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
                 None,
                 float(work[r, f]),
                 float(work[r, f] - excess[r, f]),
-                float(calls[r, f] / others_calls[r, f]) if others_calls[r, f] > 0 else math.inf,
+                math.inf if others_calls[r, f] == 0 else float(calls[r, f] / others_calls[r, f]),
                 float(z[r, f]),
             )
             for f in np.flatnonzero(outlying[r] & (excess[r] >= 0.1 * MATERIAL * usual_run)).tolist()
@@ -347,7 +352,7 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
         without, faster = _without(r, pace, life)
         kind = _kind(r, parts, bool(slow_work[r]), bool(slow_off[r]), deviations, limit)
         of_collector = None if collecting is None else float(collecting[r])
-        if kind in ("work", "slower") and (of_collector or 0.0) > COLLECTED * float(parts["run"][0][r]):
+        if kind in COMPUTING and (of_collector or 0.0) > COLLECTED * float(parts["run"][0][r]):
             kind = "collections"
         stragglers.append(
             Straggler(
@@ -447,7 +452,10 @@ def _kind(
     functions = [d for d in deviations if d.function is not None]
     total = sum(d.excess_s for d in functions)
     more = sum(d.excess_s for d in functions if d.calls > 1 + CALLS_CHANGED)
-    return "work" if functions and more >= 0.5 * total else "slower"
+    unknown = sum(d.excess_s for d in functions if math.isnan(d.calls))
+    if unknown > 0.5 * total:
+        return "longer"
+    return "work" if functions and more >= 0.5 * (total - unknown) else "slower"
 
 
 def _without(r: int, pace: Floats, life: Floats) -> tuple[float, float]:

@@ -152,7 +152,7 @@ _C = ctypes.CDLL(None, use_errno=True)
 
 
 def refuse_reading_memory() -> None:
-    """Have the system refuse `process_vm_readv` to this process and its children, as a container's seccomp filter does."""
+    """Have the system refuse `process_vm_readv` to this process and its children, as a container may."""
     load, equal, give_back = 0x20, 0x15, 0x06
     allowed, refused = 0x7FFF0000, 0x00050001  # SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO with EPERM
     steps = [

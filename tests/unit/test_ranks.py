@@ -98,6 +98,38 @@ def test_a_straggler_collects_garbage_where_most_of_its_excess_is_that(
     assert ("gc.freeze()" in said) == ("most of it while gradient runs" in said) == (kind == "collections")
 
 
+def test_a_rank_that_takes_no_longer_than_the_other_holds_nobody_up(tmp_path: Path) -> None:
+    slow = {"gradient": Did(150, 6.0), ALLREDUCE: Did(100, 0.1)}
+    waits = {"load": Did(100, 1.0, 0.0, 0.3), ALLREDUCE: Did(100, 1.0, 0.0, 1.0)}
+    found = study(write_job(tmp_path, job({0: waits, 1: slow}, size=2)))
+    assert [(label, s.kind) for label, s in zip(labels(found), found.study.stragglers, strict=True)] == [
+        ("rank 1", "work")
+    ]
+
+
+@pytest.mark.parametrize(("width", "kind"), [(0.1, "work"), (0.5, "longer"), (math.nan, "longer")])
+def test_calls_that_were_estimated_coarsely_do_not_say_whether_there_is_more_work(
+    tmp_path: Path, width: float, kind: str
+) -> None:
+    runs = job({5: {"gradient": Did(150, 6.0)}})
+    for i, run in enumerate(runs):
+        (process,) = run.processes
+        (thread,) = process.threads
+        n = thread.profile.ncalls
+        of = replace(
+            thread.profile,
+            calls_low=n * (1 - width),
+            calls_high=n * (1 + width),
+            samples=np.full(len(n), 100),
+            tottime_error=np.full(len(n), 0.01),
+        )
+        runs[i] = replace(run, processes=(replace(process, threads=(replace(thread, profile=of),)),))
+    found = study(write_job(tmp_path, runs))
+    (straggler,) = found.study.stragglers
+    assert (labels(found), straggler.kind) == (["rank 5"], kind)
+    jsonschema.validate(json.loads(found.report("json")), json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
 def test_collections_that_all_ranks_have_or_that_strike_while_waiting_hold_nobody_up(tmp_path: Path) -> None:
     alike = {r: {"gradient": Did(100, 4.0, collecting=1.5)} for r in range(8)}
     alike[3] = {"gradient": Did(100, 6.0, collecting=1.5), ALLREDUCE: Did(100, 0.5, 0.0, 0.5, 0.4)}

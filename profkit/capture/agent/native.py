@@ -137,7 +137,8 @@ def probe_costs(module: Any) -> Tuple[float, ...]:
     """
     others, collector = module.Collector(), module.Collector()
     plain, traced = [_MUCH] * len(_PROBED), [_MUCH] * len(_PROBED)
-    # In turn, as a machine is slow for a while; until all that is traced has taken longer, or the budget would never be used.
+    # In turn, as a machine is slow for a while, and until all that is traced took longer: at a cost of nothing the
+    # budget would never be used up.
     for probe in range(_MOST_PROBES):
         _take_times(plain)
         others.follow_others(True)  # as in the target: it has its price

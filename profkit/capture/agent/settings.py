@@ -181,7 +181,7 @@ def costs_file(boot_id: str, interpreter: str) -> str:
 
 
 def costly_starts_mark(boot_id: str, interpreter: str, forked: bool) -> str:
-    """Return the name of the link that a process leaves which was sampled as it started: others, forked or not, begin so."""
+    """Return the name of the link that is left by a process which was sampled as it started: others begin sampled."""
     kind = "-forked" if forked else ""
     return "%s-%s%s%s" % (boot_id or "unknown", interpreter, kind, COSTLY_STARTS_SUFFIX)
 

@@ -40,7 +40,8 @@ class Tiers:
     may_change
         Whether tracing may begin or end now.
     mark
-        Where to leave a link if the process is sampled as it starts; empty for nowhere. A file would take a descriptor.
+        Where to leave a link if the process is sampled as it starts; empty for nowhere. A file would take a
+        descriptor.
     """
 
     def __init__(

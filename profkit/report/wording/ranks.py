@@ -8,12 +8,13 @@ from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
-from profkit.study.ranks import Deviation, RankStudy, Straggler
+from profkit.study.ranks import COMPUTING, Deviation, RankStudy, Straggler
 
 #: What a straggler does instead of waiting for the others, by its kind.
 KINDS = {
     "work": "does more work",
     "slower": "computes longer for as many calls",
+    "longer": "computes longer",
     "collections": "collects garbage",
     "queue": "lacks CPUs",
     "blocked": "stands still (I/O, locks, sleep)",
@@ -66,7 +67,7 @@ def _said(study: RankStudy, straggler: Straggler) -> str:
         f"{units.change(0.0, seconds)} {what}"
         for kinds, seconds, what in (
             (
-                ("work", "slower", "collections"),
+                (*COMPUTING, "collections"),
                 straggler.run_s,
                 "on a CPU" if study.measured else "of self time",
             ),
@@ -77,7 +78,7 @@ def _said(study: RankStudy, straggler: Straggler) -> str:
     ]
     text = f"Against the median of the others {label} takes {' and '.join(parts)}"
     functions = [d for d in straggler.deviations if d.function is not None]
-    if functions and straggler.kind in ("work", "slower"):
+    if functions and straggler.kind in COMPUTING:
         first = functions[0]
         calls = (
             f" with {units.factor(first.calls)} the calls"

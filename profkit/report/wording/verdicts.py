@@ -71,7 +71,9 @@ def _in_particular(verdict: Verdict, headline: str) -> str:
     if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):
         return f"Blocked, waiting for {WAITED_FOR[kind]}"
     one_holds_most = verdict.cause == "code-change" or "function.part" in verdict.numbers
-    return f"{headline} in {display_name(verdict.subject)}" if verdict.subject and one_holds_most else headline
+    return (
+        f"{headline} in {display_name(verdict.subject)}" if verdict.subject and one_holds_most else headline
+    )
 
 
 def comparison_block(diff: Diff) -> VerdictBlock:
