@@ -57,8 +57,12 @@ bool stacks_copy_of(const struct stack *stack, struct stack *copy);
 bool stacks_moves(uintptr_t state);
 
 /* Whether a frame is at an instruction that calls nothing, and nothing that takes long in C. Where byte code is run, about
- * STACKS_SURE_PART of the time is in such instructions. Only on Python 3.11, where it matters (hook_traits); elsewhere true. */
+ * STACKS_SURE_PART of the time is in such instructions. Only on Python 3.11, where it matters most (hook_traits); elsewhere true. */
+#if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030B0000
 #define STACKS_SURE_PART 0.5
+#else
+#define STACKS_SURE_PART 1.0
+#endif
 bool stacks_is_byte_code(const struct seen_frame *frame);
 
 void stacks_free(struct stack *stack);
