@@ -25,7 +25,6 @@ from profkit.identity.keys import clean_name
 from profkit.identity.paths import rooted
 from profkit.measure.counters import first_thread
 from profkit.measure.critical_path import waits_for_ranks
-from profkit.measure.estimates import HALF_WIDTH
 from profkit.measure.iterations import warming_up
 from profkit.measure.movement import is_wait
 from profkit.measure.parts_of_callers import folded, throttled_in
@@ -51,7 +50,9 @@ Bits = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 
 #: What is known of a function in one process, in the order of the rows of `Reading.values`: calls, and seconds.
-METRICS = ("calls", "run", "queue", "blocked")
+METRICS = ("calls_low", "calls_high", "run", "queue", "blocked")
+#: Row of the first of them that is seconds.
+SECONDS = METRICS.index("run")
 #: Most range names of one process; those with the most time.
 MOST_RANGES = 64
 #: Functions in Python whose own time is that of the collective operation that they are named after. Tracers do not
@@ -133,7 +134,7 @@ class RangeSums:
 class Reading:
     """What one process contributes to the comparison.
 
-    `values` (4 × columns of the task): `METRICS` of each function. `shares`: fraction of the process's time
+    `values` (5 × columns of the task): `METRICS` of each function. `shares`: fraction of the process's time
     in each column. `more`: functions outside the task with at least its floor, and their shares. `ranges`: by
     domain and name, with numbers folded.
     """
@@ -503,12 +504,12 @@ def _names(waits: tuple[str, ...]) -> _Names:
     return known
 
 
-def _known_calls(profile: Profile) -> Floats:
-    """Return the calls of each function; NaN where they were estimated too coarsely to be compared."""
-    low, high = profile.calls_low, profile.calls_high
-    if low is None or high is None:
-        return profile.ncalls.astype(np.float64)
-    return np.where(high - low <= 2 * HALF_WIDTH * profile.ncalls, profile.ncalls, np.nan)
+def _calls(profile: Profile) -> tuple[Floats, Floats]:
+    """Return the limits of the calls of each function: equal where they are exact, 0 and infinite where unknown."""
+    exact = profile.ncalls.astype(np.float64)
+    if profile.calls_low is None or profile.calls_high is None:
+        return exact, exact
+    return np.nan_to_num(profile.calls_low, nan=0.0), np.nan_to_num(profile.calls_high, nan=np.inf)
 
 
 class _Sums:
@@ -538,7 +539,7 @@ class _Sums:
             at[at == len(self.sorted)] = 0
             known = np.flatnonzero(self.sorted[at] == packed)
             into = self.order[at[known]]
-            for i, column in enumerate((_known_calls(profile), run, queue, off)):
+            for i, column in enumerate((*_calls(profile), run, queue, off)):
                 added = np.bincount(into, column[known], self.values.shape[1])
                 self.values[i] += added.astype(np.float32)
         waits, imports = (bits & _RANK_WAIT) != 0, (bits & _IMPORT) != 0
@@ -563,7 +564,7 @@ class _Sums:
         total = float(seconds.sum())
         if total <= 0:
             return np.zeros(n, np.float32), ()
-        shares = (self.values[1:].sum(axis=0) / total).astype(np.float32)
+        shares = (self.values[SECONDS:].sum(axis=0) / total).astype(np.float32)
         # One key has several rows where several threads run it: what is far below the floor is not summed.
         large = np.flatnonzero(seconds >= floor * total / 8)
         unique, of = np.unique(packed[large], return_inverse=True)

@@ -23,6 +23,7 @@ from profkit.model import PROJECT, FunctionKey, Notice
 from profkit.model.notices import MOST_RANKS, missing_ranks
 from profkit.study.rank_read import (
     METRICS,
+    SECONDS,
     FileReading,
     Member,
     RangeSums,
@@ -280,7 +281,7 @@ def _check_program(table: RankTable) -> None:
     members = table.members
     if len({member.path for member in members}) == 1:
         return  # one capture has the processes of one job
-    seconds = table.values[1:].sum(axis=0).astype(np.float64)
+    seconds = table.values[SECONDS:].sum(axis=0).astype(np.float64)
     # All programs import: what the program itself does is in its own files, where it has some.
     own = seconds[:, [key.root == PROJECT for key in table.functions]]
     if (own.sum(axis=1) > 0).all():

@@ -63,7 +63,8 @@ class Deviation:
 
     `range`: domain and name; it or `function` is ``None``. `value_s` and `usual_s` (the median of the
     others): CPU time of a function (self time without counters), or the duration of a range times the number
-    of ranges. `calls`: calls over the others' median, NaN for ranges. `z`: excess in standard deviations.
+    of ranges. `calls`: calls over the others' median, NaN where that is not known and
+    for ranges, with its 95 % interval. `z`: excess in standard deviations.
     """
 
     function: FunctionKey | None
@@ -72,6 +73,7 @@ class Deviation:
     usual_s: float
     calls: float
     z: float
+    calls_interval: tuple[float, float]
 
     @property
     def excess_s(self) -> float:
@@ -279,7 +281,7 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     members = table.members
     n = len(members)
     work = table.metric("run") if _measured(members) else table.metric("run") + table.metric("queue")
-    calls = table.metric("calls")
+    low, high = table.metric("calls_low"), table.metric("calls_high")
     waiting, importing = (np.array(flags, np.bool_) for flags in waits_and_imports(table.functions, waits))
     pace = np.array([m.pace_s for m in members])
     run, queue, blocked, waited = (
@@ -325,7 +327,10 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     late = _outliers(pace[:, None], 0.0, 0.0)[0][:, 0] > 0 if seen else np.ones(n, np.bool_)
     chosen = np.flatnonzero((slow_work | slow_off | slow_range) & late)
     usual = np.median(work, axis=0)
-    others_calls = others_median(calls)
+    with np.errstate(invalid="ignore"):  # NaN where nothing is known
+        middle = np.sqrt(low * high)
+    calls = _ratios(middle, others_median(middle))
+    fewest, most = _ratios(low, others_median(high)), _ratios(high, others_median(low))
     others = {
         name: others_median(values[:, None])[:, 0] for name, values in (("pace", pace), ("waits", waited))
     }
@@ -342,8 +347,9 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
                 None,
                 float(work[r, f]),
                 float(work[r, f] - excess[r, f]),
-                math.inf if others_calls[r, f] == 0 else float(calls[r, f] / others_calls[r, f]),
+                float(calls[r, f]),
                 float(z[r, f]),
+                (float(fewest[r, f]), float(most[r, f])),
             )
             for f in np.flatnonzero(outlying[r] & (excess[r] >= 0.1 * MATERIAL * usual_run)).tolist()
         ]
@@ -426,6 +432,7 @@ def _of_ranges(table: RankTable, queued: float, noise: float) -> list[list[Devia
                     (value - float(excess[r, 0])) * usual_count,
                     math.nan,
                     float(z[r, 0]),
+                    (0.0, math.inf),
                 )
             )
     return found
@@ -451,11 +458,17 @@ def _kind(
         )[1]
     functions = [d for d in deviations if d.function is not None]
     total = sum(d.excess_s for d in functions)
-    more = sum(d.excess_s for d in functions if d.calls > 1 + CALLS_CHANGED)
-    unknown = sum(d.excess_s for d in functions if math.isnan(d.calls))
-    if unknown > 0.5 * total:
+    more = sum(d.excess_s for d in functions if d.calls_interval[0] > 1 + CALLS_CHANGED)
+    alike = sum(d.excess_s for d in functions if d.calls_interval[1] <= 1 + CALLS_CHANGED)
+    if more + alike < 0.5 * total:
         return "longer"
-    return "work" if functions and more >= 0.5 * (total - unknown) else "slower"
+    return "work" if functions and more >= alike else "slower"
+
+
+def _ratios(values: Floats, others: Floats) -> Floats:
+    """Return calls over those of the others: infinite where these have none, NaN where nothing is known."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(others == 0, np.inf, values / others)
 
 
 def _without(r: int, pace: Floats, life: Floats) -> tuple[float, float]:
