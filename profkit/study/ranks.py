@@ -323,8 +323,10 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     slow_range = np.array(
         [sum(d.excess_s for d in found) >= MATERIAL * usual_pace for found in in_ranges], np.bool_
     )
-    # Who itself takes no longer than the others keeps nobody waiting.
-    late = _outliers(pace[:, None], 0.0, 0.0)[0][:, 0] > 0 if seen else np.ones(n, np.bool_)
+    # Who takes no longer than the others, with or without queueing, keeps nobody waiting.
+    late = np.full(n, not seen)
+    for own in (pace, run + blocked):
+        late |= _outliers(own[:, None], 0.0, 0.0)[0][:, 0] > 0
     chosen = np.flatnonzero((slow_work | slow_off | slow_range) & late)
     usual = np.median(work, axis=0)
     with np.errstate(invalid="ignore"):  # NaN where nothing is known

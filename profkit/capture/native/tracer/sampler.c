@@ -22,8 +22,8 @@
 #include "waits.h"
 
 /* The mean time between two looks, at least; it is longer where looks take more than this part of a CPU. Where the process gets a
- * fraction of one only, that is what the part is of: many processes that share a CPU would otherwise spend it on looks. What they see
- * goes by the kernel's counters, and half a hundred of them in a second see who queues. */
+ * fraction of one only, that is what the part is of: many processes that share a CPU would otherwise spend it on looks. What they
+ * charge goes by the kernel's counters, however few they are; there are at least 1 / LOOK_MOST_NS. */
 #define LOOK_EVERY_NS 1000000
 #define LOOK_MOST_NS 20000000
 #define LOOK_IDLE_NS 50000000
