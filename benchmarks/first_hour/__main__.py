@@ -1,6 +1,6 @@
 """How often the first line is right: ``python -m benchmarks.first_hour [NAME…] --environment ENV``.
 
-Ten programs as an engineer meets them in the first hour with profkit, written by somebody who had not read the
+Ten programs as an engineer meets them in the first hour with profkit, written by an author who had not read the
 rules (cases.py). Each pair is captured, baseline and candidate in turn and in the other order from one pair to the
 next, and compared; one row says which cause the headline names, and whether that is right. Of the MPI job one run
 is captured, and `profkit ranks` names the rank that holds the others up.

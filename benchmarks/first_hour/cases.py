@@ -1,6 +1,6 @@
 """The ten cases: two commands each, and which headlines a careful engineer would accept.
 
-What is right was decided before anything was run, by somebody who had not read the rules. Programs were tuned for
+What is right was decided before anything was run, by an author who had not read the rules. Programs were tuned for
 their wall times without profkit, and never for what profkit says of them.
 """
 
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One problem of somebody.
+    """One problem: two commands, and what is right.
 
     Attributes
     ----------
