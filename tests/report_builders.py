@@ -130,6 +130,7 @@ def table(rows: Sequence[Row]) -> DiffTable:
         candidate=after,
         per_call_ratio=ratio,
         same_source=tuple(r.same_source for r in rows),
+        added_lines=np.zeros(n, np.int64),
         anomalous=np.array([r.moved for r in rows], dtype=bool),
         p_value=np.full(n, math.nan),
     )

@@ -93,6 +93,9 @@ def main() -> None:
     command.add_argument(
         "--noisy", action="store_true", help="do not wait for a quiet machine: to try things out"
     )
+    command.add_argument(
+        "--exact", action="store_true", help="trace every call: what `report --arm plain` judges"
+    )
     command.add_argument("--dry-run", action="store_true", help="only say how long it would take")
 
     options = parser.parse_args()
@@ -125,7 +128,7 @@ def _take(options: argparse.Namespace) -> None:
     if options.dry_run:
         print(f"{len(wanted)} runs, about {estimate(options.directory, wanted) / 60:.0f} minutes")
         return
-    take(options.directory, options.environment, wanted, quiet=not options.noisy)
+    take(options.directory, options.environment, wanted, quiet=not options.noisy, exact=options.exact)
 
 
 def _samples(options: argparse.Namespace) -> list[Sample]:

@@ -71,7 +71,9 @@ def cells(programs: Sequence[str], conditions: Sequence[str], repeats: int) -> l
     return result
 
 
-def take(directory: Path, environment: Path, wanted: Sequence[Cell], *, quiet: bool = True) -> None:
+def take(
+    directory: Path, environment: Path, wanted: Sequence[Cell], *, quiet: bool = True, exact: bool = False
+) -> None:
     """Run what is not there yet.
 
     Parameters
@@ -84,6 +86,8 @@ def take(directory: Path, environment: Path, wanted: Sequence[Cell], *, quiet: b
         From `cells`.
     quiet
         Whether to wait for a quiet machine, and to leave out what was taken on another; only for trying things out.
+    exact
+        Whether every call is traced: what two plain profiles are made of.
     """
     python = environment / "bin" / "python"
     if not python.exists():
@@ -97,7 +101,7 @@ def take(directory: Path, environment: Path, wanted: Sequence[Cell], *, quiet: b
     begin = time.monotonic()
     for i, cell in enumerate(left, 1):
         try:
-            said = _take_one(directory, python.absolute(), cell, quiet)
+            said = _take_one(directory, python.absolute(), cell, quiet, exact)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             said = f"FAILED: {error}"
         spent = time.monotonic() - begin
@@ -122,12 +126,12 @@ def estimate(directory: Path, left: Sequence[Cell]) -> float:
     return total
 
 
-def _take_one(directory: Path, python: Path, cell: Cell, quiet: bool) -> str:
+def _take_one(directory: Path, python: Path, cell: Cell, quiet: bool, exact: bool) -> str:
     said = ""
     for _ in range(ATTEMPTS):
         if quiet:
             wait_until_idle(IDLE, IDLE_PATIENCE_S)
-        facts = _run(directory, python, cell)
+        facts = _run(directory, python, cell, exact)
         said = (
             f"{facts['measured']['wall_s']:.2f} s, waiting {facts['waiting']:.2f}, "
             f"others {facts['measured']['others_cores']:.2f}, foreign {facts['foreign_cores']:.2f}"
@@ -178,16 +182,17 @@ def _environment(python: Path, program: Program, condition: Condition) -> dict[s
     return environment | (dict(program.isa) if condition.isa else {})
 
 
-def _command(cell: Cell, program: Program, condition: Condition, output: Path) -> list[str]:
+def _command(cell: Cell, program: Program, condition: Condition, output: Path, exact: bool) -> list[str]:
     launcher = (
         ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(program.ranks)] if program.ranks else []
     )
     tied = ["taskset", "-c", str(condition.cpu)] if condition.cpu is not None else []
-    capture = [sys.executable, "-m", "profkit", "capture", "--quiet", "-o", str(output), "--"]
+    seen = ["--exact"] if exact else []
+    capture = [sys.executable, "-m", "profkit", "capture", "--quiet", *seen, "-o", str(output), "--"]
     return [*tied, *capture, *launcher, "python", f"{cell.program}.py"]
 
 
-def _run(directory: Path, python: Path, cell: Cell) -> dict[str, object]:
+def _run(directory: Path, python: Path, cell: Cell, exact: bool) -> dict[str, object]:
     """Run one cell and return what was measured of it."""
     program, condition = PROGRAMS[cell.program], CONDITIONS[cell.condition]
     output = cell.path(directory)
@@ -211,7 +216,7 @@ def _run(directory: Path, python: Path, cell: Cell) -> dict[str, object]:
         if condition.locked:
             around.enter_context(surroundings.held_lock(folder / "book.db"))
         theirs += around.enter_context(surroundings.neighbours(hogs, condition.hog_duty, condition.hog_cpu))
-        return _measure(cell, program, condition, folder, python, output, group, theirs)
+        return _measure(cell, program, condition, folder, python, output, group, theirs, exact)
 
 
 def _measure(
@@ -223,8 +228,9 @@ def _measure(
     output: Path,
     group: Path | None,
     theirs: list[int],
+    exact: bool,
 ) -> dict[str, object]:
-    command = _command(cell, program, condition, output)
+    command = _command(cell, program, condition, output, exact)
     # The shell joins the group before profkit is started in it, as a container's processes are.
     enter = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)] if group else []
     log = folder / "output.txt"

@@ -133,42 +133,63 @@ def call_sites(table: DiffTable, calls: CallTable | None, ratios: CallRatios) ->
 
 
 def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, rows: Bools) -> CallSites:
-    """Divide some functions into sites by caller; sites that only one side has are compared as one.
-
-    A renamed caller calls them as often as before.
-    """
+    """Divide some functions into sites by caller; those of renamed callers are compared as one."""
     n = len(table)
+    renamed = _renamed(calls, counts)
     pair = np.flatnonzero(rows[calls.callee])
     row = calls.callee[pair].astype(np.intp)
     sides = (calls.baseline, calls.candidate)
     many = [side.ncalls[pair].astype(np.float64) for side in sides]
     time = [np.maximum(side.tottime[pair], 0.0) for side in sides]
-    both = (many[0] > 0) & (many[1] > 0)
+    apart = ((many[0] > 0) | (many[1] > 0)) & ~renamed[pair]
     rest = np.flatnonzero(rows)
     columns: list[tuple[Floats, Floats]] = []
     for count, seconds, of_row, side in zip(
         many, time, counts, (table.baseline, table.candidate), strict=True
     ):
         # What is called by nobody, too, is a site: a module's body, a thread's first function.
-        left = of_row - np.bincount(row[both], count[both], n)
-        spent = np.maximum(side.tottime, 0.0) - np.bincount(row[both], seconds[both], n)
+        left = of_row - np.bincount(row[apart], count[apart], n)
+        spent = np.maximum(side.tottime, 0.0) - np.bincount(row[apart], seconds[apart], n)
         columns.append(
             (
-                np.concatenate([count[both], np.maximum(left, 0.0)[rest]]),
-                np.concatenate([seconds[both], np.maximum(spent, 0.0)[rest]]),
+                np.concatenate([count[apart], np.maximum(left, 0.0)[rest]]),
+                np.concatenate([seconds[apart], np.maximum(spent, 0.0)[rest]]),
             )
         )
-    place = np.concatenate([row[both], rest])
+    place = np.concatenate([row[apart], rest])
     (n_a, t_a), (n_b, t_b) = columns
     # Medians over runs need not add up: what has no calls on either side is nothing.
     some = (n_a > 0) | (n_b > 0)
     place, n_a, n_b, t_a, t_b = place[some], n_a[some], n_b[some], t_a[some], t_b[some]
-    of_pair = np.concatenate([pair[both], np.full(len(rest), -1, np.intp)])[some]
+    of_pair = np.concatenate([pair[apart], np.full(len(rest), -1, np.intp)])[some]
     share_a, share_b = _shares(place, t_a, n_a, n), _shares(place, t_b, n_b, n)
     one = (n_a <= 0) | (n_b <= 0)
     log_ratio = np.log(np.where(one, 1.0, n_b / np.where(one, 1.0, n_a)))
     none = np.zeros(len(place))
     return CallSites(place, of_pair, share_a, share_b, log_ratio, log_ratio, log_ratio, one, none, none, n)
+
+
+def _renamed(calls: CallTable, counts: tuple[Floats, Floats]) -> Bools:
+    """Return the pairs whose caller may be another one renamed: gone here and new there, below one caller."""
+    n = len(counts[0])
+    alone = (counts[0] > 0) != (counts[1] > 0)
+    caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
+    pairs = np.flatnonzero(alone[caller])
+    above = np.flatnonzero(alone[callee])
+    above = above[np.argsort(callee[above], kind="stable")]
+    first = np.searchsorted(callee[above], caller[pairs])
+    callers = np.searchsorted(callee[above], caller[pairs], "right") - first
+    # What is called by nobody has nobody as its one caller.
+    many = np.maximum(callers, 1)
+    of = np.repeat(np.arange(len(pairs)), many)
+    at = np.repeat(first, many) + np.arange(len(of)) - np.repeat(np.cumsum(many) - many, many)
+    parent = np.append(caller[above], n)[np.where(callers[of] > 0, at, len(above))]
+    found = callee[pairs][of] * (n + 1) + parent
+    new = (counts[0][caller[pairs]] <= 0)[of]
+    common = np.isin(found, np.intersect1d(found[new], found[~new]))
+    renamed = np.zeros(len(calls), np.bool_)
+    renamed[pairs] = np.bincount(of, common, len(pairs)) > 0
+    return renamed
 
 
 def _shares(place: Rows, time: Floats, count: Floats, n: int) -> Floats:

@@ -165,6 +165,14 @@ class _Edges:
         with np.errstate(invalid="ignore"):
             doubt = ratios.doubt[self.callee] * self.after + ratios.doubt[self.caller] * self.per_call * of_b
         self.originating[~(np.abs(self.originating) > doubt)] = 0.0
+        #: Seconds of each call with all that it calls: of this pair where the baseline has it, not of the callee,
+        #: whose calls from elsewhere may be another matter.
+        spent = [side.cumtime[kept] for side in (calls.baseline, calls.candidate)]
+        self.cost = np.where(
+            self.before > 0,
+            spent[0] / np.maximum(self.before, 1.0),
+            spent[1] / np.maximum(self.after, 1.0),
+        )
         self.calls_a, self.calls_b, self.n = calls_a, calls_b, len(calls_a)
 
 
@@ -176,14 +184,11 @@ def _origins(
     with_processes: Floats,
 ) -> tuple[Origin, ...]:
     """Return functions from which the changed calls come, by the seconds that these calls take."""
-    cost = np.where(
-        edges.calls_a > 0,
-        within[0] / np.maximum(edges.calls_a, 1.0),
-        within[1] / np.maximum(edges.calls_b, 1.0),
-    )
-    seconds = edges.originating * (cost * (1.0 - with_processes))[edges.callee]
+    seconds = edges.originating * edges.cost * (1.0 - with_processes)[edges.callee]
     by_caller = np.bincount(edges.caller, seconds, edges.n)
-    whole = float(np.abs(by_caller).sum())
+    # What took less does not explain why all took more.
+    way = by_caller * np.sign(float(within[1].max(initial=0.0)) - float(within[0].max(initial=0.0)))
+    whole = float(way[way > 0].sum())
     least = max(noise.MIN_SECONDS, noise.TV_P95 * float(within[0].max(initial=0.0)))
     order = np.argsort(-np.abs(by_caller), kind="stable")[:MOST_ORIGINS]
     found = []
@@ -194,7 +199,7 @@ def _origins(
         edge = int(of[np.abs(seconds[of]).argmax()])
         before = edges.before[edge] / max(1.0, edges.calls_a[row])
         after = edges.after[edge] / max(1.0, edges.calls_b[row])
-        alone = abs(by_caller[row]) >= ALONE * whole
+        alone = way[row] >= ALONE * whole > 0
         # Where no source is known: the loop of a function that is called again and again is its code, that of a
         # function which runs once is the amount of work.
         guessed = (
@@ -217,8 +222,8 @@ def _origins(
     return tuple(found)
 
 
-#: Part of all changed calls, by their time, that must come from one function whose source is not known, for its code
-#: to be taken for what changed; and how often it must have been called.
+#: Part of all changed calls that go the way of the whole, by their time, that must come from one function whose
+#: source is not known, for its code to be taken for what changed; and how often it must have been called.
 ALONE = 0.6
 CALLED_AGAIN = 3
 

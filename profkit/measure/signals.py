@@ -16,6 +16,7 @@ from profkit.measure import noise
 from profkit.measure.counters import SideFacts
 from profkit.measure.movement import Movement
 from profkit.measure.origins import Origins
+from profkit.measure.signs import Lumps
 from profkit.measure.starvation import Starvation
 from profkit.measure.tables import DiffTable
 
@@ -40,7 +41,7 @@ class Signals:
     `total_scatter` is the standard deviation of ln of the ratio of totals, and `noisier` the mean over
     functions of ln of candidate's over baseline's scatter, both from repeats, else NaN. `lost_throughout`: at
     least three repeats of the candidate each took longer than every baseline run, with medians beyond their
-    noise. `signs` has the order of `profkit.measure.signs.SIGNS`; `lump_s` is the median lump, NaN without.
+    noise. `signs` has the order of `profkit.measure.signs.SIGNS`; `lumps` are the slices lost.
 
     `threads_differ`: one side has calls of threads that the other could not see. `unmatched` is the part of
     self time in functions of one side only, of the side with less of it. `exits` are as a shell sees them, of
@@ -65,7 +66,7 @@ class Signals:
     signs: npt.NDArray[np.float64]
     starved: Starvation
     noisier: float
-    lump_s: float
+    lumps: Lumps
     origins: Origins
     another_program: bool = False
     lost_throughout: bool = False

@@ -7,6 +7,7 @@ and changed code move them together or not at all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -53,6 +54,8 @@ SMALL = (1e-4, 2e-2)
 #: A lump: so many seconds, and this part of what the function took before.
 LUMP_S = 1e-3
 LUMP_PART = 0.5
+#: Lumps within so much of their median are alike.
+LIKE = 0.25
 #: Fewer functions than this do not show their distribution.
 FEWEST = 5
 #: Share of self time from which a function is among the large ones.
@@ -80,6 +83,18 @@ class Matched:
     waits: Bools
     total_a: Floats
     total_b: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Lumps:
+    """Time slices that small functions lost: how many, their median in seconds, and how alike they are.
+
+    `alike` is the part within `LIKE` of the median. Below two lumps both are NaN.
+    """
+
+    count: int
+    median_s: float = math.nan
+    alike: float = math.nan
 
 
 def matched(joined: Joined, found: Alignment, a: Side, b: Side) -> Matched:
@@ -112,12 +127,15 @@ def signs(both: Matched) -> Floats:
     return average
 
 
-def lump_size(both: Matched) -> float:
-    """Return the median of the lumps that hit small functions, seconds; NaN below two lumps."""
-    lumps = np.concatenate(
+def lumps_of(both: Matched) -> Lumps:
+    """Return the lumps that hit small functions."""
+    found = np.concatenate(
         [_lumps(*_ratios(both, i, j), both.native | ~both.native) for i, j in _pairs(both)]
     )
-    return float(np.median(lumps)) if len(lumps) > 1 else float("nan")
+    if len(found) < 2:
+        return Lumps(len(found))
+    median = float(np.median(found))
+    return Lumps(len(found), median, float(np.mean(np.abs(found / median - 1.0) <= LIKE)))
 
 
 def noisier(both: Matched) -> float:

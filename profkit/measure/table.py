@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from profkit.identity.align import Columns, Joined
 from profkit.identity.alignment import RUNGS, Alignment
+from profkit.identity.edits import edited_rows
 from profkit.identity.keys import infer_roots
 from profkit.identity.paths import relative_to
 from profkit.measure import noise
@@ -53,7 +54,8 @@ def build_table(
     missed_a, missed_b = _may_be_missed(a, side_a, side_b), _may_be_missed(b, side_b, side_a)
     side_a, side_b = _without_calls(side_a, missed_a), _without_calls(side_b, missed_b)
     log_ratio = log_ratios(side_a.tottime, side_a.ncalls, side_b.tottime, side_b.ncalls)
-    source = _same_source(joined, row_a, row_b)
+    added = _added_lines(joined, found, row_a)
+    source = _same_source(joined, row_a, row_b, added)
     keys, names, files, lines = _labels(joined, a, b, row_a, row_b)
     kinds = (*RUNGS, "gone", "new", UNSEEN)
     rung = np.where(missed_a | missed_b, kinds.index(UNSEEN), rung)
@@ -67,6 +69,7 @@ def build_table(
         candidate=side_b,
         per_call_ratio=np.exp(log_ratio),
         same_source=tuple(source),
+        added_lines=added,
         anomalous=np.zeros(len(keys), np.bool_),
         p_value=_p_values(a, b, row_a, row_b, side_a, side_b, by),
     )
@@ -186,10 +189,20 @@ def _side_table(
     )
 
 
+def _added_lines(joined: Joined, found: Alignment, row_a: npt.NDArray[np.integer]) -> Ints:
+    """Return how many lines an edit added to each function, as far as definitions below it show."""
+    lines = np.zeros(len(joined.baseline.line) + 1, np.int64)
+    for row, added in edited_rows(joined, found).items():
+        lines[row] = added
+    result: Ints = lines[row_a]
+    return result
+
+
 def _same_source(
-    joined: Joined, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer]
+    joined: Joined, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer], added: Ints
 ) -> list[bool | None]:
-    result: list[bool | None] = [None] * len(row_a)
+    """Return whether sources are the same: by their hashes, or not, by definitions that moved."""
+    result: list[bool | None] = [False if lines else None for lines in added.tolist()]
     both = np.flatnonzero((row_a >= 0) & (row_b >= 0))
     hash_a = joined.baseline.source_hash[row_a[both]]
     hash_b = joined.candidate.source_hash[row_b[both]]

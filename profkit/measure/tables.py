@@ -68,7 +68,8 @@ class DiffTable:
     `name` is the ``qualname`` where known, `file` and `line` are the candidate's, else the baseline's.
     `match` is a rung of `RUNGS`, ``new``, ``gone``, or ``unseen``: one side lacks it, but was sampled and may
     have missed it. `per_call_ratio` is candidate over baseline self time per call, NaN where unknown;
-    `same_source` is ``None`` unless both sides hash the source; `anomalous` is beyond the noise of the rows
+    `same_source` is ``None`` unless both sides hash the source or an edit shows in the places of definitions,
+    which `added_lines` counts (n,), 0 where not seen; `anomalous` is beyond the noise of the rows
     themselves. `p_value` is NaN with too few runs. `by_share`: a side was sampled, times are shares of the
     baseline's total, and calls are 0.
     """
@@ -82,6 +83,7 @@ class DiffTable:
     candidate: SideTable
     per_call_ratio: Floats
     same_source: tuple[bool | None, ...]
+    added_lines: Ints
     anomalous: npt.NDArray[np.bool_]
     p_value: Floats
     by_share: bool = False

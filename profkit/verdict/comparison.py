@@ -53,7 +53,7 @@ from profkit.measure.settings import Setting, differences
 from profkit.measure.shares import calls_unknown, in_shares
 from profkit.measure.sides import Side, gather
 from profkit.measure.signals import Signals
-from profkit.measure.signs import lump_size, matched, noisier, signs
+from profkit.measure.signs import lumps_of, matched, noisier, signs
 from profkit.measure.stacks import PlacedPaths, StackTable, placed_paths, stacks_of_paths
 from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
@@ -233,7 +233,7 @@ def compare(
         starved=starvation(shown),
         # Samples scatter by themselves.
         noisier=noisier(both) if a.exact and b.exact else math.nan,
-        lump_s=lump_size(both),
+        lumps=lumps_of(both),
         origins=origins,
         another_program=another,
         lost_throughout=noise.lost_throughout(own_a, own_b),

@@ -16,7 +16,7 @@ from profkit.measure.movement import is_wait
 from profkit.measure.signs import SIGNS
 from profkit.verdict.account import Bucket
 from profkit.verdict.machines import fixed_work, models_differ, other_instructions
-from profkit.verdict.readings import Case, code_row, larger_inputs
+from profkit.verdict.readings import Case, code_row, larger_inputs, waited_row
 from profkit.verdict.rule import Judged
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value
@@ -515,6 +515,20 @@ def _top_function(case: Case) -> Found:
     return _of_function(case, moved.top_row, moved.top_part, "of-gains")
 
 
+def _waited_function(case: Case) -> Found:
+    part = case.read("account.waits")
+    return _of_function(case, waited_row(case), part if isinstance(part, float) else None, "waits-part")
+
+
+def _started(case: Case) -> Found:
+    before, after = case.read("started.processes-before"), case.read("started.processes")
+    if before or after:
+        yield Evidence("started.processes", "count", before, after)
+    before, after = case.read("started.threads-before"), case.read("started.threads")
+    if before or after:
+        yield Evidence("started.threads", "count", before, after)
+
+
 def _function_calls(case: Case, row: int) -> Found:
     if row < 0:
         return
@@ -534,8 +548,12 @@ def _code_source(case: Case) -> Found:
     if row < 0:
         return
     table = case.signals.table
-    reading = {"new": "source-new", "gone": "source-gone"}.get(table.match[row], "source-changed")
-    yield Evidence("function.source", "text", subject=readable_name(table.name[row]), reading=reading)
+    added = int(table.added_lines[row])
+    usual = "source-lines" if added else "source-changed"
+    reading = {"new": "source-new", "gone": "source-gone"}.get(table.match[row], usual)
+    numbers: dict[str, Value] = {"lines": added} if added else {}
+    subject = readable_name(table.name[row])
+    yield Evidence("function.source", "text", subject=subject, reading=reading, numbers=numbers)
 
 
 def _function_per_call(case: Case, row: int) -> Found:
@@ -639,12 +657,18 @@ def _signs(case: Case) -> Found:
 
 
 def _lumps(case: Case) -> Found:
-    s = case.signals
-    if math.isfinite(s.lump_s):
-        by_name = dict(zip(SIGNS, s.signs.tolist(), strict=True))
+    found = case.signals.lumps
+    if math.isfinite(found.median_s):
+        hit = dict(zip(SIGNS, case.signals.signs.tolist(), strict=True))["all_hit"]
         yield Evidence(
-            "lumps", "share", None, by_name["all_hit"], reading="lost-slices", numbers={"seconds": s.lump_s}
+            "lumps", "share", None, hit, reading="lost-slices", numbers={"seconds": found.median_s}
         )
+
+
+def _lumps_alike(case: Case) -> Found:
+    found = case.signals.lumps
+    if math.isfinite(found.alike):
+        yield Evidence("lumps.alike", "share", None, found.alike, numbers={"count": found.count})
 
 
 #: By the name that rules use.
@@ -683,6 +707,8 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "code-function": _code_function,
     "code-calls": lambda case: _function_calls(case, code_row(case)),
     "code-source": _code_source,
+    "waited-function": _waited_function,
+    "started": _started,
     "per-call-function": lambda case: _function_per_call(case, code_row(case)),
     "top-function": _top_function,
     "top-function-calls": lambda case: _function_calls(case, case.signals.movement.top_row),
@@ -697,4 +723,5 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "scatter": _scatter,
     "signs": _signs,
     "lumps": _lumps,
+    "lumps-alike": _lumps_alike,
 }

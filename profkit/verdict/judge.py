@@ -16,7 +16,7 @@ from profkit.measure.movement import is_wait
 from profkit.verdict.advice import advise
 from profkit.verdict.calibration import STEPS, Steps, arm_of, confidence
 from profkit.verdict.evidence import produce
-from profkit.verdict.readings import READINGS, Case, worst_mover
+from profkit.verdict.readings import READINGS, Case, periodic, worst_mover
 from profkit.verdict.rule import Reading, Rule, compared, doubted, evaluate
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.rules.code_change import ONE_FUNCTION
@@ -119,6 +119,18 @@ def lone_function(case: Case) -> int:
     own = replace(ONE_FUNCTION, unless=())
     holds, _ = evaluate(own, case.read, READINGS, frozenset())
     return case.signals.movement.top_row if holds else -1
+
+
+def _lone_native(case: Case) -> bool:
+    """Whether one native function alone got slower per call."""
+    part, apart = case.read("function.part"), case.read("function.apart")
+    return (
+        bool(case.read("function.native"))
+        and isinstance(part, float)
+        and isinstance(apart, float)
+        and part >= value("one-function.part")
+        and apart >= value("one-function.apart")
+    )
 
 
 def _finding(rule: Rule, case: Case) -> Finding:
@@ -230,6 +242,20 @@ def _inconclusive(
         "main.wait": waited,
         "main.wait-before": case.read("main.wait-before"),
     }
+    waits = case.read("account.waits")
+    if not s.counters and s.log_slowdown > math.log(value("time.slower")):
+        if periodic(case):
+            numbers |= {
+                "lumps.periodic": True,
+                "lumps.median": case.read("lumps.median"),
+                "lumps.count": case.read("lumps.count"),
+            }
+        if isinstance(waits, float) and waits >= value("part.most"):
+            numbers |= {"account.waits": waits, "waited.function": case.read("waited.function")}
+        if _lone_native(case):
+            numbers |= {
+                name: case.read(name) for name in ("function.subject", "function.part", "function.apart")
+            }
     shown = ("distance", "elsewhere") if reason == "sampled" else ("wall", "distance", "elsewhere")
     evidence: tuple[Evidence, ...] = produce(shown, case)
     advice: tuple[Advice, ...] = ()

@@ -13,6 +13,7 @@ from profkit.measure.counters import SideFacts
 from profkit.measure.movement import is_wait
 from profkit.measure.signals import Signals
 from profkit.measure.signs import SIGNS
+from profkit.measure.started import Started, started
 from profkit.model import BUILTIN
 from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.machines import (
@@ -225,6 +226,42 @@ def _queued_most(case: Case) -> float | None:
     b = case.signals.candidate
     known = [v for v in (b.wait_fraction, b.rest_wait_fraction) if v is not None]
     return max(known, default=None)
+
+
+def _started(case: Case) -> Started | None:
+    return None if case.signals.table.by_share or not case.signals.exact else started(case.signals.table)
+
+
+def _started_growth(case: Case) -> float | None:
+    found = _started(case)
+    return None if found is None else found.growth
+
+
+def waited_row(case: Case) -> int:
+    """Return the row of the function that waits by design and gained most; −1 where none gained."""
+    table = case.signals.table
+    gained = table.candidate.tottime - table.baseline.tottime
+    for row in np.argsort(-gained, kind="stable").tolist():
+        if gained[row] <= 0:
+            break
+        if is_wait(table.name[row], table.keys[row].root):
+            return int(row)
+    return -1
+
+
+def periodic(case: Case) -> bool:
+    """Whether the lost slices are of one length, and longer than a scheduler's tick: what a clock stops."""
+    found = case.signals.lumps
+    return (
+        found.count >= value("lumps.fewest")
+        and found.alike >= value("lumps.alike")
+        and found.median_s >= value("lumps.ticks")
+    )
+
+
+def _waited_function(case: Case) -> str:
+    row = waited_row(case)
+    return readable_name(case.signals.table.name[row]) if row >= 0 else ""
 
 
 def _who_queued(case: Case) -> str:
@@ -567,6 +604,11 @@ READINGS: Mapping[str, Reading] = {
         "part of the lost time: off the CPU, not queueing",
         lambda c: None if _booked(c).merged else _part(c, "blocked", "loading", "imbalance"),
     ),
+    "account.waits": Reading(
+        "share",
+        "part of the lost time in functions that wait by design, queueing included where it is not known",
+        lambda c: _part(c, "blocked", "loading", "imbalance"),
+    ),
     "blocked.on": Reading(
         "text", "what most of the added time off the CPU waited for", lambda c: blocked_on(c.account)
     ),
@@ -702,6 +744,7 @@ READINGS: Mapping[str, Reading] = {
         lambda c: (c.signals.candidate.others_cores or 0.0) >= value("others.alone"),
         (more("others", "others.alone"),),
     ),
+    "kind.itself": Reading("text", "contention of a program with itself", lambda c: "self-oversubscription"),
     "kind.quota": Reading("text", "a quota's kind of contention", lambda c: "cpu-quota"),
     "kind.hardware": Reading(
         "text", "the kind of contention for what CPUs share", lambda c: "shared-hardware"
@@ -982,6 +1025,40 @@ READINGS: Mapping[str, Reading] = {
     "repeats.known": Reading(
         "bool", "the scatter over repeats is known", lambda c: math.isfinite(c.signals.noisier)
     ),
+    "lumps.periodic": Reading(
+        "bool",
+        "the lost slices are of one length, as where a clock stops the program",
+        periodic,
+        (
+            more("lumps.count", "lumps.fewest"),
+            more("lumps.alike", "lumps.alike"),
+            more("lumps.median", "lumps.ticks"),
+        ),
+    ),
+    "lumps.count": Reading("count", "slices that short functions lost", lambda c: c.signals.lumps.count),
+    "lumps.alike": Reading("share", "those of about the median length", lambda c: c.signals.lumps.alike),
+    "lumps.median": Reading("s", "their median length", lambda c: c.signals.lumps.median_s),
+    "started.any": Reading(
+        "bool",
+        "a side started processes or threads, or is a rank: it may wait for its own program",
+        lambda c: None if (found := _started(c)) is None else found.any,
+    ),
+    "started.growth": Reading(
+        "factor", "processes or threads that were started, by the calls that start them", _started_growth
+    ),
+    "started.processes": Reading(
+        "count", "processes started", lambda c: None if (f := _started(c)) is None else f.processes[1]
+    ),
+    "started.processes-before": Reading(
+        "count", "the same of the baseline", lambda c: None if (f := _started(c)) is None else f.processes[0]
+    ),
+    "started.threads": Reading(
+        "count", "threads started", lambda c: None if (f := _started(c)) is None else f.threads[1]
+    ),
+    "started.threads-before": Reading(
+        "count", "the same of the baseline", lambda c: None if (f := _started(c)) is None else f.threads[0]
+    ),
+    "waited.function": Reading("text", "the function that waits by design and gained most", _waited_function),
     "starved.holds": Reading(
         "bool",
         "the signs of lost time slices, weighed, are beyond the learnt threshold",

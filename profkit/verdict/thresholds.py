@@ -412,6 +412,27 @@ _TABLE = (
     Threshold(
         "signs.lump-part", signs.LUMP_PART, "share", "… and that of what the function took (convention)"
     ),
+    Threshold(
+        "lumps.like", signs.LIKE, "share", "of the median: slices so near to it are alike (convention)"
+    ),
+    Threshold("lumps.fewest", 3, "count", "slices that show whether they are alike (convention)"),
+    Threshold(
+        "lumps.alike",
+        0.6,
+        "share",
+        "of the lost slices: 0.0 to 0.54 beside neighbours, where a slice ends when somebody wakes, 0.6 to 1 under "
+        f"quotas and stop signals ({_BENCH} and the shared corpus of 4 programs)",
+    ),
+    Threshold(
+        "lumps.ticks", 8e-3, "s", "two ticks at 250 Hz: slices of a tick are alike beside neighbours, too"
+    ),
+    Threshold(
+        "lumps.of-quota",
+        0.025,
+        "s",
+        "a quarter of the period of a quota, which is 100 ms by default (convention)",
+    ),
+    Threshold("lumps.period", 0.09, "s", "nine tenths of it: the program runs in the rest (convention)"),
     Threshold("signs.fewest", signs.FEWEST, "count", "functions that show a distribution (convention)"),
     Threshold("signs.large", signs.LARGE, "share", "of self time: a large function (convention)"),
     Threshold(

@@ -51,6 +51,8 @@ SIGNALS: Mapping[str, str] = {
     "main.wait": "run-queue wait of the main thread, of its active time",
     "rank.wait": "run-queue wait of the rank that queues most, of its active time",
     "helpers.queue": "run-queue wait of all other threads and processes",
+    "started.processes": "processes started",
+    "started.threads": "threads started",
     "demand": "CPU demand of the whole program",
     "pools.asked": "cores that its processes and thread pools ask for",
     "others": "CPU used by other processes",
@@ -91,12 +93,17 @@ SIGNALS: Mapping[str, str] = {
     "scatter": "scatter of time per call over repeats",
     "signs": "signs of lost time slices, weighed",
     "lumps": "short functions that lost a time slice",
+    "lumps.alike": "slices of about one length, of those lost",
 }
 
 
 def _number(evidence: Evidence, name: str) -> float | None:
     found = evidence.numbers.get(name)
     return float(found) if isinstance(found, (int, float)) else None
+
+
+def _lines(added: float) -> str:
+    return f"{abs(added):.0f} {'line' if abs(added) == 1 else 'lines'} {'more' if added > 0 else 'less'}"
 
 
 def _pool(e: Evidence) -> str:
@@ -188,9 +195,11 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
         f"{units.share(_number(e, 'share'))} of the lost time, with all that changed or is new and what that calls"
     ),
     "of-gains": lambda e: f"{units.share(_number(e, 'share'))} of the added time of all functions",
+    "waits-part": lambda e: f"{units.share(_number(e, 'share'))} of the lost time is in functions that wait",
     "source-new": lambda e: "new",
     "source-gone": lambda e: "gone",
     "source-changed": lambda e: "changed",
+    "source-lines": lambda e: f"changed: {_lines(_number(e, 'lines') or 0.0)}, by the functions below it",
     "median-of-all": lambda e: f"median of all functions: {units.factor(_number(e, 'factor'))}",
     "scatter-over-functions": lambda e: f"scatter over functions {_number(e, 'spread') or 0:.2f}",
     "another-cpu": lambda e: "another CPU",

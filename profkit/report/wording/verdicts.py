@@ -37,6 +37,9 @@ _KINDS = {
     "shared-hardware": "for what CPUs share",
 }
 
+#: Of verdicts from plain profiles, which show that CPUs were lacking and not why.
+_STARVED = "CPU time lost in slices, to neighbours, a quota or stop signals"
+
 #: Headlines of verdicts that are inconclusive for a reason of their own, by rule.
 _UNDECIDED = {
     "another-program": "Two different programs",
@@ -44,6 +47,7 @@ _UNDECIDED = {
     "sampled": "Compared by share of time",
     "capture-itself": "Capture itself made most of the difference",
 }
+_OF_RULE = {**_UNDECIDED, "starved": _STARVED, "starved-repeats": _STARVED}
 
 #: What a summary is made from: the kind, the subject, the numbers, and whether it is of one run alone.
 _Parts = tuple["str | None", str, Mapping[str, Value], bool]
@@ -52,7 +56,7 @@ _Parts = tuple["str | None", str, Mapping[str, Value], bool]
 def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
     """Return the verdict as a headline, a sentence, and the cause that scripts match."""
     headline, tone = _HEADLINES[verdict.cause]
-    headline = _UNDECIDED.get(verdict.rule, headline)
+    headline = _OF_RULE.get(verdict.rule, headline)
     if verdict.kind:
         headline += f" {_KINDS.get(verdict.kind, clean(verdict.kind))}"
     names = verdict.cause + (f", {verdict.kind}" if verdict.kind else "")
@@ -224,6 +228,23 @@ def _within(parts: _Parts) -> str:
 
 def _undecided(parts: _Parts) -> str:
     _, subject, n, _ = parts
+    if n.get("waited.function"):
+        return (
+            f"{_share(n, 'account.waits')} of the lost time is in functions that wait, "
+            f"{display_name(str(n['waited.function']))} before all. A plain profile holds one thread: it does not "
+            "show what the program's other threads and processes did meanwhile."
+        )
+    if n.get("lumps.periodic"):
+        return (
+            f"{_stood_still(parts)}, more alike than a scheduler's slices: stop signals, or a CPU quota with a short "
+            "period."
+        )
+    if n.get("native.subject"):
+        return (
+            f"{display_name(str(n['native.subject']))} alone got slower per call ({_factor(n, 'native.apart')} the "
+            f"factor of all functions) and holds {_share(n, 'native.part')} of the added time. It is native: more "
+            "threads than CPUs, more data or another build of its library look alike in a plain profile."
+        )
     if n.get("reordered"):
         what = "The order of functions moved beyond noise"
     elif n.get("shifted"):
@@ -282,6 +303,28 @@ def _ended(parts: _Parts) -> str:
             )
     text = " and ".join(said)
     return f"{text[0].upper()}{text[1:]}: they need not have done the same work, so their times cannot be compared."
+
+
+def _more_started(parts: _Parts) -> str:
+    n = parts[2]
+    found = [
+        f"{units.count(after)} {what} in place of {units.count(before)}"
+        for what in ("processes", "threads")
+        for before, after in ((_number(n, f"started.{what}-before"), _number(n, f"started.{what}")),)
+        if before is not None and after is not None and after > before
+    ]
+    return (
+        f"The candidate starts {' and '.join(found)} and takes longer: {_share(n, 'account.waits')} of the lost time "
+        "is in functions that wait for them. Plain profiles do not show how many CPUs there were."
+    )
+
+
+def _stood_still(parts: _Parts) -> str:
+    n = parts[2]
+    return (
+        f"The candidate stood still for about {units.seconds(_number(n, 'lumps.median'))} again and again (in "
+        f"{units.count(_number(n, 'lumps.count'))} short functions)"
+    )
 
 
 def _starved(parts: _Parts) -> str:
@@ -350,6 +393,21 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"programs used {_number(p[2], 'others.added') or 0:.2f} cores more: they share its caches, memory, cores "
         "and clock."
     ),
+    "waits": lambda p: (
+        f"{_share(p[2], 'account.waits')} of the lost time is in functions that wait, {display_name(p[1])} before "
+        "all. "
+        "The program started neither processes nor threads, so that it waits for something outside of it. "
+        "Plain profiles do not show for what."
+    ),
+    "more-started": _more_started,
+    "quota-lumps": lambda p: (
+        f"{_stood_still(p)}, as under a CPU quota, whose period is 100 ms. Stop signals at such intervals look the "
+        "same."
+    ),
+    "stops": lambda p: (
+        f"{_stood_still(p)}: longer than a CPU quota's period, and more alike than a scheduler's slices. Stop "
+        "signals, or its container was frozen."
+    ),
     "starved": _starved,
     "starved-repeats": _starved,
     "loading": lambda p: (
@@ -386,8 +444,9 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
     ),
     "changed-source": _code,
     "calls-per-call": lambda p: (
-        f"{display_name(p[1])} calls others more often each time it runs, and nothing else changed its calls; that "
-        f"holds {_share(p[2], 'account.code')} of the lost time. Its source is not in the files."
+        f"{display_name(p[1])} calls other functions, or calls them more often, each time it runs, and nothing else "
+        f"calls differently; that holds {_share(p[2], 'account.code')} of the lost time. Its source is not in the "
+        "files."
     ),
     "one-function": lambda p: (
         f"{display_name(p[1])} alone got slower per call, and holds {_share(p[2], 'function.part')} of the added "

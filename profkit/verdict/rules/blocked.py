@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, less, more
+from profkit.verdict.rule import Rule, less, more, no, yes
+from profkit.verdict.rules.contention import PERIODIC
 
 OFF_CPU = Rule(
     id="off-cpu",
@@ -25,6 +26,45 @@ OFF_CPU = Rule(
     evidence=("off", "blocked-on", "gpu", "main-wait"),
     advice=("await",),
     numbers=("off", "off-before", "blocked.on"),
+)
+
+WAITS = Rule(
+    id="waits",
+    cause="blocked",
+    about=(
+        "without counters: the loss is in functions that wait by design, in a program that started neither "
+        "processes nor threads that it could wait for"
+    ),
+    bucket="blocked",
+    requires=("pair.plain",),
+    unless=("changed-source", "calls-per-call", "call-counts"),
+    conditions=(
+        yes("pair.plain"),
+        no("pair.python-differs"),
+        no("started.any"),
+        more("time.slowdown", "time.slower"),
+        more("account.waits", "speed.all"),
+        less("pair.residue", "programs.threads"),
+    ),
+    confidence=0.75,
+    evidence=("waited-function", "wall"),
+    advice=("capture-both",),
+    subject="waited.function",
+    numbers=("account.waits",),
+)
+
+STOPPED = Rule(
+    id="stops",
+    cause="blocked",
+    about="without counters: the candidate stood still again and again, each time for longer than a quota's period",
+    bucket="speed",
+    requires=("pair.plain",),
+    unless=("changed-source", "calls-per-call"),
+    conditions=(yes("pair.plain"), *PERIODIC, more("lumps.median", "lumps.period")),
+    confidence=0.75,
+    evidence=("lumps", "lumps-alike", "wall"),
+    advice=("capture-both",),
+    numbers=("lumps.median", "lumps.count"),
 )
 
 STOPPED_ALONE = Rule(

@@ -150,6 +150,16 @@ SHARED_HARDWARE = Rule(
     numbers=("per-call", "per-call.everywhere", "others.added"),
 )
 
+#: Of two plain profiles whose candidate was stopped by a clock.
+PERIODIC = (
+    yes("lumps.periodic"),
+    no("pair.python-differs"),
+    no("pair.sampled-differs"),
+    more("time.slowdown", "time.slower"),
+    yes("calls.same"),
+    less("pair.residue", "programs.residue"),
+)
+
 _PLAIN = (
     no("pair.python-differs"),
     no("pair.sampled-differs"),
@@ -157,6 +167,58 @@ _PLAIN = (
     yes("calls.same"),
     less("pair.residue", "programs.residue"),
     no("starved.one-function"),
+    no("lumps.periodic"),
+)
+
+MORE_STARTED = Rule(
+    id="more-started",
+    cause="contention",
+    about=(
+        "without counters: the candidate started more processes or threads, does the same work, and what it lost is "
+        "in functions that wait for them"
+    ),
+    bucket="loading",
+    kind="kind.itself",
+    requires=("pair.plain",),
+    unless=("changed-source", "calls-per-call", "call-counts"),
+    conditions=(
+        yes("pair.plain"),
+        no("pair.python-differs"),
+        more("started.growth", "threads.more"),
+        more("time.slowdown", "time.slower"),
+        more("account.waits", "part.most"),
+        less("pair.residue", "programs.threads"),
+    ),
+    confidence=0.75,
+    evidence=("started", "waited-function", "wall"),
+    advice=("contention", "capture-both"),
+    numbers=(
+        "started.processes",
+        "started.processes-before",
+        "started.threads",
+        "started.threads-before",
+        "account.waits",
+    ),
+)
+
+QUOTA_LUMPS = Rule(
+    id="quota-lumps",
+    cause="contention",
+    about="without counters: the candidate stood still again and again, for as long as a CPU quota makes it wait",
+    bucket="speed",
+    kind="kind.quota",
+    requires=("pair.plain",),
+    unless=("changed-source", "calls-per-call"),
+    conditions=(
+        yes("pair.plain"),
+        *PERIODIC,
+        more("lumps.median", "lumps.of-quota"),
+        less("lumps.median", "lumps.period"),
+    ),
+    confidence=0.8,
+    evidence=("lumps", "lumps-alike", "wall"),
+    advice=("raise-quota", "capture-both"),
+    numbers=("lumps.median", "lumps.count"),
 )
 
 STARVED_REPEATS = Rule(

@@ -1,0 +1,45 @@
+"""How many processes and threads a side started, from the calls that start them: for profiles without counters."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from profkit.measure.tables import DiffTable
+
+_PROCESSES = re.compile(
+    r"<built-in method (?:posix\.(?:fork|forkpty|posix_spawnp?)|_posixsubprocess\.fork_exec)>"
+)
+_THREADS = re.compile(r"<built-in method _thread\.start_(?:new|joinable)_thread>")
+#: Ranks are started by others, and wait for each other all the same.
+_RANKS = re.compile(r"(?:^|/)mpi4py/")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Processes and threads that each side started (baseline, candidate), and whether it is one of several ranks."""
+
+    processes: tuple[int, int]
+    threads: tuple[int, int]
+    ranks: bool
+
+    @property
+    def any(self) -> bool:
+        """Whether either side may wait for something of its own program."""
+        return self.ranks or any(self.processes) or any(self.threads)
+
+    @property
+    def growth(self) -> float:
+        """The factor by which the candidate started more processes, or more threads, whichever is greater."""
+        return max(after / max(before, 1) for before, after in (self.processes, self.threads))
+
+
+def started(table: DiffTable) -> Started:
+    """Return what the calls of both sides show."""
+    native = [(row, name) for row, name in enumerate(table.name) if name.startswith("<built-in method ")]
+
+    def calls(of: re.Pattern[str]) -> tuple[int, int]:
+        rows = [row for row, name in native if of.match(name)]
+        return int(table.baseline.ncalls[rows].sum()), int(table.candidate.ncalls[rows].sum())
+
+    return Started(calls(_PROCESSES), calls(_THREADS), any(_RANKS.search(key.path) for key in table.keys))
