@@ -18,6 +18,7 @@ import numpy.typing as npt
 from profkit.measure.calls import CallTable
 from profkit.measure.estimates import CallRatios
 from profkit.measure.tables import DiffTable
+from profkit.model import PROJECT
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -135,7 +136,7 @@ def call_sites(table: DiffTable, calls: CallTable | None, ratios: CallRatios) ->
 def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, rows: Bools) -> CallSites:
     """Divide some functions into sites by caller; those of renamed callers are compared as one."""
     n = len(table)
-    renamed = _renamed(calls, counts)
+    renamed = _renamed(calls, counts, table)
     pair = np.flatnonzero(rows[calls.callee])
     row = calls.callee[pair].astype(np.intp)
     sides = (calls.baseline, calls.candidate)
@@ -169,8 +170,11 @@ def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, 
     return CallSites(place, of_pair, share_a, share_b, log_ratio, log_ratio, log_ratio, one, none, none, n)
 
 
-def _renamed(calls: CallTable, counts: tuple[Floats, Floats]) -> Bools:
-    """Return the pairs whose caller may be another one renamed: gone here and new there, below one caller."""
+def _renamed(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable) -> Bools:
+    """Return the pairs whose caller may be another one renamed: gone here and new there, below one caller.
+
+    The project's own functions call another function of a library only if they were changed.
+    """
     n = len(counts[0])
     alone = (counts[0] > 0) != (counts[1] > 0)
     caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
@@ -186,7 +190,9 @@ def _renamed(calls: CallTable, counts: tuple[Floats, Floats]) -> Bools:
     parent = np.append(caller[above], n)[np.where(callers[of] > 0, at, len(above))]
     found = callee[pairs][of] * (n + 1) + parent
     new = (counts[0][caller[pairs]] <= 0)[of]
-    common = np.isin(found, np.intersect1d(found[new], found[~new]))
+    project = np.array([*(key.root == PROJECT for key in table.keys), False], np.bool_)
+    inside = project[caller[pairs][of]] | ~project[parent]
+    common = inside & np.isin(found, np.intersect1d(found[new & inside], found[~new & inside]))
     renamed = np.zeros(len(calls), np.bool_)
     renamed[pairs] = np.bincount(of, common, len(pairs)) > 0
     return renamed
