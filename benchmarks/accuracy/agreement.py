@@ -1,8 +1,9 @@
 """What two profiles of one program say of the same functions: pure, no run is made here.
 
-The exact profile is the truth. Its calls are that. Its self times are not quite: tracing slows functions that call
-much, and though the tracer takes its cost out, what it makes of caches stays in. So times are compared as shares of
-all self time, and the truth of one exact run has itself the noise of one run.
+Of calls the exact profile is the truth. Of self times it is not: up to Python 3.11 tracing slows code in Python by
+half, and calls in C by less, and what frames take longer cannot be taken out again. So intervals of self times are
+asked twice: whether they hold what the other captures of the same way say, which is how far samples scatter; and, of
+one function, whether they hold what it takes without profkit (`Truth`), which no capture has measured.
 """
 
 from __future__ import annotations
@@ -62,11 +63,12 @@ class Agreement:
     unseen_s
         Part of the exact self time in functions that the profile does not have.
     times, times_held
-        Functions whose self time has an interval, and those where it, as a share, holds the exact share.
+        Functions whose self time has an interval, and those where it, as a share, holds the mean of the others.
     worst
-        Greatest difference of a share from the exact one, of functions with a hundredth of the time or more.
+        Greatest difference of a share from that mean, of functions with a hundredth of the time or more.
     same_first, common_first
-        Whether the first ten functions by self time are the same set, and how many are in both.
+        Whether the first ten functions by self time are those of the other captures, but for what intervals leave
+        open, and how many are in both.
     """
 
     calls: int
@@ -112,15 +114,40 @@ def _held(of: Sequence[tuple[Function, Function]]) -> int:
     return sum(f.low <= truth.calls <= f.high for truth, f in of)
 
 
-def agreement(exact: Functions, seen: Functions) -> Agreement:
-    """Compare a profile with the exact one, function by function."""
+def shares(functions: Functions) -> dict[Key, float]:
+    """Return the share of each function in all self time."""
+    whole = sum(function.tottime for function in functions.values())
+    return {key: function.tottime / whole for key, function in functions.items()}
+
+
+def mean_shares(captures: Sequence[Functions]) -> dict[Key, float]:
+    """Return the mean share of each function; one that a capture lacks has none in it."""
+    found = [shares(each) for each in captures]
+    return {key: sum(each.get(key, 0.0) for each in found) / len(found) for each in found for key in each}
+
+
+def _same_first(seen: Functions, first: set[Key]) -> bool:
+    """Whether what is not among the first ten, though it is elsewhere, may be by its interval and by the tenth's."""
+    own = leading(seen)
+    last = seen[own[-1]]
+    return all(
+        key in own or (key in seen and seen[key].tottime + seen[key].error >= last.tottime - last.error)
+        for key in first
+    )
+
+
+def agreement(exact: Functions, seen: Functions, others: Sequence[Functions]) -> Agreement:
+    """Compare a profile with the exact one, and with other captures of its way, function by function."""
     exact_s, seen_s = (sum(f.tottime for f in each.values()) for each in (exact, seen))
+    usual, here = mean_shares(others), shares(seen)
+    # The mean of others scatters as well.
+    wider = math.sqrt(1 + 1 / len(others))
     both = [(key, exact[key], seen[key]) for key in seen if key in exact]
     counted = [(key, truth, f) for key, truth, f in both if not math.isnan(f.low)]
     estimated = [(truth, f) for _, truth, f in counted if f.low < f.high]
     busy = [(truth, f) for truth, f in estimated if truth.calls >= BUSY]
-    timed = [(truth, f) for _, truth, f in both if f.error > 0]
-    first, first_seen = set(leading(exact)), set(leading(seen))
+    timed = [(key, f) for key, f in seen.items() if f.error > 0]
+    first = set(sorted(usual, key=lambda key: -usual[key])[:FIRST])
     return Agreement(
         calls=len(estimated),
         calls_held=_held(estimated),
@@ -135,17 +162,22 @@ def agreement(exact: Functions, seen: Functions) -> Agreement:
         unknown=len(both) - len(counted),
         unseen_s=sum(f.tottime for key, f in exact.items() if key not in seen) / exact_s,
         times=len(timed),
-        times_held=sum(
-            abs(f.tottime / seen_s - truth.tottime / exact_s) <= f.error / seen_s for truth, f in timed
-        ),
+        times_held=sum(abs(here[key] - usual.get(key, 0.0)) <= wider * f.error / seen_s for key, f in timed),
         worst=max(
-            (
-                abs((seen[key].tottime / seen_s if key in seen else 0.0) - truth.tottime / exact_s)
-                for key, truth in exact.items()
-                if truth.tottime >= NOTABLE * exact_s
-            ),
+            (abs(here.get(key, 0.0) - share) for key, share in usual.items() if share >= NOTABLE),
             default=0.0,
         ),
-        same_first=first == first_seen,
-        common_first=len(first & first_seen),
+        same_first=_same_first(seen, first),
+        common_first=len(first & set(leading(seen))),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Self seconds of one function without profkit: what twice its work adds to the program's CPU time."""
+
+    seconds: float
+
+    def held(self, function: Function) -> bool:
+        """Whether a stated interval holds it."""
+        return abs(function.tottime - self.seconds) <= function.error

@@ -90,6 +90,9 @@ FEWEST_WHOLE = 3
 #: Part of the sampled time in which a function is that never returned: looks miss it where a stack cannot be read.
 ALWAYS = 0.95
 _NORMAL = 1.96
+#: Samples that are added to those taken for the error of their number: without them an interval of few is too narrow
+#: (of 3, it holds the truth 8 times of 10), with them it holds it 95 times of 100 from the first sample on.
+FEW_SAMPLES = 2.0
 
 #: What a file of this version begins with.
 _MADE_BY = (MAGIC, _VERSION, _HEADER_BYTES)
@@ -701,8 +704,13 @@ class _Reader:
         bursts, n, callee = self._file.bursts, len(self._functions), edges["callee"]
         samples, squares = functions["samples"], np.zeros(n)
         np.add.at(squares, callee, edges["squares"])
-        error = np.where(samples > 0, _NORMAL * np.sqrt(squares) / 1e9, 0.0)
         exact, seen = functions["exact"], functions["seen"]
+        sampled_ns = np.maximum(functions["sampled"], 0) * self._file._clock.ns_per_tick
+        look_ns = squares.sum() / max(sampled_ns.sum(), 1.0)
+        weight = np.where(samples > 0, squares / np.maximum(sampled_ns, 1.0), look_ns)
+        # Of a function that was called meanwhile, none may have been taken.
+        none = np.where(seen > 0, NONE_SEEN * look_ns, 0.0)
+        error = np.where(samples > 0, _NORMAL * np.sqrt(squares + FEW_SAMPLES * weight**2), none) / 1e9
         if not bursts.known:
             unknown = np.full(n, np.nan)
             return types.Estimates(unknown[rows], unknown[rows], samples[rows], error[rows])
@@ -717,7 +725,7 @@ class _Reader:
         high = exact + (seen + more) * most
         # Where none was seen, no more than its time suffices for. Of what took no time, calls come one by one.
         within, own = functions["within"], np.maximum(functions["sampled"], 0).sum()
-        look = squares.sum() / max(own * self._file._clock.ns_per_tick, 1.0) / self._file._clock.ns_per_tick
+        look = look_ns / self._file._clock.ns_per_tick
         in_time, known = self._calls_in_time(
             functions, within + _NORMAL * np.sqrt(np.maximum(within, 0) * look) + NONE_SEEN * look, CHEAPER
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.accuracy.__main__ import HERE, SLOWED
-from benchmarks.accuracy.agreement import Function, agreement, leading
+from benchmarks.accuracy.agreement import Function, Truth, agreement, leading
 from benchmarks.overhead.runnable import NAMES, Place, UnavailableError, runnable
 
 
@@ -27,7 +27,7 @@ TRUTH = {key("f"): exact(2000, 6.0), key("g"): exact(10, 3.0), key("h"): exact(1
 
 
 def test_an_exact_profile_agrees_with_itself() -> None:
-    found = agreement(TRUTH, TRUTH)
+    found = agreement(TRUTH, TRUTH, [TRUTH])
     assert (found.calls, found.times, found.wrong, found.unknown) == (0, 0, (), 0)
     assert (found.worst, found.unseen_s, found.same_first) == (0.0, 0.0, True)
 
@@ -38,7 +38,7 @@ def test_intervals_hold_the_number_or_do_not() -> None:
         key("g"): Function(30, 20, 40, 1.0, 0.1),  # 20 %, ± 2
         key("h"): Function(math.nan, math.nan, math.nan, 0.5, 0.0),
     }
-    found = agreement(TRUTH, seen)
+    found = agreement(TRUTH, seen, [TRUTH])
     assert (found.calls, found.calls_held, found.unknown) == (2, 1, 1)
     assert (found.busy, found.busy_held) == (1, 1)
     assert found.ratio == pytest.approx(0.75)
@@ -47,11 +47,11 @@ def test_intervals_hold_the_number_or_do_not() -> None:
 
 
 def test_a_count_that_is_stated_as_exact_is_wrong_if_it_differs() -> None:
-    assert agreement(TRUTH, {**TRUTH, key("g"): exact(11, 3.0)}).wrong == ("g 11 for 10",)
+    assert agreement(TRUTH, {**TRUTH, key("g"): exact(11, 3.0)}, [TRUTH]).wrong == ("g 11 for 10",)
 
 
 def test_what_a_profile_lacks_is_not_passed_over() -> None:
-    found = agreement(TRUTH, {key("f"): TRUTH[key("f")]})
+    found = agreement(TRUTH, {key("f"): TRUTH[key("f")]}, [TRUTH])
     assert found.unseen_s == pytest.approx(0.4)
     assert found.worst == pytest.approx(0.4)
     assert (found.same_first, found.common_first) == (False, 1)
@@ -101,3 +101,22 @@ def test_an_unknown_program_is_one_clear_line(name: str) -> None:
     )
     assert done.returncode == 2
     assert "unheard: not one of" in done.stderr.splitlines()[-1]
+
+
+def test_what_may_be_among_the_first_by_its_interval_is_no_other_set() -> None:
+    usual = {key(f"f{i}"): exact(10, 20.0 - i) for i in range(12)}
+    swapped = {
+        **usual,
+        key("f9"): Function(10, 10, 10, 9.5, 1.0),
+        key("f10"): Function(10, 10, 10, 10.5, 1.0),
+    }
+    assert agreement(usual, swapped, [usual]).same_first
+    sure = {**swapped, key("f9"): Function(10, 10, 10, 9.5, 0.1), key("f10"): Function(10, 10, 10, 10.5, 0.1)}
+    found = agreement(usual, sure, [usual])
+    assert (found.same_first, found.common_first) == (False, 9)
+
+
+def test_the_truth_is_held_by_an_interval_around_it() -> None:
+    truth = Truth(2.0)
+    assert truth.held(Function(10, 10, 10, 1.8, 0.3))
+    assert not truth.held(Function(10, 10, 10, 1.8, 0.1))

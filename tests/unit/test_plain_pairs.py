@@ -1,0 +1,198 @@
+"""What two profiles of plain cProfile say by themselves: edits, waits, more workers, quotas and stops."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.formats.load import load_run
+from profkit.measure.started import started
+from profkit.model import Run
+from profkit.report.wording.verdicts import comparison_block
+from profkit.verdict.comparison import compare, diff
+from profkit.verdict.types import Diff
+from tests.programs import ACQUIRE, Fn, one_side, plain, training
+
+SCRIPT = """\
+def words(count):
+    return [str(i * 7919) for i in range(count)]
+
+
+def score(word):
+    total = 0
+    for digit in word:
+        total = total * 31 + ord(digit)
+    return total
+
+
+def total_of(found):
+    return sum(map(score, found))
+
+
+def rest(found):
+    return sorted(found)[0]
+
+
+def main():
+    for _ in range(5):
+        found = words(4000)
+        total_of(found)
+        rest(found)
+
+
+main()
+"""
+LOOP = "    for digit in word:\n        total = total * 31 + ord(digit)\n"
+NESTED = "    for base in range(40):\n        for digit in word:\n            total = total * 31 % 7919 + ord(digit)\n"
+
+
+def profiled(folder: Path, source: str) -> Run:
+    """What ``python -m cProfile -o`` writes of a program."""
+    folder.mkdir()
+    (folder / "job.py").write_text(source)
+    command = [sys.executable, "-m", "cProfile", "-o", "job.prof", "job.py"]
+    subprocess.run(command, cwd=folder, check=True)
+    return load_run(folder / "job.prof")
+
+
+def compared(a: Run, b: Run) -> Diff:
+    return diff(one_side(a), one_side(b))
+
+
+def test_an_edit_shows_in_the_definitions_below_it(tmp_path: Path) -> None:
+    before = profiled(tmp_path / "before", SCRIPT)
+    after = profiled(tmp_path / "after", SCRIPT.replace(LOOP, NESTED))
+    found = compared(before, after)
+    assert (found.verdict.cause, found.verdict.rule, found.verdict.subject) == (
+        "code-change",
+        "changed-source",
+        "score",
+    )
+    changed = {found.table.name[row] for row, same in enumerate(found.table.same_source) if same is False}
+    assert changed == {"score"}
+    (source,) = (e for e in found.verdict.evidence if e.signal == "function.source")
+    assert (source.reading, source.numbers) == ("source-lines", {"lines": 1})
+    back = compared(after, before).table
+    assert [back.added_lines[row] for row in range(len(back)) if back.name[row] == "score"] == [-1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def words(count):", "import math\n\n\ndef words(count):"),
+        ("def rest(found):", "def unused(found):\n    return found\n\n\ndef rest(found):"),
+        (
+            "def rest(found):\n",
+            "def first(found):\n    return found[0]\n\n\ndef rest(found):\n    first(found)\n",
+        ),
+    ],
+    ids=["an import above all", "a function that nobody calls", "a new function"],
+)
+def test_lines_that_no_function_got_change_none(tmp_path: Path, old: str, new: str) -> None:
+    """A new function that is called is code by itself; one that is not may stand in the body above it."""
+    before, after = (
+        profiled(tmp_path / "before", SCRIPT),
+        profiled(tmp_path / "after", SCRIPT.replace(old, new)),
+    )
+    table = compare(one_side(before), one_side(after)).case.signals.table
+    changed = {table.name[row] for row, same in enumerate(table.same_source) if same is False}
+    assert changed <= {"rest", "total_of"}
+    assert not changed & {"words", "score", "main", "<module>"}
+
+
+class TestWaits:
+    SELECT = "<built-in method select.select>"
+
+    def run(self, waited: float, *more: Fn) -> Run:
+        return plain([*training(), Fn(self.SELECT, 50, off=waited, callers={"step": 50}), *more])
+
+    def test_a_program_that_starts_nothing_waits_for_something_else(self) -> None:
+        found = compared(self.run(0.1), self.run(4.0))
+        assert (found.verdict.cause, found.verdict.rule) == ("blocked", "waits")
+        assert "select.select before all" in comparison_block(found).summary
+
+    def test_one_with_threads_may_wait_for_them(self) -> None:
+        thread = Fn("<built-in method _thread.start_new_thread>", 3, callers={"main": 3})
+        found = compared(self.run(0.1, thread), self.run(4.0, thread))
+        assert found.verdict.cause == "inconclusive"
+        assert "other threads and processes" in comparison_block(found).summary
+
+    def test_ranks_wait_for_each_other(self) -> None:
+        rank = Fn("Comm", 1, callers={"main": 1}, file="/usr/lib/python3/site-packages/mpi4py/run.py")
+        assert compared(self.run(0.1, rank), self.run(4.0, rank)).verdict.cause != "blocked"
+
+
+class TestMoreStarted:
+    def run(self, processes: int, waited: float) -> Run:
+        fork = Fn("<built-in method posix.fork>", processes, 0.001, callers={"main": processes})
+        return plain([*training(), fork, Fn(ACQUIRE, 200, off=waited, callers={"main": 200})])
+
+    def test_more_processes_that_are_waited_for_are_contention_of_the_program_with_itself(self) -> None:
+        found = compared(self.run(2, 1.0), self.run(8, 5.0))
+        assert (found.verdict.cause, found.verdict.rule) == ("contention", "more-started")
+        assert found.verdict.kind == "self-oversubscription"
+        assert "8 processes in place of 2" in comparison_block(found).summary
+
+    @pytest.mark.parametrize(("before", "after"), [(2, 2), (8, 2)])
+    def test_as_many_or_fewer_are_not(self, before: int, after: int) -> None:
+        assert compared(self.run(before, 1.0), self.run(after, 5.0)).verdict.cause == "inconclusive"
+
+    def test_what_is_counted(self) -> None:
+        table = compare(one_side(self.run(2, 1.0)), one_side(self.run(8, 1.0))).case.signals.table
+        assert started(table).processes == (2, 8)
+        assert started(table).growth == 4.0
+        assert started(table).any
+
+
+class TestSlices:
+    def lost(self, lumps: Sequence[float], slower: float = 2.2) -> Diff:
+        """A program of which short functions lost these seconds each, and long ones as much in all."""
+        small = [Fn(f"short{i}", 20, 0.003 + 0.0001 * i, callers={"step": 20}) for i in range(12)]
+        hit = [replace(fn, run=fn.run + lump) for fn, lump in zip(small, lumps, strict=False)]
+        after = [*training(slower=slower), *hit, *small[len(lumps) :]]
+        return compared(plain([*training(), *small]), plain(after))
+
+    def test_of_a_length_within_a_quotas_period(self) -> None:
+        found = self.lost([0.060, 0.062, 0.058, 0.061])
+        assert (found.verdict.cause, found.verdict.rule, found.verdict.kind) == (
+            "contention",
+            "quota-lumps",
+            "cpu-quota",
+        )
+
+    def test_longer_than_a_quotas_period(self) -> None:
+        found = self.lost([0.201, 0.202, 0.200])
+        assert (found.verdict.cause, found.verdict.rule) == ("blocked", "stops")
+
+    def test_of_one_short_length_are_no_neighbours(self) -> None:
+        found = self.lost([0.011, 0.011, 0.010, 0.012])
+        assert found.verdict.cause == "inconclusive"
+        assert "stop signals, or a CPU quota" in comparison_block(found).summary
+
+    def test_of_every_length_are_no_clocks(self) -> None:
+        found = self.lost([0.004, 0.030, 0.009, 0.055, 0.017, 0.090])
+        assert found.verdict.rule not in ("quota-lumps", "stops")
+        assert "again and again" not in comparison_block(found).summary
+
+
+def test_another_library_call_in_a_function_that_both_sides_have_is_its_code() -> None:
+    """``shared`` is called by other functions of the library now: what it takes more is not its cost per call."""
+
+    def run(way: str, cost: float) -> Run:
+        library = "/usr/lib/python3/site-packages/lib/a.py"
+        return plain(
+            [
+                *training(),
+                Fn(way, 100, 0.001, callers={"forward": 100}, file=library),
+                Fn("<built-in method lib.shared>", 100, cost, callers={way: 100}),
+            ]
+        )
+
+    found = compared(run("quick", 0.01), run("thorough", 3.0))
+    assert (found.verdict.cause, found.verdict.subject) == ("code-change", "forward")
+    assert found.account.seconds("code") == pytest.approx(2.99, abs=0.05)
