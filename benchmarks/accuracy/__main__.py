@@ -90,12 +90,12 @@ class Result:
     slowed_share: float
     agreements: dict[str, list[Agreement]]
     slowings: list[Slowing]
-    truth_s: float
+    loop_s: float
     exact_says_s: float
     said: dict[str, list[tuple[float, float, bool]]]
 
 
-def alone(python: str, name: str, work: int, repeats: int) -> Truth:
+def alone(python: str, name: str, work: int, repeats: int, calls: float) -> Truth:
     """Return what the slowed function of a program takes: its work once and twice, in turn, without profkit."""
     took: dict[float, list[float]] = {1.0: [], 2.0: []}
     for _ in range(repeats):
@@ -106,7 +106,7 @@ def alone(python: str, name: str, work: int, repeats: int) -> Truth:
             subprocess.run(target, env=env, stdout=subprocess.DEVNULL, check=True, timeout=PATIENCE_S)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             of.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return Truth(statistics.median(took[2.0]) - statistics.median(took[1.0]))
+    return Truth(statistics.median(took[2.0]) - statistics.median(took[1.0]), calls)
 
 
 def capture(
@@ -181,9 +181,9 @@ def measure(python: str, name: str, work: int, repeats: int, folder: Path) -> Re
             slowing(name, factor, usual, taken(f"slower-{factor:g}-{number}", slower=factor)[0])
             for factor in FACTORS
         ]
-    truth = alone(python, name, work, max(repeats, FEWEST))
     times = [exact[key].tottime for key in leading(exact, FIRST + 1)]
     slowed = next(key for key in leading(exact) if key[2] == SLOWED[name])
+    truth = alone(python, name, work, max(repeats, FEWEST), exact[slowed].calls)
     agreements = {
         way: [agreement(exact, each, [o for o in of if o is not each]) for each in of]
         for way, of in seen.items()
@@ -196,7 +196,7 @@ def measure(python: str, name: str, work: int, repeats: int, folder: Path) -> Re
         share_of(SLOWED[name], exact),
         agreements,
         slowings,
-        truth.seconds,
+        truth.loop_s,
         exact[slowed].tottime,
         {
             way: [(each[slowed].tottime, each[slowed].error, truth.held(each[slowed])) for each in of]
@@ -251,7 +251,7 @@ def table(results: Sequence[Result]) -> str:
         lines.append(f"{'all':<12} {way:<8} {held(every)}  ≥ {100 * BAR:g} % {met(every)}")
     lines.append("")
     lines.append(
-        f"{'self time of':<24} {'without/s':>9} {'exact/s':>8}  stated, and how often it holds the first"
+        f"{'self time of':<24} {'loop/s':>9} {'exact/s':>8}  stated, and how often it holds the first"
     )
     for result in results:
         cells = "  ".join(
@@ -260,7 +260,7 @@ def table(results: Sequence[Result]) -> str:
             for way, of in result.said.items()
         )
         name = f"{result.name} {SLOWED[result.name]}"
-        lines.append(f"{name:<24} {result.truth_s:>9.2f} {result.exact_says_s:>8.2f}  {cells}")
+        lines.append(f"{name:<24} {result.loop_s:>9.2f} {result.exact_says_s:>8.2f}  {cells}")
     lines.append("")
     lines.append(f"{'slowed function':<24} {'share':>7}  {'named first, of runs with ' + 'more to do by':<}")
     for result in results:

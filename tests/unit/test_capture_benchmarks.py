@@ -117,6 +117,8 @@ def test_what_may_be_among_the_first_by_its_interval_is_no_other_set() -> None:
 
 
 def test_the_truth_is_held_by_an_interval_around_it() -> None:
-    truth = Truth(2.0)
+    truth = Truth(2.0, 400_000)  # of which the calls take up to 0.1 s
     assert truth.held(Function(10, 10, 10, 1.8, 0.3))
+    assert truth.held(Function(10, 10, 10, 2.15, 0.1))
     assert not truth.held(Function(10, 10, 10, 1.8, 0.1))
+    assert not truth.held(Function(10, 10, 10, 2.25, 0.1))
