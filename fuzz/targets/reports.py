@@ -45,7 +45,7 @@ def document(data: bytes) -> tuple[int, Document]:
     )
     steps = (Step(text(3), 0.5, 0.1, 0.9, 0.5, True, text(4)), Step(text(5), -0.1, -0.2, 0.0, 0.1, False))
     blocks = (
-        VerdictBlock(text(0), text(1), 0.5, text(2), "bad"),
+        VerdictBlock(text(0), text(2), "bad", text(1), 0.5),
         Waterfall(1.0, 1.4, steps, text(6)),
         Facts(((text(3), text(4)), (text(5), text(6)))),
         Bullets(tuple(texts)),

@@ -72,17 +72,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class VerdictBlock:
-    """The answer, how sure, and one sentence; `tone` is ``good``, ``bad`` or ``unsure``.
+    """The answer, one sentence, and how sure; `tone` is ``good``, ``bad`` or ``unsure``.
 
     `cause` is the name that scripts match, empty where the headline is that name. `confidence` (0 to 1) is
     ``None`` where nothing is claimed or it was not measured.
     """
 
     headline: str
-    cause: str
-    confidence: float | None
     summary: str
     tone: str
+    cause: str = ""
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

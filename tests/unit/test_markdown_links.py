@@ -152,7 +152,7 @@ def everywhere(name: str) -> Document:
     columns = (Column(name, "name"), Column("what", "prose"), Column("where", "path"))
     table = Table(columns, (Row((name, name, name)), Row((f"a {name} b", f"a {name}.", name))), f"see {name}")
     blocks = (
-        VerdictBlock(name, name, 0.9, f"it is {name}, and {name}", "bad"),
+        VerdictBlock(name, f"it is {name}, and {name}", "bad", name, 0.9),
         table,
         Facts(((name, name), ("a", f"x {name} y"))),
         Bullets((name, f"first {name}; then ({name})")),
@@ -193,7 +193,7 @@ def test_what_is_looked_for_can_be_found(name: str) -> None:
 def test_a_long_command_pushes_nothing_out(character: str, count: int) -> None:
     command = "profkit capture -- python " + character * 70_000
     blocks = (
-        VerdictBlock("The answer", "", None, "It is this.", "bad"),
+        VerdictBlock("The answer", "It is this.", "bad"),
         Bullets((command,) * count, commands=True),
         Note("what comes behind it"),
     )

@@ -52,16 +52,12 @@ def comparisons_verdict(study: Comparisons) -> VerdictBlock:
     if best is reference:
         return VerdictBlock(
             f"Fastest: {name}, {took}",
-            "",
-            None,
             f"It is what the others are compared with. {worst}.{others}{doubt}",
             "good" if known else "unsure",
         )
     if known and reference.fastest:
         return VerdictBlock(
             f"Nothing is faster than {of} beyond the noise",
-            "",
-            None,
             f"The least median is that of {name}, {took}. {worst}.{doubt}",
             "good",
         )
@@ -69,8 +65,6 @@ def comparisons_verdict(study: Comparisons) -> VerdictBlock:
     change = units.from_to(reference.median_s, best.median_s)
     return VerdictBlock(
         f"Fastest: {name}, {times} as fast as {of}",
-        "",
-        None,
         f"{change}. {worst}.{others}{doubt}",
         "good" if known else "unsure",
     )

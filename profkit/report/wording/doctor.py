@@ -73,34 +73,28 @@ def risk(diagnosis: Diagnosis) -> VerdictBlock:
     if load is not None:
         summary = _did(load)
         if diagnosis.oversubscribed:
-            return VerdictBlock(f"{line}: {over}", "", None, summary, "bad")
+            return VerdictBlock(f"{line}: {over}", summary, "bad")
         if demand.oversubscribed:
-            return VerdictBlock(f"{line}, which hardly queue", "", None, summary, "unsure")
+            return VerdictBlock(f"{line}, which hardly queue", summary, "unsure")
         idle = ", ".join(f"{title_of(pool.library)} {pool.threads}" for pool in load.idle_pools)
         if idle:
             later = f"Pools with more threads than CPUs did not work meanwhile ({idle}): watch it for longer."
-            return VerdictBlock(
-                f"{line}: not oversubscribed so far", "", None, f"{summary} {later}", "unsure"
-            )
-        return VerdictBlock(f"{line}: not oversubscribed", "", None, summary, "good")
+            return VerdictBlock(f"{line}: not oversubscribed so far", f"{summary} {later}", "unsure")
+        return VerdictBlock(f"{line}: not oversubscribed", summary, "good")
     if diagnosis.oversubscribed:
         unseen = sorted({_LIMITS[s.unseen] for s in _computing(diagnosis.sizes) if s.unseen})
         why = f" Not every library looks at {' or '.join(unseen)}." if unseen else ""
         share = _count(diagnosis.share, "thread")
-        return VerdictBlock(
-            f"{line}: {over}", "", None, f"Each process may have {share} so that all fit.{why}", "bad"
-        )
+        return VerdictBlock(f"{line}: {over}", f"Each process may have {share} so that all fit.{why}", "bad")
     if diagnosis.pooled is not None:
         pooled = diagnosis.pooled
         return VerdictBlock(
             f"{line}: fits, unless processes multiply it",
-            "",
-            None,
             f"With the default of multiprocessing.Pool() it is {_sum(pooled)}: "
             f"{units.factor(pooled.factor)} oversubscribed.",
             "unsure",
         )
-    return VerdictBlock(f"{line}: fits", "", None, "", "good")
+    return VerdictBlock(f"{line}: fits", "", "good")
 
 
 def _sum(demand: Demand) -> str:

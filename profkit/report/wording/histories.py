@@ -31,9 +31,9 @@ def history_verdict(study: History) -> VerdictBlock:
     if not study.changes:
         if len(study.runs) < 2 * LEAST_RUNS:
             least = f"A change needs {LEAST_RUNS} runs on each side."
-            return VerdictBlock("Too few runs to find a change", "", None, f"{count}. {least}", "unsure")
+            return VerdictBlock("Too few runs to find a change", f"{count}. {least}", "unsure")
         smaller = f"No change for good of {units.share(study.least_change)} or more.{noise}"
-        return VerdictBlock(f"No change of the {title}", "", None, f"{count}. {smaller}", "good")
+        return VerdictBlock(f"No change of the {title}", f"{count}. {smaller}", "good")
     last = study.changes[-1]
     worse = last.ratio > 1
     others = len(study.changes) - 1
@@ -41,8 +41,6 @@ def history_verdict(study: History) -> VerdictBlock:
     size = change_size(last.ratio)
     return VerdictBlock(
         f"{'Slower' if worse else 'Faster'} since {when(study.runs[last.at])}: {_walls(last)} ({size})",
-        "",
-        None,
         f"{_why(last)} {count}.{earlier}{noise}",
         "bad" if worse else "good",
     )

@@ -51,13 +51,7 @@ def ranks_verdict(study: RankStudy) -> VerdictBlock:
     else:
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         headline = f"{len(found)} of {n} processes hold the others up: {', '.join(labels[:MOST_NAMED])}{more}"
-    return VerdictBlock(
-        headline,
-        "",
-        None,
-        " ".join([_said(study, found[0]), *_gain(study, found[0])]),
-        "bad",
-    )
+    return VerdictBlock(headline, " ".join([_said(study, found[0]), *_gain(study, found[0])]), "bad")
 
 
 def _said(study: RankStudy, straggler: Straggler) -> str:
@@ -120,8 +114,6 @@ def _no_straggler(study: RankStudy) -> VerdictBlock:
     if study.moved:
         return VerdictBlock(
             "Processes differ, but which of them is slow is not clear",
-            "",
-            None,
             "Some take longer in one function and as much less in another; in one of the two they wait for the "
             "others. Name that function (--wait).",
             "unsure",
@@ -129,8 +121,6 @@ def _no_straggler(study: RankStudy) -> VerdictBlock:
     if balance < EVEN:
         return VerdictBlock(
             "The work is uneven, but no process stands out",
-            "",
-            None,
             f"{said} The table below has the functions that are spread most unevenly.",
             "unsure",
         )
@@ -138,12 +128,10 @@ def _no_straggler(study: RankStudy) -> VerdictBlock:
     if starved >= STARVED:
         return VerdictBlock(
             "No straggler: all processes lack CPUs alike",
-            "",
-            None,
             f"They queue for {units.share(starved)} of their own time (median). {said}",
             "bad",
         )
-    return VerdictBlock("No straggler: no process differs beyond the noise", "", None, said, "good")
+    return VerdictBlock("No straggler: no process differs beyond the noise", said, "good")
 
 
 def rank_notes(study: RankStudy) -> list[str]:

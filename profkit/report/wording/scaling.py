@@ -54,8 +54,6 @@ def scaling_verdict(study: Scaling) -> VerdictBlock:
         )
         return VerdictBlock(
             f"{changed} it becomes {units.factor(slow.factor)} slower",
-            "",
-            None,
             f"{slowdown_text(study, slow)} The fastest is {place_name(best)}: {units.seconds(best.median_s)}.",
             "bad",
         )
@@ -73,8 +71,6 @@ def scaling_verdict(study: Scaling) -> VerdictBlock:
         )
     return VerdictBlock(
         "It scales well" if good else "It scales, with losses" if gains else "More processes hardly help",
-        "",
-        None,
         f"{said} Global efficiency {units.share(last.whole)}.",
         "good" if good else "unsure",
     )

@@ -61,7 +61,7 @@ def study_verdict(study: Results) -> VerdictBlock:
     )
     gain = _times(study, advised.speedup)
     headline = f"Best: {label_of(study, advised)}" + (f", {gain}" if gain else "")
-    return VerdictBlock(headline, "", None, f"{change} {more}", "good" if known else "unsure")
+    return VerdictBlock(headline, f"{change} {more}", "good" if known else "unsure")
 
 
 def confirmed_verdict(study: Results, gain: Estimate) -> VerdictBlock:
@@ -76,8 +76,6 @@ def confirmed_verdict(study: Results, gain: Estimate) -> VerdictBlock:
     interval = f"{units.factor(gain.value)} [{gain.low:.2f}, {gain.high:.2f}]"
     return VerdictBlock(
         f"Confirmed: {label_of(study, advised)}, {_times(study, gain.value)}",
-        "",
-        None,
         f"{change}, {interval} against the default {label_of(study, base)}; {runs}.",
         "good",
     )
@@ -86,7 +84,7 @@ def confirmed_verdict(study: Results, gain: Estimate) -> VerdictBlock:
 def _nothing(study: Results) -> VerdictBlock:
     failed = sum(cell.failed + cell.ended_early for cell in study.cells)
     said = "1 run" if failed == 1 else f"{failed} runs"
-    return VerdictBlock("No setting ended well", "", None, f"{said} failed or took too long.", "bad")
+    return VerdictBlock("No setting ended well", f"{said} failed or took too long.", "bad")
 
 
 def _no_better(study: Results, base: Cell, best: Cell, more: str) -> VerdictBlock:
@@ -97,15 +95,11 @@ def _no_better(study: Results, base: Cell, best: Cell, more: str) -> VerdictBloc
     )
     said = f"Its median is {figure(study, base.median)}.{least} {more}"
     if all(cell is base or not math.isfinite(cell.median) for cell in study.cells):
-        return VerdictBlock(f"Only {label_of(study, base)} has run so far", "", None, said, "unsure")
+        return VerdictBlock(f"Only {label_of(study, base)} has run so far", said, "unsure")
     known = math.isfinite(study.spread)
     beyond = " beyond the noise" if known else ""
     return VerdictBlock(
-        f"No setting is better than {label_of(study, base)}{beyond}",
-        "",
-        None,
-        said,
-        "good" if known else "unsure",
+        f"No setting is better than {label_of(study, base)}{beyond}", said, "good" if known else "unsure"
     )
 
 

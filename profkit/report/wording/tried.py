@@ -25,9 +25,7 @@ _HEADLINES = {
 def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
     """Return the answer; `predicted_s` is the predicted gain in seconds, NaN where not known."""
     if tried.outcome == "fails":
-        return VerdictBlock(
-            "With the advice it does not end well", "", None, f"{tried.problem or 'it failed'}.", "bad"
-        )
+        return VerdictBlock("With the advice it does not end well", f"{tried.problem or 'it failed'}.", "bad")
     said = "Stopped before it was decided" if tried.stopped and tried.outcome == "undecided" else None
     headline = f"{said or _HEADLINES[tried.outcome]}: {_change(tried)}"
     predicted = f"predicted {units.seconds(predicted_s)}, " if math.isfinite(predicted_s) else ""
@@ -37,7 +35,7 @@ def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
         f"{predicted}measured {units.seconds(tried.gain_s)} won back; medians of {runs} runs each, in turn."
     )
     tone = {"helps": "good", "worse": "bad"}.get(tried.outcome, "unsure")
-    return VerdictBlock(headline, "", None, said[:1].upper() + said[1:], tone)
+    return VerdictBlock(headline, said[:1].upper() + said[1:], tone)
 
 
 def _change(tried: Tried) -> str:

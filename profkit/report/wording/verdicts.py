@@ -62,10 +62,10 @@ def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
     names = verdict.cause + (f", {verdict.kind}" if verdict.kind else "")
     return VerdictBlock(
         _in_particular(verdict, headline),
-        "" if names == headline.lower() else names,
-        verdict.confidence,
         summary_of(verdict, alone=alone),
         tone,
+        "" if names == headline.lower() else names,
+        verdict.confidence,
     )
 
 
