@@ -9,24 +9,14 @@ import numpy.typing as npt
 
 from profkit.measure import noise
 from profkit.measure.movement import is_wait
-from profkit.measure.tables import DiffTable, SideSummary, SideTable
+from profkit.measure.tables import DiffTable, SideTable
 from profkit.report import units
-from profkit.report.document import (
-    Block,
-    Bullets,
-    Cell,
-    Column,
-    Document,
-    Note,
-    Pair,
-    Row,
-    Section,
-    Table,
-)
+from profkit.report.document import Block, Bullets, Cell, Document, Note, Pair, Row, Section, Table
 from profkit.report.estimates import side_calls
-from profkit.report.evidence_rows import evidence_row
+from profkit.report.evidence_rows import evidence_table
 from profkit.report.inventory_sections import pool_differences
 from profkit.report.lines import line_sections
+from profkit.report.listed import Listed, Of, cut_note
 from profkit.report.neighbours import neighbour_sections
 from profkit.report.notices import notice_text
 from profkit.report.surroundings import reproduce_section, setting_sections
@@ -36,11 +26,11 @@ from profkit.report.wording import (
     WAITING_NOTE,
     advice_blocks,
     comparison_block,
-    cut_note,
     display_name,
     explain_sections,
     finding_text,
     location,
+    match_text,
     moved_text,
     waterfall,
 )
@@ -50,8 +40,6 @@ from profkit.verdict.types import Diff, Verdict
 
 #: Functions that get a sentence; the others are in the table.
 MOST_SENTENCES = 10
-#: Rungs on which a match needs no explanation.
-_PLAIN_MATCHES = frozenset({"exact", "rooted"})
 
 
 def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain: bool = False) -> Document:
@@ -93,55 +81,33 @@ def _ranges(diff: Diff, limit: int) -> tuple[Section, ...]:
 
 
 def _sides(diff: Diff) -> Table:
-    columns = (
-        Column("", "text"),
-        Column("wall", "seconds"),
-        Column("CPU", "seconds", 1),
-        Column("CPU queue", "seconds", 2),
-        Column("self time", "seconds", 3),
-        Column("runs", "count", 4),
-        Column("processes", "count", 6),
-        Column("python", "text", 7),
-        Column("host", "text", 5),
-        Column("from", "path", 8),
+    sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
+    table = Listed(sides).table(
+        Of("", lambda row: row[0]),
+        Of("wall", lambda row: row[1].wall_s, "seconds"),
+        Of("CPU", lambda row: row[1].cpu_s, "seconds", 1),
+        Of("CPU queue", lambda row: row[1].run_queue_wait_s, "seconds", 2),
+        Of("self time", lambda row: row[1].total_s, "seconds", 3),
+        Of("runs", lambda row: row[1].runs, "count", 4),
+        Of("processes", lambda row: row[1].processes, "count", 6),
+        Of("python", lambda row: clean(row[1].python or ""), "text", 7),
+        Of("host", lambda row: clean(row[1].host or ""), "text", 5),
+        Of("from", lambda row: clean(row[1].label), "path", 8),
     )
-    before, after = diff.baseline, diff.candidate
-    ratio = Row(
-        (
-            "ratio",
-            *(
-                _ratio(getattr(before, field), getattr(after, field))
-                for field in ("wall_s", "cpu_s", "run_queue_wait_s", "total_s")
-            ),
-            *("",) * 5,
-        )
-    )
-    rows = (_side_row("baseline", before), _side_row("candidate", after), ratio)
-    # A column that neither side can fill says nothing; the ratio row would only repeat that.
-    return Table(columns, rows).only(
-        i for i in range(len(columns)) if i == 0 or any(row.cells[i] not in (None, "") for row in rows[:2])
+    before, after = (row.cells for row in table.rows)
+    ratios = [
+        _ratio(a, b) if column.kind == "seconds" else ""
+        for column, a, b in zip(table.columns, before, after, strict=True)
+    ]
+    rows = (*table.rows, Row(("ratio", *ratios[1:])))
+    # A wall that neither side knows has no column.
+    return Table(table.columns, rows).only(
+        i for i, sides in enumerate(zip(before, after, strict=True)) if sides != (None, None)
     )
 
 
-def _side_row(name: str, side: SideSummary) -> Row:
-    return Row(
-        (
-            name,
-            side.wall_s,
-            side.cpu_s,
-            side.run_queue_wait_s,
-            side.total_s,
-            side.runs,
-            side.processes,
-            clean(side.python or ""),
-            clean(side.host or ""),
-            clean(side.label),
-        )
-    )
-
-
-def _ratio(before: float | None, after: float | None) -> str:
-    if not before or after is None:
+def _ratio(before: Cell, after: Cell) -> str:
+    if not isinstance(before, int | float) or not isinstance(after, int | float) or not before:
         return ""
     return units.factor(after / before)
 
@@ -158,13 +124,7 @@ def _evidence(diff: Diff) -> list[Section]:
     """What the verdict rests on, and how far the order of functions moved."""
     blocks: list[Block] = []
     if diff.verdict.evidence:
-        columns = (
-            Column("what was measured", "text"),
-            Column("baseline", "text"),
-            Column("candidate", "text"),
-            Column("what it says", "prose"),
-        )
-        blocks.append(Table(columns, tuple(map(evidence_row, diff.verdict.evidence))))
+        blocks.append(evidence_table(diff.verdict.evidence))
     slow = diff.slowdown
     if math.isfinite(slow.low):
         tested = "" if math.isnan(slow.p_value) else f"; p = {slow.p_value:.2g}, permutation test"
@@ -245,108 +205,74 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
 
 def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: str) -> Table:
     """A table of functions of both sides, greatest change in seconds first."""
-    table, by = diff.table, diff.ranking.by
-    shown = rows_of[:limit] if limit else rows_of
-    columns = (
-        Column("slope", "rank"),
-        Column("function", "name"),
-        Column("baseline", "seconds"),
-        Column("candidate", "seconds"),
-        Column("share", "share", 1),
-        Column("per call", "factor", 2),
-        Column("change", "change", 7),
-        Column("calls", "count", 4, folds=True),
-        Column("where", "path", 5, folds=True),
-        Column("matched by", "text", 6, folds=True),
-        Column("share now", "bar", 3),
-    )
-    rows = tuple(_moved_row(table, int(index), by) for index in shown)
-    notes = [cut_note(len(shown), len(rows_of), "functions"), about]
-    if any(row.marked for row in rows):
-        notes.append("● moved beyond the noise.")
-    return Table(columns, rows, " ".join(note for note in notes if note)).without_empty()
-
-
-def _moved_row(table: DiffTable, index: int, by: str) -> Row:
+    table = diff.table
     before, after = table.baseline, table.candidate
-    seconds = Pair(float(_measure(before, by)[index]), float(_measure(after, by)[index]))
-    match = table.match[index]
-    marked = bool(table.anomalous[index])
-    cells: tuple[Cell, ...] = (
-        Pair(int(before.rank[index]), int(after.rank[index])),
-        display_name(table.name[index]),
-        seconds.before,
-        seconds.after,
-        Pair(float(before.share[index]), float(after.share[index])),
-        None if table.by_share else float(table.per_call_ratio[index]),
-        seconds,
-        None if table.by_share else Pair(side_calls(table, before, index), side_calls(table, after, index)),
-        location(table.keys[index], table.file[index], table.line[index]),
-        "" if match in _PLAIN_MATCHES else match,
-        float(after.share[index]),
+    was, now = _measure(before, diff.ranking.by), _measure(after, diff.ranking.by)
+    calls = not table.by_share
+    listed = Listed(rows_of.tolist(), limit, "functions")
+    marked = table.anomalous.tolist()
+
+    def tone(i: int) -> str:
+        return ("bad" if now[i] > was[i] else "good") if marked[i] else ""
+
+    return listed.table(
+        Of("slope", lambda i: Pair(int(before.rank[i]), int(after.rank[i])), "rank"),
+        Of("function", lambda i: display_name(table.name[i]), "name"),
+        Of("baseline", lambda i: float(was[i]), "seconds"),
+        Of("candidate", lambda i: float(now[i]), "seconds"),
+        Of("share", lambda i: Pair(float(before.share[i]), float(after.share[i])), "share", 1),
+        Of("per call", lambda i: float(table.per_call_ratio[i]) if calls else None, "factor", 2),
+        Of("change", lambda i: Pair(float(was[i]), float(now[i])), "change", 7),
+        Of(
+            "calls",
+            lambda i: Pair(side_calls(table, before, i), side_calls(table, after, i)) if calls else None,
+            "count",
+            4,
+            folds=True,
+        ),
+        Of("where", lambda i: location(table.keys[i], table.file[i], table.line[i]), "path", 5, folds=True),
+        Of("matched by", lambda i: match_text(table.match[i]), "text", 6, folds=True),
+        Of("share now", lambda i: float(after.share[i]), "bar", 3),
+        notes=(
+            listed.cut,
+            about,
+            "● moved beyond the noise." if any(marked[i] for i in listed.shown) else "",
+        ),
+        marked=lambda i: marked[i],
+        tone=tone,
     )
-    worse = (seconds.after or 0.0) > (seconds.before or 0.0)
-    return Row(cells, marked, ("bad" if worse else "good") if marked else "")
 
 
 def _one_sided(diff: Diff, limit: int) -> list[Section]:
     """What only one side has: residue of the alignment, never dropped silently."""
+    table, residue = diff.table, diff.residue
     sections = []
-    residue = diff.residue
-    table = diff.table
-    for title, side, count, total in (
-        ("New functions", table.candidate, residue.candidate_only, residue.candidate_only_share),
-        ("Functions gone", table.baseline, residue.baseline_only, residue.baseline_only_share),
+    for title, name, side, count, share in (
+        ("New functions", "candidate", table.candidate, residue.candidate_only, residue.candidate_only_share),
+        ("Functions gone", "baseline", table.baseline, residue.baseline_only, residue.baseline_only_share),
     ):
-        if not count:
-            continue
-        name = "candidate" if side is table.candidate else "baseline"
-        text = f"{count:,} found only in the {name}, with {units.share(total)} of its self time."
-        rows, left = _one_sided_rows(table, side, side.present & table.one_sided, diff.ranking.by, limit)
-        if not rows:
-            sections.append(
-                Section(
-                    title,
-                    (Note(f"{text} {'It took no' if count == 1 else 'None of them took'} noticeable time."),),
-                    detail=True,
-                    role="functions",
-                )
-            )
-            continue
-        columns = (
-            Column("rank", "rank"),
-            Column("function", "name"),
-            Column(name, "seconds"),
-            Column("share", "share", 1),
-            Column("calls", "count", 2),
-            Column("where", "path", 3),
-        )
-        note = f"{text} {left}".strip()
-        sections.append(
-            Section(title, (Table(columns, rows, note).without_empty(),), detail=True, role="functions")
-        )
+        text = f"{count:,} found only in the {name}, with {units.share(share)} of its self time."
+        if count:
+            rows = _one_side(diff, side, name, text, limit)
+            none = "It took no" if count == 1 else "None of them took"
+            block = rows if rows.rows else Note(f"{text} {none} noticeable time.")
+            sections.append(Section(title, (block,), detail=True, role="functions"))
     return sections
 
 
-def _one_sided_rows(
-    table: DiffTable, side: SideTable, only: npt.NDArray[np.bool_], by: str, limit: int
-) -> tuple[tuple[Row, ...], str]:
-    chosen = np.flatnonzero(only & (side.share >= SMALL_SHARE) if limit else only)
-    shown = chosen[:limit] if limit else chosen
-    rows = tuple(
-        Row(
-            (
-                int(side.rank[i]),
-                display_name(table.name[i]),
-                float(_measure(side, by)[i]),
-                float(side.share[i]),
-                side_calls(table, side, i),
-                location(table.keys[i], table.file[i], table.line[i]),
-            )
-        )
-        for i in map(int, shown)
+def _one_side(diff: Diff, side: SideTable, name: str, text: str, limit: int) -> Table:
+    table, seconds = diff.table, _measure(side, diff.ranking.by)
+    only = side.present & table.one_sided
+    listed = Listed(np.flatnonzero(only & (side.share >= SMALL_SHARE) if limit else only).tolist(), limit)
+    return listed.table(
+        Of("rank", lambda i: int(side.rank[i]), "rank"),
+        Of("function", lambda i: display_name(table.name[i]), "name"),
+        Of(name, lambda i: float(seconds[i]), "seconds"),
+        Of("share", lambda i: float(side.share[i]), "share", 1),
+        Of("calls", lambda i: side_calls(table, side, i), "count", 2),
+        Of("where", lambda i: location(table.keys[i], table.file[i], table.line[i]), "path", 3),
+        notes=(text, cut_note(len(listed.shown), int(only.sum()))),
     )
-    return rows, cut_note(len(shown), int(only.sum()))
 
 
 def _trust(diff: Diff) -> list[Section]:

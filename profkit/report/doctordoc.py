@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from profkit.model import Pool
 from profkit.report import units
-from profkit.report.document import Block, Bullets, Column, Document, Facts, Note, Row, Section, Table
-from profkit.report.inventory_sections import pool_object
-from profkit.report.jsonvalues import json_number, json_text
+from profkit.report.document import Block, Bullets, Document, Facts, Note, Section, Table, laid_out
+from profkit.report.jsonvalues import dumps, members, plain
+from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 from profkit.report.wording.doctor import (
     limit_items,
@@ -22,7 +22,7 @@ from profkit.report.wording.doctor import (
     title_of,
 )
 from profkit.study.doctor import Demand, Diagnosis, Size
-from profkit.study.doctor_load import Load
+from profkit.study.doctor_load import Crew, Load
 
 DOCTOR_SCHEMA = "profkit.doctor/1"
 
@@ -38,109 +38,73 @@ class DoctorReport:
     def document(self, rows: int, *, figures: bool = False) -> Document:
         """See `profkit.report.reports.Report`."""
         diagnosis = self.diagnosis
-        sections = [Section("", (risk(diagnosis),))]
+        load, python = diagnosis.load, diagnosis.python
         facts = limit_items(diagnosis.limits)
-        if diagnosis.python is not None:
-            facts.append(("Python", f"{clean(diagnosis.python.version)} ({clean(diagnosis.python.path)})"))
-        sections.append(Section("This machine", (Facts(tuple(facts)),), role="account"))
-        if diagnosis.load is not None:
-            notes = (Note(clean(self.problem), "unsure"),) if self.problem else ()
-            sections.append(
-                Section("What the command did", (*notes, _crews(diagnosis.load, rows)), role="account")
-            )
-        elif diagnosis.sizes:
-            sections.append(Section("What would start how much", _sizes(diagnosis.sizes), role="account"))
-        cures = _cures(diagnosis)
-        if cures:
-            sections.append(Section("What to do", cures, role="advice"))
-        return Document("profkit doctor", tuple(sections))
+        if python is not None:
+            facts.append(("Python", f"{clean(python.version)} ({clean(python.path)})"))
+        problem = (Note(clean(self.problem), "unsure"),) if self.problem else ()
+        did = () if load is None else (*problem, _crews(load, rows))
+        return laid_out(
+            "profkit doctor",
+            Section("", (risk(diagnosis),)),
+            Section("This machine", (Facts(tuple(facts)),), role="account"),
+            Section("What the command did", did, role="account"),
+            Section(
+                "What would start how much",
+                _sizes(diagnosis.sizes) if load is None and diagnosis.sizes else (),
+                role="account",
+            ),
+            Section("What to do", _cures(diagnosis), role="advice"),
+        )
 
     def json(self, rows: int) -> str:
         """Return the JSON: everything, whatever `rows` is."""
         diagnosis = self.diagnosis
-        limits = diagnosis.limits
-        answer = risk(diagnosis)
-        document = {
-            "schema": DOCTOR_SCHEMA,
-            "oversubscribed": diagnosis.oversubscribed,
-            "demand": _demand(diagnosis.demand),
-            "pooled": None if diagnosis.pooled is None else _demand(diagnosis.pooled),
-            "share": diagnosis.share,
-            "machine": {
-                **{
-                    name: getattr(limits, name)
-                    for name in ("cpus", "cores", "sockets", "nodes", "affinity_cores")
-                },
-                "affinity": list(limits.affinity),
-                "cpuset": None if limits.cpuset is None else list(limits.cpuset),
-                "quota_cpus": json_number(limits.quota_cpus),
-                "quota_view": limits.quota_view,
-                "slurm": None
-                if limits.slurm is None
-                else {"cpus": limits.slurm[0], "variable": limits.slurm[1]},
-                "ranks": None if limits.ranks is None else asdict(limits.ranks),
-                "container": limits.container,
-                "effective_cpus": limits.effective,
-            },
-            "python": None if diagnosis.python is None else asdict(diagnosis.python),
-            "libraries": [_size(size) for size in diagnosis.sizes],
-            "trial": None if diagnosis.load is None else self._trial(diagnosis.load),
-            "advice": [{"variable": name, "value": value} for name, value in diagnosis.advice],
-            "own": [asdict(own) for own in diagnosis.own],
-            "text": {"headline": answer.headline, "summary": answer.summary},
-        }
-        return json.dumps(document, indent=1, allow_nan=False) + "\n"
+        limits, answer = diagnosis.limits, risk(diagnosis)
+        return dumps(
+            {
+                "schema": DOCTOR_SCHEMA,
+                "oversubscribed": diagnosis.oversubscribed,
+                "demand": _demand(diagnosis.demand),
+                "pooled": diagnosis.pooled and _demand(diagnosis.pooled),
+                "share": diagnosis.share,
+                "machine": members(
+                    limits,
+                    "cpus cores sockets nodes affinity_cores affinity cpuset quota_cpus quota_view slurm ranks "
+                    "container effective_cpus=effective",
+                    slurm=limits.slurm and dict(zip(("cpus", "variable"), plain(limits.slurm), strict=True)),
+                ),
+                "python": plain(diagnosis.python),
+                "libraries": [_size(size) for size in diagnosis.sizes],
+                "trial": diagnosis.load and self._trial(diagnosis.load),
+                "advice": [{"variable": name, "value": value} for name, value in diagnosis.advice],
+                "own": plain(diagnosis.own),
+                "text": {"headline": answer.headline, "summary": answer.summary},
+            }
+        )
 
     def _trial(self, load: Load) -> dict[str, Any]:
-        return {
-            "command": [json_text(word) for word in self.command],
-            "problem": json_text(self.problem),
-            "wall_s": json_number(load.wall_s),
-            "at_once": load.at_once,
-            "cores": json_number(load.cores),
-            "predicted_cores": json_number(load.predicted_cores),
-            "queued": json_number(load.queued),
-            "others_cores": json_number(load.others),
-            "crews": [
-                {
-                    "role": json_text(crew.role),
-                    "processes": crew.processes,
-                    "threads": crew.threads,
-                    "pooled": crew.pooled,
-                    "cores": json_number(crew.cores),
-                    "demanded": json_number(crew.demanded),
-                    "pools": [pool_object(pool) for pool in crew.pools],
-                }
-                for crew in load.crews
-            ],
-        }
+        crew = "role processes threads pooled cores demanded pools"
+        return members(
+            load,
+            "command problem wall_s at_once cores predicted_cores queued others_cores=others crews",
+            command=plain(self.command),
+            problem=plain(self.problem),
+            crews=[members(one, crew) for one in load.crews],
+        )
 
 
 def _demand(demand: Demand) -> dict[str, Any]:
-    return {**asdict(demand), "factor": demand.factor}
+    return {**plain(demand), "factor": demand.factor}
 
 
 def _size(size: Size) -> dict[str, Any]:
-    honours = size.honours
-    return {
-        "library": size.library.name,
-        "packages": [json_text(package) for package in size.packages],
-        "starts": size.library.starts,
-        "automatic": size.library.automatic,
-        "computes": size.library.computes,
-        "size": size.size,
-        "origin": size.origin,
-        "variable": json_text(size.variable),
-        "unseen": size.unseen,
-        "honours": {
-            "affinity": honours.affinity,
-            "quota": honours.quota,
-            "views": list(honours.views),
-            "variables": [asdict(variable) for variable in honours.variables],
-            "version": honours.version,
-            "source": honours.source,
-        },
-    }
+    return members(
+        size,
+        "library=library.name packages starts=library.starts automatic=library.automatic computes=library.computes "
+        "size origin variable unseen honours",
+        honours=members(size.honours, "affinity quota views variables version source"),
+    )
 
 
 def _sizes(sizes: Sequence[Size]) -> tuple[Block, ...]:
@@ -166,32 +130,29 @@ def _sizes(sizes: Sequence[Size]) -> tuple[Block, ...]:
 
 
 def _crews(load: Load, limit: int) -> Table:
-    shown = load.crews[:limit] if limit else load.crews
-    columns = (
-        Column("processes", "text"),
-        Column("threads at once", "pid"),
-        Column("pools", "prose", 1),
-        Column("CPUs used", "pid", 1),
-        Column("with queueing", "pid", 2),
+    listed = Listed(load.crews, limit)
+    left = len(load.crews) - len(listed.shown)
+    note = (
+        f"Each, over its life. {left} kinds are not listed."
+        if left
+        else "CPUs of each process, over its life."
     )
-    rows = tuple(
-        Row(
-            (
-                clean(crew.role) if crew.processes == 1 else f"{crew.processes} × {clean(crew.role)}",
-                str(crew.threads) if crew.threads else "waits",
-                "; ".join(
-                    dict.fromkeys(f"{title_of(pool.library)} {pool.threads or '?'}" for pool in crew.pools)
-                ),
-                _cores(crew.cores),
-                _cores(crew.demanded),
-            )
-        )
-        for crew in shown
+    return listed.table(
+        Of("processes", lambda crew: _many(crew) + clean(crew.role)),
+        Of("threads at once", lambda crew: str(crew.threads) if crew.threads else "waits", "pid"),
+        Of("pools", lambda crew: "; ".join(dict.fromkeys(map(_pool, crew.pools))), "prose", 1),
+        Of("CPUs used", lambda crew: _cores(crew.cores), "pid", 1),
+        Of("with queueing", lambda crew: _cores(crew.demanded), "pid", 2),
+        notes=(note,),
     )
-    note = f"Each, over its life. {len(load.crews) - len(shown)} kinds are not listed." * (
-        len(shown) < len(load.crews)
-    )
-    return Table(columns, rows, note or "CPUs of each process, over its life.").without_empty()
+
+
+def _many(crew: Crew) -> str:
+    return "" if crew.processes == 1 else f"{crew.processes} × "
+
+
+def _pool(pool: Pool) -> str:
+    return f"{title_of(pool.library)} {pool.threads or '?'}"
 
 
 def _cores(value: float) -> str:

@@ -235,6 +235,19 @@ class Document:
     brief: bool = False
 
 
+def laid_out(title: str, *sections: Section) -> Document:
+    """Return a document of the sections that say anything: not those of empty lists, tables and maps."""
+    return Document(title, tuple(section for section in sections if any(map(_says, section.blocks))))
+
+
+def _says(block: Block) -> bool:
+    if isinstance(block, Table):
+        return bool(block.rows or block.note)
+    if isinstance(block, HeatMap):
+        return bool(block.rows)
+    return bool(block.items) if isinstance(block, Facts | Bullets) else True
+
+
 def is_numeric(column: Column) -> bool:
     """Whether the cells of this column are numbers."""
     return column.kind in _NUMERIC

@@ -9,13 +9,11 @@ from profkit.measure.tables import DiffTable, SideTable
 from profkit.model import Process, Run
 from profkit.model.estimates import call_kind, time_kind
 from profkit.report import units
-from profkit.report.document import About, Column
+from profkit.report.document import About
 from profkit.report.jsonvalues import json_number
 
 #: Part (1) of a process's wall from which what capture added to it is said.
 NOTICEABLE_EFFECT = 0.05
-#: Of the self time, and of the calls of a function.
-ERROR_COLUMN, LIMITS_COLUMN = Column("95 %", "seconds", 3), Column("calls, 95 %", "count", 6)
 ESTIMATES_NOTE = (
     "Calls with ~ are estimates, those with – are not known; ± is half of the 95 % interval of the self time."
 )

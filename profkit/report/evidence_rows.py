@@ -1,4 +1,4 @@
-"""`Evidence` → a row of a table: its words, and its bars on scales of their own.
+"""`Evidence` → rows of a table: its words, and its bars on scales of their own.
 
 Shares are of the whole, seconds of active time, cores of the CPUs available; other values are drawn against
 the other side.
@@ -8,9 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.report.document import Measured, Row
+from profkit.report.document import Column, Measured, Row, Table
 from profkit.report.wording import evidence_texts
 from profkit.verdict.types import Evidence
+
+
+def evidence_table(evidence: Sequence[Evidence], candidate: str = "candidate") -> Table:
+    """Return a table of evidence; `candidate` is the title of that side."""
+    titles = (
+        Column("what was measured"),
+        Column("baseline"),
+        Column(candidate),
+        Column("what it says", "prose"),
+    )
+    return Table(titles, tuple(map(evidence_row, evidence)))
 
 
 def evidence_row(evidence: Evidence) -> Row:
@@ -20,15 +31,9 @@ def evidence_row(evidence: Evidence) -> Row:
         float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
         for value in (evidence.baseline, evidence.candidate)
     )
-    (first, first_limit), (second, second_limit) = _scales(evidence, values)
-    return Row(
-        (
-            texts.signal,
-            Measured(values[0], texts.baseline, first, first_limit),
-            Measured(values[1], texts.candidate, second, second_limit),
-            texts.says,
-        )
-    )
+    first, second = _scales(evidence, values)
+    sides = (Measured(values[0], texts.baseline, *first), Measured(values[1], texts.candidate, *second))
+    return Row((texts.signal, *sides, texts.says))
 
 
 def _scales(

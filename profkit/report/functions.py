@@ -67,7 +67,7 @@ class Ranked:
             yield FunctionRow(
                 rank=rank,
                 key=self.keys.key(row),
-                name=p.strings[int(p.qualname[row])] or p.strings[int(p.name[row])],
+                name=name_of(p, row),
                 file=p.strings[int(p.file[row])],
                 line=int(p.line[row]),
                 ncalls=int(p.ncalls[row]),
@@ -85,6 +85,11 @@ class Ranked:
                 samples=int(known["samples"][row]),
                 tottime_error=float(known["tottime_error"][row]),
             )
+
+
+def name_of(profile: Profile, row: int) -> str:
+    """Return a function's qualified name, or its name where the profile has no other."""
+    return profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
 
 
 def active_seconds(profile: Profile) -> npt.NDArray[np.float64]:

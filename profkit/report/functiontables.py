@@ -6,18 +6,12 @@ from collections.abc import Sequence
 
 from profkit.identity.keys import function_keys
 from profkit.measure.movement import is_wait
-from profkit.model import Run
-from profkit.report.document import Column, Note, Row, Section, Table, format_one
-from profkit.report.estimates import (
-    ERROR_COLUMN,
-    ESTIMATES_NOTE,
-    LIMITS_COLUMN,
-    calls_cell,
-    calls_interval,
-    error_text,
-)
-from profkit.report.functions import FunctionRow, Ranked
-from profkit.report.wording import SMALL_SHARE, WAITING_NOTE, cut_note, display_name, location
+from profkit.model import Process, Run, Thread
+from profkit.report.document import Note, Section, Table, format_one
+from profkit.report.estimates import ESTIMATES_NOTE, calls_cell, calls_interval, error_text
+from profkit.report.functions import FunctionRow, Ranked, name_of
+from profkit.report.listed import Listed, Of, cut_note
+from profkit.report.wording import SMALL_SHARE, WAITING_NOTE, display_name, location
 
 #: Share of the self time (1) queued for a CPU from which functions show it; clean runs stay below.
 NOTICEABLE_WAIT = 0.01
@@ -56,70 +50,66 @@ def _by_design(functions: Ranked, limit: int) -> tuple[list[FunctionRow], list[F
 
 
 def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, note: str) -> Table:
-    waits = functions.profile.wait
+    profile, own = functions.profile, by == "tottime"
     # Columns of waiting earn their room where there was some.
-    traced = waits is not None and float(waits.sum()) >= NOTICEABLE_WAIT * functions.profile.total
-    active = functions.profile.blocked is not None and bool(functions.profile.blocked.any())
+    traced = profile.wait is not None and float(profile.wait.sum()) >= NOTICEABLE_WAIT * profile.total
+    active = profile.blocked is not None and bool(profile.blocked.any())
     # What a function and its callees waited belongs to its cumtime; a file of an older profkit does not have it.
-    within = traced and by == "cumtime" and functions.profile.cumwait is not None
-    errors = [error_text(row.samples, row.tottime_error) for row in shown]
-    limits = [calls_interval(row.calls_low, row.calls_high) for row in shown]
-    timed, counted = any(errors), any(limits)
-    columns = [
-        Column("rank", "rank"),
-        Column("function", "name"),
-        Column("active" if by == "tottime" and active else "tottime", "seconds"),
-        *((ERROR_COLUMN,) if timed else ()),
-        Column("share", "share"),
-        Column("cumtime", "seconds", 3 if by == "tottime" else 0),
-        Column("calls", "count", 4),
-        *((LIMITS_COLUMN,) if counted else ()),
-        Column("per call", "seconds", 5),
-        *((Column("cum. queue", "seconds", 1), Column("cum. off CPU", "seconds", 6)) if within else ()),
-        *((Column("CPU queue", "seconds", 1), Column("off CPU", "seconds", 6)) if traced else ()),
-        Column("where", "path", 2),
-    ]
-    rows = tuple(
-        _function_row(row, by, traced, within, (error,) if timed else (), (of_calls,) if counted else ())
-        for row, error, of_calls in zip(shown, errors, limits, strict=True)
-    )
-    if active and by == "tottime" and note != WAITING_NOTE:
-        note = f"active: self time on a CPU or queueing for one. {note}".strip()
-    if within and note != WAITING_NOTE:
-        note = f"cum. queue: the part of cumtime spent queued for a CPU. {note}".strip()
-    if (timed or counted) and note != WAITING_NOTE:
-        note = f"{ESTIMATES_NOTE} {note}".strip()
-    return Table(tuple(columns), rows, note)
-
-
-def _function_row(
-    row: FunctionRow,
-    by: str,
-    traced: bool,
-    within: bool,
-    error: tuple[str, ...],
-    limits: tuple[str, ...],
-) -> Row:
-    calls: str | float | None = calls_cell(row.ncalls, row.calls_low, row.calls_high)
-    if calls is not None and row.primitive_calls != row.ncalls:
-        both = (calls_cell(n, row.calls_low, row.calls_high) for n in (row.ncalls, row.primitive_calls))
-        calls = "/".join(format_one("count", n) for n in both)
-    return Row(
+    within = traced and by == "cumtime" and profile.cumwait is not None
+    timed, counted = any(map(_error, shown)), any(map(_limits, shown))
+    columns: list[tuple[bool, Of[FunctionRow]]] = [
+        (True, Of("rank", lambda row: row.rank, "rank")),
+        (True, Of("function", lambda row: display_name(row.name), "name")),
         (
-            row.rank,
-            display_name(row.name),
-            row.active if by == "tottime" else row.tottime,
-            *error,
-            row.share,
-            row.cumtime,
-            calls,
-            *limits,
-            row.tottime / row.ncalls if calls and row.ncalls else None,
-            *((row.cumwait, row.cumblocked) if within else ()),
-            *((row.wait, row.blocked) if traced else ()),
-            location(row.key, row.file, row.line),
-        )
+            True,
+            Of(
+                "active" if own and active else "tottime",
+                lambda row: row.active if own else row.tottime,
+                "seconds",
+            ),
+        ),
+        (timed, Of("95 %", _error, "seconds", 3)),
+        (True, Of("share", lambda row: row.share, "share")),
+        (True, Of("cumtime", lambda row: row.cumtime, "seconds", 3 if own else 0)),
+        (True, Of("calls", _calls, "count", 4)),
+        (counted, Of("calls, 95 %", _limits, "count", 6)),
+        (True, Of("per call", _per_call, "seconds", 5)),
+        (within, Of("cum. queue", lambda row: row.cumwait, "seconds", 1)),
+        (within, Of("cum. off CPU", lambda row: row.cumblocked, "seconds", 6)),
+        (traced, Of("CPU queue", lambda row: row.wait, "seconds", 1)),
+        (traced, Of("off CPU", lambda row: row.blocked, "seconds", 6)),
+        (True, Of("where", lambda row: location(row.key, row.file, row.line), "path", 2)),
+    ]
+    notes = [note]
+    if note != WAITING_NOTE:
+        notes = [
+            ESTIMATES_NOTE if timed or counted else "",
+            "cum. queue: the part of cumtime spent queued for a CPU." if within else "",
+            "active: self time on a CPU or queueing for one." if active and own else "",
+            note,
+        ]
+    return Listed(shown).table(*(of for there, of in columns if there), notes=notes, whole=True)
+
+
+def _error(row: FunctionRow) -> str:
+    return error_text(row.samples, row.tottime_error)
+
+
+def _limits(row: FunctionRow) -> str:
+    return calls_interval(row.calls_low, row.calls_high)
+
+
+def _calls(row: FunctionRow) -> float | str | None:
+    calls, primitive = (
+        calls_cell(n, row.calls_low, row.calls_high) for n in (row.ncalls, row.primitive_calls)
     )
+    if calls is None or row.primitive_calls == row.ncalls:
+        return calls
+    return f"{format_one('count', calls)}/{format_one('count', primitive)}"
+
+
+def _per_call(row: FunctionRow) -> float | None:
+    return row.tottime / row.ncalls if _calls(row) and row.ncalls else None
 
 
 def throttled_sections(run: Run, limit: int) -> list[Section]:
@@ -127,73 +117,61 @@ def throttled_sections(run: Run, limit: int) -> list[Section]:
     found: dict[tuple[str, str], list[int]] = {}
     for process in run.processes:
         for thread in process.threads:
-            if thread.throttled:
-                profile, keys = thread.profile, function_keys(thread.profile, process.roots)
-            for row in thread.throttled:
-                name = profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
-                where = location(
-                    keys.key(row), profile.strings[int(profile.file[row])], int(profile.line[row])
-                )
-                found.setdefault((display_name(name), where), []).append(int(profile.ncalls[row]))
+            calls = thread.profile.ncalls[list(thread.throttled)].tolist()
+            for function, counted in zip(_named(process, thread, thread.throttled), calls, strict=True):
+                found.setdefault(function, []).append(counted)
     if not found:
         return []
-    every = sorted(found.items(), key=lambda item: -sum(item[1]))
-    shown = every[:limit] if limit else every
-    columns = (
-        Column("function", "name"),
-        Column("calls counted", "count"),
-        Column("threads", "count", 1),
-        Column("where", "path", 2),
+    listed = Listed(sorted(found.items(), key=lambda item: -sum(item[1])), limit, "functions")
+    table = listed.table(
+        Of("function", lambda item: item[0][0], "name"),
+        Of("calls counted", lambda item: sum(item[1]), "count"),
+        Of("threads", lambda item: len(item[1]), "count", 1),
+        Of("where", lambda item: item[0][1], "path", 2),
+        notes=(
+            "Counting went beyond the budget for overhead; later calls and their time are part of the callers.",
+            listed.cut,
+        ),
     )
-    rows = tuple(Row((name, sum(calls), len(calls), where)) for (name, where), calls in shown)
-    note = "Counting went beyond the budget for overhead; later calls and their time are part of the callers."
-    cut = cut_note(len(shown), len(every), "functions")
-    return [
-        Section(
-            "Functions that were not counted to the end", (Table(columns, rows, f"{note} {cut}".strip()),)
-        )
-    ]
+    return [Section("Functions that were not counted to the end", (table,))]
 
 
 def open_call_sections(run: Run, limit: int) -> list[Section]:
     """Return where processes were when they were ended, without helpers of one that ended itself."""
     ended_well = run.manifest is not None and run.manifest.exit_status == 0
-    every = [
-        (call.cumtime, process, thread.profile, call.function)
-        for process in run.processes
+    every = []
+    for process in run.processes:
         # A pool ends its workers by a signal when it is closed: that is no news of a run that went well.
-        if process.exit != "exited" and not (ended_well and process.role == "worker")
-        for thread in process.threads
-        for call in sorted(thread.open_calls, key=lambda call: -call.cumtime)
-    ]
+        if process.exit != "exited" and not (ended_well and process.role == "worker"):
+            for thread in process.threads:
+                calls = sorted(thread.open_calls, key=lambda call: -call.cumtime)
+                functions = _named(process, thread, [call.function for call in calls])
+                every += [(process, *one) for one in zip(calls, functions, strict=True)]
     if not every:
         return []
     # One stack after the other from the outside in, those of the program itself before its workers'.
-    every.sort(key=lambda entry: entry[1].role == "worker")
-    shown = every[:limit] if limit else every
-    columns = (
-        Column("function", "name"),
-        Column("open for at least", "seconds"),
-        Column("pid", "pid", 1),
-        Column("where", "path", 2),
+    listed = Listed(sorted(every, key=lambda entry: entry[0].role == "worker"), limit, "open calls")
+    table = listed.table(
+        Of("function", lambda entry: entry[2][0], "name"),
+        Of("open for at least", lambda entry: entry[1].cumtime, "seconds"),
+        Of("pid", lambda entry: "" if entry[0].pid is None else str(entry[0].pid), "pid", 1),
+        Of("where", lambda entry: entry[2][1], "path", 2),
+        notes=("Not returned when the process was last read; their times are lower bounds.", listed.cut),
+        whole=True,
     )
-    rows = tuple(
-        Row(
-            (
-                display_name(
-                    profile.strings[int(profile.qualname[at])] or profile.strings[int(profile.name[at])]
-                ),
-                cumtime,
-                "" if process.pid is None else str(process.pid),
-                location(
-                    function_keys(profile, process.roots).key(at),
-                    profile.strings[int(profile.file[at])],
-                    int(profile.line[at]),
-                ),
-            )
+    return [Section("Calls that had not returned", (table,))]
+
+
+def _named(process: Process, thread: Thread, rows: Sequence[int]) -> list[tuple[str, str]]:
+    """Names and places of some functions of a thread."""
+    profile = thread.profile
+    if not rows:
+        return []
+    keys, files = function_keys(profile, process.roots), profile.strings
+    return [
+        (
+            display_name(name_of(profile, row)),
+            location(keys.key(row), files[int(profile.file[row])], int(profile.line[row])),
         )
-        for cumtime, process, profile, at in shown
-    )
-    note = "Not returned when the process was last read; their times are lower bounds."
-    cut = cut_note(len(shown), len(every), "open calls")
-    return [Section("Calls that had not returned", (Table(columns, rows, f"{note} {cut}".strip()),))]
+        for row in rows
+    ]

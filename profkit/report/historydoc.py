@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 import shlex
 from dataclasses import dataclass
 
 from profkit.report import units
-from profkit.report.document import (
-    Bullets,
-    Column,
-    Document,
-    Row,
-    Section,
-    Table,
-    Trend,
-    TrendLine,
-    TrendMark,
-)
-from profkit.report.jsonvalues import next_command
-from profkit.report.notices import notice_objects, notice_text
+from profkit.report.document import Bullets, Document, Section, Table, Trend, TrendLine, TrendMark, laid_out
+from profkit.report.jsonvalues import dumps, members, next_command, plain
+from profkit.report.listed import Listed, Of
+from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording import BUCKET_TITLES
 from profkit.report.wording.histories import (
@@ -46,70 +35,45 @@ class HistoryReport:
     def document(self, rows: int, *, figures: bool = False) -> Document:
         """See `profkit.report.reports.Report`."""
         study = self.study
-        sections = [
+        notices = [clean(notice_text(notice)) for notice in study.notices]
+        commands = tuple(shlex.join(_words(change)) for change in reversed(study.changes))
+        return laid_out(
+            "profkit history",
             Section("", (history_verdict(study),)),
             Section("Trend", (_trend(study),), role="account"),
-        ]
-        if study.changes:
-            sections.append(Section("Changes", (_changes(study),), role="evidence"))
-        sections.append(Section("Runs, latest first", (_runs(study, rows),), detail=True))
-        notes = history_notes(study) + [clean(notice_text(notice)) for notice in study.notices]
-        if notes:
-            sections.append(Section("Notes", (Bullets(tuple(notes)),)))
-        if study.changes:
-            commands = tuple(_command(change) for change in reversed(study.changes))
-            sections.append(Section("What to do next", (Bullets(commands, commands=True),), role="advice"))
-        return Document("profkit history", tuple(sections))
+            Section("Changes", (_changes(study),) if study.changes else (), role="evidence"),
+            Section("Runs, latest first", (_runs(study, rows),), detail=True),
+            Section("Notes", (Bullets((*history_notes(study), *notices)),)),
+            Section("What to do next", (Bullets(commands, commands=True),), role="advice"),
+        )
 
     def json(self, rows: int) -> str:
         """Return the JSON: all runs, whatever `rows` is."""
         study = self.study
-        document = {
-            "schema": "profkit.history/1",
-            "metric": study.metric,
-            "least_change": study.least_change,
-            "spread": study.spread if math.isfinite(study.spread) else None,
-            "runs": [_run_json(run) for run in study.runs],
-            "changes": [_change_json(study, change) for change in study.changes],
-            "failed": study.failed,
-            "other_commands": study.others,
-            "notices": notice_objects(study.notices),
-        }
-        return json.dumps(document, indent=1, allow_nan=False) + "\n"
+        runs, changes = (
+            [_run(run) for run in study.runs],
+            [_change(study, change) for change in study.changes],
+        )
+        names = "metric least_change spread runs changes failed other_commands=others notices"
+        return dumps({"schema": "profkit.history/1", **members(study, names, runs=runs, changes=changes)})
 
 
-def _run_json(run: HistoryRun) -> dict[str, object]:
-    return {
-        "files": list(run.files),
-        "started": run.started,
-        "revision": run.revision or None,
-        "dirty": run.dirty,
-        "wall_s": run.wall_s,
-        "own_s": run.seconds("own"),
-        "iteration_s": run.iteration_s,
-        "account": dict(zip(RUN_BUCKETS, run.buckets, strict=True)),
-        "cause": run.cause or None,
-        "kind": run.kind or None,
-    }
+def _run(run: HistoryRun) -> dict[str, object]:
+    return members(
+        run,
+        "files started revision? dirty wall_s own_s iteration_s account cause? kind?",
+        own_s=run.seconds("own"),
+        account=dict(zip(RUN_BUCKETS, run.buckets, strict=True)),
+    )
 
 
-def _change_json(study: History, change: Change) -> dict[str, object]:
-    return {
-        "at": change.at,
-        "started": study.runs[change.at].started,
-        "before_s": change.before_s,
-        "after_s": change.after_s,
-        "ratio": change.ratio,
-        "p_value": change.p_value,
-        "cause": change.cause,
-        "kind": change.kind or None,
-        "confidence": change.confidence,
-        "next_commands": [next_command(_words(change), "what changed there")],
-    }
-
-
-def _command(change: Change) -> str:
-    return shlex.join(_words(change))
+def _change(study: History, change: Change) -> dict[str, object]:
+    return members(
+        change,
+        "at started before_s after_s ratio p_value cause kind? confidence next_commands",
+        started=plain(study.runs[change.at].started),
+        next_commands=[next_command(_words(change), "what changed there")],
+    )
 
 
 def _words(change: Change) -> list[str]:
@@ -142,40 +106,23 @@ def _parts(study: History) -> list[int]:
 
 
 def _changes(study: History) -> Table:
-    columns = (
-        Column("since", "text"),
-        Column("change", "pid"),
-        Column("before", "seconds"),
-        Column("behind", "seconds"),
-        Column("verdict", "text"),
-        Column("revision", "text", 1),
-        Column("first run", "path", 2),
-        Column("p", "pid", 3),
-    )
-    rows = []
-    for change in study.changes:
-        run = study.runs[change.at]
-        kind = f" ({change.kind})" if change.kind else ""
-        rows.append(
-            Row(
-                (
-                    when(run),
-                    change_size(change.ratio),
-                    change.before_s,
-                    change.after_s,
-                    f"{change.cause}{kind}",
-                    _revision(run),
-                    run.files[0],
-                    f"{change.p_value:.2g}",
-                ),
-                tone="bad" if change.ratio > 1 else "good",
-            )
-        )
+    runs = study.runs
     note = (
         f"Medians of the {METRIC_TITLES[study.metric]} from one change to the next. E-divisive with permutation "
         f"tests; changes below {units.share(study.least_change)} are not listed."
     )
-    return Table(columns, tuple(rows), note).without_empty()
+    return Listed(study.changes).table(
+        Of("since", lambda change: when(runs[change.at])),
+        Of("change", lambda change: change_size(change.ratio), "pid"),
+        Of("before", lambda change: change.before_s, "seconds"),
+        Of("behind", lambda change: change.after_s, "seconds"),
+        Of("verdict", lambda change: change.cause + (f" ({change.kind})" if change.kind else "")),
+        Of("revision", lambda change: _revision(runs[change.at]), "text", 1),
+        Of("first run", lambda change: runs[change.at].files[0], "path", 2),
+        Of("p", lambda change: f"{change.p_value:.2g}", "pid", 3),
+        notes=(note,),
+        tone=lambda change: "bad" if change.ratio > 1 else "good",
+    )
 
 
 def _revision(run: HistoryRun) -> str:
@@ -183,35 +130,24 @@ def _revision(run: HistoryRun) -> str:
 
 
 def _runs(study: History, limit: int) -> Table:
-    parts = _parts(study)
-    columns = (
-        Column("started", "text"),
-        Column("wall", "seconds"),
-        *(Column(BUCKET_TITLES[RUN_BUCKETS[at]], "seconds", 2) for at in parts),
-        Column("iteration", "seconds", 1),
-        Column("lacked", "text", 1),
-        Column("revision", "text", 3),
-        Column("file", "path"),
+    listed = Listed(reversed(study.runs), limit)
+    changed = [study.runs[change.at] for change in study.changes]
+    left = len(study.runs) - len(listed.shown)
+
+    def part(at: int) -> Of[HistoryRun]:
+        return Of(BUCKET_TITLES[RUN_BUCKETS[at]], lambda run: run.buckets[at], "seconds", 2)
+
+    return listed.table(
+        Of("started", when),
+        Of("wall", lambda run: run.wall_s, "seconds"),
+        *map(part, _parts(study)),
+        Of("iteration", lambda run: run.iteration_s, "seconds", 1),
+        Of("lacked", lambda run: run.kind or run.cause, "text", 1),
+        Of("revision", _revision, "text", 3),
+        Of("file", lambda run: run.files[0], "path"),
+        notes=(
+            "● is the first run of a change." if changed else "",
+            f"{left} earlier runs are not listed." if left else "",
+        ),
+        marked=lambda run: any(run is first for first in changed),
     )
-    shown = list(reversed(study.runs))[: limit or None]
-    changed = {change.at for change in study.changes}
-    first = len(study.runs) - 1
-    rows = tuple(
-        Row(
-            (
-                when(run),
-                run.wall_s,
-                *(run.buckets[at] for at in parts),
-                run.iteration_s,
-                run.kind or run.cause,
-                _revision(run),
-                run.files[0],
-            ),
-            marked=first - number in changed,
-        )
-        for number, run in enumerate(shown)
-    )
-    note = "● is the first run of a change." if changed else ""
-    if len(shown) < len(study.runs):
-        note = f"{note} {len(study.runs) - len(shown)} earlier runs are not listed.".strip()
-    return Table(columns, rows, note).without_empty()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from profkit.capture.agent.settings import THREAD_VARIABLES
@@ -10,9 +10,9 @@ from profkit.measure.inventory import Inventory, ProcessNeed, inventory
 from profkit.model import Pool, Run
 from profkit.model.pools import whole_number
 from profkit.report.document import Column, Note, Row, Section, Table
-from profkit.report.jsonvalues import json_number, json_text
+from profkit.report.jsonvalues import json_number, json_text, members, plain
+from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
-from profkit.report.wording import cut_note
 
 #: Variables that identify processes of one job, and differ between any two.
 _IDENTITY = frozenset(
@@ -31,45 +31,40 @@ def pool_sections(run: Run, limit: int) -> list[Section]:
         return []
     groups: dict[object, list[ProcessNeed]] = {}
     for process in taken.processes:
-        groups.setdefault((process.role, process.host, _texts(process.pools), process.idle), []).append(
-            process
-        )
-    every = list(groups.values())
-    shown = every[:limit] if limit else every
-    columns = (
-        Column("processes", "text"),
-        Column("pools, threads each", "prose"),
-        Column("expected", "pid", 1),
-        Column("used", "pid", 1),
-        Column("demanded", "pid", 1),
-        Column("CPUs", "pid", 2),
-    )
-    rows = tuple(_group_row(group) for group in shown)
-    sentences = [_total(taken), "Cores per process over its life. Demanded: used, and queued for."]
-    if any(row.marked for row in rows):
-        sentences.append("● asked for more than the sizes of its pools explain.")
-    sentences.append(cut_note(len(shown), len(every), "groups of processes"))
-    note = Table(columns, rows, " ".join(text for text in sentences[1:] if text))
-    return [Section("Thread pools", (Note(sentences[0]), note))]
-
-
-def _group_row(group: Sequence[ProcessNeed]) -> Row:
-    first = group[0]
-    role = clean(first.role)
-    surprising = any(process.surprising for process in group)
-    return Row(
-        (
-            f"{len(group)} × {role}" if len(group) > 1 else role,
-            "; ".join(map(clean, _texts(first.pools)))
-            or ("none" if first.pools is not None else "not known"),
-            "waits" if first.idle else _cores(first.expected_cores),
-            _cores(_mean(process.observed_cores for process in group)),
-            _cores(_mean(process.demand_cores for process in group)),
-            _cpus(first.available_cpus),
+        key = (process.role, process.host, _texts(process.pools), process.idle)
+        groups.setdefault(key, []).append(process)
+    listed = Listed(groups.values(), limit, "groups of processes")
+    surprising = any(map(_surprising, listed.shown))
+    table = listed.table(
+        Of("processes", lambda group: f"{len(group)} × " * (len(group) > 1) + clean(group[0].role)),
+        Of("pools, threads each", lambda group: _pools(group[0]), "prose"),
+        Of(
+            "expected",
+            lambda group: "waits" if group[0].idle else _cores(group[0].expected_cores),
+            "pid",
+            1,
         ),
-        surprising,
-        "bad" if surprising else "",
+        Of("used", lambda group: _cores(_mean(one.observed_cores for one in group)), "pid", 1),
+        Of("demanded", lambda group: _cores(_mean(one.demand_cores for one in group)), "pid", 1),
+        Of("CPUs", lambda group: _cpus(group[0].available_cpus), "pid", 2),
+        notes=(
+            "Cores per process over its life. Demanded: used, and queued for.",
+            "● asked for more than the sizes of its pools explain." if surprising else "",
+            listed.cut,
+        ),
+        marked=_surprising,
+        tone=lambda group: "bad" if _surprising(group) else "",
     )
+    return [Section("Thread pools", (Note(_total(taken)), table))]
+
+
+def _surprising(group: Sequence[ProcessNeed]) -> bool:
+    return any(process.surprising for process in group)
+
+
+def _pools(process: ProcessNeed) -> str:
+    said = "; ".join(map(clean, _texts(process.pools)))
+    return said or ("none" if process.pools is not None else "not known")
 
 
 def _total(taken: Inventory) -> str:
@@ -206,45 +201,24 @@ def inventory_object(taken: Inventory) -> dict[str, Any]:
     """Return the ``inventory`` object of ``profkit.show/1`` and of a side of ``profkit.diff/1``."""
     pools: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in taken.rows:
-        of_pool = pool_object(row.pool)
+        of_pool = plain(row.pool)
         entry = pools.setdefault(tuple(of_pool.values()), {**of_pool, "processes": 0})
         entry["processes"] += 1
-    return {
-        "expected_cores": json_number(taken.expected_cores),
-        "observed_cores": json_number(taken.observed_cores),
-        "demand_cores": json_number(taken.demand_cores),
-        "available_cpus": json_number(taken.available_cpus),
-        "oversubscription": json_number(taken.oversubscription),
-        "workers": taken.workers,
-        "ranks": taken.ranks,
-        "pools": list(pools.values()),
-        "environment": _environment(taken.environment),
-    }
+    known = sorted(THREAD_VARIABLES & {*taken.environment})
+    return members(
+        taken,
+        "expected_cores observed_cores demand_cores available_cpus oversubscription workers ranks pools environment",
+        expected_cores=json_number(taken.expected_cores),
+        available_cpus=json_number(taken.available_cpus),
+        pools=list(pools.values()),
+        environment={name: json_text(taken.environment[name]) for name in known},
+    )
 
 
 def need_object(need: ProcessNeed) -> dict[str, Any]:
     """Return the fields of a process about its pools."""
-    return {
-        "expected_cores": need.expected_cores,
-        "observed_cores": json_number(need.observed_cores),
-        "demand_cores": json_number(need.demand_cores),
-        "available_cpus": json_number(need.available_cpus),
-        "pools": None if need.pools is None else [pool_object(pool) for pool in need.pools],
-    }
-
-
-def pool_object(pool: Pool) -> dict[str, Any]:
-    """Return the object of one pool."""
-    return {
-        "library": json_text(pool.library),
-        "threads": pool.threads,
-        "origin": json_text(pool.origin),
-        "variable": json_text(pool.variable),
-        "version": json_text(pool.version),
-        "file": json_text(pool.file),
-        "peak": pool.peak,
-    }
-
-
-def _environment(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: json_text(environment[name]) for name in sorted(THREAD_VARIABLES & {*environment})}
+    return members(
+        need,
+        "expected_cores observed_cores demand_cores available_cpus pools",
+        available_cpus=json_number(need.available_cpus),
+    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from profkit.measure.iterations import IterationModel, Spread
 from profkit.report import units
-from profkit.report.document import Block, Cell, Column, Facts, Note, Pair, Row, Section, Table
-from profkit.report.jsonvalues import json_text, json_texts
+from profkit.report.document import Block, Facts, Note, Pair, Section
+from profkit.report.jsonvalues import plain
+from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 
 Change = tuple[IterationModel | None, IterationModel | None]
@@ -20,21 +21,23 @@ def model_sections(model: IterationModel | None) -> list[Section]:
     """Return the iterations of one run; empty without a model."""
     if model is None:
         return []
-    columns = (
-        Column("in each", "text"),
-        Column("mean", "seconds"),
-        Column("share", "share", 1),
-        Column("median", "seconds", 2),
-        Column("p95", "seconds"),
-        Column("ranges", "path", 3),
-    )
-    rows = tuple(
-        _row(model, title, spread, names) for title, spread, names in _times(model) if spread is not None
+    whole = model.duration.mean_s
+    shown = [(title, spread, names) for title, spread, names in _times(model) if spread is not None]
+    table = Listed(shown).table(
+        Of("in each", lambda row: row[0]),
+        Of("mean", lambda row: row[1].mean_s, "seconds"),
+        Of("share", lambda row: _ratio(whole, row[1].mean_s), "share", 1),
+        Of("median", lambda row: row[1].median_s, "seconds", 2),
+        Of("p95", lambda row: row[1].p95_s, "seconds"),
+        Of("ranges", lambda row: ", ".join(map(clean, row[2])), "path", 3),
+        notes=(_mean_note(model),),
+        tone=lambda row: _tone(model) if row[0] == _WAITING else "",
+        whole=True,
     )
     blocks: tuple[Block, ...] = (
         Note(_sentence(model), _tone(model)),
         Facts((("iterations", _which(model)), ("rate", _rate(model)))),
-        Table(columns, rows, _mean_note(model)),
+        table,
     )
     return [Section("Iterations", blocks, role="iterations")]
 
@@ -48,45 +51,26 @@ def change_sections(change: Change) -> list[Section]:
             return []
         (section,) = model_sections(only)
         return [replace(section, title=f"Iterations of the {'baseline' if a else 'candidate'}")]
-    columns = (
-        Column("in each", "text"),
-        Column("baseline", "seconds"),
-        Column("candidate", "seconds"),
-        Column("factor", "factor"),
-        Column("median", "seconds", 2),
-        Column("p95", "seconds", 1),
-    )
-    rows = tuple(
-        Row((title, *_both(x, y)))
-        for (title, x, _), (_, y, _) in zip(_times(a), _times(b), strict=True)
-        if x is not None or y is not None
+    rows = [(title, x, y) for (title, x, _), (_, y, _) in zip(_times(a), _times(b), strict=True) if x or y]
+    notes = dict.fromkeys(("Baseline and candidate: means.", _mean_note(a), _mean_note(b)))
+    table = Listed(rows).table(
+        Of("in each", lambda row: row[0]),
+        Of("baseline", lambda row: _of(row[1], "mean_s"), "seconds"),
+        Of("candidate", lambda row: _of(row[2], "mean_s"), "seconds"),
+        Of("factor", lambda row: _ratio(_of(row[1], "mean_s"), _of(row[2], "mean_s")), "factor"),
+        Of("median", lambda row: Pair(_of(row[1], "median_s"), _of(row[2], "median_s")), "seconds", 2),
+        Of("p95", _late, "seconds", 1),
+        notes=notes,
+        whole=True,
     )
     blocks: tuple[Block, ...] = (
         Facts(
             (("baseline", _sentence(a)), ("candidate", _sentence(b)), ("rate", f"{_rate(a)} → {_rate(b)}"))
         ),
-        Table(
-            columns,
-            rows,
-            " ".join(
-                dict.fromkeys(["Baseline and candidate: means.", *filter(None, map(_mean_note, (a, b)))])
-            ),
-        ),
+        table,
         Note(f"Baseline: {_which(a)}. Candidate: {_which(b)}."),
     )
     return [Section("Iterations", blocks, role="iterations")]
-
-
-def model_object(model: IterationModel | None) -> dict[str, Any] | None:
-    """Return ``iterations`` of ``profkit.show/2``."""
-    if model is None:
-        return None
-    values = asdict(model)
-    for field in ("loads", "computes", "waits"):
-        values[field] = json_texts(values[field])
-    for field in ("thread", "iteration"):
-        values[field] = json_text(values[field])
-    return values
 
 
 def change_object(change: Change) -> dict[str, Any] | None:
@@ -95,8 +79,8 @@ def change_object(change: Change) -> dict[str, Any] | None:
     if a is None and b is None:
         return None
     return {
-        "baseline": model_object(a),
-        "candidate": model_object(b),
+        "baseline": plain(a),
+        "candidate": plain(b),
         "duration_ratio": None if a is None or b is None else _ratio(a.duration.mean_s, b.duration.mean_s),
         "steps_per_s_ratio": None if a is None or b is None else _ratio(a.steps_per_s, b.steps_per_s),
     }
@@ -113,27 +97,17 @@ def _times(model: IterationModel) -> tuple[tuple[str, Spread | None, tuple[str, 
     )
 
 
-def _row(model: IterationModel, title: str, spread: Spread | None, names: tuple[str, ...]) -> Row:
-    assert spread is not None
-    whole = model.duration.mean_s
-    share = spread.mean_s / whole if whole > 0 else None
-    ranges = ", ".join(map(clean, names))
-    cells: tuple[Cell, ...] = (title, spread.mean_s, share, spread.median_s, spread.p95_s, ranges)
-    return Row(cells, tone="bad" if title == _WAITING and model.bound == "loading" else "")
+def _of(spread: Spread | None, field: str) -> float | None:
+    return None if spread is None else getattr(spread, field)
 
 
-def _both(a: Spread | None, b: Spread | None) -> tuple[Cell, ...]:
-    before, after = (None if side is None else side.mean_s for side in (a, b))
-    medians, late = (
-        Pair(None if a is None else getattr(a, field), None if b is None else getattr(b, field))
-        for field in ("median_s", "p95_s")
-    )
-    ratio = None if before is None or after is None else _ratio(before, after)
-    return before, after, ratio, medians, None if late == (None, None) else late
+def _late(row: tuple[str, Spread | None, Spread | None]) -> Pair | None:
+    late = Pair(_of(row[1], "p95_s"), _of(row[2], "p95_s"))
+    return None if late == (None, None) else late
 
 
-def _ratio(before: float, after: float) -> float | None:
-    return after / before if before > 0 else None
+def _ratio(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None or before <= 0 else after / before
 
 
 def _tone(model: IterationModel) -> str:

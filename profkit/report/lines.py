@@ -6,7 +6,7 @@ from typing import Any
 
 from profkit.measure.lines import FunctionLines, SeenLine
 from profkit.report.document import Cell, Column, Pair, Row, Section, Table
-from profkit.report.jsonvalues import json_number, json_text
+from profkit.report.jsonvalues import json_text, members
 from profkit.report.text import clean
 from profkit.report.wording import display_name, location
 
@@ -59,18 +59,9 @@ def lines_object(lines: FunctionLines | None) -> dict[str, Any] | None:
     """Return the lines' JSON object."""
     if lines is None:
         return None
-    sides = {side: [_line(line) for line in getattr(lines, side)] for side in ("baseline", "candidate")}
-    return {"function": json_text(lines.name), **sides}
-
-
-def _line(line: SeenLine) -> dict[str, Any]:
+    names = "function=key.qualname root=key.root path=key.path line seconds share samples text?"
     return {
-        "function": json_text(line.key.qualname),
-        "root": line.key.root,
-        "path": json_text(line.key.path),
-        "line": line.line,
-        "seconds": json_number(line.seconds),
-        "share": json_number(line.share),
-        "samples": line.samples,
-        "text": json_text(line.text) if line.text else None,
+        "function": json_text(lines.name),
+        "baseline": [members(line, names) for line in lines.baseline],
+        "candidate": [members(line, names) for line in lines.candidate],
     }

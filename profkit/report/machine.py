@@ -10,6 +10,7 @@ from profkit.measure.counters import gpu_share
 from profkit.measure.yardsticks import speeds
 from profkit.model import Machine, Run
 from profkit.report import units
+from profkit.report.jsonvalues import members
 from profkit.report.neighbours import neighbour_objects
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
@@ -117,18 +118,10 @@ def _sampler(run: Run) -> str:
 def machine_object(machine: Machine) -> dict[str, Any]:
     """Return ``machine`` of ``profkit.show/2``."""
     psi = machine.psi_some_s
-    return {
-        "cpus": machine.cpus,
-        "quota_cpus": machine.quota_cpus,
-        "wall_s": machine.wall_s,
-        "busy_s": machine.busy_s,
-        "tree_cpu_s": machine.tree_cpu_s,
-        "peak_runnable": machine.peak_runnable,
-        "psi_some": psi / machine.wall_s if psi is not None and machine.wall_s else None,
-        "steal": machine.steal_s,
-        "throttled_s": machine.throttled_s,
-        "throttled_periods": machine.throttled_periods,
-        "periods": machine.periods,
-        "load": machine.load,
-        "neighbours": neighbour_objects(machine.neighbours),
-    }
+    return members(
+        machine,
+        "cpus quota_cpus wall_s busy_s tree_cpu_s peak_runnable psi_some steal=steal_s throttled_s throttled_periods "
+        "periods load neighbours",
+        psi_some=psi / machine.wall_s if psi is not None and machine.wall_s else None,
+        neighbours=neighbour_objects(machine.neighbours),
+    )

@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from profkit.model.notices import CODES, Notice
 from profkit.report import units
-from profkit.report.jsonvalues import json_number, json_text
 
 
 class _Count(int):
@@ -474,26 +473,3 @@ def _where(numbers: Mapping[str, Any]) -> str:
     if total == 1:
         return f"{file}process {pids[0]}: "
     return f"{file}{total:,} processes ({_listed(pids, total)}): "
-
-
-def notice_object(notice: Notice) -> dict[str, Any]:
-    """Return a notice's JSON object: ``code``, ``subject``, ``numbers`` and ``text``."""
-    return {
-        "code": notice.code,
-        "subject": json_text(notice.subject),
-        "numbers": {json_text(name): _plain(value) for name, value in notice.numbers.items()},
-        "text": json_text(notice_text(notice)),
-    }
-
-
-def notice_objects(notices: Iterable[Notice]) -> list[dict[str, Any]]:
-    """Return the JSON object of each notice, as `notice_object` does."""
-    return [notice_object(notice) for notice in notices]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, str):
-        return json_text(value)
-    return json_number(value) if isinstance(value, float) else value

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from profkit.measure.range_functions import InsideRanges, RangeFunctions
+from profkit.measure.range_functions import InsideRanges, RangeFunction, RangeFunctions
 from profkit.measure.range_stats import RangeChange, RangeKey, RangeRow
 from profkit.report import units
-from profkit.report.document import Column, Pair, Row, Section, Table
-from profkit.report.jsonvalues import json_text
+from profkit.report.document import Pair, Section
+from profkit.report.jsonvalues import json_text, members
+from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
-from profkit.report.wording import cut_note, display_name, location
+from profkit.report.wording import display_name, location
 
 #: Part of the ranges of one name that are longer (1) from which the two runs hardly overlap; the table marks
 #: those rows. Two equal runs have 0.5.
@@ -28,24 +29,11 @@ def range_sections(
     """
     if not rows:
         return []
-    shown = rows[:limit] if limit else rows
-    columns = (
-        Column("range", "name"),
-        Column("domain", "text", 6),
-        Column("count", "count"),
-        Column("total", "seconds"),
-        Column("median", "seconds"),
-        Column("p95", "seconds", 2),
-        Column("CPU queue", "seconds", 5),
-        Column("queued", "share", 1),
-        Column("of parent", "share", 1),
-        Column("parent", "text", 3),
-        Column("unbalanced", "count", 4),
-    )
-    notes = [cut_note(len(shown), len(rows), "ranges")]
-    if any(row.unbalanced for row in shown):
+    listed = Listed(rows, limit, "ranges")
+    notes = [listed.cut]
+    if any(row.unbalanced for row in listed.shown):
         notes.append("Unbalanced: began but never ended; their time is in no column.")
-    if period_s is not None and any(row.wait_s is not None for row in shown):
+    if period_s is not None and any(row.wait_s is not None for row in listed.shown):
         notes.append(
             f"Queued: share of the ranges' time in which their thread waited for a CPU, from readings every "
             f"{units.seconds(period_s)}; right for many ranges together, not for a single shorter one."
@@ -53,26 +41,25 @@ def range_sections(
     if unmatched:
         one = "1 end had" if unmatched == 1 else f"{unmatched:,} ends had"
         notes.append(f"{one} no beginning.")
-    cells = tuple(Row(_cells(row)) for row in shown)
-    table = Table(columns, cells, " ".join(note for note in notes if note))
-    return [Section("NVTX ranges", (table.without_empty(),))]
-
-
-def _cells(row: RangeRow) -> tuple[str | int | float | None, ...]:
-    timed = row.median_s is not None
-    return (
-        _label(row.key),
-        clean(row.key.domain),
-        row.count,
-        row.total_s if timed else None,
-        row.median_s,
-        row.p95_s,
-        row.wait_s,
-        row.wait_share,
-        row.share_of_parent,
-        "" if row.parent is None else _label(row.parent),
-        row.unbalanced or None,
+    table = listed.table(
+        Of("range", lambda row: _label(row.key), "name"),
+        Of("domain", lambda row: clean(row.key.domain), "text", 6),
+        Of("count", lambda row: row.count, "count"),
+        Of("total", _total, "seconds"),
+        Of("median", lambda row: row.median_s, "seconds"),
+        Of("p95", lambda row: row.p95_s, "seconds", 2),
+        Of("CPU queue", lambda row: row.wait_s, "seconds", 5),
+        Of("queued", lambda row: row.wait_share, "share", 1),
+        Of("of parent", lambda row: row.share_of_parent, "share", 1),
+        Of("parent", lambda row: "" if row.parent is None else _label(row.parent), "text", 3),
+        Of("unbalanced", lambda row: row.unbalanced or None, "count", 4),
+        notes=notes,
     )
+    return [Section("NVTX ranges", (table,))]
+
+
+def _total(row: RangeRow | None) -> float | None:
+    return None if row is None or row.median_s is None else row.total_s
 
 
 def _label(key: RangeKey) -> str:
@@ -92,173 +79,122 @@ def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) 
     ]
     if not known:
         return []
-    shown = known[:limit] if limit else known
-    columns = (
-        Column("range", "name"),
-        Column("opened by", "path", 2),
-        Column("function inside", "name"),
-        Column("self time", "seconds"),
-        Column("of range", "share"),
-        Column("calls", "count", 3),
-        Column("CPU queue", "seconds", 1),
-        Column("where", "path", 4),
-    )
-    table = []
-    for key, found in shown:
-        worth = [f for f in found.functions[:MOST_INSIDE] if f.share >= SMALL_INSIDE] or found.functions[:1]
-        by = ", ".join(display_name(opener.name) for opener in found.opened_by)
-        for i, function in enumerate(worth):
-            table.append(
-                Row(
-                    (
-                        _label(key) if i == 0 else "",
-                        by if i == 0 else "",
-                        display_name(function.name),
-                        function.tottime,
-                        function.share,
-                        function.ncalls or None,
-                        function.wait,
-                        location(function.key, function.file, function.line),
-                    )
-                )
-            )
+    listed = Listed(known, limit, "ranges")
     note = (
         f"Up to {MOST_INSIDE} functions of each range with at least {units.share(SMALL_INSIDE)} of its time, "
-        f"ranges inside it included. {cut_note(len(shown), len(known), 'ranges')}"
+        "ranges inside it included."
     )
-    return [Section("Functions inside NVTX ranges", (Table(columns, tuple(table), note.strip()),))]
+    table = Listed([one for key, found in listed.shown for one in _inside_rows(key, found)]).table(
+        Of("range", lambda row: row[0], "name"),
+        Of("opened by", lambda row: row[1], "path", 2),
+        Of("function inside", lambda row: display_name(row[2].name), "name"),
+        Of("self time", lambda row: row[2].tottime, "seconds"),
+        Of("of range", lambda row: row[2].share, "share"),
+        Of("calls", lambda row: row[2].ncalls or None, "count", 3),
+        Of("CPU queue", lambda row: row[2].wait, "seconds", 1),
+        Of("where", lambda row: location(row[2].key, row[2].file, row[2].line), "path", 4),
+        notes=(note, listed.cut),
+        whole=True,
+    )
+    return [Section("Functions inside NVTX ranges", (table,))]
+
+
+def _inside_rows(key: RangeKey, found: RangeFunctions) -> Iterator[tuple[str, str, RangeFunction]]:
+    """The functions of a range that are worth a row, the first of them with the range and who opens it."""
+    worth = [f for f in found.functions[:MOST_INSIDE] if f.share >= SMALL_INSIDE] or found.functions[:1]
+    by = ", ".join(display_name(opener.name) for opener in found.opened_by)
+    for i, function in enumerate(worth):
+        yield ("", "", function) if i else (_label(key), by, function)
 
 
 def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]:
     """Return a comparison's ranges, greatest change of total time first, at most `limit` rows (0: all)."""
     if not changes:
         return []
-    shown = changes[:limit] if limit else changes
-    columns = (
-        Column("range", "name"),
-        Column("domain", "text", 7),
-        Column("baseline", "seconds"),
-        Column("candidate", "seconds"),
-        Column("median", "factor"),
-        Column("p95", "factor", 2),
-        Column("longer", "share", 1),
-        Column("queued", "share", 3),
-        Column("count", "count", 4),
-        Column("share of parent", "share", 5),
-    )
-    rows = tuple(_change_row(change) for change in shown)
-    notes = [cut_note(len(shown), len(changes), "ranges")]
+    listed = Listed(changes, limit, "ranges")
+    shown = listed.shown
+    notes = [listed.cut]
     if any(change.slower is not None for change in shown):
         notes.append(
             "Longer: how often a range of the candidate takes longer than one of the baseline; 50 % is even."
         )
     if any(row.wait_share is not None for c in shown for row in (c.baseline, c.candidate) if row is not None):
         notes.append("Queued: share of the ranges' time in which their thread waited for a CPU.")
-    if any(row.marked for row in rows):
+    if any(map(_tone, shown)):
         notes.append(f"● hardly overlap: beyond {units.share(HARDLY_OVERLAP)} either way.")
-    table = Table(columns, rows, " ".join(note for note in notes if note))
-    return [Section("NVTX ranges whose total changed most", (table.without_empty(),))]
-
-
-def _change_row(change: RangeChange) -> Row:
-    a, b = change.baseline, change.candidate
-    slower = change.slower
-    apart = slower is not None and not 1 - HARDLY_OVERLAP < slower < HARDLY_OVERLAP
-    share_a, share_b = (None if row is None else row.share_of_parent for row in (a, b))
-    wait_a, wait_b = (None if row is None else row.wait_share for row in (a, b))
-    cells = (
-        _label(change.key),
-        clean(change.key.domain),
-        None if a is None or a.median_s is None else a.total_s,
-        None if b is None or b.median_s is None else b.total_s,
-        change.median_ratio,
-        change.p95_ratio,
-        slower,
-        None if wait_a is None and wait_b is None else Pair(wait_a, wait_b),
-        Pair(None if a is None else a.count, None if b is None else b.count),
-        None if share_a is None and share_b is None else Pair(share_a, share_b),
+    table = listed.table(
+        Of("range", lambda change: _label(change.key), "name"),
+        Of("domain", lambda change: clean(change.key.domain), "text", 7),
+        Of("baseline", lambda change: _total(change.baseline), "seconds"),
+        Of("candidate", lambda change: _total(change.candidate), "seconds"),
+        Of("median", lambda change: change.median_ratio, "factor"),
+        Of("p95", lambda change: change.p95_ratio, "factor", 2),
+        Of("longer", lambda change: change.slower, "share", 1),
+        Of("queued", lambda change: _both(change, "wait_share"), "share", 3),
+        Of("count", lambda change: _both(change, "count"), "count", 4),
+        Of("share of parent", lambda change: _both(change, "share_of_parent"), "share", 5),
+        notes=notes,
+        marked=lambda change: _tone(change) != "",
+        tone=_tone,
     )
-    tone = "" if not apart or slower is None else "bad" if slower > 0.5 else "good"
-    return Row(cells, apart, tone)
+    return [Section("NVTX ranges whose total changed most", (table,))]
+
+
+def _both(change: RangeChange, field: str) -> Pair | None:
+    sides = (None if row is None else getattr(row, field) for row in (change.baseline, change.candidate))
+    pair = Pair(*sides)
+    return None if pair == (None, None) else pair
+
+
+def _tone(change: RangeChange) -> str:
+    """Empty where the ranges of both sides overlap."""
+    slower = change.slower
+    if slower is None or 1 - HARDLY_OVERLAP < slower < HARDLY_OVERLAP:
+        return ""
+    return "bad" if slower > 0.5 else "good"
 
 
 def range_objects(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) -> list[dict[str, Any]]:
     """Return the rows of ``ranges`` in ``profkit.show/2``."""
     return [
-        {**_named(row.key), **_numbers(row), **_inside(inside.of(row.key), limit)}
-        for row in (rows[:limit] if limit else rows)
+        {
+            **members(row, "name=key.name domain=key.domain"),
+            "kind": "mark" if row.key.mark else "range",
+            **_numbers(row),
+            **_inside(inside.of(row.key), limit),
+        }
+        for row in rows[: limit or None]
     ]
 
 
 def _inside(found: RangeFunctions | None, limit: int) -> dict[str, Any]:
     if found is None:
         return {"opened_by": None, "functions_total": None, "functions": None}
+    place = "name file line root=key.root path=key.path "
+    numbers = "ncalls tottime share wait blocked"
     return {
-        "opened_by": [
-            {
-                "name": json_text(opener.name),
-                "file": json_text(opener.file),
-                "line": opener.line,
-                "root": opener.key.root,
-                "path": json_text(opener.key.path),
-                "count": opener.count,
-            }
-            for opener in found.opened_by
-        ],
+        "opened_by": [members(opener, place + "count") for opener in found.opened_by],
         "functions_total": len(found.functions),
-        "functions": [
-            {
-                "name": json_text(function.name),
-                "file": json_text(function.file),
-                "line": function.line,
-                "root": function.key.root,
-                "path": json_text(function.key.path),
-                "ncalls": function.ncalls,
-                "tottime": function.tottime,
-                "share": function.share,
-                "wait": function.wait,
-                "blocked": function.blocked,
-            }
-            for function in (found.functions[:limit] if limit else found.functions)
-        ],
+        "functions": [members(one, place + numbers) for one in found.functions[: limit or None]],
     }
 
 
 def change_objects(changes: Sequence[RangeChange], limit: int) -> list[dict[str, Any]]:
     """Return the rows of ``ranges`` in ``profkit.diff/1``."""
     return [
-        {
-            "name": json_text(change.key.name),
-            "domain": json_text(change.key.domain),
-            "baseline": None if change.baseline is None else _numbers(change.baseline),
-            "candidate": None if change.candidate is None else _numbers(change.candidate),
-            "median_ratio": change.median_ratio,
-            "p95_ratio": change.p95_ratio,
-            "total_ratio": change.total_ratio,
-            "slower": change.slower,
-        }
-        for change in (changes[:limit] if limit else changes)
+        members(
+            change,
+            "name=key.name domain=key.domain baseline candidate median_ratio p95_ratio total_ratio slower",
+            baseline=None if change.baseline is None else _numbers(change.baseline),
+            candidate=None if change.candidate is None else _numbers(change.candidate),
+        )
+        for change in changes[: limit or None]
     ]
 
 
-def _named(key: RangeKey) -> dict[str, Any]:
-    return {
-        "name": json_text(key.name),
-        "domain": json_text(key.domain),
-        "kind": "mark" if key.mark else "range",
-    }
-
-
 def _numbers(row: RangeRow) -> dict[str, Any]:
-    return {
-        "count": row.count,
-        "total_s": row.total_s,
-        "median_s": row.median_s,
-        "p95_s": row.p95_s,
-        "parent": None if row.parent is None else json_text(row.parent.name),
-        "share_of_parent": row.share_of_parent,
-        "wait_s": row.wait_s,
-        "wait_share": row.wait_share,
-        "unbalanced": row.unbalanced,
-        "names": row.names,
-    }
+    return members(
+        row,
+        "count total_s median_s p95_s parent share_of_parent wait_s wait_share unbalanced names",
+        parent=None if row.parent is None else json_text(row.parent.name),
+    )

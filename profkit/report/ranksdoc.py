@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 
@@ -12,21 +11,23 @@ from profkit.model import FunctionKey
 from profkit.report import units
 from profkit.report.document import (
     Bullets,
-    Column,
     Document,
     Facts,
     HeatCell,
     HeatMap,
     Pair,
-    Row,
     Section,
     Table,
+    laid_out,
 )
-from profkit.report.notices import notice_objects, notice_text
+from profkit.report.jsonvalues import dumps, json_number, members, plain
+from profkit.report.listed import Listed, Of
+from profkit.report.notices import notice_text
 from profkit.report.text import clean
-from profkit.report.wording.functions import cut_note, display_name, location
+from profkit.report.wording.functions import display_name, location
 from profkit.report.wording.ranks import KINDS, deviation_name, rank_notes, ranks_verdict
-from profkit.study.ranks import LEAST_LISTED, Deviation, RankStudy, Straggler
+from profkit.study.rank_table import RangeRow
+from profkit.study.ranks import LEAST_LISTED, RankStudy, Straggler
 
 #: Functions of the heat map, and most processes of it: those that deviate most.
 HEAT_FUNCTIONS, HEAT_MEMBERS = 12, 16
@@ -36,6 +37,8 @@ HEAT_MOST = 2.0
 MOST_REORDERED = 4
 #: Notices about files that are printed.
 MOST_NOTICES = 5
+#: Members of a function in the JSON.
+_FUNCTION = "name=qualname root path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,114 +50,71 @@ class RanksReport:
     def document(self, rows: int, *, figures: bool = False) -> Document:
         """See `profkit.report.reports.Report`."""
         study = self.study
-        sections = [Section("", (ranks_verdict(study),))]
-        if study.stragglers:
-            sections.append(Section("Stragglers", (_stragglers(study, rows),), role="account"))
-            where = _deviations(study, rows)
-            if where.rows:
-                sections.append(Section("Where they take longer", (where,), role="evidence"))
-        if study.reordered:
-            sections.append(
-                Section("Processes with another order of functions", (_order(study),), role="evidence")
-            )
-        heat = _heat(study)
-        if heat.rows:
-            sections.append(Section("Functions by process", (heat,), role="evidence"))
-        sections.append(
-            Section("How evenly functions are spread", (_imbalance(study, rows),), role="evidence")
+        ranges = (_ranges(study, rows),) if study.ranges else ()
+        return laid_out(
+            f"profkit ranks: {len(study.members)} processes",
+            Section("", (ranks_verdict(study),)),
+            Section("Stragglers", (_stragglers(study, rows),) if study.stragglers else (), role="account"),
+            Section("Where they take longer", (_deviations(study, rows),), role="evidence"),
+            Section("Processes with another order of functions", (_order(study),), role="evidence"),
+            Section("Functions by process", (_heat(study),), role="evidence"),
+            Section("How evenly functions are spread", (_imbalance(study, rows),), role="evidence"),
+            Section("Ranges", ranges, role="evidence"),
+            Section("Efficiency", (_efficiency(study),), role="evidence"),
+            Section("Processes", (_members(study, rows),), detail=True),
+            Section("Notes", (Bullets((*rank_notes(study), *_notices(study))),)),
         )
-        ranges = _ranges(study, rows)
-        if ranges.rows:
-            sections.append(Section("Ranges", (ranges,), role="evidence"))
-        sections.append(Section("Efficiency", (_efficiency(study),), role="evidence"))
-        sections.append(Section("Processes", (_members(study, rows),), detail=True))
-        notes = [*rank_notes(study), *_notices(study)]
-        if notes:
-            sections.append(Section("Notes", (Bullets(tuple(notes)),)))
-        return Document(f"profkit ranks: {len(study.members)} processes", tuple(sections))
 
     def json(self, rows: int) -> str:
         """Return the JSON: `rows` limits the functions; all processes are listed."""
-        return json.dumps(_json(self.study, rows), indent=1, allow_nan=False) + "\n"
+        return dumps(_json(self.study, rows))
 
 
 def _label(study: RankStudy, member: int) -> str:
     return clean(study.members[member].label)
 
 
-def _hosts(study: RankStudy) -> bool:
-    return len({m.host for m in study.members}) > 1
+def _host(study: RankStudy, member: int) -> str | None:
+    """The host of a process, where there are several."""
+    return clean(study.members[member].host) if len({m.host for m in study.members}) > 1 else None
 
 
 def _stragglers(study: RankStudy, limit: int) -> Table:
-    shown = study.stragglers[:limit] if limit else study.stragglers
-    columns = (
-        Column("process", "text"),
-        Column("host", "text", 3),
-        Column("it", "text", 1),
-        Column("own time", "seconds"),
-        Column("others", "seconds"),
-        Column("CPU", "change", 1),
-        Column("queued", "change", 2),
-        Column("blocked", "change", 4),
-        Column("waits", "seconds", 2),
-        Column("others wait", "seconds", 3),
-        Column("without it", "factor", 1),
+    listed = Listed(study.stragglers, limit)
+    return listed.table(
+        Of("process", lambda s: _label(study, s.member)),
+        Of("host", lambda s: _host(study, s.member), "text", 3),
+        Of("it", lambda s: KINDS[s.kind], "text", 1),
+        Of("own time", lambda s: s.pace_s, "seconds"),
+        Of("others", lambda s: s.usual_s, "seconds"),
+        Of("CPU", lambda s: Pair(0.0, s.run_s), "change", 1),
+        Of("queued", lambda s: Pair(0.0, s.queue_s) if study.measured else None, "change", 2),
+        Of("blocked", lambda s: Pair(0.0, s.blocked_s), "change", 4),
+        Of("waits", lambda s: s.waits_s if study.waiting_seen else None, "seconds", 2),
+        Of("others wait", lambda s: s.usual_waits_s if study.waiting_seen else None, "seconds", 3),
+        Of("without it", lambda s: s.faster, "factor", 1),
+        notes=(
+            "Own time is all but waiting for other processes, and imports; others: their median.",
+            listed.cut,
+        ),
+        marked=lambda _: True,
+        tone=lambda _: "bad",
     )
-
-    def row(s: Straggler) -> Row:
-        return Row(
-            (
-                _label(study, s.member),
-                clean(study.members[s.member].host) if _hosts(study) else None,
-                KINDS[s.kind],
-                s.pace_s,
-                s.usual_s,
-                Pair(0.0, s.run_s),
-                Pair(0.0, s.queue_s) if study.measured else None,
-                Pair(0.0, s.blocked_s),
-                s.waits_s if study.waiting_seen else None,
-                s.usual_waits_s if study.waiting_seen else None,
-                s.faster,
-            ),
-            marked=True,
-            tone="bad",
-        )
-
-    note = "Own time is all but waiting for other processes, and imports; others: their median."
-    cut = cut_note(len(shown), len(study.stragglers))
-    return Table(columns, tuple(map(row, shown)), f"{note} {cut}".strip()).without_empty()
 
 
 def _deviations(study: RankStudy, limit: int) -> Table:
-    columns = (
-        Column("process", "text"),
-        Column("function", "name"),
-        Column("where", "path", 2),
-        Column("time", "seconds"),
-        Column("others", "seconds", 1),
-        Column("ratio", "factor"),
-        Column("calls", "factor", 3),
-        Column("z", "text", 4),
+    listed = Listed([(s.member, d) for s in study.stragglers for d in s.deviations], limit)
+    return listed.table(
+        Of("process", lambda row: _label(study, row[0])),
+        Of("function", lambda row: deviation_name(row[1]), "name"),
+        Of("where", lambda row: location(row[1].function, "", 0) if row[1].function else "", "path", 2),
+        Of("time", lambda row: row[1].value_s, "seconds"),
+        Of("others", lambda row: row[1].usual_s, "seconds", 1),
+        Of("ratio", lambda row: _ratio(row[1].value_s, row[1].usual_s), "factor"),
+        Of("calls", lambda row: json_number(row[1].calls), "factor", 3),
+        Of("z", lambda row: f"{row[1].z:.1f}", "text", 4),
+        notes=(listed.cut,),
     )
-    rows = [
-        Row(
-            (
-                _label(study, s.member),
-                deviation_name(d),
-                "" if d.function is None else location(d.function, "", 0),
-                d.value_s,
-                d.usual_s,
-                _ratio(d.value_s, d.usual_s),
-                d.calls if math.isfinite(d.calls) else None,
-                f"{d.z:.1f}",
-            )
-        )
-        for s in study.stragglers
-        for d in s.deviations
-    ]
-    shown = rows[:limit] if limit else rows
-    return Table(columns, tuple(shown), cut_note(len(shown), len(rows))).without_empty()
 
 
 def _ratio(value: float, usual: float) -> float | None:
@@ -222,103 +182,67 @@ def _heat_cell(value: float, usual: float, *, marked: bool = False) -> HeatCell:
 
 
 def _order(study: RankStudy) -> Table:
-    columns = (
-        Column("process", "text"),
-        Column("elsewhere", "share", 2),
-        Column("function", "name"),
-        Column("usual place", "rank"),
-        Column("its place", "rank"),
-        Column("more", "change", 1),
-    )
-    rows = tuple(
-        Row(
-            (
-                _label(study, one.member),
-                one.elsewhere,
-                display_name(place.function.qualname),
-                place.usual,
-                place.place,
-                Pair(0.0, place.excess_s),
-            )
-        )
-        for one in study.reordered[:MOST_REORDERED]
-        for place in one.places
-    )
-    return Table(
-        columns, rows, cut_note(min(MOST_REORDERED, len(study.reordered)), len(study.reordered), "processes")
+    listed = Listed(study.reordered, MOST_REORDERED, "processes")
+    return Listed([(one, place) for one in listed.shown for place in one.places]).table(
+        Of("process", lambda row: _label(study, row[0].member)),
+        Of("elsewhere", lambda row: row[0].elsewhere, "share", 2),
+        Of("function", lambda row: display_name(row[1].function.qualname), "name"),
+        Of("usual place", lambda row: row[1].usual, "rank"),
+        Of("its place", lambda row: row[1].place, "rank"),
+        Of("more", lambda row: Pair(0.0, row[1].excess_s), "change", 1),
+        notes=(listed.cut,),
     )
 
 
 def _imbalance(study: RankStudy, limit: int) -> Table:
-    shown = study.imbalance[:limit] if limit else study.imbalance
-    columns = (
-        Column("function", "name"),
-        Column("where", "path", 3),
-        Column("mean", "seconds", 1),
-        Column("most", "seconds"),
-        Column("max/mean", "factor"),
-        Column("in", "text", 1),
-        Column("rank of it", "text", 4),
+    listed = Listed(study.imbalance, limit)
+    return listed.table(
+        Of("function", lambda item: display_name(study.functions[item.column].qualname), "name"),
+        Of("where", lambda item: location(study.functions[item.column], "", 0), "path", 3),
+        Of("mean", lambda item: item.mean_s, "seconds", 1),
+        Of("most", lambda item: item.most_s, "seconds"),
+        Of("max/mean", lambda item: item.factor, "factor"),
+        Of("in", lambda item: _label(study, item.member), "text", 1),
+        Of("rank of it", lambda item: " – ".join(map(str, dict.fromkeys(item.order))), "text", 4),
+        notes=(
+            "Most lost seconds (most − mean) first; calls that wait for other processes are left out.",
+            listed.cut,
+        ),
     )
-    rows = []
-    for item in shown:
-        key = study.functions[item.column]
-        low, high = item.order
-        rows.append(
-            Row(
-                (
-                    display_name(key.qualname),
-                    location(key, "", 0),
-                    item.mean_s,
-                    item.most_s,
-                    item.factor,
-                    _label(study, item.member),
-                    f"{low}" if low == high else f"{low} – {high}",
-                )
-            )
-        )
-    note = "Most lost seconds (most − mean) first; calls that wait for other processes are left out."
-    cut = cut_note(len(shown), len(study.imbalance))
-    return Table(columns, tuple(rows), f"{note} {cut}".strip()).without_empty()
+
+
+def _medians(row: RangeRow) -> list[tuple[float, int]]:
+    """The median of each process that has a range, and the process."""
+    return [(r.median_s, i) for i, r in enumerate(row.of) if r is not None]
+
+
+def _usual(row: RangeRow) -> float:
+    return float(np.median([median for median, _ in _medians(row)]))
+
+
+def _total(row: RangeRow, part: str) -> float:
+    return float(sum(getattr(r, part) for r in row.of if r is not None))
 
 
 def _ranges(study: RankStudy, limit: int) -> Table:
-    columns = (
-        Column("range", "text"),
-        Column("count", "count", 2),
-        Column("median", "seconds"),
-        Column("longest", "seconds"),
-        Column("ratio", "factor"),
-        Column("in", "text", 1),
-        Column("waiting", "share", 3),
+    listed = Listed(sorted(study.ranges, key=lambda row: -_total(row, "total_s")), limit)
+    return listed.table(
+        Of("range", lambda row: clean(row.name)),
+        Of("count", lambda row: int(np.median([r.count for r in row.of if r is not None])), "count", 2),
+        Of("median", _usual, "seconds"),
+        Of("longest", lambda row: max(_medians(row))[0], "seconds"),
+        Of("ratio", lambda row: _ratio(max(_medians(row))[0], _usual(row)), "factor"),
+        Of("in", lambda row: _label(study, max(_medians(row))[1]), "text", 1),
+        Of("waiting", _waiting, "share", 3),
+        notes=(
+            "Medians of their durations, warming up left out; waiting: for other processes, inside of them.",
+            listed.cut,
+        ),
     )
-    rows = []
-    for row in study.ranges:
-        known = [(r.median_s, i) for i, r in enumerate(row.of) if r is not None]
-        usual = float(np.median([value for value, _ in known]))
-        most, member = max(known)
-        sums = [r for r in row.of if r is not None]
-        waits = sum(r.waits_s for r in sums) / max(sum(r.total_s for r in sums), 1e-12)
-        rows.append(
-            (
-                sum(r.total_s for r in sums),
-                Row(
-                    (
-                        clean(row.name),
-                        int(np.median([r.count for r in sums])),
-                        usual,
-                        most,
-                        _ratio(most, usual),
-                        _label(study, member),
-                        waits if math.isfinite(waits) else None,
-                    )
-                ),
-            )
-        )
-    rows.sort(key=lambda pair: -pair[0])
-    shown = [row for _, row in rows][: limit or None]
-    note = "Medians of their durations, warming up left out; waiting: for other processes, inside of them."
-    return Table(columns, tuple(shown), f"{note} {cut_note(len(shown), len(rows))}".strip()).without_empty()
+
+
+def _waiting(row: RangeRow) -> float | None:
+    return json_number(_total(row, "waits_s") / max(_total(row, "total_s"), 1e-12))
 
 
 def _efficiency(study: RankStudy) -> Facts:
@@ -336,47 +260,28 @@ def _efficiency(study: RankStudy) -> Facts:
 
 
 def _members(study: RankStudy, limit: int) -> Table:
-    columns = (
-        Column("process", "text"),
-        Column("host", "text", 3),
-        Column("local rank", "count", 6),
-        Column("node", "count", 6),
-        Column("own time", "seconds"),
-        Column("CPU" if study.measured else "self", "seconds"),
-        Column("queued", "seconds", 1),
-        Column("blocked", "seconds", 2),
-        Column("waits", "seconds", 1),
-        Column("imports", "seconds", 5),
-        Column("elsewhere", "share", 4),
-    )
-    pace = np.array([m.pace_s for m in study.members])
-    order = np.argsort(-pace, kind="stable").tolist()
-    shown = order[:limit] if limit else order
+    members = study.members
+    pace = np.array([m.pace_s for m in members])
     stragglers = {s.member for s in study.stragglers}
-    rows = []
-    for i in shown:
-        m = study.members[i]
-        rows.append(
-            Row(
-                (
-                    clean(m.label),
-                    clean(m.host) if _hosts(study) else None,
-                    m.local_rank,
-                    m.node,
-                    m.pace_s,
-                    m.run_s,
-                    m.queue_s if study.measured else None,
-                    m.blocked_s,
-                    m.waits_s if study.waiting_seen else None,
-                    m.imports_s,
-                    float(study.elsewhere[i]),
-                ),
-                marked=i in stragglers,
-            )
-        )
-    note = "Most own time first. Elsewhere: the part of its time that sits in other functions than usual."
-    cut = cut_note(len(shown), len(order))
-    return Table(columns, tuple(rows), f"{note} {cut}".strip()).without_empty()
+    listed = Listed(np.argsort(-pace, kind="stable").tolist(), limit)
+    return listed.table(
+        Of("process", lambda i: _label(study, i)),
+        Of("host", lambda i: _host(study, i), "text", 3),
+        Of("local rank", lambda i: members[i].local_rank, "count", 6),
+        Of("node", lambda i: members[i].node, "count", 6),
+        Of("own time", lambda i: members[i].pace_s, "seconds"),
+        Of("CPU" if study.measured else "self", lambda i: members[i].run_s, "seconds"),
+        Of("queued", lambda i: members[i].queue_s if study.measured else None, "seconds", 1),
+        Of("blocked", lambda i: members[i].blocked_s, "seconds", 2),
+        Of("waits", lambda i: members[i].waits_s if study.waiting_seen else None, "seconds", 1),
+        Of("imports", lambda i: members[i].imports_s, "seconds", 5),
+        Of("elsewhere", lambda i: float(study.elsewhere[i]), "share", 4),
+        notes=(
+            "Most own time first. Elsewhere: the part of its time that sits in other functions than usual.",
+            listed.cut,
+        ),
+        marked=lambda i: i in stragglers,
+    )
 
 
 def _notices(study: RankStudy) -> list[str]:
@@ -389,45 +294,27 @@ def _notices(study: RankStudy) -> list[str]:
 
 
 def _json(study: RankStudy, limit: int) -> dict[str, object]:
-    e = study.efficiency
-    columns = [item.column for item in study.imbalance]
-    shown = study.imbalance[:limit] if limit else study.imbalance
     return {
         "schema": "profkit.ranks/1",
         "processes": [
-            {
-                "label": m.label,
-                "file": m.path,
-                "rank": m.rank,
-                "local_rank": m.local_rank,
-                "node": m.node,
-                "host": m.host or None,
-                "measured": m.measured,
-                "life_s": m.life_s,
-                "own_s": m.pace_s,
-                "run_s": m.run_s,
-                "queue_s": m.queue_s if m.measured else None,
-                "blocked_s": m.blocked_s,
-                "collects_s": m.collects_s,
-                "collects_in": None if m.collects_in is None else _function_json(m.collects_in),
-                "waits_s": m.waits_s,
-                "imports_s": m.imports_s,
-                "helpers_run_s": m.helpers_run_s,
-                "elsewhere": float(study.elsewhere[i]),
-            }
+            members(
+                m,
+                "label file=path rank local_rank node host? measured life_s own_s=pace_s run_s queue_s blocked_s "
+                "collects_s collects_in waits_s imports_s helpers_run_s elsewhere",
+                queue_s=m.queue_s if m.measured else None,
+                collects_in=_function(m.collects_in),
+                elsewhere=float(study.elsewhere[i]),
+            )
             for i, m in enumerate(study.members)
         ],
-        "stragglers": [_straggler_json(study, s) for s in study.stragglers],
+        "stragglers": [_straggler(study, s) for s in study.stragglers],
         "reordered": [
             {
-                "process": one.member,
-                "elsewhere": one.elsewhere,
+                **members(one, "process=member elsewhere"),
                 "functions": [
                     {
-                        **_function_json(place.function),
-                        "place": place.place,
-                        "usual_place": place.usual,
-                        "excess_s": place.excess_s,
+                        **members(place.function, _FUNCTION),
+                        **members(place, "place usual_place=usual excess_s"),
                     }
                     for place in one.places
                 ],
@@ -436,95 +323,58 @@ def _json(study: RankStudy, limit: int) -> dict[str, object]:
         ],
         "slow_host": study.slow_host or None,
         "unclear": [
-            {
-                "process": move.member,
-                "more": _function_json(move.more),
-                "more_s": move.more_s,
-                "less": _function_json(move.less),
-                "less_s": move.less_s,
-            }
+            members(
+                move,
+                "process=member more more_s less less_s",
+                more=_function(move.more),
+                less=_function(move.less),
+            )
             for move in study.moved
         ],
-        "waiting_seen": study.waiting_seen,
-        "measured": study.measured,
-        "queue_share": study.queue_share,
-        "efficiency": {
-            "runtime_s": e.runtime_s,
-            "useful_s": e.useful_s,
-            "parallel": _number(e.parallel),
-            "load_balance": _number(e.balance),
-            "communication": _number(e.communication),
-        },
-        "functions_total": len(columns),
+        **members(study, "waiting_seen measured queue_share"),
+        "efficiency": members(
+            study.efficiency, "runtime_s useful_s parallel load_balance=balance communication"
+        ),
+        "functions_total": len(study.imbalance),
         "functions": [
             {
-                **_function_json(study.functions[item.column]),
-                "mean_s": item.mean_s,
-                "max_s": item.most_s,
-                "max_over_mean": item.factor,
-                "process": item.member,
-                "order": list(item.order),
+                **members(study.functions[item.column], _FUNCTION),
+                **members(item, "mean_s max_s=most_s max_over_mean=factor process=member order"),
                 "work_s": study.work[:, item.column].tolist(),
                 "outliers": np.flatnonzero(study.outlying[:, item.column]).tolist(),
             }
-            for item in shown
+            for item in study.imbalance[: limit or None]
         ],
         "ranges": [
-            {
-                "domain": row.domain,
-                "name": row.name,
-                "processes": [
-                    None
-                    if r is None
-                    else {
-                        "count": r.count,
-                        "left_out": r.left_out,
-                        "total_s": r.total_s,
-                        "median_s": r.median_s,
-                        "waits_s": _number(r.waits_s),
-                    }
-                    for r in row.of
-                ],
-            }
+            members(
+                row,
+                "domain name processes",
+                processes=[r and members(r, "count left_out total_s median_s waits_s") for r in row.of],
+            )
             for row in study.ranges
         ],
-        "notices": notice_objects(study.notices),
+        "notices": plain(study.notices),
     }
 
 
-def _function_json(key: FunctionKey) -> dict[str, object]:
-    return {"name": key.qualname, "root": key.root, "path": key.path}
+def _function(key: FunctionKey | None) -> dict[str, object] | None:
+    return key and members(key, _FUNCTION)
 
 
-def _straggler_json(study: RankStudy, s: Straggler) -> dict[str, object]:
-    return {
-        "process": s.member,
-        "label": study.members[s.member].label,
-        "kind": s.kind,
-        "own_s": s.pace_s,
-        "usual_s": s.usual_s,
-        "run_excess_s": s.run_s,
-        "queue_excess_s": s.queue_s if study.measured else None,
-        "blocked_excess_s": s.blocked_s,
-        "collects_excess_s": s.collects_s,
-        "waits_s": s.waits_s,
-        "usual_waits_s": s.usual_waits_s,
-        "without_s": s.without_s,
-        "faster": s.faster,
-        "deviations": [_deviation_json(d) for d in s.deviations],
-    }
-
-
-def _deviation_json(d: Deviation) -> dict[str, object]:
-    return {
-        "function": None if d.function is None else _function_json(d.function),
-        "range": None if d.range is None else {"domain": d.range[0], "name": d.range[1]},
-        "value_s": d.value_s,
-        "usual_s": d.usual_s,
-        "calls": _number(d.calls),
-        "z": d.z,
-    }
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+def _straggler(study: RankStudy, s: Straggler) -> dict[str, object]:
+    return members(
+        s,
+        "process=member label kind own_s=pace_s usual_s run_excess_s=run_s queue_excess_s blocked_excess_s=blocked_s "
+        "collects_excess_s=collects_s waits_s usual_waits_s without_s faster deviations",
+        label=plain(study.members[s.member].label),
+        queue_excess_s=s.queue_s if study.measured else None,
+        deviations=[
+            members(
+                d,
+                "function range value_s usual_s calls z",
+                function=_function(d.function),
+                range=d.range and dict(zip(("domain", "name"), plain(d.range), strict=True)),
+            )
+            for d in s.deviations
+        ],
+    )

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from profkit.report import units
-from profkit.report.document import Bullets, Column, Document, HeatCell, HeatMap, Row, Section, Table
-from profkit.report.notices import notice_objects, notice_text
+from profkit.report.document import Bullets, Document, HeatCell, HeatMap, Section, Table, laid_out
+from profkit.report.jsonvalues import dumps, json_number, members
+from profkit.report.listed import Listed, Of
+from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.scaling import place_name, scaling_verdict, slowdown_text
-from profkit.study.scaling import Place, Scaling
+from profkit.study.scaling import Scaling
 
 #: Ratio to the best from which a cell of the heat map is as bad as it gets, at least.
 LEAST_SCALE = 1.5
+#: Members of a place in the JSON.
+_PLACE = (
+    "processes nodes runs median_s low_s high_s speedup ideal_speedup=ideal parallel_efficiency=parallel "
+    "load_balance=balance communication_efficiency=communication computation_scaling=computation "
+    "global_efficiency=whole"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,106 +33,57 @@ class ScalingReport:
     def document(self, rows: int, *, figures: bool = False) -> Document:
         """See `profkit.report.reports.Report`: all places are listed."""
         study = self.study
-        sections = [Section("", (scaling_verdict(study),))]
-        heat = _heat(study)
-        if heat is not None:
-            sections.append(Section("Time by processes and nodes", (heat,), role="account"))
-        sections.append(Section("Scaling", (_table(study),), role="account"))
-        notes = [slowdown_text(study, slow) for slow in study.slowdowns]
-        notes += [clean(notice_text(notice)) for notice in study.notices]
-        if notes:
-            sections.append(Section("Notes", (Bullets(tuple(notes)),)))
-        return Document("profkit scaling", tuple(sections))
+        slowdowns = [slowdown_text(study, slow) for slow in study.slowdowns]
+        notices = [clean(notice_text(notice)) for notice in study.notices]
+        return laid_out(
+            "profkit scaling",
+            Section("", (scaling_verdict(study),)),
+            Section("Time by processes and nodes", _heat(study), role="account"),
+            Section("Scaling", (_table(study),), role="account"),
+            Section("Notes", (Bullets((*slowdowns, *notices)),)),
+        )
 
     def json(self, rows: int) -> str:
         """See `profkit.report.reports.Report`: all places are listed."""
-        study = self.study
-        document = {
-            "schema": "profkit.scaling/1",
-            "weak": study.weak,
-            "spread": _number(study.spread),
-            "places": [_place_json(place) for place in study.places],
-            "slowdowns": [asdict(slow) for slow in study.slowdowns],
-            "notices": notice_objects(study.notices),
-        }
-        return json.dumps(document, indent=1, allow_nan=False) + "\n"
+        places = [members(place, _PLACE) for place in self.study.places]
+        names = "weak spread places slowdowns notices"
+        return dumps({"schema": "profkit.scaling/1", **members(self.study, names, places=places)})
 
 
-def _place_json(place: Place) -> dict[str, object]:
-    return {
-        "processes": place.processes,
-        "nodes": place.nodes,
-        "runs": place.runs,
-        "median_s": place.median_s,
-        "low_s": _number(place.low_s),
-        "high_s": _number(place.high_s),
-        "speedup": _number(place.speedup),
-        "ideal_speedup": place.ideal,
-        "parallel_efficiency": _number(place.parallel),
-        "load_balance": _number(place.balance),
-        "communication_efficiency": _number(place.communication),
-        "computation_scaling": _number(place.computation),
-        "global_efficiency": _number(place.whole),
-    }
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _slower(study: Scaling) -> set[str]:
+    return {place_name(study.places[slow.more]) for slow in study.slowdowns}
 
 
 def _table(study: Scaling) -> Table:
-    columns = (
-        Column("processes", "count"),
-        Column("nodes", "count"),
-        Column("time", "seconds"),
-        Column("95 % interval", "text", 3),
-        Column("speed-up", "factor"),
-        Column("ideal", "factor", 4),
-        Column("global eff.", "share", 2),
-        Column("parallel", "share", 1),
-        Column("balance", "share", 1),
-        Column("commun.", "share", 1),
-        Column("comp. scaling", "share", 2),
-        Column("runs", "count", 5),
-    )
-    slower = {slow.more for slow in study.slowdowns}
-    rows = tuple(
-        Row(
-            (
-                place.processes,
-                place.nodes,
-                place.median_s,
-                f"{units.seconds(place.low_s)} – {units.seconds(place.high_s)}"
-                if math.isfinite(place.low_s)
-                else "",
-                _number(place.speedup),
-                place.ideal,
-                _number(place.whole),
-                _number(place.parallel),
-                _number(place.balance),
-                _number(place.communication),
-                _number(place.computation),
-                place.runs,
-            ),
-            marked=i in slower,
-            tone="bad" if i in slower else "",
-        )
-        for i, place in enumerate(study.places)
-    )
+    slower = _slower(study)
     note = "Parallel efficiency = load balance × communication efficiency; global = parallel × computation scaling."
-    if slower:
-        note += " ● is slower than a place with fewer processes or nodes."
-    return Table(columns, rows, note).without_empty()
+    return Listed(study.places).table(
+        Of("processes", lambda place: place.processes, "count"),
+        Of("nodes", lambda place: place.nodes, "count"),
+        Of("time", lambda place: place.median_s, "seconds"),
+        Of("95 % interval", lambda place: units.interval(place.low_s, place.high_s), "text", 3),
+        Of("speed-up", lambda place: json_number(place.speedup), "factor"),
+        Of("ideal", lambda place: place.ideal, "factor", 4),
+        Of("global eff.", lambda place: json_number(place.whole), "share", 2),
+        Of("parallel", lambda place: json_number(place.parallel), "share", 1),
+        Of("balance", lambda place: json_number(place.balance), "share", 1),
+        Of("commun.", lambda place: json_number(place.communication), "share", 1),
+        Of("comp. scaling", lambda place: json_number(place.computation), "share", 2),
+        Of("runs", lambda place: place.runs, "count", 5),
+        notes=(note, "● is slower than a place with fewer processes or nodes." if slower else ""),
+        marked=lambda place: place_name(place) in slower,
+        tone=lambda place: "bad" if place_name(place) in slower else "",
+    )
 
 
-def _heat(study: Scaling) -> HeatMap | None:
-    """Processes against nodes; ``None`` with fewer than two of either."""
+def _heat(study: Scaling) -> tuple[HeatMap, ...]:
+    """Processes against nodes; empty with fewer than two of either."""
     processes = sorted({place.processes for place in study.places})
     nodes = sorted({place.nodes for place in study.places})
     if len(processes) < 2 or len(nodes) < 2:
-        return None
+        return ()
     at = {(place.processes, place.nodes): place for place in study.places}
-    slower = {place_name(study.places[slow.more]) for slow in study.slowdowns}
+    slower = _slower(study)
     medians = [place.median_s for place in study.places]
     least, scale = min(medians), math.log(max(max(medians) / min(medians), LEAST_SCALE))
 
@@ -137,9 +95,5 @@ def _heat(study: Scaling) -> HeatMap | None:
         return HeatCell(units.seconds(place.median_s), heat, place_name(place) in slower)
 
     note = "Median times; ● is slower than with fewer." if slower else "Median times."
-    return HeatMap(
-        "processes ↓  nodes →",
-        tuple(map(str, nodes)),
-        tuple((str(p), tuple(cell(p, n) for n in nodes)) for p in processes),
-        note,
-    )
+    rows = tuple((str(p), tuple(cell(p, n) for n in nodes)) for p in processes)
+    return (HeatMap("processes ↓  nodes →", tuple(map(str, nodes)), rows, note),)

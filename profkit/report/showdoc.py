@@ -12,26 +12,21 @@ from profkit.measure.range_waiting import waiting_of
 from profkit.model import Host, Manifest, Process, Run
 from profkit.model.notices import grouped
 from profkit.report import units
-from profkit.report.document import Block, Bullets, Column, Document, Facts, Row, Section, Table
+from profkit.report.document import Block, Bullets, Document, Facts, Section
 from profkit.report.estimates import capture_items
-from profkit.report.evidence_rows import evidence_row
+from profkit.report.evidence_rows import evidence_table
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
 from profkit.report.inventory_sections import pool_sections
 from profkit.report.iterations import model_sections
 from profkit.report.lines import line_sections
+from profkit.report.listed import Listed, Of
 from profkit.report.machine import machine_items
 from profkit.report.neighbours import neighbour_sections
 from profkit.report.notices import notice_text
 from profkit.report.range_sections import inside_sections, range_sections
 from profkit.report.text import clean
-from profkit.report.wording import (
-    advice_blocks,
-    cut_note,
-    explain_sections,
-    verdict_block,
-    waterfall,
-)
+from profkit.report.wording import advice_blocks, explain_sections, verdict_block, waterfall
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.types import RunVerdict, Verdict
@@ -101,16 +96,8 @@ def _account(judged: RunVerdict | None) -> list[Section]:
 def _evidence(verdict: Verdict | None) -> list[Section]:
     if verdict is None or not verdict.evidence:
         return []
-    columns = (
-        Column("what was measured", "text"),
-        Column("this run", "text"),
-        Column("what it says", "prose"),
-    )
-    rows = []
-    for evidence in verdict.evidence:
-        signal, _, this_run, says = evidence_row(evidence).cells
-        rows.append(Row((signal, this_run, says)))
-    return [Section("Evidence", (Table(columns, tuple(rows)),), role="evidence")]
+    table = evidence_table(verdict.evidence, "this run").only((0, 2, 3))
+    return [Section("Evidence", (table,), role="evidence")]
 
 
 def _ranges(run: Run, limit: int) -> list[Section]:
@@ -216,19 +203,15 @@ def _windows(manifest: Manifest | None, limit: int) -> list[Section]:
     windows = () if manifest is None else manifest.windows
     if len(windows) < 2 and not any(window.name for window in windows):
         return []
-    shown = windows[:limit] if limit else windows
-    rows = tuple(
-        Row((window.name, window.begin_s, window.end_s - window.begin_s, "yes" if window.captured else "no"))
-        for window in shown
+    listed = Listed(windows, limit, "windows")
+    table = listed.table(
+        Of("name", lambda window: window.name),
+        Of("from", lambda window: window.begin_s, "seconds"),
+        Of("length", lambda window: window.end_s - window.begin_s, "seconds"),
+        Of("window", lambda window: "yes" if window.captured else "no", "text", 1),
+        notes=("Seconds after the start of the command.", listed.cut),
     )
-    columns = (
-        Column("name", "text"),
-        Column("from", "seconds"),
-        Column("length", "seconds"),
-        Column("window", "text", 1),
-    )
-    note = f"Seconds after the start of the command. {cut_note(len(shown), len(windows), 'windows')}".strip()
-    return [Section("Windows", (Table(columns, rows, note),))]
+    return [Section("Windows", (table,))]
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -248,95 +231,73 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
         p.run_queue_wait_s is not None or p.wall_s is not None for p in processes
     ):
         return []
-    shown = processes[:limit] if limit else processes
+    listed = Listed(processes, limit, "processes")
     # Of processes without functions the command is all that identifies them.
-    unprofiled = any(not process.profiled for process in shown)
-    columns = (
-        Column("role", "text"),
-        Column("rank", "count", 1),
-        Column("local rank", "count", 6),
-        Column("node", "count", 6),
-        Column("pid", "pid"),
-        Column("wall", "seconds"),
-        Column("CPU", "seconds"),
-        Column("CPU queue", "seconds", 1),
-        Column("of run+queue", "share", 3 if unprofiled else 1),
-        Column("switches", "count", 6),
-        Column("forced", "count", 5 if unprofiled else 4),
-        Column("threads", "count", 7),
-        Column("exit", "text", 4 if unprofiled else 2),
-        Column("command", "path", 2 if unprofiled else 5),
-    )
-    rows = tuple(_process_row(process) for process in shown)
-    note = (
-        "CPU queue: ready to run, but waiting for a CPU."
-        if any(p.run_queue_wait_s is not None for p in shown)
-        else ""
-    )
-    if any(row.marked for row in rows):
-        note += f" ● waited for more than {units.share(CONTENDED_WAIT)} of its time."
-    note = f"{note} {cut_note(len(shown), len(processes), 'processes')}".strip()
-    return [Section("Processes", (Table(columns, rows, note).without_empty(),))]
-
-
-def _process_row(process: Process) -> Row:
-    fraction = wait_fraction(process.cpu_s, process.run_queue_wait_s)
-    voluntary, forced = process.voluntary_switches, process.involuntary_switches
-    active = (process.cpu_s or 0.0) + (process.run_queue_wait_s or 0.0)
-    contended = fraction is not None and fraction >= CONTENDED_WAIT and active >= CONTENDED_ACTIVE_S
-    return Row(
-        (
-            clean(process.role),
-            process.rank,
-            process.local_rank,
-            process.node,
-            "" if process.pid is None else str(process.pid),
-            process.wall_s,
-            process.cpu_s,
-            process.run_queue_wait_s,
-            fraction,
-            None if voluntary is None or forced is None else voluntary + forced,
-            forced,
-            process.peak_threads,
-            clean(process.exit),
-            clean(shlex.join(process.command)),
+    unprofiled = any(not process.profiled for process in listed.shown)
+    queued = any(p.run_queue_wait_s is not None for p in listed.shown)
+    contended = any(map(_contended, listed.shown))
+    table = listed.table(
+        Of("role", lambda p: clean(p.role)),
+        Of("rank", lambda p: p.rank, "count", 1),
+        Of("local rank", lambda p: p.local_rank, "count", 6),
+        Of("node", lambda p: p.node, "count", 6),
+        Of("pid", lambda p: _id(p.pid), "pid"),
+        Of("wall", lambda p: p.wall_s, "seconds"),
+        Of("CPU", lambda p: p.cpu_s, "seconds"),
+        Of("CPU queue", lambda p: p.run_queue_wait_s, "seconds", 1),
+        Of(
+            "of run+queue",
+            lambda p: wait_fraction(p.cpu_s, p.run_queue_wait_s),
+            "share",
+            3 if unprofiled else 1,
         ),
-        contended,
-        "bad" if contended else "",
+        Of("switches", _switches, "count", 6),
+        Of("forced", lambda p: p.involuntary_switches, "count", 5 if unprofiled else 4),
+        Of("threads", lambda p: p.peak_threads, "count", 7),
+        Of("exit", lambda p: clean(p.exit), "text", 4 if unprofiled else 2),
+        Of("command", lambda p: clean(shlex.join(p.command)), "path", 2 if unprofiled else 5),
+        notes=(
+            "CPU queue: ready to run, but waiting for a CPU." if queued else "",
+            f"● waited for more than {units.share(CONTENDED_WAIT)} of its time." if contended else "",
+            listed.cut,
+        ),
+        marked=_contended,
+        tone=lambda p: "bad" if _contended(p) else "",
     )
+    return [Section("Processes", (table,))]
+
+
+def _id(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _switches(process: Process) -> int | None:
+    voluntary, forced = process.voluntary_switches, process.involuntary_switches
+    return None if voluntary is None or forced is None else voluntary + forced
+
+
+def _contended(process: Process) -> bool:
+    fraction = wait_fraction(process.cpu_s, process.run_queue_wait_s)
+    active = (process.cpu_s or 0.0) + (process.run_queue_wait_s or 0.0)
+    return fraction is not None and fraction >= CONTENDED_WAIT and active >= CONTENDED_ACTIVE_S
 
 
 def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
     """Threads, if some process has more than one; else the table of processes has them."""
     if not any(len(process.threads) > 1 for process in processes):
         return []
-    every = [(process, thread) for process in processes for thread in process.threads]
-    shown = every[:limit] if limit else every
-    columns = (
-        Column("pid", "pid"),
-        Column("tid", "pid", 3),
-        Column("thread", "name"),
-        Column("self time", "seconds"),
-        Column("CPU", "seconds", 1),
-        Column("CPU queue", "seconds", 1),
-        Column("of run+queue", "share", 1),
-        Column("functions", "count", 2),
+    every = [(process.pid, thread) for process in processes for thread in process.threads]
+    listed = Listed(every, limit, "threads")
+    table = listed.table(
+        Of("pid", lambda row: _id(row[0]), "pid"),
+        Of("tid", lambda row: _id(row[1].tid), "pid", 3),
+        Of("thread", lambda row: clean(row[1].name), "name"),
+        # A native thread runs no Python: its self time is not known, rather than nothing.
+        Of("self time", lambda row: row[1].profile.total if len(row[1].profile) else None, "seconds"),
+        Of("CPU", lambda row: row[1].run_s, "seconds", 1),
+        Of("CPU queue", lambda row: row[1].run_queue_wait_s, "seconds", 1),
+        Of("of run+queue", lambda row: wait_fraction(row[1].run_s, row[1].run_queue_wait_s), "share", 1),
+        Of("functions", lambda row: len(row[1].profile) or None, "count", 2),
+        notes=(listed.cut,),
     )
-    rows = tuple(
-        Row(
-            (
-                "" if process.pid is None else str(process.pid),
-                "" if thread.tid is None else str(thread.tid),
-                clean(thread.name),
-                # A native thread runs no Python: its self time is not known, rather than nothing.
-                thread.profile.total if len(thread.profile) else None,
-                thread.run_s,
-                thread.run_queue_wait_s,
-                wait_fraction(thread.run_s, thread.run_queue_wait_s),
-                len(thread.profile) or None,
-            )
-        )
-        for process, thread in shown
-    )
-    table = Table(columns, rows, cut_note(len(shown), len(every), "threads")).without_empty()
     return [Section("Threads", (table,), detail=True)]

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from profkit.measure.settings import set_by_hand
 from profkit.model import Run
 from profkit.report import units
-from profkit.report.document import Block, Bullets, Column, Note, Row, Section, Table
+from profkit.report.document import Block, Bullets, Note, Section
+from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
-from profkit.report.wording import cut_note
 from profkit.verdict.types import Diff
 
 
@@ -22,19 +22,15 @@ def setting_sections(diff: Diff, limit: int) -> list[Section]:
         settings = tuple(s for s in settings if s.kind not in ("variable", "pool"))
     if not settings:
         return []
-    shown = settings[:limit] if limit else settings
-    columns = (
-        Column("", "text", 1),
-        Column("what", "text"),
-        Column("baseline", "prose"),
-        Column("candidate", "prose"),
+    listed = Listed(settings, limit, "differences")
+    table = listed.table(
+        Of("", lambda s: s.kind, "text", 1),
+        Of("what", lambda s: clean(s.name)),
+        Of("baseline", lambda s: clean(s.baseline) or units.UNKNOWN, "prose"),
+        Of("candidate", lambda s: clean(s.candidate) or units.UNKNOWN, "prose"),
+        notes=(listed.cut,),
     )
-    rows = tuple(
-        Row((s.kind, clean(s.name), clean(s.baseline) or units.UNKNOWN, clean(s.candidate) or units.UNKNOWN))
-        for s in shown
-    )
-    note = cut_note(len(shown), len(settings), "differences")
-    return [Section("What is different around the program", (Table(columns, rows, note),))]
+    return [Section("What is different around the program", (table,))]
 
 
 def reproduce_section(diff: Diff, attachment: str) -> Section:

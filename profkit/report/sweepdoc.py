@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import operator
 import shlex
 from dataclasses import dataclass, replace
 
 from profkit.measure.intervals import Estimate
-from profkit.report.document import (
-    Bullets,
-    Column,
-    Document,
-    HeatCell,
-    HeatMap,
-    Row,
-    Section,
-    Table,
-)
+from profkit.report.document import Bullets, Document, HeatCell, HeatMap, Section, Table, laid_out
+from profkit.report.jsonvalues import dumps, json_number, members, plain
+from profkit.report.listed import Listed, Of
 from profkit.report.wording import (
     LACKED,
     confirmed_verdict,
@@ -34,8 +26,6 @@ from profkit.verdict.account import Account
 
 #: Ratio to the best from which a cell of the heat map is as bad as it gets, at least: noise shall not look like much.
 LEAST_SCALE = 1.5
-#: Numbers of a cell, which are null where they are not known.
-_FIGURES = ("median", "low", "high", "speedup", "efficiency", "cores", "queue_share", "blocked_share")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +39,17 @@ class SweepReport:
     def document(self, rows: int, *, figures: bool = False) -> Document:
         """See `profkit.report.reports.Report`."""
         study = self.study
-        sections = [Section("", (study_verdict(study),)), *_settings(study, rows)]
-        if study.advised is not None and study.advised != study.baseline:
-            commands = _next(self.space, study.cells[study.advised].setting, self.compared)
-            sections.append(Section("What to do next", (Bullets(commands, commands=True),), role="advice"))
-        return Document("profkit sweep", tuple(sections))
+        better = None if study.advised == study.baseline else study.advised
+        return laid_out(
+            "profkit sweep",
+            Section("", (study_verdict(study),)),
+            *_settings(study, rows),
+            Section("What to do next", _next(self.space, study, better, self.compared), role="advice"),
+        )
 
     def json(self, rows: int) -> str:
         """Return the JSON: all settings, whatever `rows` is."""
-        document = {"schema": "profkit.sweep/1", **_study_json(self.study, self.space)}
-        return json.dumps(document, indent=1, allow_nan=False) + "\n"
+        return dumps({"schema": "profkit.sweep/1", **_study(self.study, self.space)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,93 +69,71 @@ class TuneReport:
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
         """See `profkit.report.reports.Report`."""
-        last = self.confirmed or self.study
-        if self.confirmed is None:
-            verdict = study_verdict(self.study)
-        else:
-            verdict = confirmed_verdict(self.confirmed, _gain(self.confirmed))
-        sections = [Section("", (verdict,))]
-        better = last.advised is not None and not last.cells[last.baseline].best
-        if better and self.account is not None:
-            lost = replace(waterfall(self.account), sides=("advised", "default"))
-            sections.append(Section("What the default loses", (lost,), role="account"))
-        if self.confirmed is not None:
-            title = "Run again, in turn"
-            sections.append(Section(title, (_table(self.confirmed, rows),), role="account"))
-        sections += _settings(self.study, rows)
-        if better and last.advised is not None:
-            commands = _next(self.space, last.cells[last.advised].setting, self.compared)
-            sections.append(Section("What to do next", (Bullets(commands, commands=True),), role="advice"))
-        return Document("profkit tune", tuple(sections))
+        last, again = self.confirmed or self.study, self.confirmed
+        better = None if last.cells[last.baseline].best else last.advised
+        lost = None if better is None or self.account is None else waterfall(self.account)
+        return laid_out(
+            "profkit tune",
+            Section("", (confirmed_verdict(again, _gain(again)) if again else study_verdict(self.study),)),
+            Section(
+                "What the default loses",
+                () if lost is None else (replace(lost, sides=("advised", "default")),),
+                role="account",
+            ),
+            Section("Run again, in turn", (_table(again, rows),) if again else (), role="account"),
+            *_settings(self.study, rows),
+            Section("What to do next", _next(self.space, last, better, self.compared), role="advice"),
+        )
 
     def json(self, rows: int) -> str:
         """Return the JSON: all settings, whatever `rows` is."""
-        document: dict[str, object] = {"schema": "profkit.tune/1", **_study_json(self.study, self.space)}
-        document["confirmed"] = None
-        if self.confirmed is not None:
-            gain = _gain(self.confirmed)
-            document["confirmed"] = {
-                **_study_json(self.confirmed, self.space),
-                "gain": _number(gain.value),
-                "gain_low": _number(gain.low),
-                "gain_high": _number(gain.high),
-            }
-        return json.dumps(document, indent=1, allow_nan=False) + "\n"
+        confirmed = self.confirmed and {
+            **_study(self.confirmed, self.space),
+            **members(_gain(self.confirmed), "gain=value gain_low=low gain_high=high"),
+        }
+        return dumps({"schema": "profkit.tune/1", **_study(self.study, self.space), "confirmed": confirmed})
 
 
 def _gain(study: Results) -> Estimate:
     return Estimate(math.nan) if study.advised is None else gain(study, study.baseline, study.advised)
 
 
-def _settings(study: Results, rows: int) -> list[Section]:
-    heat = _heat(study)
-    sections = [] if heat is None else [Section("By setting", (heat,), role="account")]
-    sections.append(Section("Settings, best first", (_table(study, rows),), role="account"))
-    notes = study_notes(study)
-    if notes:
-        sections.append(Section("Notes", (Bullets(tuple(notes)),)))
-    return sections
+def _settings(study: Results, rows: int) -> tuple[Section, ...]:
+    return (
+        Section("By setting", _heat(study), role="account"),
+        Section("Settings, best first", (_table(study, rows),), role="account"),
+        Section("Notes", (Bullets(tuple(study_notes(study))),)),
+    )
 
 
-def _study_json(study: Results, space: Space) -> dict[str, object]:
-    return {
-        "command": list(space.command),
-        "parameters": [
-            {"name": p.name, "environment": p.environment, "values": list(p.values)} for p in study.parameters
-        ],
-        "objective": study.objective.text,
-        "maximise": study.objective.maximise,
-        "baseline": study.baseline,
-        "best": study.best,
-        "advised": study.advised,
-        "spread": _number(study.spread),
-        "cells": [_cell_json(study, cell) for cell in study.cells],
-    }
+def _study(study: Results, space: Space) -> dict[str, object]:
+    return members(
+        study,
+        "command parameters objective=objective.text maximise=objective.maximise baseline best advised spread cells",
+        command=plain(space.command),
+        parameters=[members(parameter, "name environment values") for parameter in study.parameters],
+        cells=[_cell(study, cell) for cell in study.cells],
+    )
 
 
-def _cell_json(study: Results, cell: Cell) -> dict[str, object]:
+def _cell(study: Results, cell: Cell) -> dict[str, object]:
     names = [parameter.name for parameter in study.parameters]
-    return {
-        "setting": dict(zip(names, cell.setting, strict=True)),
-        "values": list(cell.times),
-        **{name: _number(getattr(cell, name)) for name in _FIGURES},
-        "cause": cell.cause or None,
-        "kind": cell.kind or None,
-        "best": cell.best,
-        "failed": cell.failed,
-        "ended_early": cell.ended_early,
-        "disturbed": cell.disturbed,
-        "problem": cell.problem or None,
-    }
+    return members(
+        cell,
+        "setting values=times median low high speedup efficiency cores queue_share blocked_share cause? kind? best "
+        "failed ended_early disturbed problem?",
+        setting=plain(dict(zip(names, cell.setting, strict=True))),
+    )
 
 
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _next(space: Space, setting: tuple[str, ...], compared: tuple[str, ...]) -> tuple[str, ...]:
-    command = _shell(space, setting)
-    return (command, shlex.join(compared)) if compared else (command,)
+def _next(
+    space: Space, study: Results, advised: int | None, compared: tuple[str, ...]
+) -> tuple[Bullets, ...]:
+    """How to run the advised setting, and how to compare it; empty where none is."""
+    if advised is None:
+        return ()
+    commands = (_shell(space, study.cells[advised].setting), *([shlex.join(compared)] if compared else []))
+    return (Bullets(commands, commands=True),)
 
 
 def _shell(space: Space, setting: tuple[str, ...]) -> str:
@@ -187,45 +156,32 @@ def _table(study: Results, limit: int) -> Table:
     """All settings, fastest first; those that may be the best are marked."""
     sign = -1.0 if study.objective.maximise else 1.0
     order = sorted(study.cells, key=lambda cell: (not cell.times, sign * cell.median if cell.times else 0.0))
-    shown = order[:limit] if limit else order
-    columns = (
-        *(Column(parameter.name, "text") for parameter in study.parameters),
-        Column("median" if study.objective.seconds else "figure", "text"),
-        Column("95 % interval", "text", 2),
-        Column("speed-up", "factor"),
-        Column("efficiency", "share", 4),
-        Column("cores", "text", 3),
-        Column("queued", "share", 1),
-        Column("blocked", "share", 5),
-        Column("lacks", "text", 2),
-        Column("runs", "count", 3),
-    )
-    rows = tuple(
-        Row(
-            (
-                *cell.setting,
-                figure(study, cell.median) if cell.times else None,
-                interval_text(study, cell),
-                _known(cell.speedup),
-                _known(cell.efficiency),
-                f"{cell.cores:.1f}" if math.isfinite(cell.cores) else None,
-                _known(cell.queue_share),
-                _known(cell.blocked_share),
-                _lacks(cell),
-                len(cell.times),
-            ),
-            marked=cell.best,
-        )
-        for cell in shown
-    )
-    note = "● may be the best setting: these runs cannot tell it apart from the fastest."
-    if len(shown) < len(order):
-        note += f" {len(order) - len(shown)} slower settings are not listed."
-    return Table(columns, rows, note).without_empty()
+    listed = Listed(order, limit)
+    left = len(order) - len(listed.shown)
 
+    def parameter(at: int) -> Of[Cell]:
+        return Of(study.parameters[at].name, lambda cell: cell.setting[at])
 
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return listed.table(
+        *map(parameter, range(len(study.parameters))),
+        Of(
+            "median" if study.objective.seconds else "figure",
+            lambda cell: figure(study, cell.median) if cell.times else None,
+        ),
+        Of("95 % interval", lambda cell: interval_text(study, cell), "text", 2),
+        Of("speed-up", lambda cell: json_number(cell.speedup), "factor"),
+        Of("efficiency", lambda cell: json_number(cell.efficiency), "share", 4),
+        Of("cores", lambda cell: f"{cell.cores:.1f}" if math.isfinite(cell.cores) else None, "text", 3),
+        Of("queued", lambda cell: json_number(cell.queue_share), "share", 1),
+        Of("blocked", lambda cell: json_number(cell.blocked_share), "share", 5),
+        Of("lacks", _lacks, "text", 2),
+        Of("runs", lambda cell: len(cell.times), "count", 3),
+        notes=(
+            "● may be the best setting: these runs cannot tell it apart from the fastest.",
+            f"{left} slower settings are not listed." if left else "",
+        ),
+        marked=lambda cell: cell.best,
+    )
 
 
 def _lacks(cell: Cell) -> str:
@@ -236,14 +192,14 @@ def _lacks(cell: Cell) -> str:
     return LACKED.get((cell.cause, cell.kind)) or LACKED.get((cell.cause, ""), "")
 
 
-def _heat(study: Results) -> HeatMap | None:
+def _heat(study: Results) -> tuple[HeatMap, ...]:
     """The two parameters with most values against each other, at the best combination of the others."""
     varied = sorted(
         (i for i, parameter in enumerate(study.parameters) if len(parameter.values) > 1),
         key=lambda i: -len(study.parameters[i].values),
     )
     if len(varied) < 2:
-        return None
+        return ()
     down, across = sorted(varied[:2])
     rows, columns = study.parameters[down], study.parameters[across]
     cells: dict[tuple[str, str], Cell] = {}
@@ -260,7 +216,7 @@ def _heat(study: Results) -> HeatMap | None:
         2 * len(cells) < len(down_values) * len(across_values)
         or min(len(down_values), len(across_values)) < 2
     ):
-        return None
+        return ()
     medians = [cell.median for cell in cells.values()]
     best = max(medians) if study.objective.maximise else min(medians)
     scale = math.log(max(max(medians) / min(medians), LEAST_SCALE))
@@ -274,9 +230,5 @@ def _heat(study: Results) -> HeatMap | None:
     note = "Medians; ● may be the best." + (
         " Of the other parameters, the best combination is shown." if len(varied) > 2 else ""
     )
-    return HeatMap(
-        f"{rows.name} ↓  {columns.name} →",
-        tuple(across_values),
-        tuple((row, tuple(shown(row, column) for column in across_values)) for row in down_values),
-        note,
-    )
+    lines = tuple((row, tuple(shown(row, column) for column in across_values)) for row in down_values)
+    return (HeatMap(f"{rows.name} ↓  {columns.name} →", tuple(across_values), lines, note),)

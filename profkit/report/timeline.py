@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.measure.counters import first_thread
-from profkit.model import Process, Profile, Ranges, Run, Series, ThreadSamples
+from profkit.model import Process, Ranges, Run, Series, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, PUSHED
 from profkit.report.figures import ProcessStates, Timeline, TimelineSide, Track
+from profkit.report.functions import name_of
 from profkit.report.text import clean
 from profkit.report.waits import label_of
 from profkit.report.wording import display_name
@@ -128,17 +129,12 @@ def _functions(process: Process, edges: Floats) -> Track | None:
     rows, name = np.unique(function[first], return_inverse=True)
     return Track(
         "",
-        tuple(_name(thread.profile, row) for row in rows.tolist()),
+        tuple(display_name(name_of(thread.profile, row)) for row in rows.tolist()),
         name.reshape(-1).astype(np.int32),
         np.zeros(len(first), np.int32),
         (begin[first] - edges[0]) / 1e9,
         (end[last] - edges[0]) / 1e9,
     )
-
-
-def _name(profile: Profile, row: int) -> str:
-    named = int(profile.qualname[row]) or int(profile.name[row])
-    return display_name(profile.strings[named])
 
 
 def _shortest(every: Sequence[Ranges]) -> float:

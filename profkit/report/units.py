@@ -24,6 +24,11 @@ def from_to(before: float, after: float) -> str:
     return f"{first} → {second} {unit}" if first_unit == unit else f"{first} {first_unit} → {second} {unit}"
 
 
+def interval(low: float, high: float) -> str:
+    """Return the limits of a time; empty where they are not known."""
+    return f"{seconds(low)} – {seconds(high)}" if math.isfinite(low) and math.isfinite(high) else ""
+
+
 def _in_unit(value: float) -> tuple[str, str]:
     """A finite number of seconds in the unit that fits, and that unit."""
     size = abs(value)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from profkit.report.document import Bullets, Document, Facts, Section
+from profkit.report.document import Bullets, Document, Facts, Section, laid_out
+from profkit.report.jsonvalues import dumps, members
 from profkit.report.text import clean
 from profkit.report.wording.tried import tried_notes, tried_verdict
 from profkit.study.verify import Tried
@@ -42,14 +41,12 @@ class VerifyReport:
                 ("with the advice", clean(self._with_advice())),
             )
         )
-        sections = [
+        return laid_out(
+            "profkit verify",
             Section("", (tried_verdict(self.tried, self.advice.predicted_gain_s),)),
             Section("What was run", (facts,), role="account"),
-        ]
-        notes = tried_notes(self.tried, self.recorded_s)
-        if notes:
-            sections.append(Section("Notes", (Bullets(tuple(notes)),)))
-        return Document("profkit verify", tuple(sections))
+            Section("Notes", (Bullets(tuple(tried_notes(self.tried, self.recorded_s))),)),
+        )
 
     def _with_advice(self) -> str:
         if self.edit:
@@ -59,31 +56,18 @@ class VerifyReport:
 
     def json(self, rows: int) -> str:
         """See `profkit.report.reports.Report`."""
-        tried = self.tried
-        document = {
-            "schema": "profkit.verify/1",
-            "outcome": tried.outcome,
-            "advice": {"number": self.number, "kind": self.advice.kind, "cures": self.advice.cures or None},
-            "command": list(self.command),
-            "argv": list(self.changed) or None,
-            "env": dict(self.variables),
-            "edit": self.edit or None,
-            "recorded_s": _number(self.recorded_s),
-            "predicted_gain_s": _number(self.advice.predicted_gain_s),
-            "gain_s": _number(tried.gain_s),
-            "before_s": _number(tried.before_median_s),
-            "after_s": _number(tried.after_median_s),
-            "speedup": _number(tried.ratio.value),
-            "speedup_low": _number(tried.ratio.low),
-            "speedup_high": _number(tried.ratio.high),
-            "before_runs_s": list(tried.before_s),
-            "after_runs_s": list(tried.after_s),
-            "disturbed": tried.disturbed,
-            "problem": tried.problem or None,
-            "stopped": tried.stopped,
-        }
-        return json.dumps(document, indent=1, allow_nan=False) + "\n"
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+        return dumps(
+            {
+                "schema": "profkit.verify/1",
+                "outcome": self.tried.outcome,
+                "advice": {"number": self.number, **members(self.advice, "kind cures?")},
+                **members(
+                    self,
+                    "command argv=changed? env=variables edit? recorded_s predicted_gain_s=advice.predicted_gain_s "
+                    "gain_s=tried.gain_s before_s=tried.before_median_s after_s=tried.after_median_s "
+                    "speedup=tried.ratio.value speedup_low=tried.ratio.low speedup_high=tried.ratio.high "
+                    "before_runs_s=tried.before_s after_runs_s=tried.after_s disturbed=tried.disturbed "
+                    "problem=tried.problem? stopped=tried.stopped",
+                ),
+            }
+        )

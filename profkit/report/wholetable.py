@@ -12,20 +12,17 @@ from profkit.model import FunctionKey, Profile
 from profkit.report.figures import CallColumns, CallGraph, FunctionColumns, FunctionTable
 from profkit.report.functions import Ranked, active_seconds
 from profkit.report.text import clean
-from profkit.report.wording import display_name, location, moved_text
+from profkit.report.wording import display_name, location, match_text, moved_text
 from profkit.verdict.types import Diff
 
 #: Pairs of caller and callee that a page holds; a report of 10 000 functions then stays below 1 MB.
 MOST_CALLS = 8000
-
-_PLAIN_MATCHES = frozenset({"exact", "rooted"})
 
 
 def diff_functions(diff: Diff) -> FunctionTable:
     """Return every function of either side, in the order of the comparison's table."""
     table = diff.table
     places, roots, place = _places(table.keys, table.file)
-    plain = _PLAIN_MATCHES
     moved = (i for i in np.flatnonzero(table.anomalous).tolist() if table.candidate.present[i])
     return FunctionTable(
         names=tuple(map(display_name, table.name)),
@@ -37,7 +34,7 @@ def diff_functions(diff: Diff) -> FunctionTable:
         by=diff.ranking.by,
         before=_columns(table.baseline),
         after=_columns(table.candidate),
-        match={row: match for row, match in enumerate(table.match) if match not in plain},
+        match={row: match for row, match in enumerate(table.match) if match_text(match)},
         reason={row: clean(moved_text(table, row)) for row in np.flatnonzero(table.anomalous).tolist()},
         start=next((i for i in moved if not is_wait(table.name[i], table.keys[i].root)), -1),
         uncounted=table.by_share,

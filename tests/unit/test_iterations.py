@@ -13,7 +13,7 @@ from profkit.measure.iterations import IterationModel, IterationNames, iteration
 from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, NO_ROLE, WAIT, roles_of
 from profkit.model import Host, Process, Run
 from profkit.model.ranges import Ranges
-from profkit.report.iterations import change_sections, model_object, model_sections
+from profkit.report.iterations import change_sections, model_sections
 from tests.unit.test_ranges import ranges_of
 
 #: One range: name, begin, end (milliseconds), thread.
@@ -262,7 +262,6 @@ def test_nothing_to_say() -> None:
     assert typical_model([None]) is None
     assert model_sections(None) == []
     assert change_sections((None, None)) == []
-    assert model_object(None) is None
 
 
 def test_names_that_do_not_exist_are_bad_usage() -> None:

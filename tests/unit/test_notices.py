@@ -23,7 +23,8 @@ from profkit.formats.run_notices import read_notices
 from profkit.measure.comparability import sampled, threads_mixed
 from profkit.model import Notice, Process, Run, RunSet
 from profkit.model.notices import CODES, MOST_PIDS, UNITS, WHERE, Number, grouped, missing_ranks
-from profkit.report.notices import SENTENCES, notice_object, notice_text
+from profkit.report.jsonvalues import plain as notice_object
+from profkit.report.notices import SENTENCES, notice_text
 from profkit.report.safety import Masker, Owner
 from tests.run_files import member_of, rewritten
 

@@ -13,9 +13,9 @@ from profkit.report.wording.explain import brief_explanation, explain_sections
 from profkit.report.wording.functions import (
     SMALL_SHARE,
     WAITING_NOTE,
-    cut_note,
     display_name,
     location,
+    match_text,
     moved_text,
 )
 from profkit.report.wording.studies import (
@@ -41,7 +41,6 @@ __all__ = [
     "bucket_title",
     "comparison_block",
     "confirmed_verdict",
-    "cut_note",
     "display_name",
     "evidence_texts",
     "explain_sections",
@@ -49,6 +48,7 @@ __all__ = [
     "finding_text",
     "interval_text",
     "location",
+    "match_text",
     "moved_text",
     "study_notes",
     "study_verdict",

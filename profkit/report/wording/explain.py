@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
-from profkit.report.document import Bullets, Column, Row, Section, Table
+from profkit.report.document import Bullets, Section, Table
+from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 from profkit.report.wording.evidence import value_text
 from profkit.verdict.rule import Reading, Rule
@@ -20,13 +21,6 @@ _HOW = (
 _WHICH = (
     "The verdict is the finding with the largest bucket of the account; nearly equal ones are settled by the order "
     "below."
-)
-_COLUMNS = (
-    Column("", "text"),
-    Column("condition", "prose"),
-    Column("value", "text"),
-    Column("threshold", "text"),
-    Column("margin", "text", 1),
 )
 #: Conditions of rules that hold, and rules that do not, that have a row on a terminal.
 _CONDITIONS, _NEAREST = 8, 12
@@ -42,29 +36,15 @@ def explain_sections(
     """Return how each rule was evaluated, in evaluation order; rules of `findings` are marked."""
     held = {finding.rule for finding in findings}
     by_id = {rule.id: rule for rule in rules}
-    sections = [
-        Section(
-            "How the rules were evaluated",
-            (
-                Bullets(
-                    (
-                        _HOW,
-                        _WHICH,
-                    )
-                ),
-            ),
-        )
-    ]
+    sections = [Section("How the rules were evaluated", (Bullets((_HOW, _WHICH)),))]
     of_rules = [check for check in checks if check.part != "reading"]
     inside = [check for check in checks if check.part == "reading"]
     for name, group in groupby(of_rules, key=lambda check: check.rule):
         rule = by_id[name]
-        rows = tuple(_row(check, readings) for check in group)
         title = f"{'✓' if name in held else '–'} {name}: {rule.cause}{', holds' if name in held else ''}"
-        sections.append(Section(title, (Table(_COLUMNS, rows, clean(rule.about)),)))
+        sections.append(Section(title, (_table(group, readings, rule.about),)))
     if inside:
-        rows = tuple(_row(check, readings) for check in inside)
-        sections.append(Section("What readings compare by themselves", (Table(_COLUMNS, rows),)))
+        sections.append(Section("What readings compare by themselves", (_table(inside, readings),)))
     if findings:
         sections.append(_chosen(findings))
     sections.append(_others(checks))
@@ -92,34 +72,25 @@ def brief_explanation(
         met = sorted(met, key=lambda check: check.part == "requires")[:room]
         room -= len(met)
         if met:
-            rows = tuple(_row(check, readings) for check in met)
             title = f"{name}: {by_id[name].cause}, holds"
-            sections.append(Section(title, (Table(_COLUMNS, rows, clean(by_id[name].about)),)))
+            sections.append(Section(title, (_table(met, readings, by_id[name].about),)))
     lacking = {
         name: lacks for name, of_one in of_rules.items() if name not in held and (lacks := _lacks(of_one))
     }
     order = sorted(lacking, key=lambda name: len(lacking[name]))
-    columns = (
-        Column("rule", "text"),
-        Column("cause", "text", 1),
-        Column("lacks", "prose"),
-        Column("more", "text"),
+    others = len(order) - _NEAREST
+    nearest = Listed(order, _NEAREST).table(
+        Of("rule", lambda name: name),
+        Of("cause", lambda name: by_id[name].cause, "text", 1),
+        Of("lacks", lambda name: _lack(lacking[name][0]), "prose"),
+        Of("more", lambda name: f"+{len(lacking[name]) - 1}" * (len(lacking[name]) > 1)),
+        notes=(
+            f"{others} other rules lack as much or more." if others > 0 else "",
+            "--full --explain lists every condition of every rule.",
+        ),
+        whole=True,
     )
-    rows = tuple(
-        Row(
-            (
-                name,
-                by_id[name].cause,
-                _lack(lacking[name][0]),
-                f"+{len(lacking[name]) - 1}" * (len(lacking[name]) > 1),
-            )
-        )
-        for name in order[:_NEAREST]
-    )
-    others = len(order) - len(rows)
-    note = f"{others} other rules lack as much or more. " if others > 0 else ""
-    note += "--full --explain lists every condition of every rule."
-    sections.append(Section("What does not hold, nearest first", (Table(columns, rows, note),)))
+    sections.append(Section("What does not hold, nearest first", (nearest,)))
     return sections
 
 
@@ -148,73 +119,73 @@ def _lack(check: Checked) -> str:
 
 def _chosen(findings: Sequence[Finding]) -> Section:
     """Which finding is named, and how its confidence is made up."""
-    columns = (
-        Column("finding", "text"),
-        Column("part × confidence", "text", 1),
-        Column("less than the first", "text", 1),
-        Column("stated", "text", 1),
-        Column("margin", "text", 1),
-        Column("doubted", "text", 1),
-        Column("left beside others", "text", 1),
-        Column("confidence", "text", 1),
-    )
-    weights = [f.severity * f.confidence / f.left for f in findings]
-    named, rows = value("confidence.named"), []
-    for finding, weight in zip(findings, weights, strict=True):
-        stated = finding.stated if finding.doubt is None else finding.doubt
-        rows.append(
-            Row(
-                (
-                    finding.rule,
-                    _number(weight),
-                    _number(weights[0] - weight),
-                    _number(stated),
-                    f"{stated - named:+.3g}",
-                    "" if finding.doubt is None else _number(finding.doubt),
-                    _number(finding.left),
-                    _number(finding.confidence) if finding.calibrated else "not shown",
-                )
-            )
-        )
+    named = value("confidence.named")
     note = (
         f"The first stands unless another is more by {value('findings.about-equal'):g} (findings.about-equal); "
         f"stated less than {named:g} (confidence.named) is not named, doubted below {value('confidence.shown'):g} "
         f"(confidence.shown) has no figure, and two causes at once leave {value('confidence.together'):g} "
         "(confidence.together)."
     )
-    return Section("How the finding was chosen", (Table(columns, tuple(rows), note),))
+    table = Listed(findings).table(
+        Of("finding", lambda f: f.rule),
+        Of("part × confidence", lambda f: _number(_weight(f)), "text", 1),
+        Of("less than the first", lambda f: _number(_weight(findings[0]) - _weight(f)), "text", 1),
+        Of("stated", lambda f: _number(_stated(f)), "text", 1),
+        Of("margin", lambda f: f"{_stated(f) - named:+.3g}", "text", 1),
+        Of("doubted", lambda f: "" if f.doubt is None else _number(f.doubt), "text", 1),
+        Of("left beside others", lambda f: _number(f.left), "text", 1),
+        Of("confidence", lambda f: _number(f.confidence) if f.calibrated else "not shown", "text", 1),
+        notes=(note,),
+        whole=True,
+    )
+    return Section("How the finding was chosen", (table,))
+
+
+def _weight(finding: Finding) -> float:
+    return finding.severity * finding.confidence / finding.left
+
+
+def _stated(finding: Finding) -> float:
+    return finding.stated if finding.doubt is None else finding.doubt
 
 
 def _others(checks: Sequence[Checked]) -> Section:
     """Thresholds not named by any condition above: noise, and those behind measured values."""
     said = {check.threshold_id for check in checks}
-    columns = (Column("threshold", "text"), Column("value", "text", 1), Column("from", "prose"))
-    rows = tuple(
-        Row((one.id, value_text(one.unit, one.value), one.provenance))
-        for one in THRESHOLDS.values()
-        if one.id not in said
+    table = Listed(one for one in THRESHOLDS.values() if one.id not in said).table(
+        Of("threshold", lambda one: one.id),
+        Of("value", lambda one: value_text(one.unit, one.value), "text", 1),
+        Of("from", lambda one: one.provenance, "prose"),
+        whole=True,
     )
-    return Section("Thresholds behind the readings", (Table(columns, rows),))
+    return Section("Thresholds behind the readings", (table,))
 
 
 def _number(found: float) -> str:
     return "" if math.isnan(found) else f"{found:.3f}"
 
 
-def _row(check: Checked, readings: Mapping[str, Reading]) -> Row:
+def _table(checks: Iterable[Checked], readings: Mapping[str, Reading], about: str = "") -> Table:
+    return Listed(checks).table(
+        Of("", lambda check: "✓" if check.held else "–"),
+        Of("condition", lambda check: clean(_condition(check, readings)), "prose"),
+        Of("value", lambda check: value_text("bool" if check.part == "unless" else check.unit, check.value)),
+        Of("threshold", lambda check: "" if check.part == "unless" else _threshold(check)),
+        Of("margin", lambda check: "" if math.isnan(check.margin) else f"{check.margin:+.3g}", "text", 1),
+        notes=(clean(about),),
+        whole=True,
+    )
+
+
+def _condition(check: Checked, readings: Mapping[str, Reading]) -> str:
+    if check.part == "unless":
+        return f"unless {check.reading} holds"
     where = f"{check.choice}.{check.group} " if check.group else ""
     if check.part == "doubts":
         where = f"doubt {check.choice}: "
     elif check.part == "reading":
         where = f"{check.rule} ← "
-    if check.part == "unless":
-        about, found, threshold = f"unless {check.reading} holds", value_text("bool", check.value), ""
-    else:
-        about = f"{where}{check.reading}: {readings[check.reading].about}"
-        found = value_text(check.unit, check.value)
-        threshold = _threshold(check)
-    margin = "" if math.isnan(check.margin) else f"{check.margin:+.3g}"
-    return Row(("✓" if check.held else "–", clean(about), found, threshold, margin))
+    return f"{where}{check.reading}: {readings[check.reading].about}"
 
 
 def _threshold(check: Checked) -> str:

@@ -1,4 +1,4 @@
-"""Words about functions: names, places, movements, cuts."""
+"""Words about functions: names, places, movements."""
 
 from __future__ import annotations
 
@@ -43,12 +43,9 @@ def location(key: FunctionKey, file: str, line: int) -> str:
     return clean(f"{path}:{line}" if line else path)
 
 
-def cut_note(shown: int, total: int, what: str = "") -> str:
-    """Return how many rows were left out, and how to see them; empty for none."""
-    if shown >= total:
-        return ""
-    of = f"{total:,} {what}".rstrip()
-    return f"{shown:,} of {of} shown (--limit 0 lists all)."
+def match_text(match: str) -> str:
+    """Return how two functions were matched; empty where that needs no explanation."""
+    return "" if match in ("exact", "rooted") else match
 
 
 def _calls_text(table: DiffTable, row: int) -> list[str]:

@@ -1,0 +1,56 @@
+"""A list as a table: for each column a title, a kind, and what it shows of an item; how many rows are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from profkit.report.document import Cell, Column, Row, Table
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Of(Generic[Item]):
+    """A `Column`, and its cell for one item."""
+
+    title: str
+    cell: Callable[[Item], Cell]
+    kind: str = "text"
+    priority: int = 0
+    folds: bool = False
+
+
+class Listed(Generic[Item]):
+    """The first `limit` items of a list (0: all).
+
+    `cut` tells how many of `what` were left out, and how to see them; it is empty for none.
+    """
+
+    def __init__(self, items: Iterable[Item], limit: int = 0, what: str = "") -> None:
+        every = list(items)
+        self.shown = every[: limit or None]
+        self.cut = cut_note(len(self.shown), len(every), what)
+
+    def table(
+        self,
+        *columns: Of[Item],
+        notes: Iterable[str] = (),
+        marked: Callable[[Item], bool] = lambda _: False,
+        tone: Callable[[Item], str] = lambda _: "",
+        whole: bool = False,
+    ) -> Table:
+        """Return a table; unless `whole`, without columns that no item fills, except those of priority 0."""
+        rows = (Row(tuple(of.cell(item) for of in columns), marked(item), tone(item)) for item in self.shown)
+        heads = tuple(Column(of.title, of.kind, of.priority, of.folds) for of in columns)
+        table = Table(heads, tuple(rows), " ".join(filter(None, notes)))
+        return table if whole else table.without_empty()
+
+
+def cut_note(shown: int, total: int, what: str = "") -> str:
+    """Return how many rows were left out, and how to see them; empty for none."""
+    if shown >= total:
+        return ""
+    of = f"{total:,} {what}".rstrip()
+    return f"{shown:,} of {of} shown (--limit 0 lists all)."
