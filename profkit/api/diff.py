@@ -147,7 +147,7 @@ class Diff(Reported):
     @property
     def summary(self) -> str:
         """The verdict in one sentence."""
-        from profkit.report.wording import summary_of
+        from profkit.report.wording.verdicts import summary_of
 
         return summary_of(self.verdict)
 
@@ -179,7 +179,7 @@ class Diff(Reported):
             to be one (docs/identity.md), or ``new`` or ``gone``; `anomalous` those that moved beyond the noise, and
             `reason` how.
         """
-        from profkit.report.wording import moved_text
+        from profkit.report.wording.functions import moved_text
 
         table = self._result.table
         reasons = [
@@ -247,7 +247,7 @@ class Diff(Reported):
 
     def said(self, full_paths: bool) -> tuple[str, str]:
         """Return headline and summary of the verdict, masked unless `full_paths`."""
-        from profkit.report.wording import comparison_block
+        from profkit.report.wording.verdicts import comparison_block
 
         block = comparison_block(self._result if full_paths else self._masked)
         return block.headline, block.summary

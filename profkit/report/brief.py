@@ -34,17 +34,12 @@ from profkit.report.lines import line_sections
 from profkit.report.notices import notice_text
 from profkit.report.showdoc import run_facts, run_warnings
 from profkit.report.text import clean
-from profkit.report.wording import (
-    WAITED_FOR,
-    advice_blocks,
-    brief_explanation,
-    comparison_block,
-    display_name,
-    evidence_texts,
-    location,
-    verdict_block,
-    waterfall,
-)
+from profkit.report.wording.accounts import WAITED_FOR, waterfall
+from profkit.report.wording.advice import advice_blocks
+from profkit.report.wording.evidence import evidence_texts
+from profkit.report.wording.explain import brief_explanation
+from profkit.report.wording.functions import display_name, location
+from profkit.report.wording.verdicts import comparison_block, verdict_block
 from profkit.verdict.account import Account
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.readings import READINGS

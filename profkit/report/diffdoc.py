@@ -21,19 +21,18 @@ from profkit.report.neighbours import neighbour_sections
 from profkit.report.notices import notice_text
 from profkit.report.surroundings import reproduce_section, setting_sections
 from profkit.report.text import clean
-from profkit.report.wording import (
+from profkit.report.wording.accounts import waterfall
+from profkit.report.wording.advice import advice_blocks
+from profkit.report.wording.explain import explain_sections
+from profkit.report.wording.functions import (
     SMALL_SHARE,
     WAITING_NOTE,
-    advice_blocks,
-    comparison_block,
     display_name,
-    explain_sections,
-    finding_text,
     location,
     match_text,
     moved_text,
-    waterfall,
 )
+from profkit.report.wording.verdicts import comparison_block, finding_text
 from profkit.verdict.readings import READINGS
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.types import Diff, Verdict

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.report.document import Column, Measured, Row, Table
-from profkit.report.wording import evidence_texts
+from profkit.report.wording.evidence import evidence_texts
 from profkit.verdict.types import Evidence
 
 

@@ -11,7 +11,7 @@ from profkit.report.document import Note, Section, Table, format_one
 from profkit.report.estimates import ESTIMATES_NOTE, calls_cell, calls_interval, error_text
 from profkit.report.functions import FunctionRow, Ranked, name_of
 from profkit.report.listed import Listed, Of, cut_note
-from profkit.report.wording import SMALL_SHARE, WAITING_NOTE, display_name, location
+from profkit.report.wording.functions import SMALL_SHARE, WAITING_NOTE, display_name, location
 
 #: Share of the self time (1) queued for a CPU from which functions show it; clean runs stay below.
 NOTICEABLE_WAIT = 0.01

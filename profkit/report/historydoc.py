@@ -11,7 +11,7 @@ from profkit.report.jsonvalues import dumps, members, next_command, plain
 from profkit.report.listed import Listed, Of
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
-from profkit.report.wording import BUCKET_TITLES
+from profkit.report.wording.accounts import BUCKET_TITLES
 from profkit.report.wording.histories import (
     METRIC_TITLES,
     change_size,

@@ -35,16 +35,11 @@ from profkit.report.jsonvalues import (
 from profkit.report.lines import lines_object
 from profkit.report.machine import machine_object
 from profkit.report.range_sections import change_objects, range_objects
-from profkit.report.wording import (
-    advice_command,
-    advice_text,
-    bucket_title,
-    comparison_block,
-    evidence_texts,
-    moved_text,
-    summary_of,
-    verdict_block,
-)
+from profkit.report.wording.accounts import bucket_title
+from profkit.report.wording.advice import advice_command, advice_text
+from profkit.report.wording.evidence import evidence_texts
+from profkit.report.wording.functions import moved_text
+from profkit.report.wording.verdicts import comparison_block, summary_of, verdict_block
 from profkit.verdict.account import Account
 from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Value, Verdict
 

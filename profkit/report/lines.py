@@ -8,7 +8,7 @@ from profkit.measure.lines import FunctionLines, SeenLine
 from profkit.report.document import Cell, Column, Pair, Row, Section, Table
 from profkit.report.jsonvalues import json_text, members
 from profkit.report.text import clean
-from profkit.report.wording import display_name, location
+from profkit.report.wording.functions import display_name, location
 
 #: Lines where there is little room.
 _FEW = 2

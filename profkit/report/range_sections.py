@@ -12,7 +12,7 @@ from profkit.report.document import Pair, Section
 from profkit.report.jsonvalues import json_text, members
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
-from profkit.report.wording import display_name, location
+from profkit.report.wording.functions import display_name, location
 
 #: Part of the ranges of one name that are longer (1) from which the two runs hardly overlap; the table marks
 #: those rows. Two equal runs have 0.5.

@@ -26,7 +26,10 @@ from profkit.report.neighbours import neighbour_sections
 from profkit.report.notices import notice_text
 from profkit.report.range_sections import inside_sections, range_sections
 from profkit.report.text import clean
-from profkit.report.wording import advice_blocks, explain_sections, verdict_block, waterfall
+from profkit.report.wording.accounts import waterfall
+from profkit.report.wording.advice import advice_blocks
+from profkit.report.wording.explain import explain_sections
+from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.types import RunVerdict, Verdict

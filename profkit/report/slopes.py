@@ -6,7 +6,7 @@ import numpy as np
 
 from profkit.measure.movement import is_wait
 from profkit.report.figures import Slope, Slopes
-from profkit.report.wording import display_name
+from profkit.report.wording.functions import display_name
 from profkit.verdict.types import Diff
 
 #: Functions that get a label: more cannot be distinguished at a glance. Of fewer the sentences say as much.

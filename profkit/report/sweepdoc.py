@@ -11,14 +11,14 @@ from profkit.measure.intervals import Estimate
 from profkit.report.document import Bullets, Document, HeatCell, HeatMap, Section, Table, laid_out
 from profkit.report.jsonvalues import dumps, json_number, members, plain
 from profkit.report.listed import Listed, Of
-from profkit.report.wording import (
+from profkit.report.wording.accounts import waterfall
+from profkit.report.wording.studies import (
     LACKED,
     confirmed_verdict,
     figure,
     interval_text,
     study_notes,
     study_verdict,
-    waterfall,
 )
 from profkit.study.cells import Cell, Results, gain
 from profkit.study.space import UNSET, Space

@@ -18,7 +18,7 @@ from profkit.report.figures import ProcessStates, Timeline, TimelineSide, Track
 from profkit.report.functions import name_of
 from profkit.report.text import clean
 from profkit.report.waits import label_of
-from profkit.report.wording import display_name
+from profkit.report.wording.functions import display_name
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from profkit.model import FunctionKey, Profile
 from profkit.report.figures import CallColumns, CallGraph, FunctionColumns, FunctionTable
 from profkit.report.functions import Ranked, active_seconds
 from profkit.report.text import clean
-from profkit.report.wording import display_name, location, match_text, moved_text
+from profkit.report.wording.functions import display_name, location, match_text, moved_text
 from profkit.verdict.types import Diff
 
 #: Pairs of caller and callee that a page holds; a report of 10 000 functions then stays below 1 MB.

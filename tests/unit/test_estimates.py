@@ -39,7 +39,7 @@ from profkit.report.jsondoc import show_object
 from profkit.report.pictures import run_figures
 from profkit.report.safety import Masker
 from profkit.report.showdoc import run_facts, show_document
-from profkit.report.wording import moved_text
+from profkit.report.wording.functions import moved_text
 from profkit.verdict.comparison import diff as compare
 from tests import builders
 from tests import report_builders as build

@@ -12,7 +12,7 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.document import Bullets, Section, Table
 from profkit.report.jsondoc import diff_object, show_object
 from profkit.report.showdoc import show_document
-from profkit.report.wording import brief_explanation, explain_sections
+from profkit.report.wording.explain import brief_explanation, explain_sections
 from profkit.verdict.alone import READINGS_ALONE, judge_run
 from profkit.verdict.comparison import diff
 from profkit.verdict.readings import READINGS

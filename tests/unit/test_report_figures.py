@@ -18,7 +18,7 @@ from profkit.report.drawing import bar_shares
 from profkit.report.evidence_rows import evidence_row
 from profkit.report.slopes import LEAST_LABELS, MOST_LABELS, slopes
 from profkit.report.waterfall import waterfall_rows
-from profkit.report.wording import display_name
+from profkit.report.wording.functions import display_name
 from profkit.verdict.types import Evidence
 from tests import report_builders as build
 from tests.builders import Told, ranges

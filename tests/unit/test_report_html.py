@@ -17,7 +17,7 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
 from profkit.report.pictures import diff_figures, run_figures
 from profkit.report.showdoc import show_document
-from profkit.report.wording import display_name, moved_text
+from profkit.report.wording.functions import display_name, moved_text
 from profkit.verdict.types import Evidence
 from tests import report_builders as build
 

@@ -18,7 +18,8 @@ from profkit.report.document import Bullets, Column, Document, HeatCell, HeatMap
 from profkit.report.notices import notice_text
 from profkit.report.showdoc import show_document, wait_fraction
 from profkit.report.text import cell_width
-from profkit.report.wording import display_name, evidence_texts, moved_text
+from profkit.report.wording.evidence import evidence_texts
+from profkit.report.wording.functions import display_name, moved_text
 from profkit.verdict.types import CAUSES, Advice, Diff
 from tests import report_builders as build
 

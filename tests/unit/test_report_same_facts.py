@@ -20,7 +20,10 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
 from profkit.report.jsondoc import diff_json
 from profkit.report.pictures import diff_figures
-from profkit.report.wording import display_name, evidence_texts, summary_of, verdict_block, waterfall
+from profkit.report.wording.accounts import waterfall
+from profkit.report.wording.evidence import evidence_texts
+from profkit.report.wording.functions import display_name
+from profkit.report.wording.verdicts import summary_of, verdict_block
 from profkit.verdict.comparison import diff
 from profkit.verdict.types import Diff, Value
 from tests import report_builders as build

@@ -16,20 +16,12 @@ import pytest
 
 from profkit.model import PROJECT, FunctionKey
 from profkit.report import units
-from profkit.report.wording import (
-    BUCKET_TITLES,
-    advice_text,
-    evidence_texts,
-    finding_text,
-    moved_text,
-    summary_of,
-    verdict_block,
-    waterfall,
-)
 from profkit.report.wording import verdicts as wording
-from profkit.report.wording.advice import ADVICE
-from profkit.report.wording.evidence import READINGS, SIGNALS, value_text
-from profkit.report.wording.verdicts import SUMMARIES
+from profkit.report.wording.accounts import BUCKET_TITLES, waterfall
+from profkit.report.wording.advice import ADVICE, advice_text
+from profkit.report.wording.evidence import READINGS, SIGNALS, evidence_texts, value_text
+from profkit.report.wording.functions import moved_text
+from profkit.report.wording.verdicts import SUMMARIES, finding_text, summary_of, verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS, Account, Bucket, Part
 from profkit.verdict.comparison import diff
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
