@@ -1,7 +1,7 @@
 """The sentence of every notice: what happened, where, and what to do; sentences are made only here.
 
 `SENTENCES` has an entry for each code of `profkit.model.notices.CODES`: a template over the notice's numbers
-(`_Count` forms the nouns) or a function. Texts are not escaped: renderers do that.
+(`_Count` forms the nouns) and `PHRASES`, or a function. Texts are not escaped: renderers do that.
 """
 
 from __future__ import annotations
@@ -80,40 +80,6 @@ def _estimated(said: Mapping[str, Any]) -> str:
     return ", and calls that had not returned have estimated times" if "estimated" in said else ""
 
 
-def _killed_by_signal(said: Mapping[str, Any]) -> str:
-    return f"ended by {said['subject']}; {_after_record(said, exact=True)}"
-
-
-def _exited_unrecorded(said: Mapping[str, Any]) -> str:
-    return (
-        f"ended with exit code {said['status']}, and without a last record, as when C code ends a process; "
-        f"{_after_record(said, exact=True)}"
-    )
-
-
-def _last_record_failed(said: Mapping[str, Any]) -> str:
-    return f"its last record could not be written ({said['subject']}); {_after_record(said, exact=True)}"
-
-
-def _replaced_unrecorded(said: Mapping[str, Any]) -> str:
-    return f"another program took its place (exec) without Python's doing; {_after_record(said)}"
-
-
-def _worker_unrecorded(said: Mapping[str, Any]) -> str:
-    return (
-        "worker ended without a last record, as when multiprocessing.Pool ends its workers; "
-        f"{_after_record(said)}"
-    )
-
-
-def _ended_unrecorded(said: Mapping[str, Any]) -> str:
-    return f"ended without a last record, how is not known; {_after_record(said)}"
-
-
-def _end_unknown(said: Mapping[str, Any]) -> str:
-    return f"left no last record, and whether it still runs cannot be seen from here; {_after_record(said)}"
-
-
 def _process_running(said: Mapping[str, Any]) -> str:
     since = ""
     if "lost_s" in said:
@@ -131,27 +97,11 @@ def _capture_running(said: Mapping[str, Any]) -> str:
     return "profkit capture still runs: this run is what the processes have written until now"
 
 
-def _windows_captured(said: Mapping[str, Any]) -> str:
-    return (
-        f"captured in {said['windows']:window|windows}: {said['captured_s']} of {said['whole_s']}; functions, "
-        f"NVTX ranges, "
-        "counters and the wall are of that time"
-    )
-
-
 def _range_in_domain(said: Mapping[str, Any]) -> str:
     where = ""
     if "domain" in said:
         where = f" of the domain “{said['domain']}”" if said["domain"] else " of the default domain"
     return f"“{said['subject']}”{where}"
-
-
-def _window_range_missing(said: Mapping[str, Any]) -> str:
-    return (
-        f"the window never opened: no NVTX range {_range_in_domain(said)} began (--capture-range); no functions "
-        f"are in this "
-        "run. Compare the name with those under NVTX ranges, and leave @DOMAIN out if it is not certain"
-    )
 
 
 def _window_steps_missing(said: Mapping[str, Any]) -> str:
@@ -183,21 +133,6 @@ def _threads_in_one_stack(said: Mapping[str, Any]) -> str:
     )
 
 
-def _rank_missing(said: Mapping[str, Any]) -> str:
-    return (
-        f"{said['missing']:rank|ranks} of {said['size']} left no record ({_listed(said['ranks'], said['missing'])}); "
-        "for ranks on other hosts, start profkit in each rank (mpirun … profkit capture -- python …) and join the "
-        "files with profkit merge"
-    )
-
-
-def _rank_file_missing(said: Mapping[str, Any]) -> str:
-    ranks = _listed(said["ranks"], said["missing"])
-    return (
-        f"no file of {said['missing']:rank|ranks} of {said['size']} ({ranks}); merge the files of all ranks"
-    )
-
-
 def _nvtx_names_unreadable(said: Mapping[str, Any]) -> str:
     why = f"cannot be read ({said['subject']})" if said["subject"] else "is damaged"
     return f"the file with the names of the NVTX ranges {why}: the names are lost"
@@ -225,6 +160,20 @@ def _single_run(said: Mapping[str, Any]) -> str:
     )
 
 
+class _Said(dict[str, Any]):
+    """What a template may say: a notice's numbers, and phrases that are made of several of them."""
+
+    def __missing__(self, phrase: str) -> str:
+        return PHRASES[phrase](self)
+
+
+#: What templates say of several numbers together.
+PHRASES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "after": _after_record,
+    "exactly_after": lambda said: _after_record(said, exact=True),
+    "range": _range_in_domain,
+    "listed": lambda said: _listed(said["ranks"], said["missing"]),
+}
 _COMPILER = "install a C compiler, then profkit again"
 
 #: Templates and functions by code. Names in braces are ``subject`` and the notice's numbers, spelled with their
@@ -279,13 +228,15 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "torch.autograd.profiler.emit_nvtx did nothing (--nvtx-shim): ranges of operators need a PyTorch with CUDA"
     ),
     "own-cprofile": _own_cprofile,
-    "killed-by-signal": _killed_by_signal,
-    "exited-unrecorded": _exited_unrecorded,
-    "last-record-failed": _last_record_failed,
-    "replaced-unrecorded": _replaced_unrecorded,
-    "worker-unrecorded": _worker_unrecorded,
-    "ended-unrecorded": _ended_unrecorded,
-    "end-unknown": _end_unknown,
+    "killed-by-signal": "ended by {subject}; {exactly_after}",
+    "exited-unrecorded": (
+        "ended with exit code {status}, and without a last record, as when C code ends a process; {exactly_after}"
+    ),
+    "last-record-failed": "its last record could not be written ({subject}); {exactly_after}",
+    "replaced-unrecorded": "another program took its place (exec) without Python's doing; {after}",
+    "worker-unrecorded": "worker ended without a last record, as when multiprocessing.Pool ends its workers; {after}",
+    "ended-unrecorded": "ended without a last record, how is not known; {after}",
+    "end-unknown": "left no last record, and whether it still runs cannot be seen from here; {after}",
     "process-running": _process_running,
     "process-unrecorded": _process_unrecorded,
     "threads-in-one-stack": _threads_in_one_stack,
@@ -299,13 +250,19 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "its environment (python -I, -E or -S, env -i, a remote host without this file system) or as another user, "
         "or it ended while Python started"
     ),
-    "windows-captured": _windows_captured,
+    "windows-captured": (
+        "captured in {windows:window|windows}: {captured_s} of {whole_s}; functions, NVTX ranges, counters and the "
+        "wall are of that time"
+    ),
     "window-not-reached": (
         "the window never opened: it was to open after {delay_s} (--delay), and the command had ended after "
         "{whole_s}; no "
         "functions are in this run"
     ),
-    "window-range-missing": _window_range_missing,
+    "window-range-missing": (
+        "the window never opened: no NVTX range {range} began (--capture-range); no functions are in this run. "
+        "Compare the name with those under NVTX ranges, and leave @DOMAIN out if it is not certain"
+    ),
     "window-steps-missing": _window_steps_missing,
     "window-not-started": (
         "the window never opened: the program was to open it (--start-paused), and called neither "
@@ -324,7 +281,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "counters-only": "functions were not captured (--counters-only): this run is what the kernel counted",
     "record-unreadable": "record {subject} cannot be read ({problem}) and is left out",
-    "rank-missing": _rank_missing,
+    "rank-missing": (
+        "{missing:rank|ranks} of {size} left no record ({listed}); for ranks on other hosts, start profkit in each "
+        "rank (mpirun … profkit capture -- python …) and join the files with profkit merge"
+    ),
     "ranks-of-steps": (
         "the ranks of {steps} Slurm steps are in this run as if they were of one job: capture each step by itself"
     ),
@@ -396,7 +356,9 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "gpu-sampling-stopped": "GPUs were sampled until NVML reported {subject}",
     "file-skipped": _file_skipped,
     "ranks-on-hosts": "ranks ran on {hosts:host|hosts}: the machine's counters are those of the first rank's host",
-    "rank-file-missing": _rank_file_missing,
+    "rank-file-missing": (
+        "no file of {missing:rank|ranks} of {size} ({listed}); merge the files of all ranks"
+    ),
     "sampled-profile": (
         "written by a sampling profiler: counts are samples, not calls, and times are samples times their interval"
     ),
@@ -461,7 +423,7 @@ def notice_text(notice: Notice) -> str:
     for name, unit in CODES[notice.code].numbers.items():
         if name in numbers:
             said[name] = _SPELLED[unit.rstrip("?")](numbers[name])
-    return _where(numbers) + (sentence(said) if callable(sentence) else sentence.format_map(said))
+    return _where(numbers) + (sentence(said) if callable(sentence) else sentence.format_map(_Said(said)))
 
 
 def _where(numbers: Mapping[str, Any]) -> str:
