@@ -47,13 +47,19 @@ class Kind(enum.Enum):
     JOB = enum.auto()
 
 
+_ROLE = re.compile(r"main|rank|worker|child")
+_PYTHON = re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?")
+_HASH = re.compile(r"[0-9a-f]{0,64}")
+_REVISION = re.compile(r"[0-9a-f]{7,64}")
+
 #: Forms of words, by the type and the field that hold them; of a mapping, of its keys.
 FORMS: Mapping[str, re.Pattern[str]] = {
-    "Process.role": re.compile(r"main|rank|worker|child"),
-    "ProcessNeed.role": re.compile(r"main|rank|worker|child"),
+    "Process.role": _ROLE,
+    "ProcessNeed.role": _ROLE,
     "Process.exit": re.compile(r"exited|killed|replaced|running|ended|unknown"),
-    "Process.python": re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}"),
-    "SideSummary.python": re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}"),
+    "Process.python": _PYTHON,
+    "SideSummary.python": _PYTHON,
     "Yardstick.name": re.compile(
         r"integer|branches|vector|latency|bandwidth|bytecode [a-z]{1,20} \d{1,2}\.\d{1,3}"
         r"|zlib [\d.]{1,20}(?:[\w.-]{0,20}) deflate \d{1,9} B"
@@ -63,7 +69,7 @@ FORMS: Mapping[str, re.Pattern[str]] = {
     "Manifest.profkit": re.compile(
         r"\d{1,4}(?:\.\d{1,4}){0,3}(?:\.?(?:a|b|rc|dev|post)\d{0,4})?(?:\+[0-9a-f]{1,12})?"
     ),
-    "Manifest.started": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"),
+    "Manifest.started": _MOMENT,
     "Manifest.git": re.compile(r"revision|dirty"),
     "Manifest.job": re.compile(r"id|rank|ranks|world_size|local_rank|node"),
     "Manifest.clocks": re.compile(r"[a-z_]*(?:time|clock|counter|monotonic|boottime)[a-z_]*"),
@@ -72,53 +78,13 @@ FORMS: Mapping[str, re.Pattern[str]] = {
         r"(?:cgroup_)?(?:busy|steal|psi_(?:io_|memory_|cpu_)?(?:some|full)|throttled)_s|throttled_periods|periods"
         r"|runnable|load|processes|threads|gpu_utilisation|gpu_memory_bytes|[a-z]{1,12}_(?:bytes|s|count|hz|celsius)"
     ),
-    "Profile.source_hash": re.compile(r"[0-9a-f]{0,64}"),
-    "SeenLine.source_hash": re.compile(r"[0-9a-f]{0,64}"),
-    "Member.started": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"),
-    "HistoryRun.started": re.compile(
-        r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?"
-    ),
-    "Configuration.revision": re.compile(r"[0-9a-f]{7,64}"),
-    "HistoryRun.revision": re.compile(r"[0-9a-f]{7,64}"),
-    "git.revision": re.compile(r"[0-9a-f]{7,64}"),
-}
-
-_RUN: Mapping[str, Kind] = {
-    "Run.path": Kind.FILE,
-    "Run.machines": Kind.HOST,
-    "Process.role": Kind.FORM,
-    "Process.command": Kind.COMMAND,
-    "Process.exit": Kind.FORM,
-    "Process.python": Kind.FORM,
-    "Process.environment": Kind.ENVIRONMENT,
-    "Thread.name": Kind.NAME,
-    "RangeCalls.strings": Kind.NAME,
-    "Ranges.strings": Kind.NAME,
-    "Neighbour.name": Kind.PROGRAM,
-    "Neighbour.user": Kind.USER,
-    "Neighbour.group": Kind.PROGRAM,
-    "Host.name": Kind.HOST,
-    "Host.system": Kind.LABEL,
-    "Host.cpu_model": Kind.LABEL,
-    "Pool.library": Kind.LABEL,
-    "Pool.origin": Kind.FORM,
-    "Pool.variable": Kind.ENVIRONMENT,
-    "Pool.version": Kind.VERSION,
-    "Pool.file": Kind.FILE,
-    "Manifest.schema": Kind.FORM,
-    "Manifest.profkit": Kind.FORM,
-    "Manifest.command": Kind.COMMAND,
-    "Manifest.cwd": Kind.PLACE,
-    "Manifest.started": Kind.FORM,
-    "Manifest.environment": Kind.ENVIRONMENT,
-    "Manifest.packages": Kind.VERSION,
-    "Manifest.git": Kind.FORM,
-    "Manifest.job": Kind.FORM,
-    "Manifest.clocks": Kind.FORM,
-    "Manifest.sampler": Kind.FORM,
-    "Window.name": Kind.NAME,
-    "Yardstick.name": Kind.FORM,
-    "Series.columns": Kind.FORM,
+    "Profile.source_hash": _HASH,
+    "SeenLine.source_hash": _HASH,
+    "Member.started": _MOMENT,
+    "HistoryRun.started": _MOMENT,
+    "Configuration.revision": _REVISION,
+    "HistoryRun.revision": _REVISION,
+    "git.revision": _REVISION,
 }
 
 _OWN: Mapping[str, str] = {
@@ -157,109 +123,50 @@ _OWN: Mapping[str, str] = {
     "Compared": "cause kind",
 }
 
-_RESULTS: Mapping[str, Kind] = {
-    "SideSummary.label": Kind.FILE,
-    "SideSummary.files": Kind.FILE,
-    "SideSummary.host": Kind.HOST,
-    "SideSummary.python": Kind.FORM,
-    "SideSummary.command": Kind.COMMAND,
-    "SideSummary.environment": Kind.ENVIRONMENT,
-    "Inventory.environment": Kind.ENVIRONMENT,
-    "ProcessNeed.role": Kind.FORM,
-    "ProcessNeed.host": Kind.HOST,
-    "HostNeed.name": Kind.HOST,
-    "Verdict.subject": Kind.NAME,
-    "Verdict.numbers": Kind.NAME,
-    "Evidence.baseline": Kind.NAME,
-    "Evidence.candidate": Kind.NAME,
-    "Evidence.subject": Kind.NAME,
-    "Evidence.numbers": Kind.NAME,
-    "Advice.argv": Kind.COMMAND,
-    "Advice.env": Kind.ENVIRONMENT,
-    "Advice.files": Kind.FILE,
-    "Advice.subject": Kind.NAME,
-    "Advice.numbers": Kind.NAME,
-    "Finding.subject": Kind.NAME,
-    "Finding.numbers": Kind.NAME,
-    "Checked.value": Kind.NAME,
-    "Part.name": Kind.NAME,
-    "Waited.name": Kind.NAME,
-    "DiffTable.name": Kind.NAME,
-    "FunctionLines.name": Kind.NAME,
-    "SeenLine.name": Kind.NAME,
-    "SeenLine.source_hash": Kind.FORM,
-    "RangeKey.name": Kind.NAME,
-    "RangeKey.domain": Kind.NAME,
-    "IterationModel.thread": Kind.NAME,
-    "IterationModel.iteration": Kind.NAME,
-    "IterationModel.loads": Kind.NAME,
-    "IterationModel.computes": Kind.NAME,
-    "IterationModel.waits": Kind.NAME,
-    "Setting.name": Kind.LABEL,
-    "Setting.baseline": Kind.NAME,
-    "Setting.candidate": Kind.NAME,
-}
-
-#: Results of studies: of settings, of the processes of a job, of a machine.
-_STUDIES: Mapping[str, Kind] = {
-    "Parameter.name": Kind.NAME,
-    "Parameter.values": Kind.COMMAND,
-    "Cell.setting": Kind.COMMAND,
-    "Cell.problem": Kind.MESSAGE,
-    "Objective.text": Kind.MESSAGE,
-    "Objective.what": Kind.MESSAGE,
-    "Objective.file": Kind.FILE,
-    "Parameter.words": Kind.COMMAND,
-    "Space.command": Kind.COMMAND,
-    "Tried.problem": Kind.MESSAGE,
-    "VerifyReport.command": Kind.COMMAND,
-    "VerifyReport.changed": Kind.COMMAND,
-    "VerifyReport.variables": Kind.ENVIRONMENT,
-    "VerifyReport.edit": Kind.NAME,
-    "Space.listed": Kind.COMMAND,
-    "SweepReport.compared": Kind.COMMAND,
-    "TuneReport.compared": Kind.COMMAND,
-    "Member.label": Kind.FILE,
-    "Member.path": Kind.FILE,
-    "Member.host": Kind.HOST,
-    "Member.command": Kind.COMMAND,
-    "Member.started": Kind.FORM,
-    "Member.projects": Kind.PLACE,
-    "Configuration.argument": Kind.FILE,
-    "Configuration.words": Kind.COMMAND,
-    "Configuration.environment": Kind.ENVIRONMENT,
-    "Configuration.revision": Kind.FORM,
-    "Configuration.host": Kind.HOST,
-    "Compared.files": Kind.FILE,
-    "Compared.named": Kind.FILE,
-    "HistoryRun.files": Kind.FILE,
-    "HistoryRun.started": Kind.FORM,
-    "HistoryRun.command": Kind.COMMAND,
-    "HistoryRun.revision": Kind.FORM,
-    "Change.before_file": Kind.FILE,
-    "Change.after_file": Kind.FILE,
-    "RankStudy.slow_host": Kind.HOST,
-    "Deviation.range": Kind.NAME,
-    "RangeRow.domain": Kind.NAME,
-    "RangeRow.name": Kind.NAME,
-    "Limits.slurm": Kind.LABEL,
-    "Limits.container": Kind.LABEL,
-    "Ranks.launcher": Kind.LABEL,
-    "Ranks.policy": Kind.LABEL,
-    "Python.path": Kind.PLACE,
-    "Python.version": Kind.LABEL,
-    "Size.packages": Kind.LABEL,
-    "Size.unseen": Kind.LABEL,
-    "Own.name": Kind.NAME,
-    "Diagnosis.advice": Kind.NAME,
-    "DoctorReport.command": Kind.COMMAND,
-    "DoctorReport.problem": Kind.MESSAGE,
+#: Fields of the other kinds: of runs, of results, and of studies of settings, of a job's processes, of a machine.
+_FIELDS: Mapping[Kind, str] = {
+    Kind.NAME: """
+        Thread.name RangeCalls.strings Ranges.strings Window.name Verdict.subject Verdict.numbers
+        Evidence.baseline Evidence.candidate Evidence.subject Evidence.numbers Advice.subject
+        Advice.numbers Finding.subject Finding.numbers Checked.value Part.name Waited.name
+        DiffTable.name FunctionLines.name SeenLine.name RangeKey.name RangeKey.domain
+        IterationModel.thread IterationModel.iteration IterationModel.loads IterationModel.computes
+        IterationModel.waits Setting.baseline Setting.candidate Parameter.name VerifyReport.edit
+        Deviation.range RangeRow.domain RangeRow.name Own.name Diagnosis.advice
+    """,
+    Kind.LABEL: """
+        Host.system Host.cpu_model Pool.library Setting.name Limits.slurm Limits.container
+        Ranks.launcher Ranks.policy Python.version Size.packages Size.unseen
+    """,
+    Kind.FILE: """
+        Run.path Pool.file SideSummary.label SideSummary.files Advice.files Objective.file Member.label
+        Member.path Configuration.argument Compared.files Compared.named HistoryRun.files
+        Change.before_file Change.after_file
+    """,
+    Kind.PLACE: "Manifest.cwd Member.projects Python.path",
+    Kind.HOST: """
+        Run.machines Host.name SideSummary.host ProcessNeed.host HostNeed.name Member.host
+        Configuration.host RankStudy.slow_host
+    """,
+    Kind.USER: "Neighbour.user",
+    Kind.PROGRAM: "Neighbour.name Neighbour.group",
+    Kind.COMMAND: """
+        Process.command Manifest.command SideSummary.command Advice.argv Parameter.values Cell.setting
+        Parameter.words Space.command VerifyReport.command VerifyReport.changed Space.listed
+        SweepReport.compared TuneReport.compared Member.command Configuration.words HistoryRun.command
+        DoctorReport.command
+    """,
+    Kind.ENVIRONMENT: """
+        Process.environment Pool.variable Manifest.environment SideSummary.environment
+        Inventory.environment Advice.env VerifyReport.variables Configuration.environment
+    """,
+    Kind.MESSAGE: "Cell.problem Objective.text Objective.what Tried.problem DoctorReport.problem",
+    Kind.VERSION: "Pool.version Manifest.packages",
 }
 
 _DECLARED: Mapping[str, Kind] = {
-    **_RUN,
-    **_RESULTS,
-    **_STUDIES,
+    **dict.fromkeys(FORMS, Kind.FORM),
+    **{field: kind for kind, names in _FIELDS.items() for field in names.split()},
     **{f"{owner}.{field}": Kind.OWN for owner, names in _OWN.items() for field in names.split()},
 }
 
