@@ -11,7 +11,18 @@ from profkit.measure import noise
 from profkit.measure.movement import is_wait
 from profkit.measure.tables import DiffTable, SideTable
 from profkit.report import units
-from profkit.report.document import Block, Bullets, Cell, Document, Note, Pair, Row, Section, Table
+from profkit.report.document import (
+    Block,
+    Bullets,
+    Cell,
+    Document,
+    Note,
+    Pair,
+    Row,
+    Section,
+    Table,
+    laid_out,
+)
 from profkit.report.estimates import side_calls
 from profkit.report.evidence_rows import evidence_table
 from profkit.report.inventory_sections import pool_differences
@@ -35,7 +46,7 @@ from profkit.report.wording.functions import (
 from profkit.report.wording.verdicts import comparison_block, finding_text
 from profkit.verdict.readings import READINGS
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
-from profkit.verdict.types import Diff, Verdict
+from profkit.verdict.types import Diff, Finding, Verdict
 
 #: Functions that get a sentence; the others are in the table.
 MOST_SENTENCES = 10
@@ -48,10 +59,13 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
     `attachment` is the file with the runs, empty without one. `explain` lists every condition of every rule,
     before the advice.
     """
-    sections = [
+    verdict = diff.verdict
+    rules = (*RULES, *RULES_OF_ESTIMATES)
+    return laid_out(
+        "profkit diff",
         Section("", (comparison_block(diff), _sides(diff))),
         *_account(diff),
-        *_evidence(diff),
+        Section("Evidence", _evidence(diff), role="evidence"),
         *line_sections(diff.lines),
         *neighbour_sections(diff.candidate.neighbours, diff.baseline.neighbours),
         *pool_differences(diff.baseline.inventory, diff.candidate.inventory),
@@ -59,14 +73,17 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
         *_moved(diff, limit),
         *_one_sided(diff, limit),
         *_ranges(diff, limit),
-        *_trust(diff),
-        *_other_findings(diff.verdict),
+        Section("How far the two sides can be compared", _warnings(diff), role="trust"),
+        Section("Files left out", (_skipped(diff),)),
+        Section(
+            "What it might be" if verdict.cause == "inconclusive" else "What also holds",
+            (Bullets(tuple(map(finding_text, _others(verdict)))),),
+        ),
         *setting_sections(diff, limit),
-        *_explained(diff, explain),
-        *_advice(diff),
+        *(explain_sections(rules, READINGS, verdict.checks, verdict.findings) if explain else ()),
+        Section("What to do next", advice_blocks(verdict.advice), role="advice"),
         reproduce_section(diff, attachment),
-    ]
-    return Document("profkit diff", tuple(sections))
+    )
 
 
 def _ranges(diff: Diff, limit: int) -> tuple[Section, ...]:
@@ -119,7 +136,7 @@ def _account(diff: Diff) -> list[Section]:
     return [Section(title, (waterfall(diff.account),), role="account")]
 
 
-def _evidence(diff: Diff) -> list[Section]:
+def _evidence(diff: Diff) -> tuple[Block, ...]:
     """What the verdict rests on, and how far the order of functions moved."""
     blocks: list[Block] = []
     if diff.verdict.evidence:
@@ -152,7 +169,7 @@ def _evidence(diff: Diff) -> list[Section]:
                 f"noise ({units.share(noise.TV_P99)})."
             )
         )
-    return [Section("Evidence", tuple(blocks), role="evidence")] if blocks else []
+    return tuple(blocks)
 
 
 def _measure(side: SideTable, by: str) -> npt.NDArray[np.float64]:
@@ -274,54 +291,26 @@ def _one_side(diff: Diff, side: SideTable, name: str, text: str, limit: int) -> 
     )
 
 
-def _trust(diff: Diff) -> list[Section]:
-    """What a reader must know before trusting the numbers."""
-    sections = []
+def _warnings(diff: Diff) -> tuple[Block, ...]:
+    """What a reader must know before trusting the numbers, and whether it lowered the verdict's confidence."""
     warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
-    if warnings:
-        title = "How far the two sides can be compared"
-        sections.append(Section(title, (*_how_sure(diff), Bullets(tuple(warnings))), role="trust"))
-    skipped = [
-        f"{name}: {clean(notice_text(notice))}"
-        for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate))
-        for notice in side.skipped
-    ]
-    if skipped:
-        sections.append(Section("Files left out", (Bullets(tuple(skipped)),)))
-    return sections
-
-
-def _how_sure(diff: Diff) -> tuple[Note, ...]:
-    """Whether these differences lowered the verdict's confidence, where it has one."""
-    if diff.verdict.confidence is None:
+    if not warnings:
         return ()
     lowered = "Machines, Pythons or failures" if diff.verdict.doubts else "Nothing of this"
     said = (
         f"{lowered} lowered the confidence of the verdict, measured on pairs of one command on one machine."
     )
-    return (Note(said),)
+    sure = () if diff.verdict.confidence is None else (Note(said),)
+    return (*sure, Bullets(tuple(warnings)))
 
 
-def _other_findings(verdict: Verdict) -> list[Section]:
-    others = [
-        finding
-        for finding in verdict.findings
-        if (finding.cause, finding.kind) != (verdict.cause, verdict.kind)
-    ]
-    if not others:
-        return []
-    title = "What it might be" if verdict.cause == "inconclusive" else "What also holds"
-    return [Section(title, (Bullets(tuple(map(finding_text, others))),))]
+def _skipped(diff: Diff) -> Bullets:
+    sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
+    return Bullets(
+        tuple(f"{name}: {clean(notice_text(notice))}" for name, side in sides for notice in side.skipped)
+    )
 
 
-def _explained(diff: Diff, wanted: bool) -> list[Section]:
-    if not wanted:
-        return []
-    verdict = diff.verdict
-    return explain_sections((*RULES, *RULES_OF_ESTIMATES), READINGS, verdict.checks, verdict.findings)
-
-
-def _advice(diff: Diff) -> list[Section]:
-    if not diff.verdict.advice:
-        return []
-    return [Section("What to do next", advice_blocks(diff.verdict.advice), role="advice")]
+def _others(verdict: Verdict) -> list[Finding]:
+    named = (verdict.cause, verdict.kind)
+    return [finding for finding in verdict.findings if (finding.cause, finding.kind) != named]

@@ -12,7 +12,7 @@ from profkit.measure.range_waiting import waiting_of
 from profkit.model import Host, Manifest, Process, Run
 from profkit.model.notices import grouped
 from profkit.report import units
-from profkit.report.document import Block, Bullets, Document, Facts, Section
+from profkit.report.document import Block, Bullets, Document, Facts, Section, laid_out
 from profkit.report.estimates import capture_items
 from profkit.report.evidence_rows import evidence_table
 from profkit.report.functions import Ranked, ranked_run
@@ -64,43 +64,39 @@ def show_document(
     `explain` lists every condition of every rule, before the advice.
     """
     functions = ranked_run(run, by)
-    verdict = judged.verdict if judged is not None else None
-    sections = [Section("", _head(run, functions, verdict)), *_account(judged), *_evidence(verdict)]
-    sections += line_sections(None if judged is None else judged.lines)
-    if run.machine is not None:
-        sections += neighbour_sections(run.machine.neighbours)
-    if run.warnings or any(process.notes for process in run.processes):
-        sections.append(Section("Warnings", (Bullets(tuple(run_warnings(run))),)))
-    sections += _windows(run.manifest, limit)
-    sections += _processes(run.processes, limit)
-    sections += pool_sections(run, limit)
-    if not run.processes or any(process.profiled for process in run.processes):
-        sections += function_sections(functions, limit, by)
-        sections += throttled_sections(run, limit)
-    sections += model_sections(iteration_model(run, names))
-    sections += _ranges(run, limit)
-    sections += _threads(run.processes, limit)
-    sections += open_call_sections(run, limit)
-    if explain and judged is not None:
-        findings = () if verdict is None else verdict.findings
-        sections += explain_sections(RULES_ALONE, READINGS_ALONE, judged.checks, findings)
-    if verdict is not None and verdict.advice:
-        sections.append(Section("What to do next", advice_blocks(verdict.advice), role="advice"))
-    return Document("profkit show", tuple(sections))
+    verdict = None if judged is None else judged.verdict
+    account = None if judged is None else judged.account
+    # Where no more is known of the wall than its functions, they say it all.
+    if account is not None and (account.merged or account.candidate_s <= 0):
+        account = None
+    advice = () if verdict is None else verdict.advice
+    evidence = () if verdict is None else verdict.evidence
+    profiled = not run.processes or any(process.profiled for process in run.processes)
+    return laid_out(
+        "profkit show",
+        Section("", _head(run, functions, verdict)),
+        Section("Where the time went", (waterfall(account),) if account is not None else (), role="account"),
+        Section("Evidence", (evidence_table(evidence, "this run").only((0, 2, 3)),), role="evidence"),
+        *line_sections(None if judged is None else judged.lines),
+        *neighbour_sections(None if run.machine is None else run.machine.neighbours),
+        Section("Warnings", (Bullets(tuple(run_warnings(run))),)),
+        *_windows(run.manifest, limit),
+        *_processes(run.processes, limit),
+        *pool_sections(run, limit),
+        *(function_sections(functions, limit, by) if profiled else ()),
+        *(throttled_sections(run, limit) if profiled else ()),
+        *model_sections(iteration_model(run, names)),
+        *_ranges(run, limit),
+        *_threads(run.processes, limit),
+        *open_call_sections(run, limit),
+        *(_explained(judged) if explain and judged is not None else ()),
+        Section("What to do next", advice_blocks(advice), role="advice"),
+    )
 
 
-def _account(judged: RunVerdict | None) -> list[Section]:
-    """How the run's wall is made up, where known of more than its functions."""
-    if judged is None or judged.account.merged or judged.account.candidate_s <= 0:
-        return []
-    return [Section("Where the time went", (waterfall(judged.account),), role="account")]
-
-
-def _evidence(verdict: Verdict | None) -> list[Section]:
-    if verdict is None or not verdict.evidence:
-        return []
-    table = evidence_table(verdict.evidence, "this run").only((0, 2, 3))
-    return [Section("Evidence", (table,), role="evidence")]
+def _explained(judged: RunVerdict) -> list[Section]:
+    findings = () if judged.verdict is None else judged.verdict.findings
+    return explain_sections(RULES_ALONE, READINGS_ALONE, judged.checks, findings)
 
 
 def _ranges(run: Run, limit: int) -> list[Section]:
