@@ -7,6 +7,8 @@ lists remain.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from profkit.report import units
 from profkit.report.document import (
     Block,
@@ -91,8 +93,7 @@ def _block(block: Block) -> str:
             Row((title, *(f"● {cell.text}" if cell.marked else cell.text for cell in cells)))
             for title, cells in block.rows
         )
-        note = element("p", escape(unbroken(block.note)), style=_MUTED) if block.note else ""
-        return table_markup(columns, rows) + note
+        return table_markup(columns, rows) + _note(block.note)
     if isinstance(block, Trend):
         return _trend(block)
     if isinstance(block, Facts):
@@ -105,7 +106,7 @@ def _block(block: Block) -> str:
             )
         return element("ul", *(element("li", escape(unbroken(item))) for item in block.items))
     if isinstance(block, Note):
-        return element("p", escape(unbroken(block.text)), style=_MUTED)
+        return _note(block.text)
     raise AssertionError(f"no such block: {block!r}")
 
 
@@ -123,8 +124,7 @@ def _verdict(block: VerdictBlock) -> str:
 
 
 def _waterfall(block: Waterfall) -> str:
-    note = element("p", escape(unbroken(block.note)), style=_MUTED) if block.note else ""
-    return element("div", waterfall_drawing(block), style="max-width:640px") + note
+    return element("div", waterfall_drawing(block), style="max-width:640px") + _note(block.note)
 
 
 def _trend(block: Trend) -> str:
@@ -132,13 +132,13 @@ def _trend(block: Trend) -> str:
     titles = max(len(spark.title) for spark in drawn)
     lines = [f"{pad(spark.title, titles)}  {spark.signs}  {spark.reach}" for spark in drawn]
     lines += [" " * (titles + 2) + pointers] if pointers else []
-    note = element("p", escape(unbroken(block.note)), style=_MUTED) if block.note else ""
-    return element("pre", escape("\n".join(lines)), style="margin:2px 0 8px;line-height:1.2") + note
+    return element("pre", escape("\n".join(lines)), style="margin:2px 0 8px;line-height:1.2") + _note(
+        block.note
+    )
 
 
-def _wide(table: str) -> str:
-    """A scrollable frame for what may be wider than the cell."""
-    return element("div", table, style="overflow-x:auto")
+def _note(text: str) -> str:
+    return element("p", escape(unbroken(text)), style=_MUTED) if text else ""
 
 
 def _table(table: Table) -> str:
@@ -155,26 +155,17 @@ def _table(table: Table) -> str:
 def table_markup(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> str:
     """Return a plain table, numbers aligned right, with a head where a column has a title."""
     styles = [_NUMBER if is_numeric(column) else _TEXT for column in columns]
-    head = ""
-    if any(column.title for column in columns):
-        cells = (
-            element("th", escape(column.title), style=style)
-            for column, style in zip(columns, styles, strict=True)
-        )
-        head = element("thead", element("tr", *cells))
+
+    def line(tag: str, texts: Iterable[str]) -> str:
+        cells = (element(tag, escape(text), style=s) for text, s in zip(texts, styles, strict=True))
+        return element("tr", *cells)
+
+    titles = [column.title for column in columns]
+    head = element("thead", line("th", titles)) if any(titles) else ""
     body = []
     for row in rows:
-        texts = (
-            shorten_middle(format_cell(column, cell), MOST_CELL)
-            for column, cell in zip(columns, row.cells, strict=True)
-        )
-        body.append(
-            element(
-                "tr",
-                *(
-                    element("td", escape(text), style=style)
-                    for text, style in zip(texts, styles, strict=True)
-                ),
-            )
-        )
-    return _wide(element("table", head, element("tbody", *body), style=_TABLE))
+        texts = (format_cell(column, cell) for column, cell in zip(columns, row.cells, strict=True))
+        body.append(line("td", (shorten_middle(text, MOST_CELL) for text in texts)))
+    table = element("table", head, element("tbody", *body), style=_TABLE)
+    # It may be wider than the notebook's cell.
+    return element("div", table, style="overflow-x:auto")

@@ -141,8 +141,7 @@ def _headline(block: VerdictBlock) -> str:
 
 
 def _waterfall(block: Waterfall) -> str:
-    note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
-    return waterfall_drawing(block) + note
+    return waterfall_drawing(block) + _note(block.note)
 
 
 def _heat_map(block: HeatMap) -> str:
@@ -153,8 +152,7 @@ def _heat_map(block: HeatMap) -> str:
         for title, cells in block.rows
     ]
     body = element("table", element("thead", head), element("tbody", *rows), class_="heat")
-    note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
-    return element("div", body, class_="wide", tabindex=0, role="region", aria_label="heat map") + note
+    return _wide(body, "heat map") + _note(block.note)
 
 
 def _trend(block: Trend) -> str:
@@ -166,8 +164,7 @@ def _trend(block: Trend) -> str:
         aria_label=trend_text(block),
         class_="trend",
     )
-    note = element("p", escape(unbroken(block.note)), class_="note") if block.note else ""
-    return element("div", picture, class_="wide", tabindex=0, role="region", aria_label="trend") + note
+    return _wide(picture, "trend") + _note(block.note)
 
 
 def _heat_cell(cell: HeatCell) -> str:
@@ -178,7 +175,7 @@ def _heat_cell(cell: HeatCell) -> str:
 
 def _table(table: Table) -> str:
     if not table.rows:
-        return element("p", escape(unbroken(table.note)), class_="note") if table.note else ""
+        return _note(table.note)
     marks = any(row.marked for row in table.rows)
     heads = (
         [element("th", element("span", "moved", class_="hear"), class_="mark", scope="col")] if marks else []
@@ -193,9 +190,16 @@ def _table(table: Table) -> str:
     ]
     rows = "".join(_row(table.columns, row, marks) for row in table.rows)
     body = element("table", element("thead", element("tr", *heads)), element("tbody", rows), class_="said")
-    note = element("p", escape(unbroken(table.note)), class_="note") if table.note else ""
+    return _wide(body, "table") + _note(table.note)
+
+
+def _wide(content: str, label: str) -> str:
     # What is wider than the window can be moved by keyboard too.
-    return element("div", body, class_="wide", tabindex=0, role="region", aria_label="table") + note
+    return element("div", content, class_="wide", tabindex=0, role="region", aria_label=label)
+
+
+def _note(text: str) -> str:
+    return element("p", escape(unbroken(text)), class_="note") if text else ""
 
 
 def _row(columns: tuple[Column, ...], row: Row, marks: bool) -> str:

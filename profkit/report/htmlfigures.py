@@ -25,9 +25,18 @@ def _choice(name: str, legend: str, options: tuple[tuple[str, str], ...]) -> str
     return element("fieldset", element("legend", legend), *inputs, class_="choice")
 
 
+def _width_by(name: str) -> str:
+    return _choice(name, "Width by", (("after", "candidate"), ("before", "baseline")))
+
+
 _NO_SCRIPT = (
     '<noscript><p class="note">This part is drawn by a script, which is turned off here.</p></noscript>'
 )
+
+
+def _scripted(*content: str) -> str:
+    """What the script fills, and why it is empty without one."""
+    return _NO_SCRIPT + element("div", *content, class_="scripted", hidden=True)
 
 
 def _find(name: str, label: str, **values: str | bool | None) -> str:
@@ -41,7 +50,7 @@ def _find(name: str, label: str, **values: str | bool | None) -> str:
 
 def calls_part(graph: CallGraph, *, compared: bool) -> str:
     """Return the frame of the picture of callers and callees."""
-    side = _choice("width", "Width by", (("after", "candidate"), ("before", "baseline"))) if compared else ""
+    side = _width_by("width") if compared else ""
     colour = "Red took more seconds in the candidate, blue less. " if compared else ""
     left = (
         f"{graph.left_out:,} calls are left out; none of them took more than {units.seconds(graph.left_out_s)}."
@@ -61,15 +70,11 @@ def calls_part(graph: CallGraph, *, compared: bool) -> str:
         side,
         class_="controls",
     )
-    body = (
+    return element("p", escape(made.strip()), class_="note") + _scripted(
+        controls,
         element("div", id="calls-picture", class_="calls"),
         element("p", id="calls-said", class_="note", aria_live="polite"),
         element("div", id="calls-table", class_="wide"),
-    )
-    return (
-        element("p", escape(made.strip()), class_="note")
-        + _NO_SCRIPT
-        + element("div", controls, *body, class_="scripted", hidden=True)
     )
 
 
@@ -106,9 +111,7 @@ def stacks_section(graph: StackGraph) -> str:
         "div",
         _button("Whole", "Show everything again", id="flame-whole", disabled=True),
         _find("flame-find", "Search"),
-        _choice("flame-side", "Width by", (("after", "candidate"), ("before", "baseline")))
-        if compared
-        else "",
+        _width_by("flame-side") if compared else "",
         element("label", element("span", "Time "), element("select", options, id="flame-measure"))
         if graph.waits
         else "",
@@ -120,16 +123,12 @@ def stacks_section(graph: StackGraph) -> str:
         "section",
         element("h2", title),
         element("p", escape(" ".join(parts)), class_="note"),
-        _NO_SCRIPT,
-        element(
-            "div",
+        _scripted(
             controls,
             element("nav", id="flame-path", aria_label="Functions around what is shown"),
             element("div", id="flame-picture", class_="flame"),
             element("div", id="flame-key", class_="key", aria_hidden="true"),
             element("p", id="flame-said", class_="said", aria_live="polite"),
-            class_="scripted",
-            hidden=True,
         ),
         class_="card",
         id="flame",
@@ -185,15 +184,7 @@ def timeline_section(timeline: Timeline) -> str:
         "section",
         element("h2", "Over time"),
         element("p", escape(said), class_="note"),
-        _NO_SCRIPT,
-        element(
-            "div",
-            controls,
-            element("div", id="time-picture"),
-            element("p", id="time-said", class_="said"),
-            class_="scripted",
-            hidden=True,
-        ),
+        _scripted(controls, element("div", id="time-picture"), element("p", id="time-said", class_="said")),
         class_="card",
         id="timeline",
     )

@@ -87,7 +87,7 @@ def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: in
 
 
 def _shares(values: Floats) -> str:
-    """Whole percent; −1: not known."""
+    """Hundredths as whole numbers; −1: not known."""
     return _list(
         np.where(np.isfinite(values), np.rint(100 * np.nan_to_num(values)), -1).astype(np.int64).tolist()
     )
@@ -213,12 +213,6 @@ def _tenths(values: Floats) -> str:
     return _list(f"{v:.1f}".removesuffix(".0") if np.isfinite(v) else -1 for v in values.tolist())
 
 
-def _hundredths(values: Floats) -> str:
-    """Hundredths as whole numbers; −1: not known."""
-    known = np.isfinite(values)
-    return _list(np.where(known, np.rint(100 * np.where(known, values, 0.0)), -1).astype(np.int64).tolist())
-
-
 def _track(track: Track) -> str:
     members = {
         "label": _text(track.label),
@@ -236,8 +230,8 @@ def _track(track: Track) -> str:
 def _states(states: ProcessStates) -> str:
     members = {
         "label": _text(states.label),
-        "running": _hundredths(states.running),
-        "queued": _hundredths(states.queued),
+        "running": _shares(states.running),
+        "queued": _shares(states.queued),
     }
     if states.functions is not None:
         members["functions"] = _track(states.functions)

@@ -62,7 +62,7 @@ class Placeholders:
                 label, _, suffix = inner.rpartition(" ")
                 if not label or not suffix.isalpha() or suffix in ("words", "hosts"):
                     label, suffix = inner, ""
-            self._next[label] = max(self._next.get(label, 0), _number(suffix) + 1)
+            self._next[label] = max(self._next.get(label, 0), number_of(suffix) + 1)
 
     def _suffix(self, label: str, value: Hashable) -> str:
         given = self._given.setdefault(label, {})
@@ -73,7 +73,7 @@ class Placeholders:
         return letters(number) if number else ""
 
 
-def _number(suffix: str) -> int:
+def number_of(suffix: str) -> int:
     """Return the position that a suffix stands for: the inverse of `letters`, 0 for none."""
     place = 0
     for letter in suffix:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
 
@@ -79,47 +80,43 @@ class Json(Renderer):
         return report.json(rows)
 
 
-class Markdown(Renderer):
+class _Written(Renderer):
+    """A document written by the module of `module`, whose ``render`` takes nothing else."""
+
+    module: ClassVar[str]
+
+    def render(self, report: Report, rows: int) -> str:
+        """See `Renderer`."""
+        written: str = import_module(self.module).render(report.document(rows, figures=self.draws))
+        return written
+
+
+class Markdown(_Written):
     """Markdown for a ticket or a merge request, short enough for one comment."""
 
     name = "md"
     suffixes = (".md", ".markdown")
-
-    def render(self, report: Report, rows: int) -> str:
-        """See `Renderer`."""
-        from profkit.report import markdown
-
-        return markdown.render(report.document(rows))
+    module = "profkit.report.markdown"
 
 
-class Html(Renderer):
+class Html(_Written):
     """One page that needs no network and no second file."""
 
     name = "html"
     suffixes = (".html", ".htm")
     draws = True
     default_rows = 20
-
-    def render(self, report: Report, rows: int) -> str:
-        """See `Renderer`."""
-        from profkit.report import html
-
-        return html.render(report.document(rows, figures=True))
+    module = "profkit.report.html"
 
 
-class Svg(Renderer):
+class Svg(_Written):
     """One picture for a ticket."""
 
     name = "svg"
     suffixes = (".svg",)
     draws = True
     default_rows = 20
-
-    def render(self, report: Report, rows: int) -> str:
-        """See `Renderer`."""
-        from profkit.report import svg
-
-        return svg.render(report.document(rows, figures=True))
+    module = "profkit.report.svg"
 
 
 #: Every format, in the order in which messages name them.

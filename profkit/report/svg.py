@@ -171,19 +171,19 @@ def _account(document: Document) -> _Part:
     for section in document.sections:
         for block in section.blocks:
             if isinstance(block, Waterfall):
-                heading = element("text", escape(section.title), x=0, y=14, class_="heading")
-                return _Part(
-                    heading + _at(0, 28, waterfall_drawing(block, _ACCOUNT)), 28 + waterfall_height(block)
-                )
-            if isinstance(block, Trend):
-                heading = element("text", escape(section.title), x=0, y=14, class_="heading")
-                return _Part(heading + _at(0, 28, trend_drawing(block)), 28 + trend_height(block))
+                drawn, height = waterfall_drawing(block, _ACCOUNT), waterfall_height(block)
+            elif isinstance(block, Trend):
+                drawn, height = trend_drawing(block), trend_height(block)
+            else:
+                continue
+            heading = element("text", escape(section.title), x=0, y=14, class_="heading")
+            return _Part(heading + _at(0, 28, drawn), 28 + height)
     return _Part("", 0.0)
 
 
 def _facts(document: Document) -> _Part:
     """What a run without a verdict is called, and how long it took."""
-    facts = next((b for s in document.sections for b in s.blocks if isinstance(b, Facts)), Facts(()))
+    facts = _first(document, Facts) or Facts(())
     parts = [element("text", escape(document.title), x=_PADDING, y=40, class_="headline plain")]
     y = 66.0
     for label, value in facts.items:
@@ -276,16 +276,6 @@ def _bars(title: str, table: Table) -> _Part:
         label = shorten_middle(format_cell(table.columns[name], row.cells[name]), 36)
         text = f"{format_cell(table.columns[time], row.cells[time])}, {format_one('share', value)}"
         parts.append(element("text", escape(label), x=280, y=y, class_="code end"))
-        parts.append(
-            element(
-                "rect",
-                x=292,
-                y=y - 10,
-                width=max(1.0, 420 * value / most),
-                height=12,
-                rx=2,
-                class_="candidate",
-            )
-        )
+        parts.append(element("rect", x=292, y=y - 10, width=width, height=12, rx=2, class_="candidate"))
         parts.append(element("text", escape(text), x=300 + width, y=y, class_="muted"))
     return _Part("".join(parts), 40.0 + 22 * len(rows))

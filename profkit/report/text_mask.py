@@ -17,7 +17,7 @@ from profkit.model import GENERATED, PROJECT, SITE, STDLIB, Roots, Run
 from profkit.report.command_mask import HOST_OPTION, CommandMask, is_number, kind_of
 from profkit.report.known_words import is_known, is_said, is_standard_module, suffix_of
 from profkit.report.name_parts import masked_parts, may_hold_parts
-from profkit.report.placeholders import PLACEHOLDER, Placeholders, letters
+from profkit.report.placeholders import PLACEHOLDER, Placeholders, letters, number_of
 from profkit.report.private_texts import HOME, PrivateTexts
 from profkit.report.pseudonyms import Pseudonyms
 from profkit.report.recorded_texts import (
@@ -181,7 +181,7 @@ class TextMask:
         for name in host_names(run):
             if _HOST_PSEUDONYM.fullmatch(name):
                 self._hosts[name] = name
-                self._host_count = max(self._host_count, _place_of(name) + 1)
+                self._host_count = max(self._host_count, number_of(name.rpartition("-")[2]) + 1)
         job = run.manifest.job if run.manifest is not None else None
         identity = str((job or {}).get("id") or "")
         if _JOB_PSEUDONYM.fullmatch(identity):
@@ -576,14 +576,6 @@ class TextMask:
             )
             self._jobs[identity] = known
         return known
-
-
-def _place_of(pseudonym: str) -> int:
-    """Return the number of a pseudonym such as ``host-b``: the inverse of `letters`."""
-    place = 0
-    for letter in pseudonym.rpartition("-")[2]:
-        place = place * 26 + ord(letter) - ord("a") + 1
-    return place - 1
 
 
 def base_name(path: str) -> str:
