@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from profkit.report import units
 from profkit.report.figures import Figure
+
+_Kind = TypeVar("_Kind")
+#: What stands before a verdict by its tone, so that good and bad do not differ by colour alone.
+SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 
 
 class About(float):
@@ -83,6 +87,11 @@ class VerdictBlock:
     tone: str
     cause: str = ""
     confidence: float | None = None
+
+    @property
+    def named(self) -> str:
+        """The headline with the name that scripts match."""
+        return f"{self.headline} ({self.cause})" if self.cause else self.headline
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +242,14 @@ class Document:
     sections: tuple[Section, ...]
     figures: tuple[Figure, ...] = ()
     brief: bool = False
+
+    def first(self, kind: type[_Kind]) -> _Kind | None:
+        """Return the first block of a kind."""
+        return next((b for s in self.sections for b in s.blocks if isinstance(b, kind)), None)
+
+    def figure(self, kind: type[_Kind]) -> _Kind | None:
+        """Return the figure of a kind."""
+        return next((figure for figure in self.figures if isinstance(figure, kind)), None)
 
 
 def laid_out(title: str, *sections: Section) -> Document:

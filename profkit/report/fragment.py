@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from profkit.report import units
 from profkit.report.document import (
+    SIGNS,
     Block,
     Bullets,
     Column,
@@ -34,7 +35,6 @@ from profkit.report.waterfall import waterfall_drawing
 
 #: Colours of the bar beside a verdict, which show on light ground and on dark ground.
 _TONES = {"bad": "#d9534f", "good": "#3d8bd4", "unsure": "#c98a1b"}
-_SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 #: Rows of a table, and characters of a cell: more is in the page.
 MOST_ROWS = 10
 MOST_CELL = 120
@@ -113,7 +113,7 @@ def _block(block: Block) -> str:
 def _verdict(block: VerdictBlock) -> str:
     cause = f" ({block.cause})" if block.cause else ""
     sure = "" if block.confidence is None else f" — confidence {units.confidence(block.confidence)}"
-    sign = _SIGNS.get(block.tone, "?")
+    sign = SIGNS.get(block.tone, "?")
     return element(
         "div",
         element("strong", escape(f"{sign} {block.headline}"), style="font-size:115%"),

@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
-from typing import TypeVar
 
 from profkit.report.document import (
     Bullets,
@@ -52,16 +51,15 @@ _STYLES = (
     "flame.css",
 )
 _SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "flame.js", "timeline.js", "page.js")
-_Kind = TypeVar("_Kind")
 
 
 def render(document: Document) -> str:
     """Return a document as a page."""
     style, script = _assets()
-    functions, calls = _figure(document, FunctionTable), _figure(document, CallGraph)
-    stacks, timeline = _figure(document, StackGraph), _figure(document, Timeline)
-    verdict = _verdict_of(document)
-    title = document.title if verdict is None else f"{_named(verdict)} · {document.title}"
+    functions, calls = document.figure(FunctionTable), document.figure(CallGraph)
+    stacks, timeline = document.figure(StackGraph), document.figure(Timeline)
+    verdict = document.first(VerdictBlock)
+    title = document.title if verdict is None else f"{verdict.named} · {document.title}"
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -108,18 +106,6 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _figure(document: Document, kind: type[_Kind]) -> _Kind | None:
-    return next((figure for figure in document.figures if isinstance(figure, kind)), None)
-
-
-def _verdict_of(document: Document) -> VerdictBlock | None:
-    return next((b for s in document.sections for b in s.blocks if isinstance(b, VerdictBlock)), None)
-
-
-def _named(verdict: VerdictBlock) -> str:
-    return f"{verdict.headline} ({verdict.cause})" if verdict.cause else verdict.headline
-
-
 def _of_role(document: Document, role: str) -> list[Section]:
     return [section for section in document.sections[1:] if section.role == role]
 
@@ -130,7 +116,7 @@ def _blocks(section: Section) -> str:
 
 def _answer(document: Document) -> Iterator[str]:
     """What is seen first: the verdict, the account beside the advice, and the evidence."""
-    if _verdict_of(document) is None:
+    if document.first(VerdictBlock) is None:
         yield element("h1", escape(document.title), class_="plain")
     for section in document.sections[:1]:
         yield '<section class="first">' + _blocks(section) + "</section>"
@@ -159,9 +145,9 @@ def _answer(document: Document) -> Iterator[str]:
 
 def _pictures(document: Document) -> Iterator[str]:
     """What is drawn; without a drawing of functions, all sections."""
-    timeline, stacks = _figure(document, Timeline), _figure(document, StackGraph)
-    functions, slopes = _figure(document, FunctionTable), _figure(document, Slopes)
-    waits = _figure(document, Waits)
+    timeline, stacks = document.figure(Timeline), document.figure(StackGraph)
+    functions, slopes = document.figure(FunctionTable), document.figure(Slopes)
+    waits = document.figure(Waits)
     for section in _of_role(document, "iterations"):
         yield _section(section, _said_first(section, "In each iteration"))
     if waits is not None:
@@ -194,7 +180,7 @@ def _pictures(document: Document) -> Iterator[str]:
 
 def _folded(document: Document) -> Iterator[str]:
     """Details to look up: who calls whom, machines and settings, how to reproduce."""
-    functions, calls = _figure(document, FunctionTable), _figure(document, CallGraph)
+    functions, calls = document.figure(FunctionTable), document.figure(CallGraph)
     if calls is not None and functions is not None:
         yield _fold("Who calls whom", calls_part(calls, compared=functions.before is not None), "calls")
     if _drawn(document):
@@ -217,7 +203,7 @@ def _said_first(section: Section, tables: str) -> str:
 
 def _drawn(document: Document) -> bool:
     """Whether it is a run or comparison, whose functions are drawn, not a study."""
-    return _figure(document, FunctionTable) is not None
+    return document.figure(FunctionTable) is not None
 
 
 def _is_said(section: Section) -> bool:

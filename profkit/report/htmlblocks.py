@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from profkit.report import units
 from profkit.report.document import (
+    SIGNS,
     Block,
     Bullets,
     Column,
@@ -30,8 +31,6 @@ from profkit.report.text import unbroken
 from profkit.report.trends import TREND_WIDTH, trend_drawing, trend_height, trend_text
 from profkit.report.waterfall import waterfall_drawing
 
-#: What stands before the headline, so that good and bad do not differ by colour alone.
-_SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 #: Rows of evidence that are not folded.
 _FIRST_SIGNALS = 3
 #: Grounds of a heat map in ``heat.css``.
@@ -122,7 +121,7 @@ def _verdict(block: VerdictBlock) -> str:
             aria_hidden="true",
         )
         sure = element("p", f"Confidence {units.confidence(block.confidence)} ", bar, class_="confidence")
-    sign = element("span", _SIGNS.get(block.tone, "?"), class_="sign", aria_hidden="true")
+    sign = element("span", SIGNS.get(block.tone, "?"), class_="sign", aria_hidden="true")
     return element(
         "div",
         sign,

@@ -23,29 +23,22 @@ LEAST_TRACING_S = 0.01
 
 def machine_items(run: Run) -> list[tuple[str, str]]:
     """Return facts of machines and sampler; empty for a run that was not sampled."""
-    items = []
     if run.machines:
         own = run.manifest.host.name if run.manifest is not None else None
         machines = {f"machine {clean(name)}": (m, name == own) for name, m in run.machines.items()}
     else:
         machines = {} if run.machine is None else {"machine": (run.machine, True)}
-    for label, (machine, is_own) in machines.items():
-        text = _machine(machine, watched=is_own and run.series is not None)
-        if text:
-            items.append((label, text))
-    fixed = _fixed_work(run)
-    if fixed:
-        items.append(("fixed work", fixed))
-    gpu = _gpu(run)
-    if gpu:
-        items.append(("GPU", gpu))
-    sampler = _sampler(run)
-    if sampler:
-        items.append(("sampler", sampler))
-    tracer = _tracer(run)
-    if tracer:
-        items.append(("tracer", tracer))
-    return items
+    items = [
+        (label, _machine(machine, watched=is_own and run.series is not None))
+        for label, (machine, is_own) in machines.items()
+    ]
+    items += [
+        ("fixed work", _fixed_work(run)),
+        ("GPU", _gpu(run)),
+        ("sampler", _sampler(run)),
+        ("tracer", _tracer(run)),
+    ]
+    return [(label, text) for label, text in items if text]
 
 
 def _fixed_work(run: Run) -> str:

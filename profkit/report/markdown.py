@@ -177,8 +177,7 @@ def _section(section: Section, cell: int | None) -> Iterator[str | _Rows]:
 
 def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _Rows]:
     if isinstance(block, VerdictBlock):
-        cause = f" ({block.cause})" if block.cause else ""
-        yield f"## {_TONES[block.tone]} {_prose(_short(block.headline + cause, cell))}"
+        yield f"## {_TONES[block.tone]} {_prose(_short(block.named, cell))}"
         yield ""
         sure = "" if block.confidence is None else f"**Confidence {units.confidence(block.confidence)}.** "
         yield sure + _line(_short(block.summary, cell))

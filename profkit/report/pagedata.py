@@ -88,9 +88,8 @@ def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: in
 
 def _shares(values: Floats) -> str:
     """Hundredths as whole numbers; −1: not known."""
-    return _list(
-        np.where(np.isfinite(values), np.rint(100 * np.nan_to_num(values)), -1).astype(np.int64).tolist()
-    )
+    known = np.isfinite(values)
+    return _list(np.where(known, np.rint(100 * np.where(known, values, 0.0)), -1).astype(np.int64).tolist())
 
 
 def _functions(table: FunctionTable, order: Ints, place: Ints) -> str:

@@ -120,26 +120,22 @@ def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
     """Return a run's facts as labels and values: command, place, start and duration."""
     main = run.processes[0] if run.processes else Process()
     manifest = run.manifest
-    items = [("file", clean(run.path))]
     command = manifest.command if manifest else main.command
-    if command:
-        items.append(("command", clean(shlex.join(command))))
     host = manifest.host if manifest else main.host
-    if host is not None and (host.name or host.cpu_model or host.cpus):
-        items.append(("host", _host(host)))
-    if main.python:
-        items.append(("python", clean(main.python)))
-    if manifest is not None and manifest.started:
-        items.append(("started", clean(manifest.started)))
-    items.append(("time", _times(run, functions)))
-    if manifest is not None and manifest.whole_s is not None:
-        items.append(("window", _window(manifest)))
-    if manifest is not None and manifest.exit_status not in (None, 0):
-        items.append(("exit status", str(manifest.exit_status)))
-    items += machine_items(run)
-    items += capture_items(run)
-    items.append(("profiled", _profiled(run, functions)))
-    return tuple(items)
+    named = host is not None and (host.name or host.cpu_model or host.cpus)
+    known = (
+        ("command", clean(shlex.join(command))),
+        ("host", _host(host) if host is not None and named else ""),
+        ("python", clean(main.python)),
+        ("started", "" if manifest is None else clean(manifest.started)),
+        ("time", _times(run, functions)),
+        ("window", "" if manifest is None or manifest.whole_s is None else _window(manifest)),
+        ("exit status", "" if manifest is None else str(manifest.exit_status or "")),
+        *machine_items(run),
+        *capture_items(run),
+        ("profiled", _profiled(run, functions)),
+    )
+    return (("file", clean(run.path)), *((label, text) for label, text in known if text))
 
 
 def _profiled(run: Run, functions: Ranked) -> str:
@@ -175,17 +171,15 @@ def _times(run: Run, functions: Ranked) -> str:
     wall = run.manifest.wall_s if run.manifest else None
     cpu = _sum([process.cpu_s for process in run.processes])
     wait = _sum([process.run_queue_wait_s for process in run.processes])
-    parts = [f"{units.seconds(functions.profile.total)} self time"]
-    if wall is not None:
-        parts.insert(0, f"{units.seconds(wall)} wall")
-    if cpu is not None:
-        parts.insert(len(parts) - 1, f"{units.seconds(cpu)} CPU")
-    if wait is not None:
-        fraction = wait_fraction(cpu, wait)
-        parts.append(
-            f"{units.seconds(wait)} queued for a CPU" + (f" ({units.share(fraction)})" if fraction else "")
-        )
-    return ", ".join(parts)
+    fraction = wait_fraction(cpu, wait)
+    of_all = f" ({units.share(fraction)})" if fraction else ""
+    parts = (
+        "" if wall is None else f"{units.seconds(wall)} wall",
+        "" if cpu is None else f"{units.seconds(cpu)} CPU",
+        f"{units.seconds(functions.profile.total)} self time",
+        "" if wait is None else f"{units.seconds(wait)} queued for a CPU{of_all}",
+    )
+    return ", ".join(filter(None, parts))
 
 
 def _window(manifest: Manifest) -> str:

@@ -7,10 +7,11 @@ theme, and says everything in text as well. What does not fit is in the other re
 from __future__ import annotations
 
 from importlib import resources
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from profkit.report import units
 from profkit.report.document import (
+    SIGNS,
     Bullets,
     Document,
     Facts,
@@ -49,7 +50,6 @@ _INDENT = 78.0
 #: Functions that a run without a verdict shows.
 _MOST_BARS = 12
 _STYLES = ("colours.css", "waterfall.css", "picture.css", "slopes.css", "trend.css")
-_SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 
 
 class _Part(NamedTuple):
@@ -61,9 +61,9 @@ class _Part(NamedTuple):
 
 def render(document: Document) -> str:
     """Return a document as a stand-alone picture."""
-    verdict = _first(document, VerdictBlock)
+    verdict = document.first(VerdictBlock)
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
-    slopes = next((figure for figure in document.figures if isinstance(figure, Slopes)), None)
+    slopes = document.figure(Slopes)
     evidence, right = _first_evidence(document), _moved(document)
     if evidence is None:
         left = _functions(document)
@@ -79,7 +79,7 @@ def render(document: Document) -> str:
     height = top + max(left.height, right.height) + _PADDING
     title = document.title if verdict is None else verdict.headline
     said = "" if verdict is None else verdict.summary
-    trend = _first(document, Trend)
+    trend = document.first(Trend)
     shown = "" if trend is None else trend_text(trend)
     ranks = slopes_text(slopes) if slopes is not None else ""
     description = " ".join(filter(None, (said, shown, ranks)))
@@ -111,13 +111,6 @@ def _style() -> str:
     return "\n".join((files / name).read_text(encoding="utf-8") for name in _STYLES)
 
 
-_Kind = TypeVar("_Kind")
-
-
-def _first(document: Document, kind: type[_Kind]) -> _Kind | None:
-    return next((block for s in document.sections for block in s.blocks if isinstance(block, kind)), None)
-
-
 def _at(x: float, y: float, markup: str) -> str:
     return element("g", markup, transform=f"translate({number(x)} {number(y)})") if markup else ""
 
@@ -142,7 +135,7 @@ def _verdict(document: Document, block: VerdictBlock) -> _Part:
         element("path", d=_rounded(height), class_="soft"),
         element("path", d=f"M0 10a10 10 0 0 1 6 -9.2V{number(height)}H0z", class_="tone"),
         element("circle", cx=44, cy=44, r=17, class_="tone"),
-        element("text", _SIGNS.get(block.tone, "?"), x=44, y=51, class_="sign"),
+        element("text", SIGNS.get(block.tone, "?"), x=44, y=51, class_="sign"),
     )
     return _Part(element("g", *band, *parts, class_=block.tone), height)
 
@@ -183,7 +176,7 @@ def _account(document: Document) -> _Part:
 
 def _facts(document: Document) -> _Part:
     """What a run without a verdict is called, and how long it took."""
-    facts = _first(document, Facts) or Facts(())
+    facts = document.first(Facts) or Facts(())
     parts = [element("text", escape(document.title), x=_PADDING, y=40, class_="headline plain")]
     y = 66.0
     for label, value in facts.items:

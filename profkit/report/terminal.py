@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from profkit.report import units
 from profkit.report.document import (
+    SIGNS,
     Bullets,
     Document,
     Facts,
@@ -36,7 +37,6 @@ PROSE_WIDTH = 110
 
 _SHORTENED = "… stands for what was shortened; --format md and --format json have it in full."
 _TONES = {"bad": "bold red", "good": "bold green", "unsure": "bold yellow", "": ""}
-_SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 #: Grounds of a heat map from good to bad, each with ink that can be read on it.
 _HEAT = (
     "black on #9bd3a5",
@@ -117,8 +117,8 @@ def render(
 
 def _repeated(document: Document, width: int) -> list[Line]:
     """Return the headline of the verdict once more."""
-    verdicts = [b for s in document.sections for b in s.blocks if isinstance(b, VerdictBlock)]
-    return [[], *_headline(verdicts[0], width)] if verdicts else []
+    verdict = document.first(VerdictBlock)
+    return [] if verdict is None else [[], *_headline(verdict, width)]
 
 
 def _colored(lines: list[Line], color_system: str) -> str:
@@ -189,8 +189,7 @@ def _verdict(block: VerdictBlock, width: int) -> Iterator[Line]:
 def _headline(block: VerdictBlock, width: int) -> Iterator[Line]:
     style = _TONES[block.tone]
     sure = "" if block.confidence is None else f"confidence {units.confidence(block.confidence)}"
-    cause = f" ({block.cause})" if block.cause else ""
-    head = f"{_SIGNS[block.tone]} {block.headline}{cause}"
+    head = f"{SIGNS[block.tone]} {block.named}"
     if cell_width(head) + 3 + len(sure) <= width:
         yield [(head, style), ("   " + sure if sure else "", "bold")]
     else:
