@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from profkit.report.known_words import is_known, is_standard_module, suffix_of
 from profkit.report.placeholders import PLACEHOLDER, Placeholders
@@ -83,6 +84,7 @@ def kind_of(text: str) -> str:
     return "hex" if _HEX_DIGITS.fullmatch(text) else "text"
 
 
+@dataclass(slots=True, eq=False)
 class CommandMask:
     """Show the command lines of one report.
 
@@ -91,24 +93,14 @@ class CommandMask:
     however common their names; `is_private` tests for known private text, such as a user's name.
     """
 
-    def __init__(
-        self,
-        placeholders: Placeholders,
-        hosts: Mapping[str, str],
-        files: Collection[str],
-        modules: Collection[str],
-        place: Callable[[str], str],
-        is_own: Callable[[str], bool],
-        is_private: Callable[[str], bool],
-    ) -> None:
-        self._placeholders = placeholders
-        self._hosts = hosts
-        self._files = files
-        self._modules = modules
-        self._place = place
-        self._is_own = is_own
-        self._is_private = is_private
-        self._lines: dict[tuple[str, ...], tuple[str, ...]] = {}
+    placeholders: Placeholders
+    hosts: Mapping[str, str]
+    files: Collection[str]
+    modules: Collection[str]
+    place: Callable[[str], str]
+    is_own: Callable[[str], bool]
+    is_private: Callable[[str], bool]
+    _lines: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def words(self, command: Sequence[str]) -> tuple[str, ...]:
         """Return a command line word by word as it may be shown, with the number of words left out."""
@@ -126,7 +118,7 @@ class CommandMask:
             shown.append(masked)
         rest = line[MOST_WORDS:]
         if rest:
-            shown.append(self._placeholders.left_out(len(rest), "words", rest))
+            shown.append(self.placeholders.left_out(len(rest), "words", rest))
         return tuple(shown)
 
     def _program(self, word: str) -> tuple[str, str]:
@@ -174,7 +166,7 @@ class CommandMask:
 
     def _is_harmless(self, name: str) -> bool:
         return (
-            not self._is_private(name)
+            not self.is_private(name)
             and not looks_random(name)
             and masked_by_rules(name, lambda _: "") == name
         )
@@ -185,8 +177,8 @@ class CommandMask:
         """Return an option's or variable's value as it may be shown; `option` is its name, with hyphens."""
         if not text:
             return text
-        if holds_secret(option, text) and not PLACEHOLDER.fullmatch(text) and text not in self._files:
-            return self._placeholders.secret(text)
+        if holds_secret(option, text) and not PLACEHOLDER.fullmatch(text) and text not in self.files:
+            return self.placeholders.secret(text)
         if HOST_OPTION.fullmatch(option) and (hosts := self._host_list(text)):
             return hosts
         if _MODULE_OPTION.fullmatch(option) and self._is_module(text):
@@ -195,7 +187,7 @@ class CommandMask:
 
     def shown(self, text: str) -> str:
         """Return a text on its own as it may be shown."""
-        if text in self._files or text in ("~", ".", "..") or self.is_shown(text):
+        if text in self.files or text in ("~", ".", "..") or self.is_shown(text):
             return text
         if (known := self._host(text)) is not None:
             return known
@@ -204,7 +196,7 @@ class CommandMask:
         is_path = _PATH_LIKE.match(bare) is not None or bool(suffix_of(bare))
         if is_path and "://" not in text and len(text) <= 4096 and not _SPACES.search(bare):
             return self.path(text)
-        return self._placeholders.of(kind_of(text), text, len(text))
+        return self.placeholders.of(kind_of(text), text, len(text))
 
     def is_shown(self, text: str) -> bool:
         """Whether a value contains only numbers, known words and placeholders."""
@@ -229,16 +221,16 @@ class CommandMask:
         return (
             re.fullmatch(r"[A-Za-z_][\w.]{0,200}", name) is not None
             and all(
-                part in self._modules or is_known(part) or part.startswith("__")
+                part in self.modules or is_known(part) or part.startswith("__")
                 for part in name.split(".")[1:]
             )
-            and ((top := name.partition(".")[0]) in self._modules or is_known(top) or is_standard_module(top))
+            and ((top := name.partition(".")[0]) in self.modules or is_known(top) or is_standard_module(top))
         )
 
     def _host(self, text: str) -> str | None:
         """Return ``host-a:29500`` for a known machine, with or without a port."""
         name, sign, port = text.partition(":")
-        known = self._hosts.get(name)
+        known = self.hosts.get(name)
         if known is None or (sign and not (port.isdigit() and len(port) <= 5)):
             return None
         return f"{known}{sign}{port}"
@@ -250,7 +242,7 @@ class CommandMask:
         if not all(shown):
             return ""
         rest = tuple(parts[MOST_HOSTS:])
-        return ",".join(shown + ([self._placeholders.left_out(len(rest), "hosts", rest)] if rest else []))
+        return ",".join(shown + ([self.placeholders.left_out(len(rest), "hosts", rest)] if rest else []))
 
     # Paths -----------------------------------------------------------------------------------------------------
 
@@ -261,7 +253,7 @@ class CommandMask:
 
     def file_name(self, name: str) -> str:
         """Return the last part of a path as it may be shown."""
-        if not name or name in self._files or name in (".", "..", "~") or self.is_shown(name):
+        if not name or name in self.files or name in (".", "..", "~") or self.is_shown(name):
             return name
         suffix = suffix_of(name)
         stem = name[: len(name) - len(suffix)]
@@ -269,13 +261,13 @@ class CommandMask:
             return name
         if suffix and self.is_shown(stem):
             return name
-        return f"{self._placeholders.of('file', stem)}{suffix}"
+        return f"{self.placeholders.of('file', stem)}{suffix}"
 
     def directory(self, directory: str) -> str:
         """Return a directory as it may be shown; empty is the file system's root."""
         parts = directory.split("/")
-        if not self._is_own(directory.rstrip("/")) and all(
+        if not self.is_own(directory.rstrip("/")) and all(
             part in ("", ".", "..", "~") or PLACEHOLDER.fullmatch(part) or is_known(part) for part in parts
         ):
             return directory
-        return self._place(directory)
+        return self.place(directory)

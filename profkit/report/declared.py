@@ -87,44 +87,21 @@ FORMS: Mapping[str, re.Pattern[str]] = {
     "git.revision": _REVISION,
 }
 
-_OWN: Mapping[str, str] = {
-    "Verdict": "cause rule kind doubts",
-    "Evidence": "signal unit reading",
-    "Advice": "kind cures",
-    "Finding": "rule cause bucket kind",
-    "Checked": "rule part reading operator unit threshold_id",
-    "Account": "merged basis",
-    "Bucket": "name",
-    "Part": "kind what",
-    "Waited": "what",
-    "Pause": "what",
-    "Ranking": "by",
-    "DiffTable": "match",
-    "FunctionKey": "root",
-    "IterationModel": "why_left_out bound batch_from",
-    "Setting": "kind",
-    "Tried": "outcome",
-    "SizeCall": "sets",
-    "Parameter": "scale",
-    "Cell": "cause kind",
-    "Objective": "kind",
-    "Straggler": "kind",
-    "Limits": "quota_view",
-    "Library": "name packages starts per files",
-    "Honours": "library version quota views python source",
-    "Variable": "name cap",
-    "Size": "origin variable",
-    "Crew": "role",
-    "Own": "kind",
-    "HistoryRun": "cause kind",
-    "Change": "cause kind",
-    "Tier": "kind",
-    "History": "metric",
-    "Compared": "cause kind",
-}
-
-#: Fields of the other kinds: of runs, of results, and of studies of settings, of a job's processes, of a machine.
+#: Fields of the other kinds, each as ``Type.field``: of runs, of results, and of studies.
 _FIELDS: Mapping[Kind, str] = {
+    Kind.OWN: """
+        Verdict.cause Verdict.rule Verdict.kind Verdict.doubts Evidence.signal Evidence.unit
+        Evidence.reading Advice.kind Advice.cures Finding.rule Finding.cause Finding.bucket Finding.kind
+        Checked.rule Checked.part Checked.reading Checked.operator Checked.unit Checked.threshold_id
+        Account.merged Account.basis Bucket.name Part.kind Part.what Waited.what Pause.what Ranking.by
+        DiffTable.match FunctionKey.root IterationModel.why_left_out IterationModel.bound
+        IterationModel.batch_from Setting.kind Tried.outcome SizeCall.sets Parameter.scale Cell.cause
+        Cell.kind Objective.kind Straggler.kind Limits.quota_view Library.name Library.packages
+        Library.starts Library.per Library.files Honours.library Honours.version Honours.quota
+        Honours.views Honours.python Honours.source Variable.name Variable.cap Size.origin Size.variable
+        Crew.role Own.kind HistoryRun.cause HistoryRun.kind Change.cause Change.kind Tier.kind
+        History.metric Compared.cause Compared.kind
+    """,
     Kind.NAME: """
         Thread.name RangeCalls.strings Ranges.strings Window.name Verdict.subject Verdict.numbers
         Evidence.baseline Evidence.candidate Evidence.subject Evidence.numbers Advice.subject
@@ -167,7 +144,6 @@ _FIELDS: Mapping[Kind, str] = {
 _DECLARED: Mapping[str, Kind] = {
     **dict.fromkeys(FORMS, Kind.FORM),
     **{field: kind for kind, names in _FIELDS.items() for field in names.split()},
-    **{f"{owner}.{field}": Kind.OWN for owner, names in _OWN.items() for field in names.split()},
 }
 
 

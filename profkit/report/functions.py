@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ from profkit.identity.keys import FunctionKeys, function_keys
 from profkit.measure.select import select_profile
 from profkit.model import FunctionKey, Profile, Roots, Run
 from profkit.model.estimates import estimates_of
+
+#: Columns of a profile that a row has as they are.
+_COLUMNS = ("ncalls", "primitive_calls", "tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,32 +62,22 @@ class Ranked:
     def rows(self, limit: int = 0) -> Iterator[FunctionRow]:
         """Yield the first `limit` rows (0: all) as objects."""
         p = self.profile
-        ranked_by = active_seconds(p)
-        total = float(ranked_by.sum())
-        known = estimates_of(p)
-        chosen = self.order[:limit] if limit else self.order
-        for rank, row in enumerate(map(int, chosen), start=1):
-            tottime = float(p.tottime[row])
+        active = active_seconds(p)
+        total = float(active.sum())
+        columns = {**{name: getattr(p, name) for name in _COLUMNS}, **estimates_of(p)}
+        for rank, row in enumerate(map(int, self.order[: limit or None]), start=1):
+            numbers: dict[str, Any] = {
+                name: None if column is None else column[row].item() for name, column in columns.items()
+            }
             yield FunctionRow(
                 rank=rank,
                 key=self.keys.key(row),
                 name=name_of(p, row),
                 file=p.strings[int(p.file[row])],
                 line=int(p.line[row]),
-                ncalls=int(p.ncalls[row]),
-                primitive_calls=int(p.primitive_calls[row]),
-                tottime=tottime,
-                cumtime=float(p.cumtime[row]),
-                wait=None if p.wait is None else float(p.wait[row]),
-                blocked=None if p.blocked is None else float(p.blocked[row]),
-                cumwait=None if p.cumwait is None else float(p.cumwait[row]),
-                cumblocked=None if p.cumblocked is None else float(p.cumblocked[row]),
-                active=float(ranked_by[row]),
-                share=float(ranked_by[row]) / total if total > 0 else 0.0,
-                calls_low=float(known["calls_low"][row]),
-                calls_high=float(known["calls_high"][row]),
-                samples=int(known["samples"][row]),
-                tottime_error=float(known["tottime_error"][row]),
+                active=float(active[row]),
+                share=float(active[row]) / total if total > 0 else 0.0,
+                **numbers,
             )
 
 

@@ -137,17 +137,10 @@ def _next(
 
 
 def _shell(space: Space, setting: tuple[str, ...]) -> str:
-    words = [
-        f"{parameter.name}={shlex.quote(value)}"
-        for parameter, value in zip(space.parameters, setting, strict=True)
-        if parameter.environment and value != UNSET
-    ]
-    removed = [
-        word
-        for parameter, value in zip(space.parameters, setting, strict=True)
-        if parameter.environment and value == UNSET
-        for word in ("-u", parameter.name)
-    ]
+    pairs = zip(space.parameters, setting, strict=True)
+    variables = [(parameter.name, value) for parameter, value in pairs if parameter.environment]
+    words = [f"{name}={shlex.quote(value)}" for name, value in variables if value != UNSET]
+    removed = [word for name, value in variables if value == UNSET for word in ("-u", name)]
     prefix = ["env", *removed] if removed else []
     return " ".join([*prefix, *words, shlex.join(space.command_of(setting))])
 

@@ -97,9 +97,13 @@ SIGNALS: Mapping[str, str] = {
 }
 
 
+def number_of(value: Value) -> float | None:
+    """Return a value as a number; ``None`` for texts and what is not known."""
+    return float(value) if isinstance(value, (int, float)) else None
+
+
 def _number(evidence: Evidence, name: str) -> float | None:
-    found = evidence.numbers.get(name)
-    return float(found) if isinstance(found, (int, float)) else None
+    return number_of(evidence.numbers.get(name))
 
 
 def _lines(added: float) -> str:
@@ -180,7 +184,7 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
         f"{_number(e, 'after') or 0:.3g} iterations/s, against {_number(e, 'before') or 0:.3g}"
     ),
     "calls-of-same-functions": lambda e: (
-        f"{'more' if (_as_number(e.candidate) or 0) > 1 else 'fewer'} calls of the same functions"
+        f"{'more' if (number_of(e.candidate) or 0) > 1 else 'fewer'} calls of the same functions"
     ),
     "known-within": lambda e: f"to within {units.share(_number(e, 'within'))}, on both sides",
     "between": lambda e: f"{units.factor(_number(e, 'low'))} to {units.factor(_number(e, 'high'))}",
@@ -216,15 +220,11 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
 }
 
 
-def _as_number(value: Value) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
-
-
 def _value(evidence: Evidence, side: int) -> str:
     value = (evidence.baseline, evidence.candidate)[side]
     text = value_text(evidence.unit, value)
     whole = None if evidence.whole is None else evidence.whole[side]
-    number = _as_number(value)
+    number = number_of(value)
     if whole is None or number is None:
         return text
     if evidence.unit == "cores":

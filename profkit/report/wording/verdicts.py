@@ -12,6 +12,7 @@ from profkit.report.document import VerdictBlock
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
+from profkit.report.wording.evidence import number_of
 from profkit.report.wording.functions import display_name
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Diff, Finding, Value, Verdict
@@ -159,8 +160,7 @@ def _factor(numbers: Mapping[str, Value], name: str) -> str:
 
 
 def _number(numbers: Mapping[str, Value], name: str) -> float | None:
-    found = numbers.get(name)
-    return float(found) if isinstance(found, (int, float)) else None
+    return number_of(numbers.get(name))
 
 
 def _by_whom(kind: str | None, numbers: Mapping[str, Value]) -> str:
