@@ -43,7 +43,7 @@ def document(data: bytes) -> tuple[int, Document]:
     rows = tuple(
         Row((text(i), text(i + 1), i, text(i + 2)), marked=i % 3 == 0) for i in range(min(40, count + 3))
     )
-    steps = (Step(text(3), 0.5, 0.1, 0.9, 0.5, True, text(4)), Step(text(5), -0.1, -0.2, 0.0, 0.1, False))
+    steps = (Step(text(3), 0.5, 0.5, True, text(4)), Step(text(5), -0.1, 0.1, False))
     blocks = (
         VerdictBlock(text(0), text(2), "bad", text(1), 0.5),
         Waterfall(1.0, 1.4, steps, text(6)),

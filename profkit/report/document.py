@@ -96,15 +96,13 @@ class VerdictBlock:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a waterfall: seconds with a 95 % interval (NaN: not known).
+    """One step of a waterfall.
 
     `share` is of the whole, 0 to 1; `about` names its contents; `beyond`: it exceeds the noise.
     """
 
     title: str
     seconds: float
-    low: float
-    high: float
     share: float
     beyond: bool
     about: str = ""
@@ -197,7 +195,6 @@ class Trend:
     labels: tuple[str, ...]
     lines: tuple[TrendLine, ...]
     marks: tuple[TrendMark, ...] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,9 +132,7 @@ def _trend(block: Trend) -> str:
     titles = max(len(spark.title) for spark in drawn)
     lines = [f"{pad(spark.title, titles)}  {spark.signs}  {spark.reach}" for spark in drawn]
     lines += [" " * (titles + 2) + pointers] if pointers else []
-    return element("pre", escape("\n".join(lines)), style="margin:2px 0 8px;line-height:1.2") + _note(
-        block.note
-    )
+    return element("pre", escape("\n".join(lines)), style="margin:2px 0 8px;line-height:1.2")
 
 
 def _note(text: str) -> str:

@@ -163,7 +163,7 @@ def _trend(block: Trend) -> str:
         aria_label=trend_text(block),
         class_="trend",
     )
-    return _wide(picture, "trend") + _note(block.note)
+    return _wide(picture, "trend")
 
 
 def _heat_cell(cell: HeatCell) -> str:

@@ -245,9 +245,6 @@ def _trend(block: Trend) -> Iterator[str]:
         " – ".join(ends) if sum(map(len, ends)) >= columns else pad(ends[0], columns - len(ends[1])) + ends[1]
     )
     yield "```"
-    if block.note:
-        yield ""
-        yield _line(block.note)
 
 
 def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:

@@ -268,8 +268,6 @@ def _trend(block: Trend, width: int) -> Iterator[Line]:
         yield [(" " * (titles + 4) + pad(first, columns - cell_width(last)) + last, "dim")]
     else:
         yield [(" " * (titles + 4) + (f"{first} – {last}" if len(block.labels) > 1 else first), "dim")]
-    if block.note:
-        yield from _prose(block.note, width, "dim", "  ")
 
 
 def _marked(cell: HeatCell) -> str:

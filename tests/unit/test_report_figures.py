@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -88,21 +87,17 @@ def test_bars_have_absolute_scales(evidence: Evidence, bars: list[tuple[float | 
 
 def test_a_waterfall_ends_where_the_candidate_does() -> None:
     steps = [("more", 2.0), ("less", -0.5), ("more", 0.25)]
-    found = Waterfall(
-        3.0, 4.75, tuple(Step(kind, seconds, math.nan, math.nan, 0.1, True) for kind, seconds in steps)
-    )
+    found = Waterfall(3.0, 4.75, tuple(Step(kind, seconds, 0.1, True) for kind, seconds in steps))
     rows = waterfall_rows(found)
     assert [row.kind for row in rows] == ["wall", "more", "less", "more", "wall"]
     scale = 1 / 5.0
     assert [(row.left, row.right) for row in rows] == [
         pytest.approx((a * scale, b * scale)) for a, b in [(0, 3), (3, 5), (4.5, 5), (4.5, 4.75), (0, 4.75)]
     ]
-    alone = waterfall_rows(Waterfall(None, 2.0, (Step("running", 2.0, math.nan, math.nan, 1.0, True),)))
+    alone = waterfall_rows(Waterfall(None, 2.0, (Step("running", 2.0, 1.0, True),)))
     assert [(row.kind, row.left, row.right) for row in alone] == [("part", 0.0, 1.0), ("wall", 0.0, 1.0)]
     # A candidate below zero is none, but a step may go there and come back.
-    back = waterfall_rows(
-        Waterfall(1.0, 1.5, (Step("a", -2.0, 0, 0, 0, True), Step("b", 2.5, 0, 0, 0, True)))
-    )
+    back = waterfall_rows(Waterfall(1.0, 1.5, (Step("a", -2.0, 0, True), Step("b", 2.5, 0, True))))
     assert all(0 <= left <= right <= 1 for _, left, right, *_ in back)
 
 

@@ -63,8 +63,6 @@ def waterfall(account: Account) -> Waterfall:
         Step(
             title=bucket_title(bucket, account),
             seconds=bucket.seconds,
-            low=bucket.low,
-            high=bucket.high,
             share=abs(bucket.seconds) / longer if abs(bucket.seconds) <= longer > 0 else math.nan,
             beyond=bucket.beyond_noise or alone,
             about=_about(bucket),
