@@ -13,7 +13,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from profkit.measure.calls import CallSide
 from profkit.measure.group_waits import WaitGroup
+from profkit.measure.stacks import StackTable
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -95,14 +97,6 @@ class FunctionTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CallColumns:
-    """One side's sums of each pair: calls, and seconds including everything they called."""
-
-    ncalls: Ints
-    cumtime: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class CallGraph:
     """Who calls whom: sums of pairs, by rows of the `FunctionTable` beside it, ordered by callee.
 
@@ -111,45 +105,23 @@ class CallGraph:
 
     caller: Index
     callee: Index
-    after: CallColumns
-    before: CallColumns | None = None
+    after: CallSide
+    before: CallSide | None = None
     left_out: int = 0
     left_out_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StackColumns:
-    """One side's calls and self times (seconds) by context: float64 arrays of shape (n,).
-
-    `queued` and `blocked` are shares, 0 to 1, of that time. Seconds are divided by `iterations` where both
-    sides have some, else ``None``.
-    """
-
-    ncalls: Floats
-    own: Floats
-    queued: Floats
-    blocked: Floats
-    iterations: int | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class StackGraph:
-    """Calling contexts by rows of the `FunctionTable` beside it, as a tree in preorder.
+    """Calling contexts by rows of the `FunctionTable` beside it; the last side is the run or the candidate.
 
-    `depth`: int32, shape (n,); a context is inside the last one before it with a smaller depth.
-    `row`: int32, shape (n,); −1 for calls that are too short to be kept apart.
-    `again`: bool, shape (n,); the function is already open further out, and is followed no further.
-    `measured`: contexts were traced, not made of sums of caller and callee.
     `waits`: queueing and time off the CPU are known.
+    `iterations`: of each side, where both have some; its calls and seconds are divided by them.
     """
 
-    depth: Index
-    row: Index
-    again: Bools
-    after: StackColumns
-    before: StackColumns | None
-    measured: bool
+    table: StackTable
     waits: bool
+    iterations: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -80,8 +80,7 @@ def calls_part(graph: CallGraph, *, compared: bool) -> str:
 
 def stacks_section(graph: StackGraph) -> str:
     """Return the frame of the flame graph."""
-    compared = graph.before is not None
-    per = graph.after.iterations is not None
+    compared = len(graph.table.sides) > 1
     parts = [
         "Each block is a function, called by the one above it; its width is the time that it took with all it called."
     ]
@@ -89,13 +88,13 @@ def stacks_section(graph: StackGraph) -> str:
         parts.append(
             "Red blocks themselves take more in the candidate, blue ones less; grey ones are unchanged."
         )
-    if per:
+    if graph.iterations[-1] is not None:
         parts.append("Times are per iteration.")
     if graph.waits:
         parts.append(
             "The line at the bottom of a block: how much of it was queued for a CPU, and off the CPU."
         )
-    if not graph.measured:
+    if not graph.table.measured:
         parts.append(
             "Stacks are reconstructed from pairs of caller and callee, as if a function divided its time in the "
             "same way whoever called it."

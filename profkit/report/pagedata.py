@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from profkit.measure.calls import CallSide
+from profkit.measure.stacks import StackSide
 from profkit.report.figures import (
-    CallColumns,
     CallGraph,
     FunctionColumns,
     FunctionTable,
     ProcessStates,
-    StackColumns,
     StackGraph,
     Timeline,
     TimelineSide,
@@ -159,36 +159,38 @@ def _calls(graph: CallGraph, place: Ints) -> str:
     )
 
 
-def _pair(columns: CallColumns, other: CallColumns | None) -> str:
+def _pair(columns: CallSide, other: CallSide | None) -> str:
     calls = columns.ncalls if other is None else columns.ncalls - other.ncalls
     return _object({"ncalls": _list(calls.tolist()), "cumtime": _seconds(columns.cumtime)})
 
 
 def _stacks(graph: StackGraph, place: Ints) -> str:
-    fine = np.ones(len(graph.row), np.bool_)
-    rows = np.where(graph.row >= 0, place[graph.row], -1)
+    table = graph.table
+    rows = np.where(table.row >= 0, place[table.row], -1)
+    sides = [_stack_side(side, count) for side, count in zip(table.sides, graph.iterations, strict=True)]
     return _object(
         {
-            "depth": _list(graph.depth.tolist()),
+            "depth": _list(table.depth.tolist()),
             "row": _list(rows.tolist()),
-            "again": _list(np.flatnonzero(graph.again).tolist()),
-            "measured": _text(graph.measured),
+            "again": _list(np.flatnonzero(table.again).tolist()),
+            "measured": _text(table.measured),
             "waits": _text(graph.waits),
-            "after": _stack_side(graph.after, fine),
-            "before": "null" if graph.before is None else _stack_side(graph.before, fine),
+            "after": sides[-1],
+            "before": sides[0] if len(sides) > 1 else "null",
         }
     )
 
 
-def _stack_side(columns: StackColumns, fine: npt.NDArray[np.bool_]) -> str:
+def _stack_side(side: StackSide, iterations: int | None) -> str:
     members = {
-        "ncalls": _list(np.rint(columns.ncalls).astype(np.int64).tolist()),
-        "own": _seconds(columns.own, fine, 4),
-        "iterations": _text(columns.iterations),
+        "ncalls": _list(np.rint(side.ncalls).astype(np.int64).tolist()),
+        "own": _seconds(side.own, np.ones(len(side.own), np.bool_), 4),
+        "iterations": _text(iterations),
     }
-    for name, part in (("queued", columns.queued), ("blocked", columns.blocked)):
-        if part.any():
-            members[name] = _shares(part)
+    for name, part in (("queued", side.queued), ("blocked", side.blocked)):
+        shares = np.divide(part, side.own, where=side.own > 0, out=np.zeros(len(part))).clip(0, 1)
+        if shares.any():
+            members[name] = _shares(shares)
     return _object(members)
 
 

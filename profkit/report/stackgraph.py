@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import numpy.typing as npt
 
 from profkit.measure.calls import CallSide
 from profkit.measure.iterations import IterationModel
 from profkit.measure.select import select
-from profkit.measure.stacks import (
-    FunctionTimes,
-    StackSide,
-    StackTable,
-    placed_paths,
-    stacks_of_pairs,
-    stacks_of_paths,
-)
+from profkit.measure.stacks import FunctionTimes, placed_paths, stacks_of_pairs, stacks_of_paths
 from profkit.measure.tables import SideTable
 from profkit.model import Profile, Run
-from profkit.report.figures import StackColumns, StackGraph
+from profkit.report.figures import StackGraph
 from profkit.verdict.types import Diff
-
-Floats = npt.NDArray[np.float64]
 
 
 def diff_stacks(diff: Diff) -> StackGraph | None:
@@ -38,7 +26,7 @@ def diff_stacks(diff: Diff) -> StackGraph | None:
         (_of_side(table.baseline), _of_side(table.candidate)),
     )
     waits = table.baseline.wait is not None and table.candidate.wait is not None
-    return None if found is None else _graph(found, waits, _iterations(diff.iterations))
+    return None if found is None else StackGraph(found, waits, _iterations(diff.iterations))
 
 
 def run_stacks(run: Run, profile: Profile) -> StackGraph | None:
@@ -50,7 +38,7 @@ def run_stacks(run: Run, profile: Profile) -> StackGraph | None:
     traced = placed_paths(chosen)
     if traced is not None:
         found = stacks_of_paths(((traced,),))
-        return None if found is None else _graph(found, profile.wait is not None, (None,))
+        return None if found is None else StackGraph(found, profile.wait is not None, (None,))
     zero = np.zeros(len(profile))
     times = FunctionTimes(
         profile.tottime,
@@ -60,7 +48,7 @@ def run_stacks(run: Run, profile: Profile) -> StackGraph | None:
     )
     pairs = CallSide(edges.ncalls, edges.tottime, edges.cumtime)
     found = stacks_of_pairs(edges.caller, edges.callee, (pairs,), (times,))
-    return None if found is None else _graph(found, profile.wait is not None, (None,))
+    return None if found is None else StackGraph(found, profile.wait is not None, (None,))
 
 
 def _of_side(side: SideTable) -> FunctionTimes:
@@ -75,24 +63,3 @@ def _iterations(models: tuple[IterationModel | None, IterationModel | None]) -> 
         return None, None
     counts = before.count + before.left_out, after.count + after.left_out
     return counts if min(counts) > 0 else (None, None)
-
-
-def _graph(table: StackTable, waits: bool, iterations: Sequence[int | None]) -> StackGraph:
-    sides = [_columns(side, count) for side, count in zip(table.sides, iterations, strict=True)]
-    return StackGraph(
-        table.depth,
-        table.row,
-        table.again,
-        sides[-1],
-        sides[0] if len(sides) > 1 else None,
-        table.measured,
-        waits,
-    )
-
-
-def _columns(side: StackSide, iterations: int | None) -> StackColumns:
-    queued, blocked = (
-        np.divide(part, side.own, where=side.own > 0, out=np.zeros(len(side.own)))
-        for part in (side.queued, side.blocked)
-    )
-    return StackColumns(side.ncalls, side.own, np.clip(queued, 0, 1), np.clip(blocked, 0, 1), iterations)

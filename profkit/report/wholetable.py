@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.calls import CallTable
+from profkit.measure.calls import CallSide, CallTable
 from profkit.measure.movement import is_wait
 from profkit.measure.tables import SideTable
 from profkit.model import FunctionKey, Profile
-from profkit.report.figures import CallColumns, CallGraph, FunctionColumns, FunctionTable
+from profkit.report.figures import CallGraph, FunctionColumns, FunctionTable
 from profkit.report.functions import Ranked, active_seconds
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location, match_text, moved_text
@@ -105,13 +105,7 @@ def diff_calls(calls: CallTable | None) -> CallGraph | None:
     """Return the heaviest pairs of both sides."""
     if calls is None:
         return None
-    before, after = calls.baseline, calls.candidate
-    return _graph(
-        calls.caller,
-        calls.callee,
-        (after.ncalls, after.cumtime),
-        (before.ncalls, before.cumtime),
-    )
+    return _graph(calls.caller, calls.callee, calls.candidate, calls.baseline)
 
 
 def run_calls(profile: Profile) -> CallGraph | None:
@@ -120,28 +114,29 @@ def run_calls(profile: Profile) -> CallGraph | None:
     if edges is None:
         return None
     order = np.lexsort((edges.caller, edges.callee))
-    return _graph(edges.caller[order], edges.callee[order], (edges.ncalls[order], edges.cumtime[order]), None)
+    side = CallSide(edges.ncalls[order], edges.tottime[order], edges.cumtime[order])
+    return _graph(edges.caller[order], edges.callee[order], side, None)
 
 
 def _graph(
     caller: npt.NDArray[np.int32],
     callee: npt.NDArray[np.int32],
-    after: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]],
-    before: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]] | None,
+    after: CallSide,
+    before: CallSide | None,
 ) -> CallGraph:
-    heavy = after[1] if before is None else np.maximum(after[1], before[1])
+    heavy = after.cumtime if before is None else np.maximum(after.cumtime, before.cumtime)
     keep = heavy > 0
     if int(keep.sum()) > MOST_CALLS:
         keep[np.argsort(-heavy, kind="stable")[MOST_CALLS:]] = False
 
-    def columns(side: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]) -> CallColumns:
-        return CallColumns(side[0][keep], side[1][keep])
+    def kept(side: CallSide) -> CallSide:
+        return CallSide(side.ncalls[keep], side.tottime[keep], side.cumtime[keep])
 
     return CallGraph(
         caller[keep],
         callee[keep],
-        columns(after),
-        None if before is None else columns(before),
+        kept(after),
+        None if before is None else kept(before),
         int((~keep).sum()),
         float(heavy[~keep].max(initial=0.0)),
     )

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from profkit.measure.calls import CallSide
 from profkit.model import Process, Run, Series, Slice, Thread, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, pagedata, timeline, wholetable
@@ -282,7 +283,8 @@ def test_the_heaviest_calls_are_kept_and_the_others_counted(monkeypatch: pytest.
     monkeypatch.setattr(wholetable, "MOST_CALLS", 3)
     n = 6
     calls, times = np.arange(n), np.array([0.5, 0.1, 0.0, 0.9, 0.7, 0.2])
-    graph = wholetable._graph(np.zeros(n, np.int32), np.arange(n, dtype=np.int32), (calls, times), None)
+    side = CallSide(calls, times, times)
+    graph = wholetable._graph(np.zeros(n, np.int32), np.arange(n, dtype=np.int32), side, None)
     assert graph.callee.tolist() == [0, 3, 4]
     assert graph.after.ncalls.tolist() == [0, 3, 4]
     assert (graph.left_out, graph.left_out_s) == (3, 0.2)

@@ -144,15 +144,16 @@ def test_a_real_profile_of_another_profiler_has_reconstructed_stacks(
     functions = ranked_run(run, edges=True)
     found = run_stacks(run, functions.profile)
     assert found is not None
-    assert not found.measured
+    table = found.table
+    assert not table.measured
     names = [functions.profile.strings[i] for i in functions.profile.name.tolist()]
     paths, around = {}, []
-    for depth, row in zip(found.depth.tolist(), found.row.tolist(), strict=True):
+    for depth, row in zip(table.depth.tolist(), table.row.tolist(), strict=True):
         around = [*around[:depth], names[row] if row >= 0 else "…"]
         paths[tuple(around)] = True
     assert ("outer", "left", "leaf") in paths
     assert ("outer", "right", "leaf") in paths
-    assert found.after.own.sum() == pytest.approx(functions.profile.total, rel=1e-6)
+    assert table.sides[-1].own.sum() == pytest.approx(functions.profile.total, rel=1e-6)
 
 
 class Told(NamedTuple):
