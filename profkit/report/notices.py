@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from string import Formatter
 from typing import Any
 
 from profkit.model.notices import CODES, Notice
@@ -91,12 +92,6 @@ def _process_running(said: Mapping[str, Any]) -> str:
     return f"still running when the run file was written{since}: what came after that is missing{_estimated(said)}"
 
 
-def _capture_running(said: Mapping[str, Any]) -> str:
-    if "so_far_s" in said:
-        return f"still running: {said['so_far_s']} so far; this run is what its processes have done until now"
-    return "profkit capture still runs: this run is what the processes have written until now"
-
-
 def _range_in_domain(said: Mapping[str, Any]) -> str:
     where = ""
     if "domain" in said:
@@ -114,12 +109,6 @@ def _window_steps_missing(said: Mapping[str, Any]) -> str:
     )
 
 
-def _process_unrecorded(said: Mapping[str, Any]) -> str:
-    if said["subject"]:
-        return f"its functions are not in this run: its records could not be written ({said['subject']})"
-    return "its functions are not in this run: it was profiled, and wrote no record"
-
-
 def _threads_in_one_stack(said: Mapping[str, Any]) -> str:
     if said["pids"]:  # else it is the profile of another tool
         return (
@@ -130,33 +119,6 @@ def _threads_in_one_stack(said: Mapping[str, Any]) -> str:
     return (
         f"cProfile of Python {said['python']} records all threads in one stack: times are not reliable, and "
         "cumulative times can exceed the run; profkit capture keeps threads apart"
-    )
-
-
-def _nvtx_names_unreadable(said: Mapping[str, Any]) -> str:
-    why = f"cannot be read ({said['subject']})" if said["subject"] else "is damaged"
-    return f"the file with the names of the NVTX ranges {why}: the names are lost"
-
-
-def _attach_not_traced(said: Mapping[str, Any]) -> str:
-    python = f"Python {said['python']}: " if "python" in said else ""
-    return f"functions were not traced: {python}{said['subject']}"
-
-
-def _attach_sampled(said: Mapping[str, Any]) -> str:
-    cost = f", which took {said['share']} of a CPU" if "share" in said else ""
-    return f"functions were sampled by py-spy, {said['rate']} times a second{cost}"
-
-
-def _file_skipped(said: Mapping[str, Any]) -> str:
-    return f"{said['subject']}: {said['problem']}" + (f" ({said['hint']})" if "hint" in said else "")
-
-
-def _single_run(said: Mapping[str, Any]) -> str:
-    whose = f"the {said['subject']} is one run" if said["subject"] else "each side is one run"
-    return (
-        f"{whose}, which does not show its own noise: that of clean repeats of other programs is used; capture "
-        "several with --repeat"
     )
 
 
@@ -175,10 +137,14 @@ PHRASES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "listed": lambda said: _listed(said["ranks"], said["missing"]),
 }
 _COMPILER = "install a C compiler, then profkit again"
+_NO_NOISE = (
+    "which does not show its own noise: that of clean repeats of other programs is used; capture several with "
+    "--repeat"
+)
 
-#: Templates and functions by code. Names in braces are ``subject`` and the notice's numbers, spelled with their
-#: unit; a function gets these in a mapping.
-SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
+#: Templates and functions by code; of several templates the first is said whose names are known. Names in braces
+#: are ``subject`` and the notice's numbers, spelled with their unit; a function gets these in a mapping.
+SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], str]] = {
     "text": "{subject}",
     "agent-failed": "profkit's agent failed, so that the record may be incomplete: {subject}",
     "not-cpython": "functions are not profiled: this is {subject}, and profkit profiles CPython",
@@ -238,9 +204,15 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "ended-unrecorded": "ended without a last record, how is not known; {after}",
     "end-unknown": "left no last record, and whether it still runs cannot be seen from here; {after}",
     "process-running": _process_running,
-    "process-unrecorded": _process_unrecorded,
+    "process-unrecorded": (
+        "its functions are not in this run: its records could not be written ({subject})",
+        "its functions are not in this run: it was profiled, and wrote no record",
+    ),
     "threads-in-one-stack": _threads_in_one_stack,
-    "capture-running": _capture_running,
+    "capture-running": (
+        "still running: {so_far_s} so far; this run is what its processes have done until now",
+        "profkit capture still runs: this run is what the processes have written until now",
+    ),
     "capture-unfinished": (
         "profkit capture ended before it could write its last facts (it was killed, or its disk was full): exit "
         "status and duration of the command are not known, and this run is what the processes had written"
@@ -311,7 +283,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "too many different names of NVTX ranges: in {events:event|events}, the numbers in the name are replaced "
         "by {{n}}"
     ),
-    "nvtx-names-unreadable": _nvtx_names_unreadable,
+    "nvtx-names-unreadable": (
+        "the file with the names of the NVTX ranges cannot be read ({subject}): the names are lost",
+        "the file with the names of the NVTX ranges is damaged: the names are lost",
+    ),
     "nvtx-names-damaged": "{blocks:block|blocks} of names of NVTX ranges in {subject} damaged: those names are lost",
     "samples-unreadable": "what was sampled from outside cannot be read ({subject}) and is left out",
     "samples-not-saved": (
@@ -323,11 +298,17 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "that time"
     ),
     "attach-not-python": "it is no Python program: counters only",
-    "attach-not-traced": _attach_not_traced,
+    "attach-not-traced": (
+        "functions were not traced: Python {python}: {subject}",
+        "functions were not traced: {subject}",
+    ),
     "attach-not-reached": (
         "functions were not traced: the main thread of the process came to no Python code in that time"
     ),
-    "attach-sampled": _attach_sampled,
+    "attach-sampled": (
+        "functions were sampled by py-spy, {rate} times a second, which took {share} of a CPU",
+        "functions were sampled by py-spy, {rate} times a second",
+    ),
     "attach-samples-lost": (
         "up to {share} of the samples failed, since functions returned while their stacks were read: those that call "
         "much are seen too seldom"
@@ -354,7 +335,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "gpu-package-missing": "GPUs were not sampled: install profkit with its extra `gpu` (nvidia-ml-py)",
     "gpu-not-sampled": "GPUs were not sampled: NVML reports {subject}",
     "gpu-sampling-stopped": "GPUs were sampled until NVML reported {subject}",
-    "file-skipped": _file_skipped,
+    "file-skipped": ("{subject}: {problem} ({hint})", "{subject}: {problem}"),
     "ranks-on-hosts": "ranks ran on {hosts:host|hosts}: the machine's counters are those of the first rank's host",
     "rank-file-missing": (
         "no file of {missing:rank|ranks} of {size} ({listed}); merge the files of all ranks"
@@ -405,8 +386,13 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "need not show them"
     ),
     "functions-of-one-side": "{self_time} of the {subject}'s self time is in functions that only it has",
-    "single-run": _single_run,
+    "single-run": (f"the {{subject}} is one run, {_NO_NOISE}", f"each side is one run, {_NO_NOISE}"),
 }
+
+
+def names_of(template: str) -> set[str]:
+    """Return the names in braces."""
+    return {name for _, name, _, _ in Formatter().parse(template) if name}
 
 
 def notice_text(notice: Notice) -> str:
@@ -423,6 +409,10 @@ def notice_text(notice: Notice) -> str:
     for name, unit in CODES[notice.code].numbers.items():
         if name in numbers:
             said[name] = _SPELLED[unit.rstrip("?")](numbers[name])
+    if isinstance(sentence, tuple):
+        known = {name for name in said if name != "subject" or notice.subject}
+        always = set.intersection(*map(names_of, sentence))
+        sentence = next((one for one in sentence if names_of(one) - always <= known), sentence[-1])
     return _where(numbers) + (sentence(said) if callable(sentence) else sentence.format_map(_Said(said)))
 
 

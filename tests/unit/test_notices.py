@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from string import Formatter
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from profkit.measure.comparability import sampled, threads_mixed
 from profkit.model import Notice, Process, Run, RunSet
 from profkit.model.notices import CODES, MOST_PIDS, UNITS, WHERE, Number, grouped, missing_ranks
 from profkit.report.jsonvalues import plain as notice_object
-from profkit.report.notices import PHRASES, SENTENCES, notice_text
+from profkit.report.notices import PHRASES, SENTENCES, names_of, notice_text
 from profkit.report.safety import Masker, Owner
 from tests.run_files import member_of, rewritten
 
@@ -165,7 +164,7 @@ def test_a_sentence_says_its_numbers(code: str, optional: bool) -> None:
     assert "?" not in text
     sentence = SENTENCES[code]
     if isinstance(sentence, str):
-        named = {name for _, name, _, _ in Formatter().parse(sentence) if name}
+        named = names_of(sentence)
         own = {*notice.numbers, *(["subject"] if notice.subject else [])}
         # A phrase says the numbers that the template does not name.
         assert named - {*PHRASES} <= own if named & {*PHRASES} else named == own
