@@ -129,14 +129,12 @@ def pool_differences(baseline: Inventory | None, candidate: Inventory | None) ->
     """Return differences in pools, thread variables, workers and CPUs; empty where there are none."""
     if baseline is None or candidate is None:
         return []
-    rows = [
-        Row((name, before, after))
-        for name, before, after in (*_machines(baseline, candidate), *_sizes(baseline, candidate))
-        if before != after
-    ]
-    rows += [
-        Row((name, clean(before), clean(after))) for name, before, after in _variables(baseline, candidate)
-    ]
+    settings = (
+        *_machines(baseline, candidate),
+        *_sizes(baseline, candidate),
+        *_variables(baseline, candidate),
+    )
+    rows = [Row((name, clean(before), clean(after))) for name, before, after in settings if before != after]
     if not rows:
         return []
     rows += [
@@ -180,9 +178,7 @@ def _by_library(side: Inventory, roles: Collection[str]) -> dict[str, str]:
 
 def _variables(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
     for name in sorted((THREAD_VARIABLES - _IDENTITY) & {*a.environment, *b.environment}):
-        before, after = a.environment.get(name, "not set"), b.environment.get(name, "not set")
-        if before != after:
-            yield name, before, after
+        yield name, a.environment.get(name, "not set"), b.environment.get(name, "not set")
 
 
 def _cores_rows(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:

@@ -128,10 +128,8 @@ def renderer_named(name: str) -> type[Renderer]:
     for renderer in RENDERERS:
         if renderer.name == name:
             return renderer
-    names = [renderer.name for renderer in RENDERERS]
-    raise UsageError(
-        f"not a format, use {', '.join(names[:-1])} or {names[-1]}", parameter="format", value=name
-    )
+    names = _listed([renderer.name for renderer in RENDERERS])
+    raise UsageError(f"not a format, use {names}", parameter="format", value=name)
 
 
 def renderer_for(path: PurePath) -> type[Renderer]:
@@ -139,9 +137,10 @@ def renderer_for(path: PurePath) -> type[Renderer]:
     for renderer in RENDERERS:
         if path.suffix.lower() in renderer.suffixes:
             return renderer
-    usual = [renderer.suffixes[0] for renderer in RENDERERS]
-    raise UsageError(
-        f"the suffix names no format, use {', '.join(usual[:-1])} or {usual[-1]}, or name the format",
-        parameter="output",
-        value=path,
-    )
+    usual = _listed([renderer.suffixes[0] for renderer in RENDERERS])
+    problem = f"the suffix names no format, use {usual}, or name the format"
+    raise UsageError(problem, parameter="output", value=path)
+
+
+def _listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
