@@ -131,10 +131,9 @@ def _sizes(sizes: Sequence[Size]) -> tuple[Block, ...]:
 
 def _crews(load: Load, limit: int) -> Table:
     listed = Listed(load.crews, limit)
-    left = len(load.crews) - len(listed.shown)
     note = (
-        f"Each, over its life. {left} kinds are not listed."
-        if left
+        f"Each, over its life. {listed.left} kinds are not listed."
+        if listed.left
         else "CPUs of each process, over its life."
     )
     return listed.table(

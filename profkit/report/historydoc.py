@@ -132,7 +132,6 @@ def _revision(run: HistoryRun) -> str:
 def _runs(study: History, limit: int) -> Table:
     listed = Listed(reversed(study.runs), limit)
     changed = [study.runs[change.at] for change in study.changes]
-    left = len(study.runs) - len(listed.shown)
 
     def part(at: int) -> Of[HistoryRun]:
         return Of(BUCKET_TITLES[RUN_BUCKETS[at]], lambda run: run.buckets[at], "seconds", 2)
@@ -147,7 +146,7 @@ def _runs(study: History, limit: int) -> Table:
         Of("file", lambda run: run.files[0], "path"),
         notes=(
             "● is the first run of a change." if changed else "",
-            f"{left} earlier runs are not listed." if left else "",
+            f"{listed.left} earlier runs are not listed." if listed.left else "",
         ),
         marked=lambda run: any(run is first for first in changed),
     )

@@ -25,12 +25,13 @@ class Of(Generic[Item]):
 class Listed(Generic[Item]):
     """The first `limit` items of a list (0: all).
 
-    `cut` tells how many of `what` were left out, and how to see them; it is empty for none.
+    `left` were left out; `cut` tells that, naming `what`, and how to see them; it is empty for none.
     """
 
     def __init__(self, items: Iterable[Item], limit: int = 0, what: str = "") -> None:
         every = list(items)
         self.shown = every[: limit or None]
+        self.left = len(every) - len(self.shown)
         self.cut = cut_note(len(self.shown), len(every), what)
 
     def table(

@@ -150,7 +150,6 @@ def _table(study: Results, limit: int) -> Table:
     sign = -1.0 if study.objective.maximise else 1.0
     order = sorted(study.cells, key=lambda cell: (not cell.times, sign * cell.median if cell.times else 0.0))
     listed = Listed(order, limit)
-    left = len(order) - len(listed.shown)
 
     def parameter(at: int) -> Of[Cell]:
         return Of(study.parameters[at].name, lambda cell: cell.setting[at])
@@ -171,7 +170,7 @@ def _table(study: Results, limit: int) -> Table:
         Of("runs", lambda cell: len(cell.times), "count", 3),
         notes=(
             "● may be the best setting: these runs cannot tell it apart from the fastest.",
-            f"{left} slower settings are not listed." if left else "",
+            f"{listed.left} slower settings are not listed." if listed.left else "",
         ),
         marked=lambda cell: cell.best,
     )

@@ -78,19 +78,19 @@ def brief_explanation(
         name: lacks for name, of_one in of_rules.items() if name not in held and (lacks := _lacks(of_one))
     }
     order = sorted(lacking, key=lambda name: len(lacking[name]))
-    others = len(order) - _NEAREST
-    nearest = Listed(order, _NEAREST).table(
+    nearest = Listed(order, _NEAREST)
+    table = nearest.table(
         Of("rule", lambda name: name),
         Of("cause", lambda name: by_id[name].cause, "text", 1),
         Of("lacks", lambda name: _lack(lacking[name][0]), "prose"),
         Of("more", lambda name: f"+{len(lacking[name]) - 1}" * (len(lacking[name]) > 1)),
         notes=(
-            f"{others} other rules lack as much or more." if others > 0 else "",
+            f"{nearest.left} other rules lack as much or more." if nearest.left else "",
             "--full --explain lists every condition of every rule.",
         ),
         whole=True,
     )
-    sections.append(Section("What does not hold, nearest first", (nearest,)))
+    sections.append(Section("What does not hold, nearest first", (table,)))
     return sections
 
 
