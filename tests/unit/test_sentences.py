@@ -49,6 +49,7 @@ FOREIGN: Mapping[str, str] = {
     "measure/inventory.py": "names of threads",
     "measure/movement.py": "names of native functions",
     "measure/process_calls.py": "paths of source files",
+    "measure/started.py": "names of native functions and paths of source files",
     "measure/range_roles.py": "names that programs gave to their NVTX ranges",
     "measure/range_stats.py": "names that programs gave to their NVTX ranges",
     "measure/select.py": "the process that a user named in an option",
