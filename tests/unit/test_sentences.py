@@ -76,6 +76,7 @@ FOREIGN: Mapping[str, str] = {
 #: Modules that look at texts that this room has just formatted from numbers, and only at how they are set.
 TYPESETTING: Mapping[str, str] = {
     "cli/__init__.py": "line breaks of an error's message",
+    "report/jsonvalues.py": "names of members, which its callers write as one line of words",
     "report/layout.py": "units at the end of formatted numbers, which stand under each other",
     "report/notices.py": "its own table of nouns, in singular and plural",
     "report/pagedata.py": "a zero behind the point of a number",
