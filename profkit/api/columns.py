@@ -1,7 +1,7 @@
 """`Columns`: a small table of results, which pandas, Polars and others take as it is.
 
-Holds data and computes nothing. What is not known is NaN or ``None`` here and null elsewhere. `arrow` hands the
-columns over to other libraries; profkit depends on none of them.
+Holds data and computes nothing. What is not known is NaN or ``None`` here and null elsewhere. pyarrow, where it is
+installed, hands the columns over to other libraries; profkit depends on none of them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from profkit.errors import ProfkitError
 from profkit.report.jsonvalues import json_text
 
 __all__ = ["Column", "Columns", "flags", "numbers", "texts", "wholes"]
@@ -106,9 +107,9 @@ class Columns:
     ``None`` for what is not known; ``len`` is the number of rows. Arrays are the table's own: copy them before
     changing them.
 
-    Libraries that know the Arrow PyCapsule interface take it as it is and without a copy of numbers:
-    ``polars.DataFrame(table)``, ``pyarrow.table(table)``, ``pandas.DataFrame.from_arrow(table)``. Every pandas takes
-    ``table.to_dict()``.
+    Where pyarrow is installed, libraries that know the Arrow PyCapsule interface take it as it is and without a copy
+    of numbers: ``polars.DataFrame(table)``, ``pyarrow.table(table)``, ``pandas.DataFrame.from_arrow(table)``. Every
+    Polars and every pandas takes ``table.to_dict()``.
 
     Parameters
     ----------
@@ -152,10 +153,22 @@ class Columns:
         return {name: _spelled(column).listed() for name, column in self._columns.items()}
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Hand the table over as an Arrow stream (a ``PyCapsule``); a requested schema is not looked at."""
-        from profkit.api.arrow import stream_of
+        """Hand the table over as an Arrow stream (a ``PyCapsule``).
 
-        return stream_of(self._columns, self._length)
+        Raises
+        ------
+        ProfkitError
+            pyarrow is not installed.
+        """
+        try:
+            import pyarrow  # type: ignore[import-untyped,unused-ignore]
+        except ImportError:
+            raise ProfkitError(
+                "tables are handed over by pyarrow, which is not installed here: pip install 'profkit[arrow]', "
+                "or take table.to_dict()"
+            ) from None
+        table = pyarrow.table({name: _arrow(column) for name, column in self._columns.items()})
+        return table.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         names = ", ".join(self._columns)
@@ -178,6 +191,15 @@ class Columns:
         ]
         rows: Sequence[Row] = [Row(row) for row in zip(*cells, strict=True)]
         return f'<div class="profkit">{table_markup(heads, tuple(rows))}<p>{self._length:,} rows</p></div>'
+
+
+def _arrow(column: Column) -> Any:
+    """Return a column as an Arrow array, which shares the memory of numbers."""
+    import pyarrow
+
+    if isinstance(column.values, tuple):
+        return pyarrow.array(_spelled(column).listed(), pyarrow.large_string())
+    return pyarrow.array(column.values, mask=None if column.known.all() else ~column.known)
 
 
 def _spelled(column: Column) -> Column:

@@ -159,6 +159,7 @@ def test_what_every_installation_gets_is_what_the_package_imports() -> None:
         "distributed",
         "fsspec",
         "optuna",
+        "pyarrow",
         "pynvml",
         "pytest",
         "tornado",
