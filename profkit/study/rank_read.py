@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -225,19 +226,25 @@ def _local(path: str) -> Iterator[str]:
     if "://" not in path:
         yield path
         return
+    with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
+        copy = os.path.join(directory, "run.prof")
+        with addressed(path, "fetched") as (system, inside):
+            system.get_file(inside, copy)
+        yield copy
+
+
+@contextlib.contextmanager
+def addressed(address: str, what: str) -> Iterator[tuple[Any, str]]:
+    """Give the fsspec file system of an address, and the path there; errors say that it cannot be `what`."""
     try:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
     except ImportError:
-        raise UsageError(f"{path}: addresses need fsspec; install profkit[dask]") from None
-    with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
-        copy = os.path.join(directory, "run.prof")
-        try:
-            system, inside = url_to_fs(path)
-            system.get_file(inside, copy)
-        except Exception as error:  # every file system has errors of its own
-            problem = " ".join(str(error).split())[:120] or type(error).__name__
-            raise FormatError(path, f"cannot be fetched: {problem}", "check the address") from None
-        yield copy
+        raise UsageError(f"{address}: addresses need fsspec; install profkit[dask]") from None
+    try:
+        yield url_to_fs(address)
+    except Exception as error:  # every file system has errors of its own
+        problem = " ".join(str(error).split())[:120] or type(error).__name__
+        raise FormatError(address, f"cannot be {what}: {problem}", "check the address") from None
 
 
 # Which processes ---------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from profkit.study.rank_read import (
     RangeSums,
     Reading,
     Task,
+    addressed,
     read_file,
     reference_of,
 )
@@ -95,21 +96,13 @@ def expand(specs: Sequence[str | os.PathLike[str]]) -> list[str]:
 
 def _listed(address: str) -> list[str]:
     """List the files of an address for fsspec."""
-    try:
-        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
-    except ImportError:
-        raise UsageError(f"{address}: addresses need fsspec; install profkit[dask]") from None
-    try:
-        system, inside = url_to_fs(address)
+    with addressed(address, "listed") as (system, inside):
         if "*" in inside or "?" in inside or "[" in inside:
             found = sorted(system.glob(inside))
         elif system.isdir(inside):
             found = sorted(system.glob(inside.rstrip("/") + "/*.prof"))
         else:
             return [address]
-    except Exception as error:  # every file system has errors of its own
-        problem = " ".join(str(error).split())[:120] or type(error).__name__
-        raise FormatError(address, f"cannot be listed: {problem}", "check the address") from None
     if not found:
         raise FormatError(address, "matches no file", "check the address")
     return [system.unstrip_protocol(path) for path in found]
