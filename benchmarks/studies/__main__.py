@@ -101,7 +101,7 @@ def _grid(python: Path, directory: Path, name: str) -> Results:
     options = [word for parameter in parameters for word in ("-p", f"{parameter}={GRID}")]
     options += ["--repeat", str(REPEAT), "--no-profile", "--quiet", "--dir", str(place)]
     _profkit("sweep", *options, *_command(python, name, parameters))
-    return read_sweep(place).results
+    return read_sweep(place).study
 
 
 def _searched(python: Path, directory: Path, name: str, seed: int) -> tuple[str, ...]:

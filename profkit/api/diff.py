@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from profkit.api.columns import Column, Columns, flags, numbers, texts, wholes
-from profkit.api.reported import Reported
+from profkit.api.reported import Layout, Reported
 from profkit.api.run import Run, iteration_names, range_columns
 from profkit.api.source_lines import with_text
 from profkit.errors import UsageError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from profkit.measure.intervals import Estimate
     from profkit.measure.iterations import IterationNames
     from profkit.measure.tables import DiffTable, SideTable
-    from profkit.report.safety import Masker
     from profkit.verdict.account import Account
     from profkit.verdict.types import Diff as Result
     from profkit.verdict.types import Verdict
@@ -252,38 +251,28 @@ class Diff(Reported):
         block = comparison_block(self._result if full_paths else self._masked)
         return block.headline, block.summary
 
-    def laid_out(
-        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
-    ) -> DiffReport:
+    def laid_out(self, layout: Layout) -> DiffReport:
         """See `Reported`."""
-        if drawn and self._result.calls is None:
+        if layout.drawn and self._result.calls is None:
             drawn_too = self._asked.result(True)
             self._result = replace(self._result, calls=drawn_too.calls, stacks=drawn_too.stacks)
             self.__dict__.pop("_masked", None)
-        if full_paths:
+        if layout.full_paths:
             sides = self._asked.baseline.runs, self._asked.candidate.runs
             shown = replace(self._result, lines=with_text(self._result.lines, *sides))
-            return DiffReport(shown, self.pictured, attachment, explain)
+            return DiffReport(shown, self.pictured, layout.attachment, layout.explain)
         # Runs are masked only where they are drawn: that costs more than all the rest.
-        pictured = self._masked_first if drawn else self.pictured
-        return DiffReport(self._masked, pictured, attachment, explain)
+        pictured = self._masked_first if layout.drawn else self.pictured
+        return DiffReport(self._masked, pictured, layout.attachment, layout.explain)
 
-    def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
+    def whole_runs(self) -> Mapping[str, model.Run]:
         """See `Reported`."""
         asked = self._asked
-        found = {
-            **_members("baseline", asked.baseline.runs),
-            **_members("candidate", asked.candidate.runs),
-        }
-        return found if full_paths else {name: self._masker.run(run) for name, run in found.items()}
+        return {**_members("baseline", asked.baseline.runs), **_members("candidate", asked.candidate.runs)}
 
     def inputs(self) -> Iterable[str]:
         """See `Reported`."""
         return [run.path for side in (self._asked.baseline, self._asked.candidate) for run in side.runs]
-
-    @cached_property
-    def _masker(self) -> Masker:
-        return self._masker_of((*self._asked.baseline.runs, *self._asked.candidate.runs))
 
     @cached_property
     def _masked(self) -> Result:

@@ -1,15 +1,15 @@
-"""`Doctor`: what would start how many threads and processes here, with its reports."""
+"""What would start how many threads and processes here, with its reports."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.api.reported import Reported
+from profkit.api.reported import Studied
 from profkit.capture.cpu_limits import read_limits
 from profkit.capture.interpreter import find_python, read_interpreter
 from profkit.errors import UsageError
@@ -17,43 +17,9 @@ from profkit.report.doctordoc import DoctorReport
 from profkit.study.doctor import Diagnosis, diagnose
 
 if TYPE_CHECKING:
-    from profkit import model
-    from profkit.report.reports import Report
     from profkit.study.doctor_load import Load
 
-__all__ = ["Doctor", "diagnosed", "doctor"]
-
-
-class Doctor(Reported):
-    """The answer of `doctor`."""
-
-    def __init__(self, diagnosis: Diagnosis, command: Sequence[str], problem: str) -> None:
-        self._diagnosis = diagnosis
-        self._command, self._problem = tuple(command), problem
-
-    @property
-    def diagnosis(self) -> Diagnosis:
-        """The answer itself (`profkit.study.doctor`)."""
-        return self._diagnosis
-
-    def laid_out(
-        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
-    ) -> Report:
-        """See `Reported`."""
-        if full_paths:
-            return DoctorReport(self._diagnosis, self._command, self._problem)
-        mask = self._masker_of(())
-        return DoctorReport(
-            mask.value(self._diagnosis), mask.words(self._command), mask.message(self._problem)
-        )
-
-    def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
-        """See `Reported`: an archive has none."""
-        return {}
-
-    def inputs(self) -> Iterable[str]:
-        """See `Reported`."""
-        return ()
+__all__ = ["diagnosed", "doctor"]
 
 
 def doctor(
@@ -64,7 +30,7 @@ def doctor(
     workers: int | None = None,
     threads: int | None = None,
     seconds: float = 10.0,
-) -> Doctor:
+) -> Studied[Diagnosis]:
     """Say what would start how many threads and processes here, and whether that is too much.
 
     Parameters
@@ -100,7 +66,7 @@ def doctor(
         load=load,
         command=command,
     )
-    return Doctor(diagnosis, command, problem)
+    return Studied(diagnosis, DoctorReport(diagnosis, tuple(command), problem))
 
 
 def diagnosed(

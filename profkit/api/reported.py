@@ -1,4 +1,4 @@
-"""`Reported`: what a run and a comparison have in common, namely their reports.
+"""`Reported`: what a run and a comparison have in common, namely their reports; and `Studied`, a study with them.
 
 The one place where results become reports: they are masked (`report.safety`) unless it is asked otherwise, laid out,
 and rendered by one of `report.renderers`.
@@ -11,8 +11,10 @@ import os
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from profkit.api.files import keep_inputs, write_file
 from profkit.errors import UsageError
@@ -23,7 +25,29 @@ if TYPE_CHECKING:
     from profkit.report.reports import Report
     from profkit.report.safety import Masker
 
-__all__ = ["Reported", "masker"]
+__all__ = ["Layout", "Reported", "Studied", "masker"]
+
+Study = TypeVar("Study")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a report is to have.
+
+    Attributes
+    ----------
+    full_paths, explain
+        As for `Reported.report`.
+    drawn
+        Whether what figures need is worked out.
+    attachment
+        Name of the archive that goes with it; empty without one.
+    """
+
+    full_paths: bool = False
+    explain: bool = False
+    drawn: bool = False
+    attachment: str = ""
 
 
 class Reported(ABC):
@@ -57,7 +81,7 @@ class Reported(ABC):
             There is no such format, or the limit is negative.
         """
         renderer = renderer_named(format)() if isinstance(format, str) else format
-        laid = self.laid_out(full_paths, renderer.draws, explain=explain)
+        laid = self.laid_out(Layout(full_paths, explain, renderer.draws))
         return renderer.render(laid, rows_of(limit, renderer))
 
     def save(
@@ -93,7 +117,7 @@ class Reported(ABC):
         """Return what a notebook shows: the essentials of the page, as a fragment without scripts."""
         from profkit.report.fragment import MOST_ROWS, fragment
 
-        return fragment(self.laid_out(full_paths, False).document(MOST_ROWS))
+        return fragment(self.laid_out(Layout(full_paths)).document(MOST_ROWS))
 
     def _repr_html_(self) -> str:
         return self.notebook_html()
@@ -116,26 +140,72 @@ class Reported(ABC):
         self._names_hidden = True
         self._mask_again()
 
-    def _masker_of(self, runs: Iterable[model.Run]) -> Masker:
-        return masker(runs, posted=self._posted, names_hidden=self._names_hidden)
-
     def _mask_again(self) -> None:
         for name in ("_masker", "_masked", "_masked_first"):
             self.__dict__.pop(name, None)
 
-    @abstractmethod
-    def laid_out(
-        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
-    ) -> Report:
-        """Return what renderers take: masked unless `full_paths`; `drawn` with what figures need."""
+    @cached_property
+    def _masker(self) -> Masker:
+        return masker(self.known(), posted=self._posted, names_hidden=self._names_hidden)
 
     @abstractmethod
+    def laid_out(self, layout: Layout) -> Report:
+        """Return what renderers take, masked unless it is to have full paths."""
+
+    @abstractmethod
+    def whole_runs(self) -> Mapping[str, model.Run]:
+        """Return the runs that an archive holds, by their names in it, as they were read."""
+
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
-        """Return the whole runs that an archive holds, by their names in it, masked unless `full_paths`."""
+        """Return the same, masked unless `full_paths`."""
+        found = self.whole_runs()
+        return found if full_paths else {name: self._masker.run(run) for name, run in found.items()}
+
+    def known(self) -> Iterable[model.Run]:
+        """Return the runs that say what is to be masked."""
+        return self.whole_runs().values()
 
     @abstractmethod
     def inputs(self) -> Iterable[str]:
         """Return the paths of what was read."""
+
+
+class Studied(Reported, Generic[Study]):
+    """What several runs, or several processes, show: a result of `profkit.study`.
+
+    Parameters
+    ----------
+    study
+        The result.
+    report
+        What is laid out of it.
+    inputs
+        Paths of what was read.
+    known
+        Runs that say what is to be masked.
+    """
+
+    def __init__(
+        self, study: Study, report: Report, inputs: Iterable[str] = (), known: Iterable[model.Run] = ()
+    ) -> None:
+        self.study = study
+        self._report, self._inputs, self._known = report, tuple(inputs), tuple(known)
+
+    def laid_out(self, layout: Layout) -> Report:
+        """See `Reported`."""
+        return self._report if layout.full_paths else self._masker.value(self._report)
+
+    def whole_runs(self) -> Mapping[str, model.Run]:
+        """See `Reported`: an archive has none."""
+        return {}
+
+    def known(self) -> Iterable[model.Run]:
+        """See `Reported`."""
+        return self._known
+
+    def inputs(self) -> Iterable[str]:
+        """See `Reported`."""
+        return self._inputs
 
 
 def rows_of(limit: int | None, renderer: Renderer) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profkit.api.columns import Columns, flags, numbers, texts, wholes
-from profkit.api.reported import Reported
+from profkit.api.reported import Layout, Reported
 from profkit.api.source_lines import with_text
 from profkit.formats import load_run
 from profkit.measure.select import check_ranked_by, select_processes
@@ -20,7 +20,6 @@ from profkit.report.reports import RunReport
 if TYPE_CHECKING:
     from profkit import model
     from profkit.measure.iterations import IterationNames
-    from profkit.report.safety import Masker
     from profkit.verdict.account import Account
     from profkit.verdict.types import RunVerdict, Verdict
 
@@ -324,16 +323,14 @@ class Run(Reported):
 
     # For the rooms of profkit -----------------------------------------------------------------------------
 
-    def laid_out(
-        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
-    ) -> RunReport:
+    def laid_out(self, layout: Layout) -> RunReport:
         """See `Reported`."""
-        report = self._unmasked if full_paths else self._masked
-        return replace(report, explain=explain, attachment=attachment)
+        report = self._unmasked if layout.full_paths else self._masked
+        return replace(report, explain=layout.explain, attachment=layout.attachment)
 
-    def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
+    def whole_runs(self) -> Mapping[str, model.Run]:
         """See `Reported`."""
-        return {"run.prof": self._whole if full_paths else self._masker.run(self._whole)}
+        return {"run.prof": self._whole}
 
     def inputs(self) -> Iterable[str]:
         """See `Reported`."""
@@ -346,10 +343,6 @@ class Run(Reported):
 
     def _report_of(self, run: model.Run) -> RunReport:
         return RunReport(run, self._by, _judge(run, self._by), self._names)
-
-    @cached_property
-    def _masker(self) -> Masker:
-        return self._masker_of([self._whole])
 
     @property
     def _unmasked(self) -> RunReport:

@@ -1,171 +1,153 @@
-"""`Sweep` and `Tuned`: the results of studies of settings, with their reports."""
+"""Studies of settings: run a command with them, read what was run, and report it.
+
+A directory holds the study (`profkit.study.journal`); the same call goes on with one that was stopped. All raise
+`UsageError` for settings, options or places that cannot be, before anything runs; `ProfkitError` if the command
+cannot be started, and `Interrupted` if the user stops it. `progress` is called before and after each run.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.api.reported import Reported
+from profkit.api.reported import Studied
+from profkit.capture.host import cpus_to_use
 from profkit.errors import FormatError, ProfkitError, UsageError
 from profkit.formats import load_run
 from profkit.report.sweepdoc import SweepReport, TuneReport
-from profkit.study.cells import resources, results
-from profkit.study.journal import Journal, Plan, Trial, read_plan, read_trials
-from profkit.study.objectives import WALL, Objective
-from profkit.study.space import Setting, Space, parse_setting
-from profkit.study.sweep import Progress, Runner, sweep
+from profkit.study.cells import Results, resources, results
+from profkit.study.journal import Journal, Plan, Trial, make_runs, read_plan, read_trials
+from profkit.study.objectives import WALL, Objective, parse_objective
+from profkit.study.space import Setting, Space, parse_parameter, parse_setting
+from profkit.study.sweep import Progress, Runner
+from profkit.study.sweep import sweep as run_grid
+from profkit.study.tune import advised_settings, baseline_of, figures, finalists, first_settings, open_search
+from profkit.study.tune import tune as search_on
 
 if TYPE_CHECKING:
     from profkit import model
-    from profkit.report.reports import Report
-    from profkit.study.cells import Results
     from profkit.verdict.account import Account
 
-__all__ = ["Sweep", "Tuned", "advice_of", "confirm", "read_sweep"]
+__all__ = ["Progress", "Space", "Trial", "parse_space", "read_sweep", "sweep", "tune"]
 
 
-class Sweep(Reported):
-    """The runs of a grid so far; made by `read_sweep`."""
-
-    def __init__(self, directory: Path, plan: Plan, trials: Sequence[Trial], figures: Results) -> None:
-        self._directory = directory
-        self._plan = plan
-        self._trials = trials
-        self._results = figures
-
-    @property
-    def results(self) -> Results:
-        """The figures of all settings (`profkit.study.cells`)."""
-        return self._results
-
-    def laid_out(
-        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
-    ) -> Report:
-        """See `Reported`."""
-        compared = _compared(self._directory, self._plan, self._results)
-        report = SweepReport(self._results, self._plan.space, compared)
-        return report if full_paths else self._masker_of(self.runs(True).values()).value(report)
-
-    def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
-        """See `Reported`: the first run of the baseline and of the advised setting."""
-        found = _runs(self._directory, self._plan, self._trials, self._results)
-        if full_paths:
-            return found
-        mask = self._masker_of(found.values())
-        return {name: mask.run(run) for name, run in found.items()}
-
-    def inputs(self) -> Iterable[str]:
-        """See `Reported`."""
-        return ()
+def parse_space(command: Sequence[str], param: Sequence[str], env: Sequence[str]) -> Space:
+    """Return what is varied: ``NAME=VALUES`` of placeholders (`param`) and of variables (`env`)."""
+    if not command:
+        raise UsageError("no command to run; put it behind --")
+    parameters = [parse_parameter(text, environment=False) for text in param]
+    parameters += [parse_parameter(text, environment=True) for text in env]
+    space = Space(tuple(command), tuple(parameters))
+    space.check()
+    program = space.command_of(tuple(parameter.values[0] for parameter in parameters))[0]
+    if shutil.which(program) is None:
+        raise UsageError(f"{program}: no such command; nothing was run")
+    return space
 
 
-def read_sweep(directory: Path, *, baseline: str | None = None) -> Sweep:
-    """Read the study of a grid.
+def sweep(
+    space: Space,
+    directory: Path,
+    *,
+    repeat: int,
+    warmup: int = 0,
+    baseline: str | None = None,
+    profiled: bool = True,
+    timeout_s: float | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> None:
+    """Run every setting `repeat` times, behind `warmup` runs that do not count; `read_sweep` has the result.
 
-    Parameters
-    ----------
-    directory
-        Where it is.
-    baseline
-        ``NAME=VALUE,…``: the setting that speed-ups refer to; by default the first.
+    `baseline` is only checked here.
+    """
+    space.settings()
+    if baseline is not None:
+        parse_setting(baseline, space.parameters)
+    with Journal(directory, space, profiled=profiled) as journal:
+        runner = Runner(space, journal.runs, profiled, dict(os.environ), timeout_s)
+        run_grid(journal, runner, repeat=repeat, warmup=warmup, progress=progress)
+
+
+def read_sweep(directory: Path, *, baseline: str | None = None) -> Studied[Results]:
+    """Read the study of a grid; speed-ups refer to the `baseline` (``NAME=VALUE,…``), by default the first setting.
 
     Raises
     ------
     FormatError
         There is no study, or its files are damaged.
-    UsageError
-        There is no such setting.
     """
-    plan = read_plan(directory)
-    if plan is None:
-        raise FormatError(directory, "holds no study", "name the directory of a sweep")
-    trials = read_trials(directory)
-    setting = None if baseline is None else parse_setting(baseline, plan.parameters)
-    return Sweep(directory, plan, trials, results(plan.space, trials, baseline=setting))
+    grid = _grid(directory, baseline)
+    report = SweepReport(grid.results, grid.plan.space, grid.compared())
+    return Studied(grid.results, report, known=grid.compared_runs())
 
 
-class Tuned(Reported):
-    """A search for the best setting.
+def tune(
+    space: Space,
+    directory: Path,
+    *,
+    objective: str = "wall",
+    maximise: bool = False,
+    trials: int,
+    repeat: int,
+    baseline: str | None = None,
+    sampler: str = "",
+    pruner: str = "",
+    seed: int | None = None,
+    storage: str | None = None,
+    name: str = "profkit",
+    profiled: bool = True,
+    timeout_s: float | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Studied[Results]:
+    """Search for the best setting with `trials` runs, and run it and the default `repeat` times more, in turn.
 
-    Parameters
-    ----------
-    space
-        What was varied.
-    figures
-        Of all trials.
-    confirmed
-        The study in which the best settings ran again, with its directory; ``None`` if they did not.
+    `storage`, `name`, `sampler`, `pruner` and `seed` are Optuna's: see `profkit.study.tune.open_search`.
     """
-
-    def __init__(self, space: Space, figures: Results, confirmed: Sweep | None) -> None:
-        self._space = space
-        self._results = figures
-        self._confirmed = confirmed
-
-    @property
-    def confirmed(self) -> Results | None:
-        """The figures of the best settings and the default, run again in turn; ``None`` if they were not."""
-        return None if self._confirmed is None else self._confirmed.results
-
-    def laid_out(
-        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
-    ) -> Report:
-        """See `Reported`."""
-        again = self._confirmed
-        report = TuneReport(
-            self._results,
-            self._space,
-            self.confirmed,
-            self._account(),
-            () if again is None else _compared(again._directory, again._plan, again.results),
+    wanted = parse_objective(objective, maximise=maximise)
+    if wanted.needs_profile() and not profiled:
+        raise UsageError(
+            "NVTX ranges are captured with the profile: leave out --no-profile",
+            parameter="objective",
+            value=objective,
         )
-        return report if full_paths else self._masker_of(self.runs(True).values()).value(report)
-
-    def _account(self) -> Account | None:
-        """Return where the seconds go that the default takes more than the advised setting."""
-        again = self._confirmed
-        if again is None or not again._plan.profiled:
-            return None
-        pair = _pair(again._directory, again._plan, again.results)
-        if pair is None:
-            return None
-        from profkit.api.diff import diff
-
-        try:
-            # Queueing that went away cannot be told from the work that went with it: the account starts from the
-            # side that queued least.
-            return diff(pair[1], pair[0]).account
-        except ProfkitError:
-            return None
-
-    def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
-        """See `Reported`."""
-        if self._confirmed is None:
-            return {}
-        if self._names_hidden:
-            self._confirmed.hide_names()
-        return self._confirmed.runs(full_paths)
-
-    def inputs(self) -> Iterable[str]:
-        """See `Reported`."""
-        return ()
+    cpus = max(1, int(cpus_to_use()))
+    if baseline is None:
+        default = baseline_of(space, cpus, os.environ)
+    else:
+        default = parse_setting(baseline, space.parameters, listed=False)
+    runner = Runner(space, make_runs(directory), profiled, dict(os.environ), timeout_s, wanted)
+    search = open_search(
+        space,
+        wanted,
+        default,
+        storage=storage or f"sqlite:///{directory / 'study.db'}",
+        name=name,
+        sampler=sampler,
+        pruner=pruner,
+        seed=seed,
+        first=first_settings(space, cpus),
+    )
+    search_on(search, runner, trials=trials, advise=partial(_advice_of, runner, default), progress=progress)
+    best = finalists(search)
+    found = figures(search)
+    if not repeat or not best:
+        return Studied(found, TuneReport(found, space))
+    again = _confirmed(
+        directory, replace(runner, space=replace(space, listed=(default, *best))), repeat, progress
+    )
+    report = TuneReport(found, space, again.results, again.account(), again.compared())
+    return Studied(found, report, known=again.compared_runs())
 
 
-def advice_of(runner: Runner, baseline: Setting, trial: Trial) -> list[Setting]:
-    """Return the settings that `profkit doctor` advises for the baseline of a study.
-
-    Parameters
-    ----------
-    runner
-        How the runs of the study are made.
-    baseline, trial
-        The setting, and a run of it.
-    """
+def _advice_of(runner: Runner, baseline: Setting, trial: Trial) -> list[Setting]:
+    """Return the settings that `profkit doctor` advises for the baseline of a study, from a run of it."""
     from profkit.api.doctor import diagnosed
-    from profkit.study.tune import advised_settings
 
     run_file = runner.directory / trial.run if trial.run else None
     counts = [
@@ -184,108 +166,74 @@ def advice_of(runner: Runner, baseline: Setting, trial: Trial) -> list[Setting]:
     return advised_settings(runner.space, baseline, diagnosis)
 
 
-def confirm(
-    directory: Path,
-    runner: Runner,
-    settings: Sequence[Setting],
-    *,
-    repeat: int,
-    progress: Callable[[Progress], None],
-) -> Sweep:
-    """Run settings again in turn, the baseline first among them, and return their study.
-
-    Parameters
-    ----------
-    directory
-        Where studies of the best settings are kept; each set of settings has one of its own.
-    runner
-        How runs are made.
-    settings
-        The baseline, and those that are compared with it.
-    repeat
-        Runs of each.
-    progress
-        Called before and after each run.
-
-    Raises
-    ------
-    Interrupted
-        The user stopped it; the same call goes on.
-    """
-    space = replace(runner.space, listed=tuple(settings))
-    place = _place(directory, space, runner.profiled)
-    with Journal(place, space, profiled=runner.profiled) as journal:
-        sweep(
-            journal,
-            space,
-            repeat=repeat,
-            timeout_s=runner.timeout_s,
-            environment=runner.environment,
-            objective=runner.objective,
-            progress=progress,
-        )
-    return _confirmed(place, runner.objective)
-
-
-def _confirmed(place: Path, objective: Objective = WALL) -> Sweep:
-    plan = read_plan(place)
-    assert plan is not None, "a journal was written there"
-    trials = read_trials(place)
-    return Sweep(place, plan, trials, results(plan.space, trials, objective=objective))
-
-
-def _place(directory: Path, space: Space, profiled: bool) -> Path:
-    """Return the directory of a study of these settings: one that has it already, or a new one."""
+def _confirmed(directory: Path, runner: Runner, repeat: int, progress: Callable[[Progress], None]) -> _Grid:
+    """Run the listed settings again in turn; each set of settings has a study of its own in the directory."""
     number = 1
     while True:
         place = directory / ("confirm" if number == 1 else f"confirm-{number}")
         plan = read_plan(place)
-        if plan is None or (plan.space == space and plan.profiled == profiled):
-            return place
+        if plan is None or (plan.space == runner.space and plan.profiled == runner.profiled):
+            break
         number += 1
+    with Journal(place, runner.space, profiled=runner.profiled) as journal:
+        run_grid(journal, replace(runner, directory=journal.runs), repeat=repeat, progress=progress)
+    return _grid(place, objective=runner.objective)
 
 
-def _pair(directory: Path, plan: Plan, study: Results) -> tuple[str, str] | None:
-    """Return patterns of the run files of the baseline and of the advised setting."""
-    if not plan.profiled or study.advised is None or study.advised == study.baseline:
-        return None
-    before, after = (str(directory / "runs" / f"{i + 1}-*.prof") for i in (study.baseline, study.advised))
-    return before, after
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The runs of a grid so far."""
 
+    directory: Path
+    plan: Plan
+    trials: Sequence[Trial]
+    results: Results
 
-def _compared(directory: Path, plan: Plan, study: Results) -> tuple[str, ...]:
-    pair = _pair(directory, plan, study)
-    # What is slower is the candidate.
-    return () if pair is None else ("profkit", "diff", *reversed(pair))
+    def _pair(self) -> tuple[str, str] | None:
+        """Return patterns of the run files of the advised setting and of the baseline: what is slower comes last."""
+        study = self.results
+        if not self.plan.profiled or study.advised is None or study.advised == study.baseline:
+            return None
+        advised, baseline = (
+            str(self.directory / "runs" / f"{i + 1}-*.prof") for i in (study.advised, study.baseline)
+        )
+        return advised, baseline
 
+    def compared(self) -> tuple[str, ...]:
+        """Return the command that compares the advised setting with the baseline; empty without one."""
+        pair = self._pair()
+        return () if pair is None else ("profkit", "diff", *pair)
 
-def _runs(directory: Path, plan: Plan, trials: Sequence[Trial], study: Results) -> Mapping[str, model.Run]:
-    names = [parameter.name for parameter in plan.parameters]
-    found: dict[str, model.Run] = {}
-    for role, at in (("baseline", study.baseline), ("advised", study.advised)):
-        if at is None or (role == "advised" and at == study.baseline):
-            continue
-        setting = dict(zip(names, study.cells[at].setting, strict=True))
-        file = next((t.run for t in trials if t.run and t.setting == setting), "")
-        if file:
+    def account(self) -> Account | None:
+        """Return where the seconds go that the baseline takes more than the advised setting."""
+        from profkit.api.diff import diff
+
+        pair = self._pair()
+        try:
+            # Queueing that went away cannot be told from the work that went with it: the account starts from the
+            # side that queued least.
+            return None if pair is None else diff(*pair).account
+        except ProfkitError:
+            return None
+
+    def compared_runs(self) -> list[model.Run]:
+        """Return the first run of the baseline, and of the advised setting."""
+        names = [parameter.name for parameter in self.plan.parameters]
+        found = []
+        for at in dict.fromkeys((self.results.baseline, self.results.advised)):
+            setting = None if at is None else dict(zip(names, self.results.cells[at].setting, strict=True))
+            file = next((t.run for t in self.trials if t.run and t.setting == setting), "")
             try:
-                found[f"{role}.prof"] = load_run(directory / "runs" / file)
+                found += [load_run(self.directory / "runs" / file)] if file else []
             except FormatError:
                 continue  # removed by the user: the figures stand in the journal
-    return found
+        return found
 
 
-def check_objective(objective: Objective, profiled: bool) -> None:
-    """Refuse an objective that runs of this kind cannot have.
-
-    Raises
-    ------
-    UsageError
-        It is a range, and runs are not captured.
-    """
-    if objective.needs_profile() and not profiled:
-        raise UsageError(
-            "NVTX ranges are captured with the profile: leave out --no-profile",
-            parameter="objective",
-            value=objective.text,
-        )
+def _grid(directory: Path, baseline: str | None = None, objective: Objective = WALL) -> _Grid:
+    plan = read_plan(directory)
+    if plan is None:
+        raise FormatError(directory, "holds no study", "name the directory of a sweep")
+    trials = read_trials(directory)
+    setting = None if baseline is None else parse_setting(baseline, plan.parameters)
+    return _Grid(directory, plan, trials, results(plan.space, trials, baseline=setting, objective=objective))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from profkit.api.reported import rows_of
+from profkit.api.reported import Layout, rows_of
 from profkit.report.renderers import Html, Json, Markdown
 from profkit.report.reports import Ticketed
 
@@ -72,7 +72,7 @@ def ticket(
 
     rows = rows_of(limit, Markdown())
     result.post()
-    report = result.laid_out(full_paths, True, attachment=attachment, explain=explain)
+    report = result.laid_out(Layout(full_paths, explain, drawn=True, attachment=attachment))
     if not isinstance(report, Ticketed):
         raise TypeError(f"there is no ticket of a {type(result).__name__}")
     pasted = markdown.render(report.ticket(rows))

@@ -1,4 +1,4 @@
-"""`Verified` and `verify`: a piece of advice that was tried, by running the recorded command with it and without."""
+"""`verify`: try a piece of advice, by running the recorded command with it and without."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.api.diff import Diff
 from profkit.api.diff import diff as compare
-from profkit.api.reported import Reported
+from profkit.api.reported import Studied
 from profkit.api.run import Run, read
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.errors import FormatError, UsageError
@@ -21,48 +21,14 @@ from profkit.measure.settings import set_by_hand
 from profkit.report.placeholders import PLACEHOLDER
 from profkit.report.verifydoc import VerifyReport
 from profkit.study.journal import Journal
-from profkit.study.sweep import Progress
+from profkit.study.sweep import Progress, Runner
 from profkit.study.verify import Change, Plan, Tried, advised, on_cpus, plan_of, space_of_two, try_change
 
 if TYPE_CHECKING:
     from profkit import model
-    from profkit.report.reports import Report
     from profkit.verdict.types import Advice
 
-__all__ = ["Verified", "verify"]
-
-
-class Verified(Reported):
-    """An advice, and what came of it; made by `verify`."""
-
-    def __init__(self, whole: model.Run, inputs: Sequence[str], report: VerifyReport) -> None:
-        self._whole = whole
-        self._inputs = tuple(inputs)
-        self._report = report
-
-    @property
-    def tried(self) -> Tried:
-        """What the runs showed (`profkit.study.verify`)."""
-        return self._report.tried
-
-    @property
-    def advice(self) -> Advice:
-        """What was tried."""
-        return self._report.advice
-
-    def laid_out(
-        self, full_paths: bool, drawn: bool, attachment: str = "", *, explain: bool = False
-    ) -> Report:
-        """See `Reported`."""
-        return self._report if full_paths else self._masker_of([self._whole]).value(self._report)
-
-    def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
-        """See `Reported`: the run whose command was tried."""
-        return {"run.prof": self._whole if full_paths else self._masker_of([self._whole]).run(self._whole)}
-
-    def inputs(self) -> Iterable[str]:
-        """See `Reported`."""
-        return self._inputs
+__all__ = ["Plan", "Tried", "verify"]
 
 
 def verify(
@@ -75,9 +41,8 @@ def verify(
     timeout_s: float | None = None,
     directory: str | os.PathLike[str] | None = None,
     here: bool = False,
-    progress: Callable[[Progress], None] = lambda _: None,
-    known: Callable[[Plan | Tried], None] = lambda _: None,
-) -> Verified:
+    progress: Callable[[Progress | Plan | Tried], None] = lambda _: None,
+) -> Studied[Tried]:
     """Run a recorded command as it was, and as a piece of advice changes it, in turn, until it is decided.
 
     Parameters
@@ -98,9 +63,7 @@ def verify(
     here
         Whether it is run although it was recorded on another machine.
     progress
-        Called before and after each run.
-    known
-        Called with the plan before the first run, and after each round with what is known by then.
+        Called with the plan first, before and after each run, and after each round with what is known by then.
 
     Raises
     ------
@@ -124,21 +87,14 @@ def verify(
         # Runs are made in another directory.
         place = Path(temporary) if directory is None else Path(directory).absolute()
         with on_cpus(recorded.cpus), Journal(place, space, profiled=profiled) as journal:
-            tried = try_change(
-                journal,
-                space,
-                environment,
-                plan,
-                cwd=recorded.cwd,
-                progress=progress,
-                known=known,
-            )
+            runner = Runner(space, journal.runs, profiled, environment, plan.timeout_s, cwd=recorded.cwd)
+            tried = try_change(journal, runner, plan, progress=progress)
     number = next(i for i, advice in enumerate(every, 1) if advice is chosen)
     words = () if change.edit else change.changed
     report = VerifyReport(
         tried, chosen, number, change.command, words, dict(change.variables), change.edit, recorded.wall_s
     )
-    return Verified(whole, tuple(str(path) for path in (run, candidate) if path is not None), report)
+    return Studied(tried, report, [str(path) for path in (run, candidate) if path is not None], [whole])
 
 
 @dataclass(frozen=True, slots=True)

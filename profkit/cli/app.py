@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
-from typing import NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,55 +18,27 @@ from profkit import __version__
 from profkit.cli.completion import install_completion, show_completion
 from profkit.errors import UsageError
 
-
-class Entry(NamedTuple):
-    """Where a command is, and its one-line help."""
-
-    module: str
-    function: str
-    help: str
-
-
-#: In the order in which they are listed.
+#: One-line help by name, in the order in which they are listed. A command is the function of its name in the module
+#: of its name.
 COMMANDS = {
-    "capture": Entry("profkit.cli.capture", "capture", "Run a command and record it in one run file."),
-    "attach": Entry("profkit.cli.attach", "attach", "Record a program that is running already."),
-    "show": Entry("profkit.cli.show", "show", "Show one run: processes, waiting, top functions."),
-    "diff": Entry("profkit.cli.diff", "diff", "Explain why one run is slower than another."),
-    "verify": Entry(
-        "profkit.cli.verify", "verify", "Run the advice against the run as it was: predicted, and measured."
-    ),
-    "compare": Entry(
-        "profkit.cli.compare", "compare", "Compare several runs or configurations: one row each."
-    ),
-    "history": Entry(
-        "profkit.cli.history", "history", "Show the trend of a repeated job, and where it changed for good."
-    ),
-    "baseline": Entry("profkit.cli.baseline", "baseline", "Keep runs under a name, to compare others with."),
-    "ranks": Entry("profkit.cli.ranks", "ranks", "Compare the processes of one job: stragglers, imbalance."),
-    "scaling": Entry(
-        "profkit.cli.scaling", "scaling", "Compare runs with different numbers of processes and nodes."
-    ),
-    "sweep": Entry(
-        "profkit.cli.sweep",
-        "sweep",
-        "Run a command with all combinations of settings and show which is fastest.",
-    ),
-    "tune": Entry(
-        "profkit.cli.tune",
-        "tune",
-        "Search for the best settings of a command, and confirm them against the default.",
-    ),
-    "doctor": Entry("profkit.cli.doctor", "doctor", "Say what would oversubscribe this machine."),
-    "merge": Entry(
-        "profkit.cli.merge", "merge", "Join the rank files of one job, or rescue a killed capture."
-    ),
-    "extract": Entry("profkit.cli.extract", "extract", "Write one process as a plain pstats file."),
-    "view": Entry("profkit.cli.view", "view", "Open one process of a run in snakeviz."),
-    "export": Entry(
-        "profkit.cli.export", "export", "Write a run for Perfetto, chrome://tracing or speedscope."
-    ),
-    "demo": Entry("profkit.cli.demo", "demo", "Run the whole story on this machine in about a minute."),
+    "capture": "Run a command and record it in one run file.",
+    "attach": "Record a program that is running already.",
+    "show": "Show one run: processes, waiting, top functions.",
+    "diff": "Explain why one run is slower than another.",
+    "verify": "Run the advice against the run as it was: predicted, and measured.",
+    "compare": "Compare several runs or configurations: one row each.",
+    "history": "Show the trend of a repeated job, and where it changed for good.",
+    "baseline": "Keep runs under a name, to compare others with.",
+    "ranks": "Compare the processes of one job: stragglers, imbalance.",
+    "scaling": "Compare runs with different numbers of processes and nodes.",
+    "sweep": "Run a command with all combinations of settings and show which is fastest.",
+    "tune": "Search for the best settings of a command, and confirm them against the default.",
+    "doctor": "Say what would oversubscribe this machine.",
+    "merge": "Join the rank files of one job, or rescue a killed capture.",
+    "extract": "Write one process as a plain pstats file.",
+    "view": "Open one process of a run in snakeviz.",
+    "export": "Write a run for Perfetto, chrome://tracing or speedscope.",
+    "demo": "Run the whole story on this machine in about a minute.",
 }
 
 #: What every command is made with.
@@ -83,12 +54,11 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command; ``None`` if there is none of that name."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
+        if cmd_name not in COMMANDS:
             return None
         from profkit.cli.examples import epilog
 
-        command: click.Command = getattr(import_module(entry.module), entry.function)
+        command: click.Command = getattr(import_module(f"profkit.cli.{cmd_name}"), cmd_name)
         command.epilog = epilog(cmd_name)
         return command
 
@@ -105,14 +75,12 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands from the registry, importing none of them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command from the registry, and the options of the group."""
         names = [
-            CompletionItem(name, help=entry.help)
-            for name, entry in COMMANDS.items()
-            if name.startswith(incomplete)
+            CompletionItem(name, help=said) for name, said in COMMANDS.items() if name.startswith(incomplete)
         ]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 

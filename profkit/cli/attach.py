@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE
+from profkit.cli.options import output_option
 
 
 @click.command(context_settings=CONTEXT)
@@ -20,13 +20,7 @@ from profkit.cli.options import FILE
     show_default=True,
     help="Seconds to look; Ctrl-C ends it earlier.",
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FILE,
-    help="Run file to write.  [default: run.prof, run-2.prof, …]",
-)
+@output_option("Run file to write.  [default: run.prof, run-2.prof, …]")
 @click.option(
     "--functions",
     type=click.Choice(["auto", "trace", "sample", "none"]),

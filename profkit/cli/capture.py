@@ -14,7 +14,7 @@ import click
 from profkit.capture.agent.settings import DEFAULT_OVERHEAD, rank_of
 from profkit.cli.app import CONTEXT
 from profkit.cli.merge import say_left_behind
-from profkit.cli.options import FILE
+from profkit.cli.options import output_option
 from profkit.cli.progress import Progress, say_directly
 from profkit.cli.window_options import selection_of, window_options
 
@@ -41,13 +41,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
 
 # From the first word of the target's command on, everything is the target's.
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FILE,
-    help="Run file to write.  [default: run.prof, run-2.prof, …]",
-)
+@output_option("Run file to write.  [default: run.prof, run-2.prof, …]")
 @click.option(
     "--repeat",
     metavar="N",
@@ -108,7 +102,7 @@ def capture(
             packing=None if quiet else progress,
             nvtx_shim=nvtx_shim,
             overhead=SAMPLED if sampled else None if exact else overhead,
-            selection=selection_of(selected),
+            selection=selection_of(**selected),
         )
     except NotWrittenError as error:
         say_directly(f"error: {error}")

@@ -25,7 +25,7 @@ import click
 
 from profkit.cli import printable
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE
+from profkit.cli.options import FILE, ReportOptions
 from profkit.errors import ProfkitError, UsageError
 
 if TYPE_CHECKING:
@@ -334,10 +334,9 @@ def _compare(clean: Path, above: Path) -> Trouble | None:
     """Print the report of ``profkit diff``; return why it does not show what the demo should."""
     import profkit
     from profkit.cli.demo_check import trouble_of
-    from profkit.cli.destination import destination
     from profkit.formats import load_run
 
-    goal = destination(None, None, limit=None, ticket=False, open_report=False, brief=True)
+    goal = ReportOptions().destination()
     result = profkit.diff(clean, above, calls=goal.drawn)
-    goal.write(result, limit=None, full_paths=False, explain=False)
+    goal.write(result)
     return trouble_of(result.verdict, load_run(above, edges=False))

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from profkit.api.files import keep_inputs, write_file
 from profkit.api.reported import rows_of
 from profkit.cli import say
-from profkit.cli.options import names_hidden
 from profkit.cli.output import console, emit, show_page
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
@@ -24,6 +23,7 @@ from profkit.report.renderers import Html, Markdown, Renderer, Terminal, rendere
 
 if TYPE_CHECKING:
     from profkit.api.reported import Reported
+    from profkit.cli.options import ReportOptions
 
 #: What the archive of ``--ticket`` is called where the Markdown goes to stdout.
 _ARCHIVE = "profkit-ticket.zip"
@@ -35,10 +35,10 @@ MOST_BYTES = 25 * 1000 * 1000
 class Destination:
     """Where a report goes; `output` is ``None`` for stdout, and `archive` ``None`` without ``--ticket``."""
 
+    wanted: ReportOptions
     renderer: Renderer
     output: Path | None
     archive: Path | None
-    opened: bool
 
     @property
     def drawn(self) -> bool:
@@ -54,28 +54,21 @@ class Destination:
         """Whether the report is text on the user's screen only, where commands are to be pasted."""
         return self.output is None and self.archive is None and isinstance(self.renderer, Terminal)
 
-    def write(
-        self,
-        result: Reported,
-        *,
-        limit: int | None,
-        full_paths: bool,
-        explain: bool,
-        masked: bool = False,
-    ) -> None:
+    def write(self, result: Reported, *, masked: bool = False) -> None:
         """Write the report and the archive, and open the report, as requested.
 
         What stays on the screen is not masked, unless `masked` or ``--mask-names`` asks for it.
         """
-        if names_hidden(full_paths):
+        if self.wanted.mask_names:
             result.hide_names()
             masked = True
-        full_paths = full_paths or (self.stays and not masked)
+        full_paths = self.wanted.full_paths or (self.stays and not masked)
+        limit, explain = self.wanted.limit, self.wanted.explain
         if self.archive is None:
             with Progress("writing the report"):
                 text = result.report(self.renderer, limit=limit, full_paths=full_paths, explain=explain)
             emit(text, self.output)
-            if self.opened and self.output is not None:
+            if self.wanted.open_report and self.output is not None:
                 show_page(self.output)
         else:
             from profkit.api.ticket import ticket
@@ -97,37 +90,33 @@ def _say_archive(archive: Path, runs: int, bytes_: int) -> None:
         say("that is more than the 25 MB that GitHub accepts; attach fewer runs")
 
 
-def destination(
-    format: str | None,
-    output: Path | None,
-    *,
-    limit: int | None,
-    ticket: bool,
-    open_report: bool,
-    brief: bool = False,
-) -> Destination:
-    """Check the options about the report; raises `UsageError` if one is invalid or two contradict.
-
-    `brief`: stdout gets the answer alone; a file has the whole report.
-    """
-    if open_report:
-        output = _page(format, output)
-    renderer = _chosen(format, output, brief=brief)
-    if ticket:
+def destination(wanted: ReportOptions) -> Destination:
+    """Check the options about the report; raises `UsageError` if one is invalid or two contradict."""
+    output = wanted.output
+    if wanted.open_report and output is None:
+        # A name that cannot be guessed; the file comes into being when it is complete, and stays for the browser.
+        output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
+    renderer = _renderer(wanted, output)
+    if wanted.open_report:
+        why = "--open opens a page, give -o an .html file or leave it out"
+        _only(Html, renderer, wanted.format, output, why)
+    if wanted.ticket:
         why = "--ticket writes Markdown, give -o a .md file or leave it away"
-        _only(Markdown, renderer, format, output, why)
+        _only(Markdown, renderer, wanted.format, output, why)
         renderer = Markdown()
-    rows_of(limit, renderer)
-    return Destination(renderer, output, archive_of(output) if ticket else None, open_report)
+    rows_of(wanted.limit, renderer)
+    return Destination(wanted, renderer, output, archive_of(output) if wanted.ticket else None)
 
 
-def _chosen(format: str | None, output: Path | None, *, brief: bool = False) -> Renderer:
+def _renderer(wanted: ReportOptions, output: Path | None) -> Renderer:
     """Decide the format: ``--format`` first, then the suffix of the output, then the terminal."""
     chosen: type[Renderer] = Terminal
-    if format is not None:
-        chosen = renderer_named(format)
+    if wanted.format is not None:
+        chosen = renderer_named(wanted.format)
     elif output is not None:
         chosen = renderer_for(output)
+    # Who asks for more rows asks for the report that has them; a file has the whole report.
+    brief = not wanted.full and wanted.limit is None
     return console(brief=brief) if chosen is Terminal and output is None else chosen()
 
 
@@ -144,13 +133,3 @@ def _only(
 def archive_of(output: Path | None) -> Path:
     """Return where the archive of ``--ticket`` goes: beside the report, or into the working directory."""
     return Path(_ARCHIVE) if output is None else output.with_suffix(".zip")
-
-
-def _page(format: str | None, output: Path | None) -> Path:
-    """Return the file of a page to open: the output, or a temporary file that stays for the browser."""
-    if output is None:
-        # A name that cannot be guessed; the file comes into being when it is complete.
-        output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
-    why = "--open opens a page, give -o an .html file or leave it out"
-    _only(Html, _chosen(format, output), format, output, why)
-    return output

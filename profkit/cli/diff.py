@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import profkit
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import percent, report_options
+from profkit.cli.options import ReportOptions, percent, report_options
 from profkit.cli.progress import Progress
+from profkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from profkit.api.diff import Diff
     from profkit.cli.destination import Destination
 
@@ -44,23 +43,11 @@ def diff(
     baseline: str,
     candidate: str,
     further: tuple[str, ...],
-    output: Path | None,
-    format: str | None,
-    by: str,
-    process: str | None,
-    limit: int | None,
-    iteration: tuple[str, ...],
-    load: tuple[str, ...],
-    compute: tuple[str, ...],
-    batch_size: int | None,
-    full: bool,
-    explain: bool,
-    full_paths: bool,
-    ticket: bool,
-    open_report: bool,
+    report: ReportOptions,
     fail_on: str | None,
     min_slowdown: str | None,
     github: bool,
+    **reading: Any,
 ) -> None:
     """Explain why one run is slower than another.
 
@@ -69,44 +56,31 @@ def diff(
     """
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
     gc.disable()
-    from profkit.cli.destination import destination
     from profkit.formats.load import files_of
 
     if further:
-        from profkit.errors import UsageError
-
         raise UsageError(
             f"diff compares two sides, and {2 + len(further)} were given: put quotes around a pattern, or compare "
             "more than two with profkit compare"
         )
 
-    # Who asks for more rows or for the conditions asks for the report that has them.
-    brief = not full and limit is None
-    goal = destination(format, output, limit=limit, ticket=ticket, open_report=open_report, brief=brief)
+    goal = report.destination()
     least = None if min_slowdown is None else percent(min_slowdown, "min_slowdown")
     causes = _causes("any" if fail_on is None and least is not None else fail_on)
     if github:
         _check_github(goal)
     goal.keep(path for side in (baseline, candidate) for path in files_of(side)[0])
     with Progress("comparing"):
-        result = profkit.diff(
-            baseline,
-            candidate,
-            by=by,
-            process=process,
-            iteration=iteration,
-            load=load,
-            compute=compute,
-            batch_size=batch_size,
-            calls=goal.drawn,
-        )
-    goal.write(result, limit=limit, full_paths=full_paths, explain=explain, masked=github)
+        result = profkit.diff(baseline, candidate, calls=goal.drawn, **reading)
+    goal.write(result, masked=github)
     failed = _failed(result, causes, least)
     if github:
         from profkit.api.github import annotation, append_summary
 
-        append_summary(result.report("md", limit=limit, full_paths=full_paths, explain=explain))
-        note = annotation(result, failed=failed, full_paths=full_paths)
+        append_summary(
+            result.report("md", limit=report.limit, full_paths=report.full_paths, explain=report.explain)
+        )
+        note = annotation(result, failed=failed, full_paths=report.full_paths)
         if note:
             click.echo(note)
     if failed:
@@ -130,7 +104,6 @@ def _failed(result: Diff, causes: frozenset[str], least: float | None) -> bool:
 def _check_github(goal: Destination) -> None:
     """Refuse ``--github`` with JSON and the like on stdout, before anything is read."""
     from profkit.api.github import summary_file
-    from profkit.errors import UsageError
     from profkit.report.renderers import Markdown, Terminal
 
     summary_file()
@@ -146,7 +119,6 @@ def _causes(fail_on: str | None) -> frozenset[str]:
     """
     if fail_on is None:
         return frozenset()
-    from profkit.errors import UsageError
     from profkit.verdict.types import CAUSES, NO_HARM
 
     named = [cause.strip() for cause in fail_on.split(",")]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
+from typing import Any
 
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE
+from profkit.cli.options import ReportOptions, options, text_output
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 
@@ -30,55 +30,32 @@ _COUNT = click.IntRange(min=1)
     help="End the command after this many seconds.  [default: 10]",
 )
 @click.option("--fail-on", metavar="oversubscribed", help="Exit with 1 if it is oversubscribed.")
-@click.option("--format", metavar="FORMAT", help="Format: terminal, json, md or html.")
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FILE,
-    help="Write the report to a .html, .json, .md or .txt file instead of stdout.",
-)
-@click.option(
-    "--full-paths", is_flag=True, help="Leave paths, users, host names and command lines as they are."
+@options(
+    click.option("--format", metavar="FORMAT", help="Format: terminal, json, md or html."),
+    text_output,
+    click.option(
+        "--full-paths", is_flag=True, help="Leave paths, users, host names and command lines as they are."
+    ),
+    report=ReportOptions,
 )
 @click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
-def doctor(
-    python: str | None,
-    ranks: int | None,
-    workers: int | None,
-    threads: int | None,
-    seconds: float,
-    fail_on: str | None,
-    format: str | None,
-    output: Path | None,
-    full_paths: bool,
-    command: tuple[str, ...],
-) -> None:
+def doctor(fail_on: str | None, report: ReportOptions, command: tuple[str, ...], **asked: Any) -> None:
     """Say what would oversubscribe this machine.
 
     It answers for the libraries of a Python, for a plan, or for a command, which is run for a few seconds.
     """
-    from profkit.cli.destination import destination
-
-    goal = destination(format, output, limit=None, ticket=False, open_report=False)
+    goal = report.destination()
     if fail_on not in (None, "oversubscribed"):
         raise UsageError(
             "is nothing that doctor finds, use oversubscribed", parameter="fail_on", value=fail_on
         )
-    if command and (ranks or workers or threads):
+    if command and (asked["ranks"] or asked["workers"] or asked["threads"]):
         raise UsageError("--ranks, --workers and --threads are a plan; a command shows its own")
     from profkit.api.doctor import doctor as examine
-    from profkit.study.trials import Interrupted
 
     # Not beside a command, which writes to the terminal itself.
-    shown = contextlib.nullcontext() if command else Progress("looking")
-    try:
-        with shown:
-            found = examine(
-                command, python=python, ranks=ranks, workers=workers, threads=threads, seconds=seconds
-            )
-    except Interrupted:
-        raise click.exceptions.Exit(130) from None
-    goal.write(found, limit=None, full_paths=full_paths, explain=False)
-    if fail_on and found.diagnosis.oversubscribed:
+    with contextlib.nullcontext() if command else Progress("looking"):
+        found = examine(command, **asked)
+    goal.write(found)
+    if fail_on and found.study.oversubscribed:
         raise click.exceptions.Exit(1)

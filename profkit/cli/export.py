@@ -9,7 +9,14 @@ import click
 
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE, full_paths_option, names_hidden, process_option, run_argument
+from profkit.cli.options import (
+    ReportOptions,
+    full_paths_option,
+    options,
+    output_option,
+    process_option,
+    run_argument,
+)
 from profkit.cli.progress import Progress
 
 #: What ``--to`` takes; Perfetto reads what chrome://tracing does.
@@ -28,16 +35,13 @@ _TRACE = ".trace.json"
     help="perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and "
     "self times of functions. pstats: functions, summed over the processes, for viewers of cProfile.",
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FILE,
-    help="File to write, .gz compresses.  [default: a free name after RUN; stdout if redirected]",
+@options(
+    output_option("File to write, .gz compresses.  [default: a free name after RUN; stdout if redirected]"),
+    process_option,
+    full_paths_option,
+    report=ReportOptions,
 )
-@process_option
-@full_paths_option
-def export(run: Path, to: str, output: Path | None, process: str | None, full_paths: bool) -> None:
+def export(run: Path, to: str, process: str | None, report: ReportOptions) -> None:
     """Write a run for Perfetto, chrome://tracing or speedscope.
 
     What is written is masked as a report is: it holds no home, user, host name or secret.
@@ -54,7 +58,7 @@ def export(run: Path, to: str, output: Path | None, process: str | None, full_pa
     from profkit.formats import chrome_trace, load_run, speedscope_file, write_pstats
     from profkit.measure.select import select_processes, select_profile
 
-    hidden = names_hidden(full_paths)
+    output = report.output
     if to not in _TARGETS:
         names = f"{', '.join(_TARGETS[:-1])} or {_TARGETS[-1]}"
         raise UsageError(f"not a format, use {names}", parameter="to", value=to)
@@ -62,8 +66,8 @@ def export(run: Path, to: str, output: Path | None, process: str | None, full_pa
         loaded = load_run(run, edges=to == "pstats")
         keep_inputs((loaded.path,), output)
         selected = replace(loaded, processes=select_processes(loaded, process))
-        if not full_paths:
-            selected = masker([loaded], posted=True, names_hidden=hidden).run(selected)
+        if not report.full_paths:
+            selected = masker([loaded], posted=True, names_hidden=report.mask_names).run(selected)
         left_out: tuple[str, ...] = ()
         if to == "pstats":
             chunks: Iterable[bytes] = (write_pstats(select_profile(selected)[0]),)

@@ -8,13 +8,13 @@ import click
 
 from profkit.cli.app import CONTEXT
 from profkit.cli.chosen import chosen_profile
-from profkit.cli.options import FILE, one_process_option, run_argument
+from profkit.cli.options import one_process_option, output_option, run_argument
 from profkit.cli.progress import Progress
 
 
 @click.command(context_settings=CONTEXT)
 @run_argument
-@click.option("-o", "--output", metavar="OUT.prof", required=True, type=FILE, help="File to write.")
+@output_option("File to write.", "OUT.prof", required=True)
 @one_process_option
 def extract(run: Path, output: Path, process: str | None) -> None:
     """Write one process as a plain pstats file.

@@ -12,7 +12,7 @@ import click
 
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE
+from profkit.cli.options import FILE, output_option
 from profkit.cli.progress import Progress, say_directly
 
 if TYPE_CHECKING:
@@ -26,13 +26,7 @@ _MOST_NAMED = 5
 
 @click.command(context_settings=CONTEXT)
 @click.argument("files", metavar="[FILE…]", nargs=-1, type=FILE)
-@click.option(
-    "-o",
-    "--output",
-    metavar="OUT",
-    type=FILE,
-    help="Run file to write.  [default, without FILE: the one that the capture was to write]",
-)
+@output_option("Run file to write.  [default, without FILE: the one that the capture was to write]", "OUT")
 def merge(files: tuple[Path, ...], output: Path | None) -> None:
     """Join the rank files of one job, or rescue a killed capture.
 

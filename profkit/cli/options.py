@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 from profkit.report.renderers import RENDERERS
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_Decorator = Callable[[_Command], _Command]
+if TYPE_CHECKING:
+    from profkit.api.reported import Reported
+    from profkit.cli.destination import Destination
+
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 #: A file or directory, which may not exist; shells complete its name.
 FILE = click.Path(path_type=Path)
-
-#: Where ``--mask-names`` is kept until something is written.
-_MASK_NAMES = "profkit.mask-names"
-
-#: Where ``--rank`` is kept until ``--process`` is read.
-_RANK = "profkit.rank"
 
 _FORMATS = tuple(renderer.name for renderer in RENDERERS)
 
@@ -50,99 +51,126 @@ def _one_run(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]
 run_argument = click.argument("run", metavar="RUN", type=FILE, nargs=-1, required=True, callback=_one_run)
 
 
-def _process(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Return the selector of the processes, which ``--rank`` may have given."""
-    rank = ctx.meta.get(_RANK)
-    if rank is None:
-        return value
-    if value is not None:
-        raise UsageError("--rank names one too: leave one of them out", parameter="process", value=value)
-    return f"rank:{rank}"
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What the user said of a report, where it goes and what is in it; no command has all of these options."""
+
+    output: Path | None = None
+    format: str | None = None
+    limit: int | None = None
+    full: bool = False
+    explain: bool = False
+    full_paths: bool = False
+    mask_names: bool = False
+    ticket: bool = False
+    open_report: bool = False
+
+    def __post_init__(self) -> None:
+        if self.mask_names and self.full_paths:
+            raise UsageError("--mask-names and --full-paths exclude each other: choose one")
+
+    def destination(self) -> Destination:
+        """Check where the report goes, before anything is read; raises `UsageError`."""
+        from profkit.cli.destination import destination
+
+        return destination(self)
+
+    def write(self, doing: str, read: Callable[[], Reported], *, masked: bool = False) -> None:
+        """Read something, which is `doing` so, and write its report; `masked` as for `Destination.write`."""
+        gc.disable()  # as in ``profkit diff``
+        goal = self.destination()
+        with Progress(doing):
+            result = read()
+        goal.keep(result.inputs())
+        goal.write(result, masked=masked)
 
 
-def _keep_rank(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
-    ctx.meta[_RANK] = value
+def options(*added: _Decorator, **objects: type) -> _Decorator:
+    """Give a command options, in this order; what a dataclass of `objects` has fields for comes as one object."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def called(**given: Any) -> Any:
+            for name, kind in objects.items():
+                own = {f.name: given.pop(f.name) for f in fields(kind) if f.name in given}
+                given[name] = kind(**own)
+            return command(**given)
+
+        made: Callable[..., Any] = called
+        for option in reversed(added):
+            made = option(made)
+        return made
+
+    return decorate
 
 
-def _keep_mask_names(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    ctx.meta[_MASK_NAMES] = value
+def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Hand ``--rank N`` on as ``--process rank:N``."""
+
+    @functools.wraps(command)
+    def called(*, process: str | None, rank: int | None, **given: Any) -> Any:
+        if rank is not None and process is not None:
+            raise UsageError(
+                "--rank names one too: leave one of them out", parameter="process", value=process
+            )
+        return command(process=process if rank is None else f"rank:{rank}", **given)
+
+    return called
 
 
-def _choice(default: str) -> Callable[[_Command], _Command]:
+def _process(default: str) -> _Decorator:
     return click.option(
         "--process",
         metavar="P",
-        callback=_process,
         help=f"Only this process: main, rank:N or pid:N; or all.  [default: {default}]",
         shell_complete=_one_of("all", "main", "rank:", "pid:"),
     )
 
 
-_process_option = _choice("all")
-_rank_option = click.option(
-    "--rank",
-    metavar="N",
-    type=click.IntRange(min=0),
-    is_eager=True,
-    expose_value=False,
-    callback=_keep_rank,
-    help="The same as --process rank:N.",
-)
+_rank = click.option("--rank", metavar="N", type=click.IntRange(min=0), help="The same as --process rank:N.")
+
+#: Of a command that takes all processes, and of one that takes one.
+process_option = options(_process("all"), _rank, _chosen)
+one_process_option = options(_process("main"), _rank, _chosen)
 
 
-def process_option(command: _Command) -> _Command:
-    """Give a command that takes all processes the options that choose one."""
-    return _process_option(_rank_option(command))
+def output_option(help: str, metavar: str = "FILE", *, required: bool = False) -> _Decorator:
+    """Give a command the option that names the file to write."""
+    return click.option("-o", "--output", metavar=metavar, type=FILE, required=required, help=help)
 
 
-def one_process_option(command: _Command) -> _Command:
-    """Give a command that takes one process the options that choose it."""
-    return _choice("main")(_rank_option(command))
-
-
-_full_paths = click.option(
-    "--full-paths",
-    is_flag=True,
-    help="Leave paths, users, host names and command lines as they are in files and tickets too.",
-)
-_mask_names = click.option(
-    "--mask-names",
-    is_flag=True,
-    expose_value=False,
-    callback=_keep_mask_names,
-    help="Put pseudonyms for names of functions, ranges and files but those of Python and installed packages.",
-)
-
-
-def full_paths_option(command: _Command) -> _Command:
-    """Give a command the options that say how much of what it writes is masked."""
-    return _full_paths(_mask_names(command))
-
-
-def names_hidden(full_paths: bool) -> bool:
-    """Return whether the user asked for pseudonyms; raises `UsageError` if also for everything unmasked."""
-    asked = bool(click.get_current_context().meta.get(_MASK_NAMES))
-    if asked and full_paths:
-        raise UsageError("--mask-names and --full-paths exclude each other: choose one")
-    return asked
-
-
+_output = output_option("Write to a .html, .svg, .json, .md or .txt file instead of stdout.")
+#: Of reports that are no picture.
+text_output = output_option("Write the report to a .html, .json, .md or .txt file instead of stdout.")
 format_option = click.option(
     "--format",
     metavar="|".join(_FORMATS),
     help="Format.  [default: by the suffix of -o]",
     shell_complete=_one_of(*_FORMATS),
 )
-
-#: Of every command that writes a report, in the order in which help lists them.
-_REPORT_OPTIONS = (
+_limit = click.option(
+    "--limit",
+    metavar="N",
+    type=int,
+    help="Most rows of a list, 0 for all.  [default: 20 on the terminal, else 50]",
+)
+#: How much of what is written is masked.
+full_paths_option = options(
     click.option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=FILE,
-        help="Write to a .html, .svg, .json, .md or .txt file instead of stdout.",
+        "--full-paths",
+        is_flag=True,
+        help="Leave paths, users, host names and command lines as they are in files and tickets too.",
     ),
+    click.option(
+        "--mask-names",
+        is_flag=True,
+        help="Put pseudonyms for names of functions, ranges and files but those of Python and installed packages.",
+    ),
+)
+
+#: Of commands that read one run, or the two sides of a comparison; what is not of the report is of `profkit.read`.
+report_options = options(
+    _output,
     format_option,
     click.option(
         "--by",
@@ -151,13 +179,8 @@ _REPORT_OPTIONS = (
         help="Rank by self time, or by time including callees.  [default: tottime]",
         shell_complete=_one_of("tottime", "cumtime"),
     ),
-    _process_option,
-    click.option(
-        "--limit",
-        metavar="N",
-        type=int,
-        help="Most rows of a list, 0 for all.  [default: 20 on the terminal, else 50]",
-    ),
+    _process("all"),
+    _limit,
     click.option(
         "--iteration",
         metavar="NAME",
@@ -201,19 +224,13 @@ _REPORT_OPTIONS = (
         is_flag=True,
         help="Write the page (to -o, else a temporary file) and open it in the browser.",
     ),
-    _rank_option,
+    _rank,
+    _chosen,
+    report=ReportOptions,
 )
 
-
-def report_options(command: _Command) -> _Command:
-    """Give a command the options of a report."""
-    for option in reversed(_REPORT_OPTIONS):
-        command = option(command)
-    return command
-
-
 #: Of commands that read the files of many processes.
-_STUDY_OPTIONS = (
+study_options = options(
     click.option(
         "--wait",
         "waits",
@@ -228,28 +245,15 @@ _STUDY_OPTIONS = (
         help="Processes that read the files.  [default: one for each CPU]",
     ),
     click.option("--dask", metavar="ADDRESS", help="Dask scheduler whose workers read the files instead."),
-    *_REPORT_OPTIONS[:2],
-    _REPORT_OPTIONS[4],
-    _REPORT_OPTIONS[11],
+    _output,
+    format_option,
+    _limit,
+    full_paths_option,
+    report=ReportOptions,
 )
 
-
-def study_options(command: _Command) -> _Command:
-    """Give a command the options of a report on many processes."""
-    for option in reversed(_STUDY_OPTIONS):
-        command = option(command)
-    return command
-
-
 #: Of commands that read many runs.
-_MANY_RUNS_OPTIONS = (*_REPORT_OPTIONS[:2], _REPORT_OPTIONS[4], full_paths_option)
-
-
-def many_runs_options(command: _Command) -> _Command:
-    """Give a command the options of a report on many runs."""
-    for option in reversed(_MANY_RUNS_OPTIONS):
-        command = option(command)
-    return command
+many_runs_options = options(_output, format_option, _limit, full_paths_option, report=ReportOptions)
 
 
 def percent(text: str, parameter: str) -> float:
@@ -259,7 +263,5 @@ def percent(text: str, parameter: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        from profkit.errors import UsageError
-
         raise UsageError("give percent, such as 5%", parameter=parameter, value=text)
     return value

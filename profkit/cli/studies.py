@@ -3,29 +3,81 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from profkit.cli.options import FILE
-from profkit.errors import UsageError
+from profkit.cli import say
+from profkit.cli.options import ReportOptions, options, text_output
 
 if TYPE_CHECKING:
-    from profkit.study.journal import Trial
-    from profkit.study.space import Space
-    from profkit.study.sweep import Progress
+    from profkit.api.study import Progress, Space, Trial
+    from profkit.api.verify import Plan, Tried
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a command that runs a command several times does so."""
+
+    timeout: float | None = None
+    no_profile: bool = False
+    quiet: bool = False
+
+    def of(
+        self,
+        make: Callable[..., _Result],
+        *of: Any,
+        title: str,
+        kept: Path | None,
+        planned: bool = True,
+        **how: Any,
+    ) -> _Result:
+        """Return what a function of the API makes by such runs, and show them (`runs_shown`).
+
+        If the user stops them, where they are `kept` is said, and the exit status is that of an interrupt.
+        """
+        try:
+            with runs_shown(title, quiet=self.quiet, planned=planned) as progress:
+                return make(
+                    *of, profiled=not self.no_profile, timeout_s=self.timeout, progress=progress, **how
+                )
+        except KeyboardInterrupt:
+            if kept is None:
+                say("stopped before both had run; nothing is kept: --dir keeps the runs")
+            else:
+                print(
+                    f"profkit: stopped; what has run is in {kept}: run the same command again to go on",
+                    file=sys.stderr,
+                )
+            raise click.exceptions.Exit(130) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """What a study varies."""
+
+    param: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+    def space(self) -> Space:
+        """Return it as the API takes it; raises `UsageError` before any run if it or the command is invalid."""
+        from profkit.api.study import parse_space
+
+        return parse_space(self.command, self.param, self.env)
+
 
 #: Of every command that runs a command several times.
-_RUN_OPTIONS = (
+run_options = options(
     click.option(
         "--timeout",
         metavar="S",
@@ -33,21 +85,18 @@ _RUN_OPTIONS = (
         help="End a run after this many seconds.",
     ),
     click.option("--no-profile", is_flag=True, help="Do not capture the runs: only their figures are taken."),
-    click.option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=FILE,
-        help="Write the report to a .html, .json, .md or .txt file instead of stdout.",
-    ),
+    text_output,
     click.option(
         "--full-paths",
         is_flag=True,
         help="Leave paths, users, host names and command lines as they are in files too.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
+    run=RunOptions,
+    report=ReportOptions,
 )
-_STUDY_OPTIONS = (
+#: Of a study.
+study_options = options(
     click.option(
         "-p",
         "--param",
@@ -62,52 +111,24 @@ _STUDY_OPTIONS = (
         multiple=True,
         help="Values of an environment variable; unset may be one of them. Repeatable.",
     ),
-    *_RUN_OPTIONS,
+    run_options,
     click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED),
+    varied=Varied,
 )
-
-
-def run_options(command: _Command) -> _Command:
-    """Give a command the options of how runs are made and reported."""
-    for option in reversed(_RUN_OPTIONS):
-        command = option(command)
-    return command
-
-
-def study_options(command: _Command) -> _Command:
-    """Give a command the options of a study."""
-    for option in reversed(_STUDY_OPTIONS):
-        command = option(command)
-    return command
-
-
-def space_of(param: tuple[str, ...], env: tuple[str, ...], command: tuple[str, ...]) -> Space:
-    """Return what is varied; raises `UsageError` before any run if it or the command is invalid."""
-    from profkit.study.space import Space, parse_parameter
-
-    if not command:
-        raise UsageError("no command to run; put it behind --")
-    parameters = [parse_parameter(text, environment=False) for text in param]
-    parameters += [parse_parameter(text, environment=True) for text in env]
-    space = Space(command, tuple(parameters))
-    space.check()
-    first = tuple(parameter.values[0] for parameter in space.parameters)
-    program = space.command_of(first)[0]
-    if shutil.which(program) is None:
-        raise UsageError(f"{program}: no such command; nothing was run")
-    return space
 
 
 @contextlib.contextmanager
 def runs_shown(
     title: str, *, quiet: bool, planned: bool = True
-) -> Iterator[Callable[[Progress | str], None]]:
+) -> Iterator[Callable[[Progress | Plan | Tried], None]]:
     """Give a function to call before and after each run of a study; it prints nothing if `quiet`.
 
     If the number of runs is `planned`, each ended run gets a line, and a terminal shows the remaining time at
-    the median run time so far. Otherwise only failed runs, and texts passed to the function, get a line.
+    the median run time so far. Otherwise only failed runs, the plan, and what is known so far get a line.
     """
+    from profkit.api.verify import Plan, Tried
     from profkit.cli.progress import Progress as Line
+    from profkit.report.wording.tried import plan_line, so_far
 
     if quiet:
         yield lambda _: None
@@ -117,10 +138,10 @@ def runs_shown(
 
     with line as show:
 
-        def progress(at: Progress | str) -> None:
+        def progress(at: Progress | Plan | Tried) -> None:
             nonlocal begun
-            if isinstance(at, str):
-                line.say(at)
+            if isinstance(at, Plan | Tried):
+                line.say(plan_line(at) if isinstance(at, Plan) else so_far(at))
             elif at.trial is None:
                 begun = time.monotonic()
                 show(partial(_running, at, begun, tuple(took) if planned else None))
@@ -163,12 +184,3 @@ def _said(progress: Progress, trial: Trial) -> str:
     else:
         said = seconds(trial.wall_s)
     return clean(f"{_place(progress)}: {progress.label}: {said}")
-
-
-def stopped(directory: Path) -> click.exceptions.Exit:
-    """Say that the user stopped a study; the exit status is that of an interrupt."""
-    print(
-        f"profkit: stopped; what has run is in {directory}: run the same command again to go on",
-        file=sys.stderr,
-    )
-    return click.exceptions.Exit(130)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE
-from profkit.cli.studies import runs_shown, space_of, stopped, study_options
+from profkit.cli.options import FILE, ReportOptions
+from profkit.cli.studies import RunOptions, Varied, study_options
 from profkit.errors import UsageError
 
 
@@ -42,59 +43,25 @@ from profkit.errors import UsageError
 )
 @study_options
 def sweep(
-    param: tuple[str, ...],
-    env: tuple[str, ...],
-    repeat: int,
-    warmup: int,
-    timeout: float | None,
-    no_profile: bool,
+    varied: Varied,
     baseline: str | None,
     directory: Path,
-    output: Path | None,
-    full_paths: bool,
-    quiet: bool,
-    command: tuple[str, ...],
+    run: RunOptions,
+    report: ReportOptions,
+    **rounds: Any,
 ) -> None:
     """Run a command with all combinations of settings and show which is fastest."""
-    from profkit.cli.destination import destination
+    from profkit.api.study import read_sweep
+    from profkit.api.study import sweep as make_runs
 
-    goal = destination(None, output, limit=None, ticket=False, open_report=False)
-    if command or param or env:
-        from profkit.study.journal import Journal
-        from profkit.study.space import parse_setting
-        from profkit.study.sweep import sweep as run
-        from profkit.study.trials import Interrupted
-
-        space = space_of(param, env, command)
-        space.settings()
-        if baseline is not None:
-            parse_setting(baseline, space.parameters)
-        with (
-            Journal(directory, space, profiled=not no_profile) as journal,
-            runs_shown("sweep", quiet=quiet) as progress,
-        ):
-            try:
-                run(
-                    journal,
-                    space,
-                    repeat=repeat,
-                    warmup=warmup,
-                    timeout_s=timeout,
-                    progress=progress,
-                )
-            except (Interrupted, KeyboardInterrupt):
-                raise stopped(directory) from None
+    goal = report.destination()
+    if varied != Varied():
+        space = varied.space()
+        run.of(make_runs, space, directory, title="sweep", kept=directory, baseline=baseline, **rounds)
     elif not directory.is_dir():
         raise UsageError(
             "nothing to run and no study there: give parameters and a command",
             parameter="dir",
             value=directory,
         )
-    from profkit.api.study import read_sweep
-
-    goal.write(
-        read_sweep(directory, baseline=baseline),
-        limit=None,
-        full_paths=full_paths,
-        explain=False,
-    )
+    goal.write(read_sweep(directory, baseline=baseline))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
-from profkit.cli import say as say_line
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE, format_option
-from profkit.cli.studies import run_options, runs_shown, stopped
+from profkit.cli.options import FILE, ReportOptions, format_option
+from profkit.cli.studies import RunOptions, run_options
 from profkit.errors import UsageError
 
 
@@ -30,51 +30,30 @@ from profkit.errors import UsageError
 @format_option
 @run_options
 def verify(
-    runs: tuple[str, ...],
-    limit_s: float | None,
-    directory: Path | None,
-    here: bool,
-    format: str | None,
-    timeout: float | None,
-    no_profile: bool,
-    output: Path | None,
-    full_paths: bool,
-    quiet: bool,
+    runs: tuple[str, ...], directory: Path | None, run: RunOptions, report: ReportOptions, **how: Any
 ) -> None:
     """Run the advice against the run as it was: predicted, and measured.
 
     The recorded command runs again in its directory, as it was and with the advice in turn, until it is decided.
     """
     from profkit.api.verify import verify as tried
-    from profkit.cli.destination import destination
-    from profkit.report.wording.tried import plan_line, so_far
-    from profkit.study.trials import Interrupted
-    from profkit.study.verify import Plan
 
     files, number = _files(runs)
-    goal = destination(format, output, limit=None, ticket=False, open_report=False)
+    goal = report.destination()
     goal.keep(files)
-    try:
-        # It goes on until it is decided.
-        with runs_shown("verify", quiet=quiet, planned=False) as progress:
-            result = tried(
-                *files,
-                number=number,
-                profiled=not no_profile,
-                limit_s=limit_s,
-                timeout_s=timeout,
-                directory=directory,
-                here=here,
-                progress=progress,
-                known=lambda seen: progress(plan_line(seen) if isinstance(seen, Plan) else so_far(seen)),
-            )
-    except (Interrupted, KeyboardInterrupt):
-        if directory is not None:
-            raise stopped(directory) from None
-        say_line("stopped before both had run; nothing is kept: --dir keeps the runs")
-        raise click.exceptions.Exit(130) from None
-    goal.write(result, limit=None, full_paths=full_paths, explain=False)
-    if result.tried.stopped:
+    # It goes on until it is decided.
+    result = run.of(
+        tried,
+        *files,
+        title="verify",
+        kept=directory,
+        planned=False,
+        number=number,
+        directory=directory,
+        **how,
+    )
+    goal.write(result)
+    if result.study.stopped:
         raise click.exceptions.Exit(130)
 
 

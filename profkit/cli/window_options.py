@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from profkit.cli.options import options
 
 if TYPE_CHECKING:
     from profkit.capture.selection import Selection
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
 _SECONDS = click.FloatRange(min=0)
 _COUNT = click.IntRange(min=0)
 
-_OPTIONS = (
+#: Add them to a command; their names are the fields of `Selection`.
+window_options = options(
     click.option(
-        "--delay", metavar="S", type=_SECONDS, default=0.0, help="Capture from S seconds after the start on."
+        "--delay",
+        "delay_s",
+        metavar="S",
+        type=_SECONDS,
+        default=0.0,
+        help="Capture from S seconds after the start on.",
     ),
     click.option(
         "--duration",
+        "duration_s",
         metavar="S",
         type=click.FloatRange(min=0, min_open=True),
         help="Capture for S seconds; the command runs on.",
@@ -29,6 +34,7 @@ _OPTIONS = (
     click.option(
         "--capture-range",
         metavar="NAME[@DOMAIN]",
+        default="",
         help="Capture while this NVTX range is open: the first time, or --cycles N times.",
     ),
     click.option("--active", metavar="N", type=_COUNT, default=0, help="Capture N steps."),
@@ -45,6 +51,7 @@ _OPTIONS = (
     click.option(
         "--step-range",
         metavar="NAME[@DOMAIN]",
+        default="",
         help="The NVTX range that is one step.  [default: calls of profkit.step()]",
     ),
     click.option(
@@ -52,7 +59,7 @@ _OPTIONS = (
         is_flag=True,
         help="Capture what the program opens with profkit.start() or window().",
     ),
-    click.option("--ranks", metavar="LIST", help="Capture functions of these ranks only: 0,4-7."),
+    click.option("--ranks", metavar="LIST", default="", help="Capture functions of these ranks only: 0,4-7."),
     click.option(
         "--counters-only",
         is_flag=True,
@@ -61,30 +68,10 @@ _OPTIONS = (
 )
 
 
-def window_options(command: _Command) -> _Command:
-    """Add them to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def selection_of(selected: Mapping[str, Any]) -> Selection:
+def selection_of(cycles: int | None, **selected: Any) -> Selection:
     """Return what the values of `window_options` choose."""
     from profkit.capture.selection import Selection
 
-    cycles = selected["cycles"]
     if cycles is None:
         cycles = 1 if selected["capture_range"] else 0  # as Nsight Systems, and as torch.profiler.schedule
-    return Selection(
-        delay_s=selected["delay"],
-        duration_s=selected["duration"],
-        capture_range=selected["capture_range"] or "",
-        active=selected["active"],
-        wait=selected["wait"],
-        warmup=selected["warmup"],
-        step_range=selected["step_range"] or "",
-        cycles=cycles,
-        start_paused=selected["start_paused"],
-        ranks=selected["ranks"] or "",
-        counters_only=selected["counters_only"],
-    )
+    return Selection(cycles=cycles, **selected)

@@ -89,14 +89,10 @@ class Journal:
         self.directory, self.profiled = directory, profiled
         wanted = Plan(_SCHEMA, space.command, space.parameters, profiled, space.listed)
         try:
-            self.runs.mkdir(parents=True, exist_ok=True)
+            make_runs(directory)
             self._file = open(directory / _JOURNAL, "ab")  # noqa: SIM115 - closed by __exit__
         except OSError as error:
-            raise UsageError(
-                f"cannot write there ({error.strerror}); choose another place",
-                parameter="dir",
-                value=directory,
-            ) from None
+            raise _unwritable(directory, error) from None
         try:
             _lock(self._file, directory)
             found = read_plan(directory)
@@ -136,6 +132,21 @@ class Journal:
         self._file.flush()
         os.fsync(self._file.fileno())
         self.trials.append(trial)
+
+
+def make_runs(directory: Path) -> Path:
+    """Return the directory of run files and logs, made if needed; raises `UsageError` if that fails."""
+    try:
+        (directory / _RUNS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(directory, error) from None
+    return directory / _RUNS
+
+
+def _unwritable(directory: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot write there ({error.strerror}); choose another place", parameter="dir", value=directory
+    )
 
 
 def read_plan(directory: Path) -> Plan | None:

@@ -7,7 +7,6 @@ slows all settings alike (Fisher's randomised blocks, "The Design of Experiments
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import shutil
 import time
@@ -61,14 +60,10 @@ class Progress:
 
 def sweep(
     journal: Journal,
-    space: Space,
+    runner: Runner,
     *,
     repeat: int,
     warmup: int = 0,
-    timeout_s: float | None = None,
-    environment: Mapping[str, str] | None = None,
-    objective: Objective = WALL,
-    cwd: Path | None = None,
     again: int = MOST_DISTURBED,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
@@ -79,8 +74,7 @@ def sweep(
     each run. Raises `Interrupted` if the user stops it (the journal stands), `ProfkitError` if the command
     cannot be started.
     """
-    inherited = dict(os.environ if environment is None else environment)
-    runner = Runner(space, journal.runs, journal.profiled, inherited, timeout_s, objective, cwd)
+    space = runner.space
     settings = space.settings()
     total = repeat * len(settings)
     left = list(_left(journal.trials, space, settings, repeat, again))

@@ -26,7 +26,7 @@ GRACE_S = 10.0
 _LOOK_S = 1.0
 
 
-class Interrupted(Exception):  # noqa: N818 - a way to end, not an error
+class Interrupted(KeyboardInterrupt):
     """The user stopped the study; the current run has ended and does not count."""
 
 

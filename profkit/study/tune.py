@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from profkit.errors import ProfkitError, UsageError
-from profkit.study.cells import resources
+from profkit.study.cells import Results, resources, results
 from profkit.study.journal import TRIALS, Trial
 from profkit.study.objectives import Objective
 from profkit.study.space import UNSET, Parameter, Setting, Space
@@ -178,15 +178,6 @@ def _pruner(module: Any, word: str, objective: Objective) -> Any:
         raise UsageError("cannot be made without further settings", parameter="pruner", value=word) from None
 
 
-def _distribution(parameter: Parameter) -> Any:
-    from optuna.distributions import CategoricalDistribution, IntDistribution
-
-    if parameter.scale:
-        low, high = int(parameter.values[0]), int(parameter.values[-1])
-        return IntDistribution(low, high, log=parameter.scale == "log")
-    return CategoricalDistribution(parameter.values)
-
-
 def _params(space: Space, setting: Setting) -> dict[str, Any]:
     return {
         parameter.name: int(value) if parameter.scale else value
@@ -304,17 +295,14 @@ def _setting_of(search: Search, asked: Any) -> Setting:
     fixed = asked.user_attrs.get("setting")
     if fixed is not None:
         return tuple(fixed)
-    values = []
-    for parameter in search.space.parameters:
-        distribution = _distribution(parameter)
-        if parameter.scale:
-            log = distribution.log
-            values.append(
-                str(asked.suggest_int(parameter.name, distribution.low, distribution.high, log=log))
-            )
-        else:
-            values.append(str(asked.suggest_categorical(parameter.name, distribution.choices)))
-    return tuple(values)
+    return tuple(
+        str(
+            asked.suggest_int(p.name, int(p.values[0]), int(p.values[-1]), log=p.scale == "log")
+            if p.scale
+            else asked.suggest_categorical(p.name, p.values)
+        )
+        for p in search.space.parameters
+    )
 
 
 def _run(search: Search, runner: Runner, asked: Any, setting: Setting, known: Sequence[Trial]) -> Trial:
@@ -346,7 +334,9 @@ def _run(search: Search, runner: Runner, asked: Any, setting: Setting, known: Se
                 hopeless=hopeless if search.objective.kind == "output" else None,
             )
         except (Interrupted, ProfkitError):
-            search.study.tell(asked, state=_states().FAIL)
+            from optuna.trial import TrialState
+
+            search.study.tell(asked, state=TrialState.FAIL)
             raise
         if trial.status != "disturbed":
             break
@@ -361,12 +351,6 @@ def _ended(trial: Trial, why: str) -> Trial:
     return replace(trial, status="pruned", problem=f"ended early: {why}")
 
 
-def _states() -> Any:
-    from optuna.trial import TrialState
-
-    return TrialState
-
-
 def _figure(search: Search, trial: Trial) -> float | None:
     if trial.status not in ("done", "disturbed"):
         return None
@@ -374,19 +358,18 @@ def _figure(search: Search, trial: Trial) -> float | None:
 
 
 def _tell(search: Search, asked: Any, trial: Trial, *, repeated: bool = False) -> None:
-    states = _states()
+    from optuna.trial import TrialState
+
     if not repeated:
         asked.set_user_attr("run", TRIALS.write(trial))
+    pruned = trial.status == "pruned"
+    if pruned and trial.wall_s is not None and search.objective.kind == "wall":
+        asked.report(trial.wall_s, 0)
     figure = _figure(search, trial)
     if figure is not None:
         search.study.tell(asked, figure)
-    elif trial.status == "pruned" and trial.wall_s is not None and search.objective.kind == "wall":
-        asked.report(trial.wall_s, 0)
-        search.study.tell(asked, state=states.PRUNED)
-    elif trial.status == "pruned":
-        search.study.tell(asked, state=states.PRUNED)
     else:
-        search.study.tell(asked, state=states.FAIL)
+        search.study.tell(asked, state=TrialState.PRUNED if pruned else TrialState.FAIL)
 
 
 def trials_of(search: Search) -> list[Trial]:
@@ -417,6 +400,16 @@ def finalists(search: Search) -> list[Setting]:
     best = statistics.median(figures[order[0]])
     close = [s for s in order if abs(statistics.median(figures[s]) - best) <= CLOSE * best]
     return close[:MOST_FINALISTS]
+
+
+def figures(search: Search) -> Results:
+    """Return the figures of all trials; speed-ups refer to the default."""
+    trials = trials_of(search)
+    tried = [_key(search.space, trial) for trial in trials]
+    space = replace(search.space, listed=tuple(dict.fromkeys([search.baseline, *tried])))
+    # Each has a round of its own: a setting that was tried twice has two figures.
+    numbered = [replace(trial, round=number) for number, trial in enumerate(trials)]
+    return results(space, numbered, baseline=search.baseline, objective=search.objective)
 
 
 def baseline_of(space: Space, cpus: int, environment: Mapping[str, str]) -> Setting:

@@ -22,7 +22,7 @@ from profkit.measure.intervals import UNKNOWN, Estimate
 from profkit.study.cells import LEVEL, Cell, Results, gain, results
 from profkit.study.journal import Journal
 from profkit.study.space import UNSET, Parameter, Space
-from profkit.study.sweep import Progress, sweep
+from profkit.study.sweep import Progress, Runner, sweep
 from profkit.study.trials import Interrupted, stoppable
 from profkit.verdict.advice import can_be_tried
 from profkit.verdict.types import Advice
@@ -136,18 +136,15 @@ def plan_of(
 
 def try_change(
     journal: Journal,
-    space: Space,
-    environment: Mapping[str, str],
+    runner: Runner,
     plan: Plan,
     *,
-    cwd: Path,
-    progress: Callable[[Progress], None] = lambda _: None,
-    known: Callable[[Plan | Tried], None] = lambda _: None,
+    progress: Callable[[Progress | Plan | Tried], None] = lambda _: None,
 ) -> Tried:
     """Run both in turn until it is decided or the user stops it.
 
-    `progress` is called before and after each run, `known` with the plan first and after each round with the
-    result so far. Raises `Interrupted` if stopped before both had run, `ProfkitError` if the original command
+    `progress` is called with the plan first, before and after each run, and after each round with the result so
+    far. Raises `Interrupted` if stopped before both had run, `ProfkitError` if the original command
     does not run.
     """
     begun = time.monotonic()
@@ -157,7 +154,7 @@ def try_change(
     def runs(seen: Progress) -> None:
         nonlocal made
         if not made:
-            known(plan)
+            progress(plan)
         made += seen.trial is None
         progress(_named(seen, plan))
 
@@ -167,23 +164,20 @@ def try_change(
                 before = made
                 sweep(
                     journal,
-                    space,
+                    runner,
                     repeat=rounds,
-                    timeout_s=plan.timeout_s,
-                    environment=environment,
-                    cwd=cwd,
                     again=0,  # both run in turn: what disturbs one disturbs the other
                     progress=runs,
                 )
-                tried = _tried(results(space, journal.trials), rounds)
+                tried = _tried(results(runner.space, journal.trials), rounds)
                 if made > before:
-                    known(tried)
+                    progress(tried)
                 spent = time.monotonic() - begun
                 if tried.outcome != "undecided" or spent + spent / rounds > plan.limit_s:
                     break
     except Interrupted:
         stopped = True
-    study = results(space, journal.trials)
+    study = results(runner.space, journal.trials)
     if stopped and not all(cell.times for cell in study.cells):
         raise Interrupted
     return replace(_tried(study, rounds, last=True), stopped=stopped)

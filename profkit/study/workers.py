@@ -42,8 +42,8 @@ def available_cpus() -> int:
 
 
 @contextmanager
-def crew(paths: Sequence[str], *, jobs: int = 1, dask: str | None = None) -> Iterator[Crew]:
-    """Give workers for some files: `jobs` processes of this machine, or the Dask scheduler at an address.
+def crew(paths: Sequence[str], *, jobs: int | None = 1, dask: str | None = None) -> Iterator[Crew]:
+    """Give workers for some files: `jobs` processes (``None``: one for each CPU), or a Dask scheduler by its address.
 
     Few small files are read in this process. Raises `UsageError` if Dask is not installed, or no scheduler
     answers.
@@ -52,6 +52,7 @@ def crew(paths: Sequence[str], *, jobs: int = 1, dask: str | None = None) -> Ite
         with _cluster(dask) as cluster:
             yield cluster
         return
+    jobs = available_cpus() if jobs is None else jobs
     if jobs < 2 or len(paths) <= _CHUNK or _bytes(paths) < _WORTH_BYTES:
         yield _Here()
         return

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.api.ranks import read_ranks
+from profkit.api.many_runs import read_ranks
 from profkit.errors import UsageError
 from tests.integration.capturing import ROOT, environment, profkit_command
 from tests.rank_files import noisy_job, write_job

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.api.ranks import Ranks, read_ranks
+from profkit.api.many_runs import Ranks, read_ranks
 from tests.integration.capturing import PROGRAMS, profkit_command, run_capture
 from tests.integration.test_capture_mpi import mpi_environment, mpirun
 

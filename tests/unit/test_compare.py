@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from profkit.api.compare import read_compared
+from profkit.api.many_runs import read_compared
 from profkit.cli import main
 from profkit.formats.runfile import write_run
 from profkit.model import Run

@@ -14,11 +14,12 @@ import jsonschema
 import numpy as np
 import pytest
 
-from profkit.api.doctor import Doctor
+from profkit.api.reported import Studied
 from profkit.capture.cpu_limits import Limits, Ranks, cpu_list, ranks_of, slurm_cpus
 from profkit.capture.interpreter import Interpreter, read_interpreter
 from profkit.model import Host, Machine, Manifest, Pool, Process, Profile, Run, Thread
 from profkit.model.series import ThreadSamples
+from profkit.report.doctordoc import DoctorReport
 from profkit.report.wording.doctor import LIBRARY_TITLES, own_texts, risk
 from profkit.study.doctor import Diagnosis, Own, diagnose, size_of
 from profkit.study.doctor_libraries import DOCUMENTED, LIBRARIES, honours_of
@@ -428,8 +429,8 @@ def test_variables_are_advised_where_they_help_and_the_rest_is_the_programs_own(
 # Reports
 
 
-def reported(diagnosis: Diagnosis, command: Sequence[str] = ()) -> Doctor:
-    return Doctor(diagnosis, command, "")
+def reported(diagnosis: Diagnosis, command: Sequence[str] = ()) -> Studied[Diagnosis]:
+    return Studied(diagnosis, DoctorReport(diagnosis, tuple(command), ""))
 
 
 EVERYTHING = python(

@@ -11,7 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from profkit.api.history import read_history_runs
+from profkit.api.many_runs import read_history_runs
 from profkit.cli import main
 from profkit.formats.runfile import write_run
 from profkit.model import Run

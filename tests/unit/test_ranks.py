@@ -13,7 +13,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from profkit.api.ranks import Ranks, read_ranks
+from profkit.api.many_runs import Ranks, read_ranks
 from profkit.cli import main
 from profkit.errors import FormatError, UsageError
 from profkit.study.rank_table import expand, rank_table

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import profkit
+from profkit.api.reported import Layout
 from profkit.errors import UsageError
 from profkit.report import renderers
 from profkit.report.renderers import RENDERERS, Renderer, renderer_for, renderer_named
@@ -54,7 +55,7 @@ def test_another_format_is_a_class_and_an_entry(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize("renderer", RENDERERS)
 def test_figures_are_made_only_for_what_draws(renderer: type[Renderer]) -> None:
     asked: list[bool] = []
-    real = profkit.read(SAMPLE).laid_out(False, True)
+    real = profkit.read(SAMPLE).laid_out(Layout(drawn=True))
 
     class Watched:
         def document(self, rows: int, *, figures: bool = False) -> object:

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from profkit.api.scaling import read_scaling
+from profkit.api.many_runs import read_scaling
 from profkit.cli import main
 from profkit.formats.runfile import write_run
 from tests.rank_files import Did, rank_run, write_job, write_plain

@@ -1,0 +1,119 @@
+"""Several runs, or the processes of one job, beside each other: what ``ranks``, ``scaling``, ``compare`` and
+``history`` report.
+
+`runs` are files, directories and patterns; where files are read one by one also addresses for fsspec. `jobs`
+processes of this machine read them, ``None`` for one on each CPU, or the workers of a Dask scheduler: the result
+does not depend on it. All raise `FormatError` if no file can be read, and `UsageError` if the runs cannot be
+compared so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from profkit import model
+from profkit.api.reported import Studied
+from profkit.errors import FormatError, UsageError
+from profkit.formats.load import load_side
+from profkit.measure.changepoints import LEAST_CHANGE
+from profkit.report.comparedoc import ComparisonsReport
+from profkit.report.historydoc import HistoryReport
+from profkit.report.ranksdoc import RanksReport
+from profkit.report.scalingdoc import ScalingReport
+from profkit.study.compare import Comparisons, compare_runs
+from profkit.study.history import History, history, read_history
+from profkit.study.rank_read import Member
+from profkit.study.rank_table import expand, rank_table
+from profkit.study.ranks import RankStudy, study_ranks
+from profkit.study.scaling import Scaling, read_points, scaling
+from profkit.study.workers import crew
+
+__all__ = ["Ranks", "read_compared", "read_history_runs", "read_ranks", "read_scaling"]
+
+Ranks: TypeAlias = Studied[RankStudy]
+_Paths: TypeAlias = "Sequence[str | os.PathLike[str]]"
+
+
+def read_ranks(
+    runs: _Paths, *, waits: Sequence[str] = (), jobs: int | None = 1, dask: str | None = None
+) -> Ranks:
+    """Compare the processes of one job: one run with several, or the files of a job.
+
+    `waits` names functions in which processes wait for each other, beside MPI's and those that are called like its
+    operations; ``*`` matches anything.
+    """
+    paths = expand(runs)
+    with crew(paths, jobs=jobs, dask=dask) as workers:
+        table = rank_table(paths, workers, waits=tuple(waits))
+    study = study_ranks(table, waits=tuple(waits))
+    return Studied(study, RanksReport(study), paths, _machines(study.members))
+
+
+def _machines(members: Sequence[Member]) -> list[model.Run]:
+    """Return runs that say of the machines what a masker must know: hosts, directories, commands."""
+    known = {(m.host, m.projects, m.command): m.path for m in members}
+    return [
+        model.Run(
+            path,
+            (
+                model.Process(
+                    command=command, host=model.Host(name=host), roots=model.Roots(project=projects)
+                ),
+            ),
+        )
+        for (host, projects, command), path in known.items()
+    ]
+
+
+def read_scaling(
+    runs: _Paths,
+    *,
+    weak: bool = False,
+    waits: Sequence[str] = (),
+    jobs: int | None = 1,
+    dask: str | None = None,
+) -> Studied[Scaling]:
+    """Compare runs of one program with different numbers of processes and nodes.
+
+    `weak`: the work grows with the processes. `waits`: as for `read_ranks`.
+    """
+    paths = expand(runs)
+    with crew(paths, jobs=jobs, dask=dask) as workers:
+        points, notices = read_points(paths, workers, waits=tuple(waits))
+    if not points:
+        raise _unreadable(notices[0], paths[0])
+    study = scaling(points, weak=weak, notices=notices)
+    return Studied(study, ScalingReport(study), paths)
+
+
+def read_history_runs(
+    runs: _Paths, *, metric: str = "wall", least_change: float = LEAST_CHANGE, jobs: int | None = 1
+) -> Studied[History]:
+    """Find where a repeated job changed for good.
+
+    `metric`: ``wall``, ``own`` (the wall less queueing for CPUs) or ``iteration``. `least_change`: part (1) below
+    which a change is not reported.
+    """
+    paths = expand(runs)
+    with crew(paths, jobs=jobs) as workers:
+        read, notices = read_history(paths, workers)
+    if not read:
+        raise _unreadable(notices[0], notices[0].subject)
+    study = history(read, metric=metric, least_change=least_change, notices=notices)
+    return Studied(study, HistoryReport(study), paths)
+
+
+def read_compared(runs: _Paths, *, by: str = "auto", against: str = "first") -> Studied[Comparisons]:
+    """Compare several runs or configurations; `by` and `against` as for `profkit.study.compare.compare_runs`."""
+    if not runs:
+        raise UsageError("name runs: files, directories or quoted patterns")
+    sides = [load_side(run) for run in runs]
+    study = compare_runs(sides, by=by, against=against)
+    read = [run for side in sides for run in side.runs]
+    return Studied(study, ComparisonsReport(study), [run.path for run in read], read)
+
+
+def _unreadable(notice: model.Notice, path: str) -> FormatError:
+    return FormatError(path, str(notice.numbers["problem"]), str(notice.numbers.get("hint", "")))
