@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profkit.report.wording.doctor import title_of
-from profkit.study.doctor_libraries import DOCUMENTED, LIBRARIES
-from profkit.study.doctor_table import DATE, MACHINE, MEASURED
-from profkit.study.doctor_types import Honours, Library
+from profkit.study.doctor_libraries import DOCUMENTED, LIBRARIES, TABLE, Honours, Library
 
 PAGE = Path(__file__).with_name("doctor.md")
 _TABLES = re.compile(r"(?<=<!-- tables: docs/limits.py -->\n).*?(?=<!-- end of tables -->)", re.DOTALL)
@@ -27,12 +25,12 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield f"Measured on {DATE} on {MACHINE}."
+    yield f"Measured on {TABLE.date} on {TABLE.machine}."
     yield ""
     yield "| starts | measured with | default | affinity | CPU quota | variables, the one that holds first |"
     yield "|---|---|---|---|---|---|"
     libraries = {library.name: library for library in LIBRARIES}
-    for row in MEASURED:
+    for row in TABLE.limits:
         if row.library in libraries:
             yield _row(libraries[row.library], row)
     yield ""

@@ -18,10 +18,9 @@ from benchmarks.doctor.accuracy import OWN, live, of_corpus, table
 from benchmarks.doctor.measure import measure, written
 from benchmarks.doctor.probes import PROBES
 from benchmarks.doctor.sizes import compare_sizes
-from profkit.study.doctor_table import MEASURED
-from profkit.study.doctor_types import Honours
+from profkit.study.doctor_libraries import TABLE, Honours
 
-TABLE = Path(__file__).parents[2] / "profkit" / "study" / "doctor_table.py"
+WRITTEN = Path(__file__).parents[2] / "profkit" / "study" / "doctor_table.json"
 #: From where on Python's own defaults honour the affinity.
 CHANGED = (3, 13)
 
@@ -101,8 +100,8 @@ def main() -> None:
     if options.write:
         machine = f"{len(os.sched_getaffinity(0))} CPUs, Linux {platform.release().partition('-')[0]}"
         asked = {(row.library, row.python) for row in rows}
-        kept = [row for row in MEASURED if options.only and (row.library, row.python) not in asked]
-        TABLE.write_text(written([*kept, *rows], datetime.date.today().isoformat(), machine))
+        kept = [row for row in TABLE.limits if options.only and (row.library, row.python) not in asked]
+        WRITTEN.write_text(written([*kept, *rows], datetime.date.today().isoformat(), machine))
 
 
 if __name__ == "__main__":

@@ -8,13 +8,15 @@ per CPU where a core has one of them; the tables say what was measured on which 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.doctor.conditions import VIEWS, asked, quota_views
 from benchmarks.doctor.probes import PROBES, Probe
-from profkit.study.doctor_types import Honours, Variable
+from profkit.formats.codec import Codec
+from profkit.study.doctor_libraries import Honours, Variable
 
 __all__ = ["measure"]
 
@@ -90,30 +92,7 @@ def _variables(python: Path, probe: Probe, base: int) -> list[Variable]:
 
 
 def written(rows: Sequence[Honours], date: str, machine: str) -> str:
-    """Return the module that holds a table."""
-    lines = [
-        '"""Which limits each library honours, as `python -m benchmarks.doctor measure` found it.',
-        "",
-        "Written by that command, not by hand; what could not be measured is in `doctor_libraries`.",
-        '"""',
-        "",
-        "from __future__ import annotations",
-        "",
-        "from profkit.study.doctor_types import Honours, Variable",
-        "",
-        "",
-        "#: When, and on what.",
-        f'DATE = "{date}"',
-        f'MACHINE = "{machine}"',
-        "",
-        "MEASURED = (",
-    ]
-    for row in rows:
-        variables = ", ".join(f'Variable("{v.name}", "{v.cap}")' for v in row.variables)
-        views = ", ".join(f'"{view}"' for view in row.views)
-        python = f', python="{row.python}"' if row.python else ""
-        variables += "," * (len(row.variables) == 1)
-        views += "," * (len(row.views) == 1)
-        first = f'"{row.library}", "{row.version}", {row.affinity}, "{row.quota}"'
-        lines.append(f"    Honours({first}, ({views}), ({variables}){python}),")
-    return "\n".join([*lines, ")", ""])
+    """Return the file that holds a table, a row on each line."""
+    codec = Codec(Honours)
+    lines = ",\n".join(f"  {json.dumps(codec.write(row))}" for row in rows)
+    return f'{{\n "date": {json.dumps(date)},\n "machine": {json.dumps(machine)},\n "limits": [\n{lines}\n ]\n}}\n'

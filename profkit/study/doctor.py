@@ -15,9 +15,8 @@ from profkit.capture.cpu_limits import Limits
 from profkit.capture.interpreter import Interpreter
 from profkit.measure.inventory import OVERSUBSCRIBED
 from profkit.model.pools import NOT_BUSY, whole_number
-from profkit.study.doctor_libraries import LIBRARIES, honours_of
+from profkit.study.doctor_libraries import LIBRARIES, Honours, Library, honours_of
 from profkit.study.doctor_load import Load
-from profkit.study.doctor_types import Honours, Library
 
 #: Words in an option whose value is a number of threads or processes.
 _COUNTS = re.compile(r"thread|worker|proc|rank|core|job|cpu|parallel", re.IGNORECASE)

@@ -1,13 +1,89 @@
-"""List the libraries and defaults that `profkit doctor` knows, and limits that were not measured.
+"""What `profkit doctor` knows of libraries and of Python: how they size themselves, and the limits they honour.
 
-Measured limits are in `doctor_table`, which a benchmark writes. `DOCUMENTED` has, with sources, what could
-not be measured since there is no wheel for a current Python.
+Measured limits are data: ``doctor_table.json``, which ``python -m benchmarks.doctor measure --write`` writes.
+`DOCUMENTED` has, with sources, what could not be measured since there is no wheel for a current Python.
 """
 
 from __future__ import annotations
 
-from profkit.study.doctor_table import MEASURED
-from profkit.study.doctor_types import Honours, Library, Variable
+import json
+from dataclasses import dataclass
+from importlib import resources
+
+from profkit.formats.codec import Codec
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An environment variable that sizes a library's pool.
+
+    `cap`: ``default`` (at most as many threads as without it), ``machine`` (at most the CPUs of the machine,
+    whatever the affinity), or empty.
+    """
+
+    name: str
+    cap: str
+
+
+@dataclass(frozen=True, slots=True)
+class Honours:
+    """Which limits a library honours.
+
+    `version`: distribution and version that was measured, or read about.
+    `python`: ``<3.13`` or ``>=3.13`` if it depends on the interpreter.
+    `affinity`: it takes no more than its affinity (``taskset``, cpusets, bindings).
+    `quota`: ``ceil`` or ``floor`` of a CPU quota, or empty if ignored.
+    `views`: where it finds the quota, ``v1`` and ``v2`` in a container, ``nested`` in a group below the root
+    that it sees.
+    `variables`: the first one set decides.
+    `source`: ``measured``, or the address of the documentation or source code.
+    """
+
+    library: str
+    version: str
+    affinity: bool
+    quota: str
+    views: tuple[str, ...]
+    variables: tuple[Variable, ...]
+    python: str = ""
+    source: str = "measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A library, or a default of Python, that starts threads or processes; named as in `profkit.model.Pool`.
+
+    `packages`: distributions that contain it, empty for Python itself.
+    `starts`: ``threads`` or ``processes``, as many as `per` ``cpu`` or ``core`` plus `plus`, at most `most`;
+    ``fixed`` has `plus` alone.
+    `computes`: its threads compute rather than wait, and count as load.
+    `automatic`: it starts them unless asked not to; others start them when called.
+    `files`: parts of the names of its files, where a package may contain another library instead.
+    """
+
+    name: str
+    packages: tuple[str, ...]
+    starts: str = "threads"
+    per: str = "cpu"
+    plus: int = 0
+    most: int | None = None
+    computes: bool = True
+    automatic: bool = True
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What was measured, when, and on which machine."""
+
+    date: str
+    machine: str
+    limits: tuple[Honours, ...]
+
+
+TABLE = Codec(Table).read(
+    "table", json.loads((resources.files("profkit.study") / "doctor_table.json").read_bytes())
+)
 
 LIBRARIES = (
     Library("openblas", ("numpy", "scipy"), files=("openblas",)),
@@ -73,7 +149,7 @@ def honours_of(library: str, python: str) -> Honours:
     """Return what is known of a library's limits under a Python version such as ``3.11.7``."""
     late = tuple(int(part) for part in python.split(".")[:2] if part.isdigit()) >= (3, 13)
     wanted = ("", ">=3.13" if late else "<3.13")
-    found = [row for row in (*MEASURED, *DOCUMENTED) if row.library == library and row.python in wanted]
+    found = [row for row in (*TABLE.limits, *DOCUMENTED) if row.library == library and row.python in wanted]
     return (
         found[0]
         if found

@@ -22,9 +22,8 @@ from profkit.model.series import ThreadSamples
 from profkit.report.doctordoc import DoctorReport
 from profkit.report.wording.doctor import LIBRARY_TITLES, own_texts, risk
 from profkit.study.doctor import Diagnosis, Own, diagnose, size_of
-from profkit.study.doctor_libraries import DOCUMENTED, LIBRARIES, honours_of
+from profkit.study.doctor_libraries import DOCUMENTED, LIBRARIES, TABLE, honours_of
 from profkit.study.doctor_load import Load, load_of
-from profkit.study.doctor_table import MEASURED
 from tests.builders import Row, profile
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "doctor-1.json"
@@ -60,8 +59,8 @@ NUMPY = python("numpy", natives=["libscipy_openblas64_.so"])
 def test_every_library_has_a_title_and_a_measured_or_documented_row() -> None:
     names = {library.name for library in LIBRARIES}
     assert names <= LIBRARY_TITLES.keys()
-    assert names == {row.library for row in (*MEASURED, *DOCUMENTED)} & names
-    assert all(row.source for row in (*MEASURED, *DOCUMENTED))
+    assert names == {row.library for row in (*TABLE.limits, *DOCUMENTED)} & names
+    assert all(row.source for row in (*TABLE.limits, *DOCUMENTED))
 
 
 def test_a_binding_is_seen_by_some_libraries_only() -> None:
