@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import ast
 import os
-import shlex
 import tempfile
-from typing import Any, NoReturn
+from typing import Any
 
+from IPython.core import magic_arguments
 from IPython.core.error import UsageError as MagicUsageError
 
 from profkit.api.diff import diff
@@ -28,29 +28,29 @@ _NAME = "profkit"
 
 def load_ipython_extension(shell: Any) -> None:
     """Add the magic to an IPython shell."""
-    magic = CellMagic(shell)
+    parser = _arguments()
 
     def profkit(line: str, cell: str) -> Any:
-        return magic(line, cell)
+        try:
+            options = parser.parse_argstring(line)
+        except ValueError as error:
+            raise MagicUsageError(f"{line}: {error}") from None
+        try:
+            return _profile(shell, options, cell)
+        except ProfkitError as error:
+            raise MagicUsageError(str(error)) from None
 
-    profkit.__doc__ = f"{CellMagic.__doc__}\n\n{_arguments().format_help()}"
+    profkit.__doc__ = parser.format_help()
     shell.register_magic_function(profkit, magic_kind="cell", magic_name=_NAME)
 
 
-def unload_ipython_extension(shell: Any) -> None:
-    """Take the magic out of an IPython shell."""
-    shell.magics_manager.magics["cell"].pop(_NAME, None)
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are IPython's, which shows them in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise MagicUsageError(message)
-
-
-def _arguments() -> _Parser:
-    parser = _Parser(prog="%%profkit", add_help=False)
+def _arguments() -> Any:
+    untyped: Any = magic_arguments
+    parser = untyped.MagicArgumentParser(
+        prog=_NAME,
+        description="Capture a cell with profkit, and show what it did, or why it differs from another run.\n\n"
+        "The names that the cell sets are those of the notebook, and its last expression is its value.",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="run file to keep; without it none is left")
     parser.add_argument(
         "--diff", metavar="BASELINE", help="compare the cell with this run file, directory or glob"
@@ -64,59 +64,44 @@ def _arguments() -> _Parser:
     return parser
 
 
-class CellMagic:
-    """Capture a cell with profkit, and show what it did, or why it differs from another run.
+def unload_ipython_extension(shell: Any) -> None:
+    """Take the magic out of an IPython shell."""
+    shell.magics_manager.magics["cell"].pop(_NAME, None)
 
-    The names that the cell sets are those of the notebook, and its last expression is its value.
-    """
 
-    def __init__(self, shell: Any) -> None:
-        self._shell = shell
-
-    def __call__(self, line: str, cell: str) -> Any:
+def _profile(shell: Any, options: argparse.Namespace, cell: str) -> Any:
+    with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
+        kept = None if options.output is None else os.path.expanduser(options.output)
+        output = kept or os.path.join(directory, "cell.prof")
         try:
-            words = shlex.split(line)
-        except ValueError as error:
-            raise MagicUsageError(f"{line}: {error}") from None
-        options = _arguments().parse_args(words)
-        try:
-            return self._profile(options, cell)
-        except ProfkitError as error:
-            raise MagicUsageError(str(error)) from None
+            value = _run(shell, cell, output)
+        except ProfkitError:
+            raise
+        except BaseException:
+            shell.showtraceback()
+            return None
+        run = read(output, by=options.by)
+        result: Reported = run
+        if options.diff is not None:
+            result = diff(os.path.expanduser(options.diff), run, by=options.by)
+        # What shows HTML takes it, a terminal the text: the front end knows which it is.
+        shown = {
+            "text/plain": result.report("terminal", full_paths=options.full_paths),
+            "text/html": result.notebook_html(full_paths=options.full_paths),
+        }
+        shell.display_pub.publish(shown)
+    return value
 
-    def _profile(self, options: argparse.Namespace, cell: str) -> Any:
-        with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
-            kept = None if options.output is None else os.path.expanduser(options.output)
-            output = kept or os.path.join(directory, "cell.prof")
-            try:
-                value = self._run(cell, output)
-            except ProfkitError:
-                raise
-            except BaseException:
-                self._shell.showtraceback()
-                return None
-            run = read(output, by=options.by)
-            result: Reported = run
-            if options.diff is not None:
-                result = diff(os.path.expanduser(options.diff), run, by=options.by)
-            # What shows HTML takes it, a terminal the text: the front end knows which it is.
-            shown = {
-                "text/plain": result.report("terminal", full_paths=options.full_paths),
-                "text/html": result.notebook_html(full_paths=options.full_paths),
-            }
-            self._shell.display_pub.publish(shown)
-        return value
 
-    def _run(self, cell: str, output: str) -> Any:
-        """Run a cell as IPython does, captured, and return the value of its last expression."""
-        shell = self._shell
-        transformed = shell.transform_cell(cell)
-        # Under this name tracebacks find the source.
-        name = shell.compile.cache(transformed, shell.execution_count, raw_code=cell)
-        tree = shell.transform_ast(shell.compile.ast_parse(transformed, filename=name))
-        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        statements = shell.compile(tree, name, "exec")
-        expression = None if last is None else shell.compile(ast.Expression(last.value), name, "eval")
-        with Block(output, charged=False):
-            exec(statements, shell.user_ns)
-            return None if expression is None else eval(expression, shell.user_ns)
+def _run(shell: Any, cell: str, output: str) -> Any:
+    """Run a cell as IPython does, captured, and return the value of its last expression."""
+    transformed = shell.transform_cell(cell)
+    # Under this name tracebacks find the source.
+    name = shell.compile.cache(transformed, shell.execution_count, raw_code=cell)
+    tree = shell.transform_ast(shell.compile.ast_parse(transformed, filename=name))
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    statements = shell.compile(tree, name, "exec")
+    expression = None if last is None else shell.compile(ast.Expression(last.value), name, "eval")
+    with Block(output, charged=False):
+        exec(statements, shell.user_ns)
+        return None if expression is None else eval(expression, shell.user_ns)
