@@ -20,7 +20,7 @@ from pathlib import Path
 from profkit.api.diff import diff
 from profkit.capture.stopwatch import Reading
 from profkit.errors import ProfkitError
-from profkit.model import PROJECT
+from profkit.formats.atomic import lock
 from profkit.study.gate import BASELINE, CANDIDATE, Gated, gate
 from profkit.study.revisions import checked_out, top_of
 
@@ -44,18 +44,8 @@ class RefusedError(ProfkitError):
 class Test:
     """A test that is gated.
 
-    Attributes
-    ----------
-    name
-        Its node id, relative to `root`.
-    file
-        Where it is.
-    root
-        pytest's root directory.
-    least
-        The slow-down (1) that is to be found.
-    calls
-        How often one run calls it.
+    `name`: its node id, relative to pytest's directory `root`. `least`: the slow-down (1) that is to be found.
+    `calls`: how often one run calls it.
     """
 
     name: str
@@ -67,17 +57,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a gate says of a test.
-
-    Attributes
-    ----------
-    gated
-        What was measured.
-    cause
-        Why it is slower, empty where it is not.
-    summary
-        That in a sentence.
-    """
+    """What a gate says of a test: what was measured, and why it is slower (empty where it is not), in a sentence."""
 
     gated: Gated
     cause: str = ""
@@ -87,12 +67,8 @@ class Outcome:
 class Baselines:
     """Where tests are run: the tree as it is, and the baseline beside it, checked out when it is first needed.
 
-    Parameters
-    ----------
-    baseline
-        A revision, or a directory that holds another checkout.
-    options
-        Words for pytest that each run needs, such as those that name its plugins.
+    `baseline`: a revision, or a directory that holds another checkout. `options`: words for pytest that each run
+    needs, such as those that name its plugins.
     """
 
     def __init__(self, baseline: str, options: Sequence[str] = ()) -> None:
@@ -119,12 +95,8 @@ class Baselines:
     def judge(self, test: Test) -> Outcome:
         """Run a test on both sides, and say whether it became slower.
 
-        Raises
-        ------
-        RefusedError
-            It does not pass on one of the sides, or a side cannot be run.
-        ProfkitError
-            The baseline cannot be checked out.
+        Raises `RefusedError` if it does not pass on one of the sides, or a side cannot be run; `ProfkitError` if the
+        baseline cannot be checked out.
         """
         top, tree = self._trees(test.root)
         with _alone(), tempfile.TemporaryDirectory(prefix="profkit-gate-") as work:
@@ -170,14 +142,8 @@ class _Runner:
         _, summary = found.said(False)
         if found.verdict.cause in _CAUSES:
             return found.verdict.cause, summary
-        table = found.table
-        changed = [
-            table.name[row]
-            for row, key in enumerate(table.keys)
-            if key.root == PROJECT and table.same_source[row] is False
-        ]
-        if changed:
-            return "code-change", f"The source of {changed[0]} changed."
+        for row in found.changed():
+            return "code-change", f"The source of {found.table.name[row]} changed."
         return "inconclusive", ""
 
     def _started(self, side: str, number: int, profile: str) -> list[Reading]:
@@ -267,9 +233,6 @@ def _alone() -> Iterator[None]:
     """Let one gate at a time measure: those of another worker of pytest-xdist would be neighbours."""
     path = Path(tempfile.gettempdir()) / f"profkit-gate-{os.getuid() if hasattr(os, 'getuid') else 0}.lock"
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl
-
-            file = stack.enter_context(open(path, "ab"))
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):
+            lock(stack.enter_context(open(path, "ab")))
         yield

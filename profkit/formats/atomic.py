@@ -81,3 +81,17 @@ def _sync_directory(directory: str) -> None:
         pass
     finally:
         os.close(handle)
+
+
+def lock(file: BinaryIO, *, wait: bool = True) -> bool:
+    """Lock an open file for this process until it is closed, where there are locks.
+    Return ``False`` if another process has it and this one is not to wait."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # Windows; a file system without locks
+        pass
+    return True

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.errors import FormatError, UsageError
-from profkit.formats.atomic import replacing
+from profkit.formats.atomic import lock, replacing
 
 #: What stands before a name where runs are named: ``baseline:main``; alone, it is the baseline in use.
 PREFIX = "baseline:"
@@ -202,10 +202,7 @@ class Store:
     def _locked(self) -> Iterator[None]:
         """Let one process at a time change the store, where the file system has locks."""
         with open(self.directory / ".lock", "ab") as file:
-            with contextlib.suppress(ImportError, OSError):
-                import fcntl
-
-                fcntl.flock(file, fcntl.LOCK_EX)
+            lock(file)
             yield
 
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 from profkit.errors import FormatError, UsageError
-from profkit.formats.atomic import replacing
+from profkit.formats.atomic import lock, replacing
 from profkit.formats.codec import Codec, MemberError
+from profkit.formats.regular_file import NotRegularError, read_regular
 from profkit.study.space import Parameter, Setting, Space
 
 _SCHEMA = "profkit.study/1"
@@ -94,7 +94,12 @@ class Journal:
         except OSError as error:
             raise _unwritable(directory, error) from None
         try:
-            _lock(self._file, directory)
+            if not lock(self._file, wait=False):
+                raise UsageError(
+                    "another process works on this study; wait for it, or choose another place",
+                    parameter="dir",
+                    value=directory,
+                )
             found = read_plan(directory)
             if found is None:
                 with replacing(directory / _PLAN) as file:
@@ -192,32 +197,13 @@ def _read_trials(directory: Path) -> tuple[list[Trial], int]:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        with open(path, "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        return read_regular(path, _MOST_BYTES)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise FormatError(path, f"cannot be read: {error.strerror}", "check path and permissions") from None
-    if len(data) > _MOST_BYTES:
-        raise FormatError(path, "is larger than any study", "check that it is the right directory")
-    return data
-
-
-def _lock(file: BinaryIO, directory: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UsageError(
-            "another process works on this study; wait for it, or choose another place",
-            parameter="dir",
-            value=directory,
-        ) from None
-    except OSError:  # a file system without locks
-        return
+    except NotRegularError as error:
+        raise FormatError(path, str(error), "check that it is the right directory") from None
 
 
 def _difference(found: Plan, wanted: Plan) -> str:
