@@ -17,7 +17,7 @@ from profkit.api.source_lines import with_text
 from profkit.errors import UsageError
 from profkit.formats.load import load_side, ranks_joined
 from profkit.measure.select import check_ranked_by
-from profkit.model import RunSet
+from profkit.model import PROJECT, RunSet
 from profkit.report.reports import DiffReport
 from profkit.verdict.comparison import diff as compare
 
@@ -243,6 +243,13 @@ class Diff(Reported):
     def table(self) -> DiffTable:
         """All functions of both sides, as they were compared; not masked."""
         return self._result.table
+
+    def changed(self) -> list[int]:
+        """Return the rows of the table that are functions of the program whose source changed."""
+        table = self.table
+        return [
+            r for r, key in enumerate(table.keys) if key.root == PROJECT and table.same_source[r] is False
+        ]
 
     def said(self, full_paths: bool) -> tuple[str, str]:
         """Return headline and summary of the verdict, masked unless `full_paths`."""

@@ -33,22 +33,10 @@ def doctor(
 ) -> Studied[Diagnosis]:
     """Say what would start how many threads and processes here, and whether that is too much.
 
-    Parameters
-    ----------
-    command
-        Run for a while, captured, and ended; its output is not shown. Empty: nothing is run.
-    python
-        Interpreter whose libraries are asked about; by default the command's, if it is a Python, then that of
-        the active virtual environment, then the first of the path.
-    ranks, workers, threads
-        What is planned: ranks on this machine, worker processes of each, threads of each process.
-    seconds
-        After which a command is ended.
-
-    Raises
-    ------
-    UsageError
-        The interpreter or the command cannot be run.
+    A `command` is run for some `seconds`, captured, and ended; its output is not shown. `python` is whose libraries
+    are asked about; by default the command's, if it is a Python, then that of the active virtual environment, then
+    the first of the path. `ranks` on this machine, `workers` of each and `threads` of each process are planned.
+    Raises `UsageError` if the interpreter or the command cannot be run.
     """
     if command and shutil.which(command[0]) is None:
         raise UsageError(f"{command[0]}: no such command; nothing was run")
@@ -74,19 +62,7 @@ def diagnosed(
 ) -> Diagnosis:
     """Diagnose a command from a run that was captured here, or without one from the libraries of its Python.
 
-    Parameters
-    ----------
-    command, environ
-        As it was run.
-    run_file
-        Of that run, or ``None``.
-    workers
-        Processes that are planned; a run has shown them.
-
-    Raises
-    ------
-    FormatError
-        The file is damaged.
+    `workers` are planned; a run has shown them. Raises `FormatError` if the file is damaged.
     """
     limits = read_limits(environ)
     if run_file is not None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from profkit.errors import UsageError
 from profkit.identity.readable import readable_name
-from profkit.model import PROJECT
 
 if TYPE_CHECKING:
     from profkit.api.diff import Diff
@@ -22,13 +21,7 @@ MOST_BYTES = 1024 * 1024
 
 
 def summary_file() -> str:
-    """Return the file whose content GitHub shows as the summary of the step that runs.
-
-    Raises
-    ------
-    UsageError
-        This is no step of GitHub Actions.
-    """
+    """Return the file with the summary of the step that runs; raises `UsageError` outside of GitHub Actions."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         raise UsageError("--github: GITHUB_STEP_SUMMARY is not set; it is, in a step of GitHub Actions")
@@ -36,13 +29,7 @@ def summary_file() -> str:
 
 
 def append_summary(text: str) -> None:
-    """Append Markdown to the summary of the step that runs.
-
-    Raises
-    ------
-    UsageError
-        This is no step of GitHub Actions, or its summary cannot be written.
-    """
+    """Append Markdown to the summary of the step that runs; raises `UsageError` if that cannot be."""
     path = summary_file()
     content = (text.rstrip() + "\n\n").encode("utf-8", "backslashreplace")
     try:
@@ -55,14 +42,7 @@ def append_summary(text: str) -> None:
 def annotation(result: Diff, *, failed: bool, full_paths: bool = False) -> str:
     """Return the workflow command that notes a slow-down at the changed function; empty where nothing is slower.
 
-    Parameters
-    ----------
-    result
-        A comparison.
-    failed
-        Whether the step fails for it: an error, and a warning otherwise.
-    full_paths
-        As for reports.
+    It is an error if the step `failed` for it, and a warning otherwise.
     """
     from profkit.verdict.types import NO_HARM
 
@@ -87,9 +67,7 @@ def _place(result: Diff) -> dict[str, str]:
     if result.verdict.cause != "code-change":
         return {}
     table = result.table
-    changed = [
-        row for row, key in enumerate(table.keys) if key.root == PROJECT and table.same_source[row] is False
-    ]
+    changed = result.changed()
     named = [row for row in changed if readable_name(table.name[row]) == result.verdict.subject]
     for row in (*named, *changed):
         file = _in_repository(table.file[row], table.keys[row].path)

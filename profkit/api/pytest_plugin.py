@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Generator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -208,14 +209,12 @@ class _Worker:
         from profkit.capture.stopwatch import Stopwatch
 
         gc.collect()
+        captured: Any = nullcontext()
         if self._task["profile"]:
             from profkit.capture.block import Block
 
-            with Block(self._task["profile"], charged=False):
-                watch = Stopwatch()
-                outcome = yield
-                reading = watch.stop()
-        else:
+            captured = Block(self._task["profile"], charged=False)
+        with captured:
             watch = Stopwatch()
             outcome = yield
             reading = watch.stop()

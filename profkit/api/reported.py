@@ -32,16 +32,9 @@ Study = TypeVar("Study")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a report is to have.
+    """What a report is to have: as for `Reported.report`, and what figures need (`drawn`).
 
-    Attributes
-    ----------
-    full_paths, explain
-        As for `Reported.report`.
-    drawn
-        Whether what figures need is worked out.
-    attachment
-        Name of the archive that goes with it; empty without one.
+    `attachment`: name of the archive that goes with it, empty without one.
     """
 
     full_paths: bool = False
@@ -171,19 +164,7 @@ class Reported(ABC):
 
 
 class Studied(Reported, Generic[Study]):
-    """What several runs, or several processes, show: a result of `profkit.study`.
-
-    Parameters
-    ----------
-    study
-        The result.
-    report
-        What is laid out of it.
-    inputs
-        Paths of what was read.
-    known
-        Runs that say what is to be masked.
-    """
+    """What several runs, or several processes, show: a result of `profkit.study`, and what is laid out of it."""
 
     def __init__(
         self, study: Study, report: Report, inputs: Iterable[str] = (), known: Iterable[model.Run] = ()

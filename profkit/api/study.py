@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from profkit.api.reported import Studied
 from profkit.capture.host import cpus_to_use
@@ -96,18 +96,15 @@ def tune(
     trials: int,
     repeat: int,
     baseline: str | None = None,
-    sampler: str = "",
-    pruner: str = "",
-    seed: int | None = None,
-    storage: str | None = None,
-    name: str = "profkit",
     profiled: bool = True,
     timeout_s: float | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
+    storage: str | None = None,
+    **search: Any,
 ) -> Studied[Results]:
     """Search for the best setting with `trials` runs, and run it and the default `repeat` times more, in turn.
 
-    `storage`, `name`, `sampler`, `pruner` and `seed` are Optuna's: see `profkit.study.tune.open_search`.
+    `search` is Optuna's: `name`, `sampler`, `pruner` and `seed` of `profkit.study.tune.open_search`, as is `storage`.
     """
     wanted = parse_objective(objective, maximise=maximise)
     if wanted.needs_profile() and not profiled:
@@ -122,20 +119,10 @@ def tune(
     else:
         default = parse_setting(baseline, space.parameters, listed=False)
     runner = Runner(space, make_runs(directory), profiled, dict(os.environ), timeout_s, wanted)
-    search = open_search(
-        space,
-        wanted,
-        default,
-        storage=storage or f"sqlite:///{directory / 'study.db'}",
-        name=name,
-        sampler=sampler,
-        pruner=pruner,
-        seed=seed,
-        first=first_settings(space, cpus),
-    )
-    search_on(search, runner, trials=trials, advise=partial(_advice_of, runner, default), progress=progress)
-    best = finalists(search)
-    found = figures(search)
+    place = storage or f"sqlite:///{directory / 'study.db'}"
+    opened = open_search(space, wanted, default, storage=place, first=first_settings(space, cpus), **search)
+    search_on(opened, runner, trials=trials, advise=partial(_advice_of, runner, default), progress=progress)
+    best, found = finalists(opened), figures(opened)
     if not repeat or not best:
         return Studied(found, TuneReport(found, space))
     again = _confirmed(
@@ -218,10 +205,9 @@ class _Grid:
 
     def compared_runs(self) -> list[model.Run]:
         """Return the first run of the baseline, and of the advised setting."""
-        names = [parameter.name for parameter in self.plan.parameters]
         found = []
         for at in dict.fromkeys((self.results.baseline, self.results.advised)):
-            setting = None if at is None else dict(zip(names, self.results.cells[at].setting, strict=True))
+            setting = None if at is None else self.plan.space.named(self.results.cells[at].setting)
             file = next((t.run for t in self.trials if t.run and t.setting == setting), "")
             try:
                 found += [load_run(self.directory / "runs" / file)] if file else []

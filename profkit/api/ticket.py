@@ -32,15 +32,7 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What is pasted, and what is attached.
-
-    Attributes
-    ----------
-    archive
-        A ZIP of one folder: README, the Markdown, the report as JSON and as a page, and the runs.
-    runs
-        How many run files are in it.
-    """
+    """What is pasted, and what is attached: a ZIP of one folder, with so many `runs` in it."""
 
     markdown: str
     archive: bytes
@@ -55,17 +47,7 @@ def ticket(
     full_paths: bool = False,
     explain: bool = False,
 ) -> Ticket:
-    """Make a ticket.
-
-    Parameters
-    ----------
-    result
-        What it is about.
-    attachment
-        Name of the archive's file, which the Markdown mentions.
-    limit, full_paths, explain
-        As for `Reported.report`.
-    """
+    """Make a ticket of a result, as `Reported.report`; the Markdown names its archive, `attachment`."""
     from profkit import __version__
     from profkit.report import markdown
     from profkit.report.ticketdoc import archive_readme

@@ -22,7 +22,8 @@ from profkit.report.placeholders import PLACEHOLDER
 from profkit.report.verifydoc import VerifyReport
 from profkit.study.journal import Journal
 from profkit.study.sweep import Progress, Runner
-from profkit.study.verify import Change, Plan, Tried, advised, on_cpus, plan_of, space_of_two, try_change
+from profkit.study.trials import on_cpus
+from profkit.study.verify import Change, Plan, Tried, advised, plan_of, space_of_two, try_change
 
 if TYPE_CHECKING:
     from profkit import model
@@ -45,34 +46,15 @@ def verify(
 ) -> Studied[Tried]:
     """Run a recorded command as it was, and as a piece of advice changes it, in turn, until it is decided.
 
-    Parameters
-    ----------
-    run, candidate
-        The run whose advice is tried; with a candidate, the advice is that of comparing it with `run`, and the
-        candidate's command is run.
-    number
-        Which advice, as the report lists them, from 1 on; by default the first that can be tried.
-    profiled
-        Whether runs are captured.
-    limit_s
-        Seconds after which no further round begins; by default 600, or what four rounds take.
-    timeout_s
-        Seconds after which a run is ended; by default several times what the recorded one took.
-    directory
-        Where runs are kept, and from where a study that was stopped goes on; by default they are removed.
-    here
-        Whether it is run although it was recorded on another machine.
-    progress
-        Called with the plan first, before and after each run, and after each round with what is known by then.
+    The advice is that of `run`, or of comparing `candidate` with it, whose command is then run; `number` counts from
+    1 as the report lists it, and is by default the first that can be tried. No further round begins after `limit_s`
+    (600, or what four rounds take), and a run is ended after `timeout_s` (several times what the recorded one took).
+    Runs are kept in a `directory`, from which a study that was stopped goes on. `here`: although it was recorded on
+    another machine. `progress` is called with the plan first, before and after each run, and after each round with
+    what is known by then.
 
-    Raises
-    ------
-    FormatError
-        A file cannot be read, or holds no command.
-    UsageError
-        There is no such advice, or the command cannot be run here.
-    Interrupted
-        The user stopped it before both had run.
+    Raises `FormatError` if a file cannot be read, or holds no command; `UsageError` if there is no such advice, or
+    the command cannot be run here; `Interrupted` if the user stopped it before both had run.
     """
     result, whole = _read(run, candidate)
     recorded = _recorded(whole, here)
@@ -101,14 +83,8 @@ def verify(
 class _Recorded:
     """What a run file says of how its command was run.
 
-    Attributes
-    ----------
-    variables
-        Those about threads that were set; all others of them were not.
-    cpus
-        Numbers of the CPUs that it could use; empty where they are not known.
-    roots
-        Directories of the program's files.
+    `variables`: those about threads that were set, all others of them were not. `cpus`: that it could use, empty
+    where they are not known. `roots`: directories of the program's files.
     """
 
     command: tuple[str, ...]
@@ -130,13 +106,7 @@ def _read(
 
 
 def _recorded(run: model.Run, here: bool) -> _Recorded:
-    """Return how the command was run, and check that it can be run so again.
-
-    Raises
-    ------
-    FormatError, UsageError
-        It cannot.
-    """
+    """Return how the command was run; raises `FormatError` if it cannot be run so again."""
     manifest = run.manifest
     if manifest is None or not manifest.command:
         raise FormatError(run.path, "holds no command that could be run", "capture it with profkit capture")
@@ -188,13 +158,7 @@ def _missing_script(command: Sequence[str], cwd: Path) -> str:
 
 
 def _chosen(every: Sequence[Advice], number: int | None, recorded: _Recorded) -> tuple[Advice, Change]:
-    """Return the advice to try, and what it changes.
-
-    Raises
-    ------
-    UsageError
-        There is none that can be tried.
-    """
+    """Return the advice to try, and what it changes; raises `UsageError` if there is none that can be tried."""
     if not every:
         raise UsageError("there is no advice: the run lacked nothing that settings would give it")
     changes = [advised(advice, recorded.command, recorded.roots) for advice in every]

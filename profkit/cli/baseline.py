@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from profkit.cli import say
+from profkit.cli import printable, say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pathlib import Path
+from profkit.errors import FormatError
+from profkit.formats.baselines import store_of
 
 _directory = click.option(
     "--dir",
@@ -39,7 +39,6 @@ def save(name: str, runs: tuple[str, ...], directory: Path | None) -> None:
 
     RUN is a run file, or a directory or quoted pattern of them.
     """
-    from profkit.formats.baselines import store_of
     from profkit.formats.load import files_of, load_run
 
     files = list(dict.fromkeys(file for run in runs for file in files_of(run)[0]))
@@ -55,8 +54,6 @@ def save(name: str, runs: tuple[str, ...], directory: Path | None) -> None:
 @_directory
 def use(name: str, directory: Path | None) -> None:
     """Make NAME the baseline that "baseline:" alone stands for."""
-    from profkit.formats.baselines import store_of
-
     found = store_of(directory).use(name)
     say(f"baseline: is now {name} ({_runs(len(found.files))})")
 
@@ -65,10 +62,6 @@ def use(name: str, directory: Path | None) -> None:
 @_directory
 def listed(directory: Path | None) -> None:
     """List the baselines, one line each; a star marks the one in use."""
-    from profkit.cli import printable
-    from profkit.errors import FormatError
-    from profkit.formats.baselines import store_of
-
     store = store_of(directory)
     for name in store.names():
         try:
@@ -86,8 +79,6 @@ def listed(directory: Path | None) -> None:
 @_directory
 def remove(name: str, directory: Path | None) -> None:
     """Remove a baseline, and the copies that no other baseline has."""
-    from profkit.formats.baselines import store_of
-
     store_of(directory).remove(name)
     say(f"baseline {name} is removed")
 

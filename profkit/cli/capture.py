@@ -16,10 +16,13 @@ from profkit.cli.app import CONTEXT
 from profkit.cli.merge import say_left_behind
 from profkit.cli.options import output_option
 from profkit.cli.progress import Progress, say_directly
-from profkit.cli.window_options import selection_of, window_options
 
 if TYPE_CHECKING:
     from profkit.model import Notice, Run
+
+
+_SECONDS = click.FloatRange(min=0)
+_COUNT = click.IntRange(min=0)
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
@@ -66,7 +69,56 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
 )
 @click.option("--exact", is_flag=True, help="Trace every call, whatever that costs.")
 @click.option("--sampled", is_flag=True, help="Sample stacks from the begin, and never trace every call.")
-@window_options
+# What chooses a part of the run: a window, some ranks, counters alone; with the names of `Selection`.
+@click.option(
+    "--delay",
+    "delay_s",
+    metavar="S",
+    type=_SECONDS,
+    default=0.0,
+    help="Capture from S seconds after the start on.",
+)
+@click.option(
+    "--duration",
+    "duration_s",
+    metavar="S",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Capture for S seconds; the command runs on.",
+)
+@click.option(
+    "--capture-range",
+    metavar="NAME[@DOMAIN]",
+    default="",
+    help="Capture while this NVTX range is open: the first time, or --cycles N times.",
+)
+@click.option("--active", metavar="N", type=_COUNT, default=0, help="Capture N steps.")
+@click.option("--wait", metavar="N", type=_COUNT, default=0, help="Let N steps pass before them.")
+@click.option(
+    "--warmup", metavar="N", type=_COUNT, default=0, help="Trace N more before them, and throw that away."
+)
+@click.option(
+    "--cycles",
+    metavar="N",
+    type=_COUNT,
+    help="Capture N windows; 0 is no limit.  [default: 1 range; all cycles of steps]",
+)
+@click.option(
+    "--step-range",
+    metavar="NAME[@DOMAIN]",
+    default="",
+    help="The NVTX range that is one step.  [default: calls of profkit.step()]",
+)
+@click.option(
+    "--start-paused",
+    is_flag=True,
+    help="Capture what the program opens with profkit.start() or window().",
+)
+@click.option("--ranks", metavar="LIST", default="", help="Capture functions of these ranks only: 0,4-7.")
+@click.option(
+    "--counters-only",
+    is_flag=True,
+    help="Capture no functions: what the kernel counts, and nothing else.",
+)
 @click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def capture(
     command: tuple[str, ...],
@@ -77,15 +129,19 @@ def capture(
     overhead: float | None,
     exact: bool,
     sampled: bool,
+    cycles: int | None,
     **selected: Any,
 ) -> None:
     """Run a command and record it in one run file."""
     from profkit.capture.launcher import SAMPLED, NotWrittenError
     from profkit.capture.launcher import capture as launch
+    from profkit.capture.selection import Selection
     from profkit.capture.signal_forwarding import end_like
 
     if exact and sampled:
         raise click.UsageError("--exact and --sampled exclude each other: choose one")
+    if cycles is None:
+        cycles = 1 if selected["capture_range"] else 0  # as Nsight Systems, and as torch.profiler.schedule
     rank, _ = rank_of(os.environ)
     if not quiet and not rank:  # of the ranks of a job the first says it
         say_left_behind(Path() if output is None else output.parent)
@@ -102,7 +158,7 @@ def capture(
             packing=None if quiet else progress,
             nvtx_shim=nvtx_shim,
             overhead=SAMPLED if sampled else None if exact else overhead,
-            selection=selection_of(**selected),
+            selection=Selection(cycles=cycles, **selected),
         )
     except NotWrittenError as error:
         say_directly(f"error: {error}")

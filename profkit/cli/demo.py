@@ -27,6 +27,7 @@ from profkit.cli import printable
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE, ReportOptions
 from profkit.errors import ProfkitError, UsageError
+from profkit.study.trials import on_cpus
 
 if TYPE_CHECKING:
     from profkit.cli.demo_check import Trouble
@@ -173,17 +174,6 @@ def _short(path: Path) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-@contextlib.contextmanager
-def confined_to(cpus: Sequence[int]) -> Iterator[None]:
-    """Confine this thread, and what it starts, to these CPUs."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
 def run_and_follow(
     command: Sequence[str], variables: dict[str, str], on_epoch: Callable[[int, float], None]
 ) -> None:
@@ -219,7 +209,7 @@ def run_and_follow(
             raise ProfkitError(f"the demo's training failed with status {status}: {last}")
 
 
-def measure_step(side: Side, on_cpus: Sequence[int], on_epoch: Callable[[int, float], None]) -> float:
+def measure_step(side: Side, cpus: Sequence[int], on_epoch: Callable[[int, float], None]) -> float:
     """Return the seconds of a training step in this configuration, without the profiler."""
     seconds: list[float] = []
 
@@ -227,7 +217,7 @@ def measure_step(side: Side, on_cpus: Sequence[int], on_epoch: Callable[[int, fl
         seconds.append(taken)
         on_epoch(number, taken)
 
-    with confined_to(on_cpus):
+    with on_cpus(cpus):
         run_and_follow(training_command(side, TRIAL), side.variables, keep)
     if len(seconds) < TRIAL.epochs:
         raise ProfkitError("the demo's training did not report its epochs")
@@ -289,7 +279,7 @@ def demo(directory: Path) -> None:
 
     def capture(side: Side, text: str) -> None:
         arguments = capture_arguments(side, length, files[side.name])
-        with show.run(text, length.epochs) as advance, confined_to(cpus):
+        with show.run(text, length.epochs) as advance, on_cpus(cpus):
             run_and_follow([sys.executable, "-m", "profkit", *arguments], side.variables, advance)
 
     with show.bars:

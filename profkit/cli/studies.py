@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -54,10 +53,7 @@ class RunOptions:
             if kept is None:
                 say("stopped before both had run; nothing is kept: --dir keeps the runs")
             else:
-                print(
-                    f"profkit: stopped; what has run is in {kept}: run the same command again to go on",
-                    file=sys.stderr,
-                )
+                say(f"stopped; what has run is in {kept}: run the same command again to go on")
             raise click.exceptions.Exit(130) from None
 
 

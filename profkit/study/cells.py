@@ -101,20 +101,13 @@ def results(
     setting is excluded, a better one exists with a confidence of `LEVEL` for the whole study.
     """
     settings = space.settings()
-    names = [parameter.name for parameter in space.parameters]
-    by_setting: dict[tuple[str, ...], list[Trial]] = {setting: [] for setting in settings}
+    by_setting: dict[Setting, list[Trial]] = {setting: [] for setting in settings}
     for trial in trials:
-        key = tuple(trial.setting.get(name, "") for name in names)
-        if key in by_setting:
-            by_setting[key].append(trial)
+        by_setting.get(space.setting_of(trial.setting), []).append(trial)
     maximise = objective.maximise
-
-    def figure(trial: Trial) -> float | None:
-        return trial.wall_s if objective.kind == "wall" else trial.objective
-
     counted = {setting: _counted(found) for setting, found in by_setting.items()}
     times = [
-        np.array([x for x in map(figure, counted[setting]) if x is not None and x > 0])
+        np.array([x for x in map(objective.figure, counted[setting]) if x is not None and x > 0])
         for setting in settings
     ]
     medians = np.array([float(np.median(t)) if len(t) else math.nan for t in times])

@@ -97,8 +97,8 @@ class _Group:
     runs: list[Run]
 
 
-def configurations(sides: Sequence[RunSet], by: str = "auto") -> list[tuple[Configuration, str, list[Run]]]:
-    """Divide runs into rows, in order of occurrence: configuration, argument of the first run, runs.
+def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
+    """Divide runs into rows, in order of occurrence; the argument is that of the first run.
 
     `by` is one of `GROUPINGS`; others raise `UsageError`. ``auto`` keeps arguments apart and takes runs with
     the same settings as repeats; ``settings`` does so over all arguments.
@@ -118,7 +118,7 @@ def configurations(sides: Sequence[RunSet], by: str = "auto") -> list[tuple[Conf
         # Rows of one argument are told apart by what differs between them; the argument alone does for the others.
         rivals = [other for other, names in zip(facts, labels, strict=True) if label == "" or names == named]
         known = Configuration(argument=own.path) if by == "run" else _told_apart(label, own, rivals)
-        found.append((known, named[0], [run for _, run in group]))
+        found.append(_Group(known, named[0], [run for _, run in group]))
     return found
 
 
@@ -201,12 +201,12 @@ def _words(command: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> tuple
 
 
 def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "first") -> Comparisons:
-    """Compare several runs or configurations; `by` as for `configurations`.
+    """Compare several runs or configurations; `by` as for `_configurations`.
 
     `against`: ``first``, ``best``, or an argument, with or without its directory. Raises `UsageError` if
     there are fewer than two rows, or no such reference.
     """
-    groups = [_Group(*group) for group in configurations(sides, by)]
+    groups = _configurations(sides, by)
     if len(groups) < 2:
         raise UsageError(
             f"all {len(groups[0].runs)} runs are one row; name runs of another configuration"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -138,8 +138,7 @@ def _skipped(error: FormatError) -> Notice:
 def _row(path: str, groups: dict[str, tuple[str, ...]]) -> HistoryRun | Notice:
     files = groups[path]
     try:
-        runs = [load_run(file) for file in files]
-        run = runs[0] if len(runs) == 1 else join_ranks(runs)
+        run = _read(files)
     except FormatError as error:
         return _skipped(error)
     assert run.manifest is not None
@@ -168,12 +167,11 @@ def history(
     metric: str = "wall",
     least_change: float = LEAST_CHANGE,
     notices: Sequence[Notice] = (),
-    read: Callable[[HistoryRun], Run] | None = None,
 ) -> History:
     """Find where a job changed for good, and why; `runs` are in the order of their starts.
 
-    Changes below `least_change` (a fraction) are not reported. `read` reads a run again for a verdict, by
-    default from its files. Raises `UsageError` if there are too few runs, or the metric is not known of them.
+    Changes below `least_change` (a fraction) are not reported. Raises `UsageError` if there are too few runs, or the
+    metric is not known of them.
     """
     if metric not in METRICS:
         raise UsageError(f"is not known, use {', '.join(METRICS)}", parameter="metric", value=metric)
@@ -202,7 +200,7 @@ def history(
     changes = []
     for place, change in enumerate(found):
         typical = [_nearest(kept, values, edges[part], edges[part + 1]) for part in (place, place + 1)]
-        sides = [(read or _read)(run) for run in typical]
+        sides = [_read(run.files) for run in typical]
         verdict = diff(*(RunSet(side.path, (side,)) for side in sides)).verdict
         changes.append(
             Change(
@@ -227,6 +225,6 @@ def _nearest(runs: Sequence[HistoryRun], values: Sequence[float], begin: int, en
     return runs[begin + int(np.argmin(np.abs(part - np.median(part))))]
 
 
-def _read(run: HistoryRun) -> Run:
-    found = [load_run(file) for file in run.files]
+def _read(files: Sequence[str]) -> Run:
+    found = [load_run(file) for file in files]
     return found[0] if len(found) == 1 else join_ranks(found)

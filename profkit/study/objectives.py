@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,8 @@ import numpy as np
 from profkit.errors import UsageError
 from profkit.formats import load_run
 from profkit.measure.range_stats import range_rows
+from profkit.study.journal import Trial
+from profkit.study.trials import tail
 
 #: Bytes of a log that are searched, from its end: a training run may print for hours.
 MOST_OUTPUT = 1 << 24
@@ -39,25 +40,18 @@ class Objective:
         """Whether it is a time."""
         return self.kind in ("wall", "range")
 
+    def figure(self, trial: Trial) -> float | None:
+        """Return the figure of a trial that ended well."""
+        return trial.wall_s if self.kind == "wall" else trial.objective
+
     def needs_profile(self) -> bool:
         """Return whether the run must be captured."""
         return self.kind == "range"
 
     def of_output(self, log: Path) -> list[float]:
         """Return every number in the output so far, in order."""
-        pattern = re.compile(self.what)
-        try:
-            with open(log, "rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - MOST_OUTPUT))
-                text = file.read().decode("utf-8", "replace")
-        except OSError:
-            return []
-        found = []
-        for match in pattern.finditer(text):
-            value = _number(match.group(1))
-            if value is not None:
-                found.append(value)
-        return found
+        printed = (_number(match[1]) for match in re.finditer(self.what, tail(log, MOST_OUTPUT)))
+        return [value for value in printed if value is not None]
 
     def measure(self, wall_s: float | None, log: Path, run_file: Path | None, began: float) -> float | None:
         """Return the figure of a run that ended well, ``None`` if it has none.

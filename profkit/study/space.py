@@ -119,11 +119,17 @@ class Space:
                 environment[parameter.name] = value
         return environment
 
+    def named(self, setting: Setting) -> dict[str, str]:
+        """Return the values of a setting by the names of the parameters."""
+        return {parameter.name: value for parameter, value in zip(self.parameters, setting, strict=True)}
+
+    def setting_of(self, named: Mapping[str, str]) -> Setting:
+        """Return the setting with these values; empty where one is missing."""
+        return tuple(named.get(parameter.name, "") for parameter in self.parameters)
+
     def label(self, setting: Setting) -> str:
         """Return a readable setting: ``workers=2 OMP_NUM_THREADS=1``."""
-        return " ".join(
-            f"{parameter.name}={value}" for parameter, value in zip(self.parameters, setting, strict=True)
-        )
+        return " ".join(f"{name}={value}" for name, value in self.named(setting).items())
 
 
 def parse_parameter(text: str, *, environment: bool) -> Parameter:

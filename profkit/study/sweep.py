@@ -108,8 +108,7 @@ def _left(
 
 
 def _of(trials: list[Trial], space: Space, setting: Setting) -> list[Trial]:
-    wanted = dict(zip((parameter.name for parameter in space.parameters), setting, strict=True))
-    return [trial for trial in trials if trial.setting == wanted]
+    return [trial for trial in trials if trial.setting == space.named(setting)]
 
 
 def _wanted(trials: list[Trial], space: Space, setting: Setting, round_: int, again: int) -> bool:
@@ -157,8 +156,7 @@ def run_trial(
     finally:
         if run_file is not None:
             _remove_spool(run_file)
-    names = [parameter.name for parameter in runner.space.parameters]
-    trial = _trial(dict(zip(names, setting, strict=True)), round_, ended, run_file, log)
+    trial = _trial(runner.space.named(setting), round_, ended, run_file, log)
     if runner.objective.kind == "wall" or trial.status not in ("done", "disturbed"):
         return trial
     value = runner.objective.measure(trial.wall_s, log, run_file, began)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.errors import ProfkitError
+from profkit.errors import ProfkitError, UsageError
 
 #: Seconds that a target has to end after it was asked to: its run file is written in that time.
 GRACE_S = 10.0
@@ -89,6 +89,31 @@ def run_once(
 
 
 @contextlib.contextmanager
+def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
+    """Confine what is started here to these CPUs (none named: those of this process).
+
+    Raises `UsageError` if they do not exist or this process may not use them.
+    """
+    if not cpus or not hasattr(os, "sched_getaffinity") or os.sched_getaffinity(0) == set(cpus):
+        yield
+        return
+    mine = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, cpus)
+        allowed = os.sched_getaffinity(0) == set(cpus)
+    except OSError:
+        allowed = False
+    try:
+        if not allowed:
+            raise UsageError(
+                f"the run was on CPUs that are not to be had here ({len(cpus)} of them): run this where it ran"
+            )
+        yield
+    finally:
+        os.sched_setaffinity(0, mine)
+
+
+@contextlib.contextmanager
 def stoppable() -> Iterator[None]:
     """Let SIGINT and SIGTERM raise `Interrupted`; only for the main thread."""
 
@@ -138,10 +163,15 @@ def _end(target: subprocess.Popen[bytes]) -> None:
 
 
 def _last_line(log: Path) -> str:
+    lines = tail(log, 4096).strip().splitlines()
+    return lines[-1].strip()[:200] if lines else ""
+
+
+def tail(log: Path, most: int) -> str:
+    """Return the end of a log, `most` bytes of it; empty if it cannot be read."""
     try:
         with open(log, "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
-            lines = file.read().decode("utf-8", "replace").strip().splitlines()
+            file.seek(max(0, file.seek(0, os.SEEK_END) - most))
+            return file.read().decode("utf-8", "replace")
     except OSError:
         return ""
-    return lines[-1].strip()[:200] if lines else ""

@@ -264,7 +264,7 @@ def tune(
             return
         asked = search.study.ask()
         setting = _setting_of(search, asked)
-        earlier = [trial for trial in known if _key(search.space, trial) == setting]
+        earlier = [trial for trial in known if search.space.setting_of(trial.setting) == setting]
         if earlier:
             # The figure is known: the sampler learns it again, and asks for something else.
             repeated += 1
@@ -352,9 +352,7 @@ def _ended(trial: Trial, why: str) -> Trial:
 
 
 def _figure(search: Search, trial: Trial) -> float | None:
-    if trial.status not in ("done", "disturbed"):
-        return None
-    return trial.wall_s if search.objective.kind == "wall" else trial.objective
+    return search.objective.figure(trial) if trial.status in ("done", "disturbed") else None
 
 
 def _tell(search: Search, asked: Any, trial: Trial, *, repeated: bool = False) -> None:
@@ -381,17 +379,13 @@ def trials_of(search: Search) -> list[Trial]:
     return found
 
 
-def _key(space: Space, trial: Trial) -> Setting:
-    return tuple(trial.setting.get(parameter.name, "") for parameter in space.parameters)
-
-
 def finalists(search: Search) -> list[Setting]:
     """Return the settings to run again against the default: those close to the best, the best first."""
     figures: dict[Setting, list[float]] = {}
     for trial in trials_of(search):
         figure = _figure(search, trial)
         if figure is not None:
-            figures.setdefault(_key(search.space, trial), []).append(figure)
+            figures.setdefault(search.space.setting_of(trial.setting), []).append(figure)
     sign = -1.0 if search.objective.maximise else 1.0
     order = sorted(figures, key=lambda setting: sign * statistics.median(figures[setting]))
     order = [setting for setting in order if setting != search.baseline]
@@ -405,7 +399,7 @@ def finalists(search: Search) -> list[Setting]:
 def figures(search: Search) -> Results:
     """Return the figures of all trials; speed-ups refer to the default."""
     trials = trials_of(search)
-    tried = [_key(search.space, trial) for trial in trials]
+    tried = [search.space.setting_of(trial.setting) for trial in trials]
     space = replace(search.space, listed=tuple(dict.fromkeys([search.baseline, *tried])))
     # Each has a round of its own: a setting that was tried twice has two figures.
     numbered = [replace(trial, round=number) for number, trial in enumerate(trials)]

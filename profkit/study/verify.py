@@ -6,20 +6,18 @@ a part of the 5 % error, as does the end by time or by the user (Bonferroni).
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import re
 import time
 import tokenize
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.capture.agent import edited as edited_source
 from profkit.errors import ProfkitError, UsageError
 from profkit.measure.intervals import UNKNOWN, Estimate
-from profkit.study.cells import LEVEL, Cell, Results, gain, results
+from profkit.study.cells import LEVEL, Results, gain, results
 from profkit.study.journal import Journal
 from profkit.study.space import UNSET, Parameter, Space
 from profkit.study.sweep import Progress, Runner, sweep
@@ -213,44 +211,16 @@ def _tried(study: Results, rounds: int, *, last: bool = False) -> Tried:
     elif rounds in LOOKS or last:
         outcome = _outcome(ratio) or ("no-better" if rounds == LOOKS[-1] else "undecided")
 
-    def median(cell: Cell) -> float:
-        return cell.median if cell.times else math.nan
-
     return Tried(
         outcome,
         before.times,
         after.times,
-        median(before),
-        median(after),
+        before.median,
+        after.median,
         ratio,
         before.disturbed + after.disturbed,
         after.problem,
     )
-
-
-@contextlib.contextmanager
-def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Confine what is started here to these CPUs (none named: those of this process).
-
-    Raises `UsageError` if they do not exist or this process may not use them.
-    """
-    if not cpus or not hasattr(os, "sched_getaffinity") or os.sched_getaffinity(0) == set(cpus):
-        yield
-        return
-    mine = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, cpus)
-        allowed = os.sched_getaffinity(0) == set(cpus)
-    except OSError:
-        allowed = False
-    try:
-        if not allowed:
-            raise UsageError(
-                f"the run was on CPUs that are not to be had here ({len(cpus)} of them): run this where it ran"
-            )
-        yield
-    finally:
-        os.sched_setaffinity(0, mine)
 
 
 _PYTHON = re.compile(r"python[\d.]*w?")

@@ -76,7 +76,7 @@ def test_a_machine_that_is_too_slow_trains_a_little_all_the_same() -> None:
 def test_a_cpu_restriction_is_undone() -> None:
     before = os.sched_getaffinity(0)
     one = min(before)
-    with contextlib.suppress(KeyError), demo.confined_to([one]):
+    with contextlib.suppress(KeyError), demo.on_cpus([one]):
         assert os.sched_getaffinity(0) == {one}
         raise KeyError
     assert os.sched_getaffinity(0) == before
