@@ -8,16 +8,12 @@ import click
 
 from profkit.cli import printable, say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE
+from profkit.cli.options import directory_option
 from profkit.errors import FormatError
 from profkit.formats.baselines import store_of
 
-_directory = click.option(
-    "--dir",
-    "directory",
-    metavar="DIR",
-    type=FILE,
-    help="Where baselines are kept.  [default: PROFKIT_BASELINES, else .profkit/baselines of the project]",
+_directory = directory_option(
+    "Where baselines are kept.  [default: PROFKIT_BASELINES, else .profkit/baselines of the project]"
 )
 
 

@@ -14,7 +14,7 @@ import click
 from profkit.capture.agent.settings import DEFAULT_OVERHEAD, rank_of
 from profkit.cli.app import CONTEXT
 from profkit.cli.merge import say_left_behind
-from profkit.cli.options import output_option
+from profkit.cli.options import number_option, output_option
 from profkit.cli.progress import Progress, say_directly
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 _SECONDS = click.FloatRange(min=0)
-_COUNT = click.IntRange(min=0)
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
@@ -45,13 +44,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
 # From the first word of the target's command on, everything is the target's.
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
 @output_option("Run file to write.  [default: run.prof, run-2.prof, …]")
-@click.option(
-    "--repeat",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=1,
-    help="Run it N times, one file each: replicates.",
-)
+@number_option("--repeat", "Run it N times, one file each: replicates.", 1)
 @click.option("-q", "--quiet", is_flag=True, help="Do not print where the run was written.")
 @click.option(
     "--nvtx-shim",
@@ -91,16 +84,11 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
     default="",
     help="Capture while this NVTX range is open: the first time, or --cycles N times.",
 )
-@click.option("--active", metavar="N", type=_COUNT, default=0, help="Capture N steps.")
-@click.option("--wait", metavar="N", type=_COUNT, default=0, help="Let N steps pass before them.")
-@click.option(
-    "--warmup", metavar="N", type=_COUNT, default=0, help="Trace N more before them, and throw that away."
-)
-@click.option(
-    "--cycles",
-    metavar="N",
-    type=_COUNT,
-    help="Capture N windows; 0 is no limit.  [default: 1 range; all cycles of steps]",
+@number_option("--active", "Capture N steps.", 0, least=0)
+@number_option("--wait", "Let N steps pass before them.", 0, least=0)
+@number_option("--warmup", "Trace N more before them, and throw that away.", 0, least=0)
+@number_option(
+    "--cycles", "Capture N windows; 0 is no limit.  [default: 1 range; all cycles of steps]", least=0
 )
 @click.option(
     "--step-range",

@@ -25,7 +25,7 @@ import click
 
 from profkit.cli import printable
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE, ReportOptions
+from profkit.cli.options import ReportOptions, directory_option
 from profkit.errors import ProfkitError, UsageError
 from profkit.study.trials import on_cpus
 
@@ -250,15 +250,7 @@ class _Show:
 
 
 @click.command(context_settings=CONTEXT)
-@click.option(
-    "--dir",
-    "directory",
-    metavar="DIR",
-    type=FILE,
-    default="profkit-demo",
-    show_default=True,
-    help="Where the two run files are kept.",
-)
+@directory_option("Where the two run files are kept.  [default: profkit-demo]", "profkit-demo")
 def demo(directory: Path) -> None:
     """Run the whole story on this machine in about a minute.
 

@@ -8,20 +8,18 @@ from typing import Any
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import ReportOptions, options, text_output
+from profkit.cli.options import ReportOptions, number_option, options, text_output
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
-
-_COUNT = click.IntRange(min=1)
 
 
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
 @click.option(
     "--python", metavar="PATH", help="Python whose libraries are asked about.  [default: the active one]"
 )
-@click.option("--ranks", metavar="N", type=_COUNT, help="Plan for this many ranks on this machine.")
-@click.option("--workers", metavar="N", type=_COUNT, help="Plan for this many worker processes of each rank.")
-@click.option("--threads", metavar="N", type=_COUNT, help="Plan for this many threads of each process.")
+@number_option("--ranks", "Plan for this many ranks on this machine.")
+@number_option("--workers", "Plan for this many worker processes of each rank.")
+@number_option("--threads", "Plan for this many threads of each process.")
 @click.option(
     "--seconds",
     metavar="S",

@@ -104,6 +104,21 @@ def options(*added: _Decorator, **objects: type) -> _Decorator:
     return decorate
 
 
+def output_option(help: str, metavar: str = "FILE", *, required: bool = False) -> _Decorator:
+    """Give a command the option that names the file to write."""
+    return click.option("-o", "--output", metavar=metavar, type=FILE, required=required, help=help)
+
+
+def directory_option(help: str, default: str | None = None) -> _Decorator:
+    """Give a command the option that names the directory of what it keeps."""
+    return click.option("--dir", "directory", metavar="DIR", type=FILE, default=default, help=help)
+
+
+def number_option(name: str, help: str, default: int | None = None, *, least: int = 1) -> _Decorator:
+    """Give a command an option that is a whole number, of at least `least`."""
+    return click.option(name, metavar="N", type=click.IntRange(min=least), default=default, help=help)
+
+
 def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
     """Hand ``--rank N`` on as ``--process rank:N``."""
 
@@ -127,16 +142,11 @@ def _process(default: str) -> _Decorator:
     )
 
 
-_rank = click.option("--rank", metavar="N", type=click.IntRange(min=0), help="The same as --process rank:N.")
+_rank = number_option("--rank", "The same as --process rank:N.", least=0)
 
 #: Of a command that takes all processes, and of one that takes one.
 process_option = options(_process("all"), _rank, _chosen)
 one_process_option = options(_process("main"), _rank, _chosen)
-
-
-def output_option(help: str, metavar: str = "FILE", *, required: bool = False) -> _Decorator:
-    """Give a command the option that names the file to write."""
-    return click.option("-o", "--output", metavar=metavar, type=FILE, required=required, help=help)
 
 
 _output = output_option("Write to a .html, .svg, .json, .md or .txt file instead of stdout.")
@@ -199,12 +209,7 @@ report_options = options(
         multiple=True,
         help="NVTX range that computes. Repeatable.  [default: by name]",
     ),
-    click.option(
-        "--batch-size",
-        metavar="N",
-        type=click.IntRange(min=1),
-        help="Samples in one iteration.  [default: payload of its range]",
-    ),
+    number_option("--batch-size", "Samples in one iteration.  [default: payload of its range]"),
     click.option("--full", is_flag=True, help="The whole report on the terminal, and not the answer alone."),
     click.option(
         "--explain",
@@ -238,12 +243,7 @@ study_options = options(
         multiple=True,
         help="Function in which processes wait for each other; * matches anything. Repeatable.  [default: by name]",
     ),
-    click.option(
-        "--jobs",
-        metavar="N",
-        type=click.IntRange(min=1),
-        help="Processes that read the files.  [default: one for each CPU]",
-    ),
+    number_option("--jobs", "Processes that read the files.  [default: one for each CPU]"),
     click.option("--dask", metavar="ADDRESS", help="Dask scheduler whose workers read the files instead."),
     _output,
     format_option,

@@ -8,39 +8,20 @@ from typing import Any
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE, ReportOptions
+from profkit.cli.options import ReportOptions, directory_option, number_option
 from profkit.cli.studies import RunOptions, Varied, study_options
 from profkit.errors import UsageError
 
 
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
-@click.option(
-    "--repeat",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=3,
-    help="Runs of each setting, in rounds over all settings.  [default: 3]",
-)
-@click.option(
-    "--warmup",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Runs of the first setting before anything counts.  [default: 0]",
-)
+@number_option("--repeat", "Runs of each setting, in rounds over all settings.  [default: 3]", 3)
+@number_option("--warmup", "Runs of the first setting before anything counts.  [default: 0]", 0, least=0)
 @click.option(
     "--baseline",
     metavar="NAME=VALUE,…",
     help="The setting that speed-ups refer to.  [default: the first value of each parameter]",
 )
-@click.option(
-    "--dir",
-    "directory",
-    metavar="DIR",
-    type=FILE,
-    default=Path("sweep"),
-    help="Where the study is kept; one that was stopped goes on.  [default: sweep]",
-)
+@directory_option("Where the study is kept; one that was stopped goes on.  [default: sweep]", "sweep")
 @study_options
 def sweep(
     varied: Varied,

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE, ReportOptions
+from profkit.cli.options import ReportOptions, directory_option, number_option
 from profkit.cli.studies import RunOptions, Varied, study_options
 
 
@@ -20,19 +20,12 @@ from profkit.cli.studies import RunOptions, Varied, study_options
     help="wall, range:NAME (median of an NVTX range), output:REGEX, or json:FILE:PATH.  [default: wall]",
 )
 @click.option("--maximise", is_flag=True, help="More of the objective is better, as in examples/s.")
-@click.option(
-    "--trials",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=20,
-    help="Settings to try, by all processes that work on the study.  [default: 20]",
-)
-@click.option(
+@number_option("--trials", "Settings to try, by all processes that work on the study.  [default: 20]", 20)
+@number_option(
     "--repeat",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=5,
-    help="Runs of the best settings and of the default, in turn, to confirm; 0 does not.  [default: 5]",
+    "Runs of the best settings and of the default, in turn, to confirm; 0 does not.  [default: 5]",
+    5,
+    least=0,
 )
 @click.option(
     "--baseline",
@@ -54,14 +47,7 @@ from profkit.cli.studies import RunOptions, Varied, study_options
 @click.option(
     "--study", "name", metavar="NAME", default="profkit", help="Name in the storage.  [default: profkit]"
 )
-@click.option(
-    "--dir",
-    "directory",
-    metavar="DIR",
-    type=FILE,
-    default=Path("tune"),
-    help="Where runs are kept; a study that was stopped goes on.  [default: tune]",
-)
+@directory_option("Where runs are kept; a study that was stopped goes on.  [default: tune]", "tune")
 @study_options
 def tune(varied: Varied, directory: Path, run: RunOptions, report: ReportOptions, **search: Any) -> None:
     """Search for the best settings of a command, and confirm them against the default."""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import FILE, ReportOptions, format_option
+from profkit.cli.options import ReportOptions, directory_option, format_option
 from profkit.cli.studies import RunOptions, run_options
 from profkit.errors import UsageError
 
@@ -23,9 +23,7 @@ from profkit.errors import UsageError
     type=click.FloatRange(min=0, min_open=True),
     help="Begin no further round of runs after this many seconds.  [default: 600, or four rounds]",
 )
-@click.option(
-    "--dir", "directory", metavar="DIR", type=FILE, help="Keep the runs there, and go on from them."
-)
+@directory_option("Keep the runs there, and go on from them.")
 @click.option("--here", is_flag=True, help="Run it here, although it was captured on another machine.")
 @format_option
 @run_options

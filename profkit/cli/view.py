@@ -16,7 +16,7 @@ import click
 from profkit.cli import printable
 from profkit.cli.app import CONTEXT
 from profkit.cli.chosen import chosen_profile
-from profkit.cli.options import one_process_option, run_argument
+from profkit.cli.options import number_option, one_process_option, run_argument
 from profkit.cli.progress import Progress
 from profkit.errors import ProfkitError, UsageError
 
@@ -30,13 +30,7 @@ _MISSING = "snakeviz is not installed here, run: pip install snakeviz"
 @run_argument
 @one_process_option
 @click.option("--no-browser", is_flag=True, help="Only print the address; open it yourself.")
-@click.option(
-    "--port",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Port to listen on.  [default: a free one]",
-)
+@number_option("--port", "Port to listen on.  [default: a free one]", 0, least=0)
 def view(run: Path, process: str | None, no_browser: bool, port: int) -> None:
     """Open one process of a run in snakeviz."""
     from profkit.formats import load_run

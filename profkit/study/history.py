@@ -123,7 +123,7 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun],
             heads.append(head)
     groups = {group[0].path: tuple(run.path for run in group) for group in rank_groups(heads)}
     runs = []
-    for read in workers.each(partial(_row, groups=groups), list(groups)):
+    for read in workers(partial(_row, groups=groups), list(groups)):
         if isinstance(read, Notice):
             notices.append(read)
         else:

@@ -125,7 +125,7 @@ def rank_table(paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = 
         task = replace(task, reference=reference_of(first))
     shares: dict[FunctionKey, float] = {}
     throttled: frozenset[FunctionKey] = frozenset()
-    for file in workers.each(partial(read_file, task=task), sample):
+    for file in workers(partial(read_file, task=task), sample):
         throttled |= file.throttled
         for reading in file.readings:
             _most(shares, reading.more)
@@ -133,7 +133,7 @@ def rank_table(paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = 
     while True:
         gathered = _Gathered(columns, throttled)
         task = replace(task, columns=columns, floor=FLOOR, folded=throttled)
-        for file in workers.each(partial(read_file, task=task), paths):
+        for file in workers(partial(read_file, task=task), paths):
             throttled |= file.throttled
             gathered.add(file)
         if throttled == task.folded:
@@ -143,7 +143,7 @@ def rank_table(paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = 
     more: list[Values] = []
     if missing:
         again = replace(task, columns=missing, floor=2.0)
-        for file in workers.each(partial(read_file, task=again), paths):
+        for file in workers(partial(read_file, task=again), paths):
             more += [reading.values for reading in file.readings]
         if len(more) != len(gathered.members):
             raise UsageError("files changed while they were read; wait until the job has ended")

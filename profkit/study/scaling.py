@@ -95,7 +95,7 @@ def read_points(
     notices: list[Notice] = []
     points: list[Point] = []
     groups: dict[tuple[object, ...], list[Member]] = {}
-    for file in workers.each(partial(read_file, task=Task(waits=waits)), paths):
+    for file in workers(partial(read_file, task=Task(waits=waits)), paths):
         if file.skipped is not None:
             notices.append(file.skipped)
             continue

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from profkit.errors import ProfkitError, UsageError
+from profkit.errors import UsageError
 
 Result = TypeVar("Result")
 
@@ -26,11 +26,9 @@ _WORTH_BYTES = 16 << 20
 
 
 class Crew(Protocol):
-    """Who works on the files."""
+    """Who works on the files: yields the function of each path, in order."""
 
-    def each(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
-        """Yield the function of each path, in order."""
-        ...
+    def __call__(self, function: Callable[[str], Result], paths: Sequence[str], /) -> Iterator[Result]: ...
 
 
 def available_cpus() -> int:
@@ -54,7 +52,7 @@ def crew(paths: Sequence[str], *, jobs: int | None = 1, dask: str | None = None)
         return
     jobs = available_cpus() if jobs is None else jobs
     if jobs < 2 or len(paths) <= _CHUNK or _bytes(paths) < _WORTH_BYTES:
-        yield _Here()
+        yield map
         return
     # A fork of a process with threads may hang; a fork server has none.
     methods = multiprocessing.get_all_start_methods()
@@ -63,7 +61,16 @@ def crew(paths: Sequence[str], *, jobs: int | None = 1, dask: str | None = None)
         context.set_forkserver_preload(["profkit.study.rank_read"])
     workers = min(jobs, -(-len(paths) // _CHUNK))
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        yield _Processes(pool)
+
+        def each(function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
+            try:
+                yield from pool.map(function, paths, chunksize=_CHUNK)
+            except BrokenProcessPool:
+                raise UsageError(
+                    "a reading process was killed, perhaps for lack of memory; use fewer jobs"
+                ) from None
+
+        yield each
 
 
 def _bytes(paths: Sequence[str]) -> int:
@@ -78,49 +85,12 @@ def _bytes(paths: Sequence[str]) -> int:
     return total
 
 
-class _Here:
-    def each(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
-        return map(function, paths)
-
-
-class _Processes:
-    def __init__(self, pool: ProcessPoolExecutor) -> None:
-        self.pool = pool
-
-    def each(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
-        try:
-            yield from self.pool.map(function, paths, chunksize=_CHUNK)
-        except BrokenProcessPool:
-            raise UsageError(
-                "a reading process was killed, perhaps for lack of memory; use fewer jobs"
-            ) from None
-
-
-class _Cluster:
-    def __init__(self, client: Any) -> None:
-        self.client = client
-
-    def each(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
-        chunks = [list(paths[i : i + _CHUNK]) for i in range(0, len(paths), _CHUNK)]
-        # Not pure: files may have changed since a result of the same arguments was made.
-        futures = self.client.map(partial(_chunk, function), chunks, pure=False)
-        try:
-            while futures:
-                yield from futures.pop(0).result()  # and the cluster need not keep it
-        except ProfkitError:
-            raise
-        except ModuleNotFoundError as error:
-            raise UsageError(f"the workers cannot import {error.name}; install profkit there") from None
-        finally:
-            self.client.cancel(futures)
-
-
 def _chunk(function: Callable[[str], Result], paths: Sequence[str]) -> list[Result]:
     return [function(path) for path in paths]
 
 
 @contextmanager
-def _cluster(address: str) -> Iterator[_Cluster]:
+def _cluster(address: str) -> Iterator[Crew]:
     try:
         from distributed import Client
     except ImportError:
@@ -135,4 +105,17 @@ def _cluster(address: str) -> Iterator[_Cluster]:
     with client:
         if not client.scheduler_info()["workers"]:
             raise UsageError("the scheduler has no workers; start some", parameter="dask", value=address)
-        yield _Cluster(client)
+
+        def each(function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
+            chunks = [list(paths[i : i + _CHUNK]) for i in range(0, len(paths), _CHUNK)]
+            # Not pure: files may have changed since a result of the same arguments was made.
+            futures = client.map(partial(_chunk, function), chunks, pure=False)
+            try:
+                while futures:
+                    yield from futures.pop(0).result()  # and the cluster need not keep it
+            except ModuleNotFoundError as error:
+                raise UsageError(f"the workers cannot import {error.name}; install profkit there") from None
+            finally:
+                client.cancel(futures)
+
+        yield each

@@ -272,7 +272,7 @@ def test_a_function_that_scatters_by_less_than_ten_is_found_by_the_first_reading
     read: list[int] = []
 
     class Counting:
-        def each(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
+        def __call__(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
             read.append(len(paths))
             return map(function, paths)
 
