@@ -6,7 +6,7 @@ its clients, the demo, whose parent polls, another project's tests, and ChainerM
 environment is. Each runs plain and captured with the budget at its default, in turn. A capture's wall is that of the
 target, without packing, less 15 ms for the start; a figure is the median of the ratios to the plain wall, round by
 round. *stated* is the same as the run file itself estimates it. Up to 3.11 an
-interpreter other than this one needs a tracer of its own (PROFKIT_TRACER_PYTHONS, hatch_build.py): without one the
+interpreter other than this one needs a tracer of its own (``profkit doctor --build-tracers``): without one the
 column of the tiers says so, and the figure is that of snapshots.
 """
 

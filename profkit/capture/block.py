@@ -26,6 +26,7 @@ from typing import Any, ParamSpec, TypeVar
 from profkit.capture import host
 from profkit.capture.agent import block_record as agent
 from profkit.capture.agent import process_facts, settings
+from profkit.capture.native import users_tracers
 from profkit.capture.provenance import git_state, job
 from profkit.capture.reservation import check_output
 from profkit.capture.yardsticks import Yardsticks
@@ -143,7 +144,7 @@ class Block:
                 frame = frame.f_back  # an ExitStack stands between
             code = frame.f_code if self._charged else None
             del frame
-            self._recording = agent.Recording()
+            self._recording = agent.Recording(users_tracers(os.environ))
             self._recording.start(code, (Block.__exit__.__code__,))
         except BaseException:
             shutil.rmtree(self._spool, ignore_errors=True)

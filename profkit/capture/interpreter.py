@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.capture.packages import installed_packages
+from profkit.capture.tracers import lacks_tracer
 from profkit.errors import UsageError
 
 PATIENCE_S = 10.0
@@ -33,12 +34,14 @@ _NATIVE = ("torch/lib",)
 class Interpreter:
     """One Python.
     `version` is the language's, ``3.11.7``; `packages` maps distributions to versions; `natives` are base
-    names of native libraries in its environment."""
+    names of native libraries in its environment; `tracer_missing`: a capture has none of its functions, and a
+    tracer could be built."""
 
     path: str
     version: str
     packages: Mapping[str, str]
     natives: frozenset[str]
+    tracer_missing: bool = False
 
 
 def find_python(command: Sequence[str], environ: Mapping[str, str]) -> str | None:
@@ -78,6 +81,7 @@ def read_interpreter(path: str | os.PathLike[str]) -> Interpreter:
         version=version,
         packages=installed_packages(entries),
         natives=frozenset(_natives(entries, prefix)),
+        tracer_missing=lacks_tracer(os.fspath(path), os.environ),
     )
 
 

@@ -15,6 +15,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from profkit.capture.native import users_tracers
+
 #: The first version with ``sys.remote_exec``.
 REMOTE_SINCE = (3, 14)
 #: How the files of an interpreter are called: its own, and its library.
@@ -47,7 +49,7 @@ def _profkit():
         for module in new:
             sys.modules.pop(module, None)
     if begin is not None:
-        begin({spool!r}, {until!r})
+        begin({spool!r}, {until!r}, {tracers!r})
 
 
 _profkit()
@@ -114,7 +116,8 @@ class Script:
         handle, name = tempfile.mkstemp(prefix=f"profkit-attach-{pid}-", suffix=".py")
         self.path = Path(name)
         agent = str(Path(__file__).parent / "agent")
-        text = _SCRIPT.format(path=name, agent=agent, spool=str(spool), until=until_s)
+        tracers = users_tracers(os.environ)
+        text = _SCRIPT.format(path=name, agent=agent, spool=str(spool), until=until_s, tracers=tracers)
         with open(handle, "w", encoding="utf-8") as file:
             file.write(text)
         owner = os.stat(f"/proc/{pid}")

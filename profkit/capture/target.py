@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from profkit.capture import host, nvtx
 from profkit.capture.agent import process_facts, settings
+from profkit.capture.native import users_tracers
 from profkit.capture.provenance import git_state, job
 from profkit.capture.sampler import Sampler
 from profkit.capture.selection import Selection
@@ -119,6 +120,9 @@ class Target:
         if not selection.counters_only:
             inject = str(Path(__file__).parent / "agent" / "inject")
             self._environment["PYTHONPATH"] = _python_path(inject, self._environment.get("PYTHONPATH", ""))
+            tracers = users_tracers(environ)
+            if tracers:
+                self._environment[settings.TRACERS_VARIABLE] = tracers
         self._environment[settings.SPOOL_VARIABLE] = str(
             spool
         )  # by which the sampler knows the target's processes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import Any
 
 import click
@@ -36,12 +37,27 @@ from profkit.errors import UsageError
     ),
     report=ReportOptions,
 )
+@click.option(
+    "--build-tracers",
+    is_flag=True,
+    help="Build the tracers that captures of other Pythons on this machine need: of those named, or of all on PATH "
+    "and of pyenv.",
+)
 @click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
-def doctor(fail_on: str | None, report: ReportOptions, command: tuple[str, ...], **asked: Any) -> None:
+def doctor(
+    fail_on: str | None,
+    report: ReportOptions,
+    build_tracers: bool,
+    command: tuple[str, ...],
+    **asked: Any,
+) -> None:
     """Say what would oversubscribe this machine.
 
     It answers for the libraries of a Python, for a plan, or for a command, which is run for a few seconds.
     """
+    if build_tracers:
+        _build_tracers(command)
+        return
     goal = report.destination()
     if fail_on not in (None, "oversubscribed"):
         raise UsageError(
@@ -57,3 +73,23 @@ def doctor(fail_on: str | None, report: ReportOptions, command: tuple[str, ...],
     goal.write(found)
     if fail_on and found.study.oversubscribed:
         raise click.exceptions.Exit(1)
+
+
+def _build_tracers(named: tuple[str, ...]) -> None:
+    """Print a line for each Python; end with 2 if one of those named cannot be traced."""
+    context = click.get_current_context()
+    others = [
+        name
+        for name in context.params
+        if name not in ("build_tracers", "command")
+        and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if others:
+        raise UsageError("--build-tracers takes interpreters, and no other option")
+    from profkit.capture.tracers import build_tracers
+
+    outcomes = build_tracers(named, os.environ)
+    for outcome in outcomes:
+        click.echo(f"{outcome.path}: {outcome.says}")
+    if named and not all(outcome.traced for outcome in outcomes):
+        raise click.exceptions.Exit(2)

@@ -20,6 +20,7 @@ from profkit.report.wording.doctor import (
     risk,
     sizes_note,
     title_of,
+    untraced,
 )
 from profkit.study.doctor import Demand, Diagnosis, Size
 from profkit.study.doctor_load import Crew, Load
@@ -41,7 +42,8 @@ class DoctorReport:
         load, python = diagnosis.load, diagnosis.python
         facts = limit_items(diagnosis.limits)
         if python is not None:
-            facts.append(("Python", f"{clean(python.version)} ({clean(python.path)})"))
+            said = f"{clean(python.version)} ({clean(python.path)})"
+            facts.append(("Python", f"{said}; {untraced()}" if python.tracer_missing else said))
         problem = (Note(clean(self.problem), "unsure"),) if self.problem else ()
         did = () if load is None else (*problem, _crews(load, rows))
         return laid_out(
@@ -163,6 +165,9 @@ def _cures(diagnosis: Diagnosis) -> tuple[Block, ...]:
     if diagnosis.advice:
         settings = " ".join(f"{name}={value}" for name, value in diagnosis.advice)
         blocks.append(Bullets((f"export {settings}",), commands=True))
+    if diagnosis.python is not None and diagnosis.python.tracer_missing:
+        minor = ".".join(clean(diagnosis.python.version).split(".")[:2])  # its path may be masked
+        blocks.append(Bullets((f"profkit doctor --build-tracers python{minor}",), commands=True))
     if diagnosis.own and diagnosis.oversubscribed:
         blocks.append(Bullets(tuple(own_texts(diagnosis.own))))
     return tuple(blocks)

@@ -160,8 +160,7 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
     "no-samples": "every call was traced, whatever that cost: stacks of this Python cannot be sampled here",
     "tracer-missing": (
         "profkit has no compiled tracer for Python {python}: functions were not recorded, only "
-        "counters; install profkit again with "
-        'PROFKIT_TRACER_PYTHONS="$(command -v python{python})" and a C compiler'
+        "counters; with a C compiler, `profkit doctor --build-tracers python{python}` builds one"
     ),
     "subinterpreters": "it made further interpreters: what they ran has no functions in this run, only counters",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",

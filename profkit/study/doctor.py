@@ -95,10 +95,11 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """The interpreter that was asked about."""
+    """The interpreter that was asked about; `tracer_missing`: a capture would have no functions."""
 
     path: str
     version: str
+    tracer_missing: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,11 @@ def diagnose(
     process to what libraries start. `load` and `command` are those of a command that was run.
     """
     sizes = sizes_of(limits, interpreter, environ)
-    python = None if interpreter is None else Python(interpreter.path, interpreter.version)
+    python = (
+        None
+        if interpreter is None
+        else Python(interpreter.path, interpreter.version, interpreter.tracer_missing)
+    )
     planned_ranks = ranks or (limits.ranks.here if limits.ranks is not None else 1)
     cpus = limits.effective
     if ranks is None and limits.ranks is not None and limits.ranks.bound:

@@ -129,4 +129,5 @@ def test_a_python_without_a_tracer_is_said_with_what_builds_one(tmp_path: Path) 
     other, notice = load_run(tmp_path / "run.prof").warnings
     assert other.code == "nvtx-missing"
     assert notice.code == "tracer-missing"
-    assert "PROFKIT_TRACER_PYTHONS" in done.stderr
+    python = f"python3.{sys.version_info.minor}"
+    assert f"`profkit doctor --build-tracers {python}` builds one" in done.stderr

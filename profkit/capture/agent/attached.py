@@ -35,15 +35,15 @@ _FRAMES_OF_SCRIPT = 2
 _LOOK_S = 0.2
 
 
-def begin(spool: str, until: float) -> None:
+def begin(spool: str, until: float, tracers: str = "") -> None:
     """Trace this process, and those that it forks, until a moment by `perf_counter` or a word of the launcher.
 
-    Nothing is raised, and nothing happens where the launcher is gone already.
+    Nothing is raised, and nothing happens where the launcher is gone already. `tracers` is what `native.load` takes.
     """
     try:
         goes_on = perf_counter() < until and os.path.exists(os.path.join(spool, settings.ATTACHED_NAME))
         if goes_on and not os.path.exists(_mark(spool)):  # else it was forked by one that is traced
-            _Attached(spool, until).start()
+            _Attached(spool, until, tracers).start()
     except Exception as error:
         _leave_word(spool, repr(error))
 
@@ -65,8 +65,9 @@ def _leave_word(spool: str, problem: str) -> None:
 class _Attached:
     """One process; a forked child gets one of its own."""
 
-    def __init__(self, spool: str, until: float) -> None:
+    def __init__(self, spool: str, until: float, tracers: str) -> None:
         self._spool = spool
+        self._tracers = tracers
         self._until = until
         self._go_on = os.path.join(spool, settings.ATTACHED_NAME)
         self._ending = _thread.allocate_lock()
@@ -89,7 +90,7 @@ class _Attached:
         holder = sys.monitoring.get_tool(sys.monitoring.PROFILER_ID)  # type: ignore[attr-defined,unused-ignore]
         if holder:
             return "%s traces it already" % holder
-        self._module = native.load()
+        self._module = native.load(self._tracers)
         native.take_out_costs(self._module)
         return "profkit has no compiled tracer for it" if self._module is None else ""
 
@@ -197,7 +198,7 @@ class _Attached:
         try:
             atexit.unregister(self._end)
             self._tracer.finish()  # what it has is the parent's
-            child = _Attached(self._spool, self._until)
+            child = _Attached(self._spool, self._until, self._tracers)
             child._module = self._module
             self._over = True
             frame: Any = sys._getframe().f_back

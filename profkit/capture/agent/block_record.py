@@ -42,11 +42,14 @@ def taken_by() -> str:
 
 
 class Recording:
-    """Traces the calling thread, and as far as the tracer can the others, until it is stopped."""
+    """Traces the calling thread, and as far as the tracer can the others, until it is stopped.
 
-    def __init__(self) -> None:
+    `tracers` is what `native.load` takes.
+    """
+
+    def __init__(self, tracers: str = "") -> None:
         if not _loaded:
-            _loaded.append(native.load())
+            _loaded.append(native.load(tracers))
             native.take_out_costs(_loaded[0])
         self._tracer = native.tracer(_loaded[0])
         self._usage = process_facts.usage_of(_loaded[0])

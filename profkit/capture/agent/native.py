@@ -44,22 +44,28 @@ _getprofile = sys.getprofile
 _FEW_THREADS = 32
 
 
-def load() -> Any:
+def load(elsewhere: str = "") -> Any:
     """Return the native tracer's module for this interpreter, ``None`` where there is none.
 
     `take_out_costs` is called before it traces anything that is to be recorded.
+
+    Parameters
+    ----------
+    elsewhere
+        Directory of tracers that the user has built; it is looked at where the installation has none. Empty: none.
     """
     if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
-    directory = os.path.join(os.path.dirname(__path__[0]), "native", "lib")
+    directories = [os.path.join(os.path.dirname(__path__[0]), "native", "lib")]
+    if elsewhere:
+        directories.append(elsewhere)
     if PER_THREAD:
         name = "_tracer"
         files = [name + suffix for suffix in _imp.extension_suffixes() if "cpython" in suffix]
     else:
         name = "_tracer_abi3"
         files = [name + ".abi3.so"]
-    for file in files:
-        path = os.path.join(directory, file)
+    for path in [os.path.join(directory, file) for directory in directories for file in files]:
         if not os.path.exists(path):
             continue
         try:
@@ -67,13 +73,13 @@ def load() -> Any:
             module = _imp.create_dynamic(spec)
             _imp.exec_dynamic(module)
             if not hasattr(module, "watch_collections"):
-                return None  # of another profkit: a checkout that was updated, and not built again
+                continue  # of another profkit: a checkout that was updated, and not built again
             injected = os.environ.get(settings.INJECTION_VARIABLE, "")
             if os.path.basename(injected) == settings.NVTX_LIBRARY:
                 module.follow_ranges(injected)
             return module
         except ImportError:
-            return None  # another C library, a free-threaded build: it refuses those
+            continue  # another C library, a free-threaded build: it refuses those
         finally:
             sys.modules.pop(name, None)
     return None

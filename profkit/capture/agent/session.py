@@ -71,7 +71,8 @@ class Session:
         self._hooks = _hooks()
         ranks = os.environ.get(settings.RANKS_VARIABLE, "")
         self._asked = not ranks or settings.is_rank_asked(ranks, os.environ)
-        self._native: Any = native.load() if self._asked else None
+        tracers = os.environ.get(settings.TRACERS_VARIABLE, "")
+        self._native: Any = native.load(tracers) if self._asked else None
         self._profiled = self._native is not None
         self._usage = process_facts.usage_of(self._native)
         self._mapped = self._beside_tables = False

@@ -13,6 +13,9 @@ SPOOL_VARIABLE = "PROFKIT_SPOOL"
 #: With any value in this variable nothing compiled is used: neither the tracer nor the NVTX collector.
 DISABLE_NATIVE_VARIABLE = "PROFKIT_NO_NATIVE"
 
+#: Directory of tracers that the user has built, see `native.load`; absent without one.
+TRACERS_VARIABLE = "PROFKIT_TRACERS"
+
 #: Part of a process's time that the tracer may take, as a decimal number; 0 where it may take what it needs; the
 #: word below where stacks are to be sampled from the begin.
 OVERHEAD_VARIABLE = "PROFKIT_OVERHEAD"

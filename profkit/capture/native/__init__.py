@@ -1,22 +1,63 @@
 """The compiled parts of profkit, where the installation could build them: finds them, loads nothing.
 
-``hatch_build.py`` compiles the C sources of the directories beside this file into ``lib``. What a missing one would
+``build.py`` compiles the C sources of the directories beside this file into ``lib``. What a missing one would
 have recorded is missing in the run, which says so.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from profkit.capture.agent.settings import DISABLE_NATIVE_VARIABLE, NVTX_LIBRARY
 
-__all__ = ["nvtx_library"]
+__all__ = ["LIB", "nvtx_library", "users_directory", "users_tracers"]
 
-_LIB = Path(__file__).resolve().parent / "lib"
+LIB = Path(__file__).resolve().parent / "lib"
 
 
 def nvtx_library() -> Path | None:
     """Return the NVTX collector for ``NVTX_INJECTION64_PATH``, ``None`` where it was not built."""
-    path = _LIB / NVTX_LIBRARY
+    path = LIB / NVTX_LIBRARY
     return path if path.is_file() and not os.environ.get(DISABLE_NATIVE_VARIABLE) else None
+
+
+def users_tracers(environ: Mapping[str, str]) -> str:
+    """Return the directory of tracers that the user has built for this profkit; empty where there is none."""
+    base = _users_base(environ)
+    if base is None or not base.is_dir():
+        return ""
+    found = _of_these_sources(base)
+    try:
+        own = found.stat().st_uid == os.geteuid()
+    except OSError:
+        return ""
+    return str(found) if own else ""
+
+
+def users_directory(environ: Mapping[str, str]) -> Path | None:
+    """Return where the user's own tracers are to be; ``None`` if the environment names no place."""
+    base = _users_base(environ)
+    return None if base is None else _of_these_sources(base)
+
+
+def _users_base(environ: Mapping[str, str]) -> Path | None:
+    """Return a directory below ``XDG_DATA_HOME``, or ``~/.local/share`` if that is unset or, against its
+    specification, relative."""
+    if not hasattr(os, "geteuid"):
+        return None
+    base = environ.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(environ.get("HOME", ""), ".local", "share")
+    return Path(base, "profkit", "tracers") if os.path.isabs(base) else None
+
+
+def _of_these_sources(base: Path) -> Path:
+    """Return a directory for one state of the tracer: machines and installations share homes."""
+    import hashlib  # a capture without such a directory does not pay for it
+
+    digest = hashlib.sha256(os.uname().machine.encode())
+    for source in sorted((LIB.parent / "tracer").glob("*.[ch]")):
+        digest.update(source.read_bytes())
+    return base / digest.hexdigest()[:16]

@@ -237,3 +237,8 @@ def _own_text(own: Own) -> str:
 def sizes_note() -> str:
     """Return what the list of sizes is."""
     return "By default, for each process. How that was measured: docs/doctor.md."
+
+
+def untraced() -> str:
+    """Say of a Python that it has no tracer."""
+    return "profkit has no tracer for it: a capture would have no functions"

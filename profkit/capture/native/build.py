@@ -1,0 +1,178 @@
+"""Compiles the C parts: what there is to build, with which flags, from the sources beside this file.
+
+The build hook of an installation (``hatch_build.py``) loads this file by its path, before there is a profkit to
+import; `profkit.capture.tracers` builds tracers of further interpreters. So it imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+#: Where the sources are.
+NATIVE = Path(__file__).resolve().parent
+
+#: Without pages of their own for code, a library takes two mappings less, each of which costs whatever forks.
+COMMON_FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-g0",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-Wl,-z,noseparate-code",
+)
+
+#: What compilers say of a header that is not there.
+_NO_HEADER = re.compile(r"fatal error: '?([\w./+-]+)'?(?:: No such file| file not found)")
+_GET_COMPILER = "install gcc and libc6-dev (Debian, Ubuntu), gcc (Fedora, RHEL) or build-base (Alpine)"
+
+
+class Library(NamedTuple):  # hatchling loads its hook in a way that dataclasses do not survive
+    """One shared object: the C files of one directory, compiled in one call.
+
+    Attributes
+    ----------
+    sources
+        Directory beside this file; all of its ``*.c`` but those named in `without`.
+    output
+        File name.
+    flags
+        What it needs beyond `COMMON_FLAGS`.
+    python
+        Whether it is an extension module and needs Python's headers.
+    until
+        Last Python version whose installation has a use for it, ``None`` for all.
+    include
+        Where the headers of another interpreter are; those of this one without it.
+    """
+
+    sources: str
+    output: str
+    flags: tuple[str, ...] = ()
+    python: bool = False
+    until: tuple[int, int] | None = None
+    without: tuple[str, ...] = ()
+    include: str = ""
+
+    def wanted(self) -> bool:
+        """Whether this installation has a use for it."""
+        # The collector and the tracer read what only Linux's kernel tells.
+        return sys.platform.startswith("linux") and (self.until is None or sys.version_info[:2] <= self.until)
+
+
+#: The tracer of one interpreter up to 3.11, and the one of all later ones.
+TRACER = Library(
+    "tracer",
+    f"_tracer{sysconfig.get_config_var('EXT_SUFFIX')}",
+    ("-pthread", "-Wl,-z,nodelete"),
+    python=True,
+    until=(3, 11),
+    without=("hook_monitoring.c",),
+)
+LATER_TRACER = Library(
+    "tracer",
+    "_tracer_abi3.abi3.so",
+    ("-pthread", "-Wl,-z,nodelete", "-DPROFKIT_ABI3"),
+    python=True,
+    without=("hook_profile.c",),
+)
+LIBRARIES = (
+    # Their code must outlive a dlclose: NVTX keeps pointers to it, and so do fork and thread-end handlers.
+    Library("nvtx", "libprofkit_nvtx.so", ("-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")),
+    Library("yardsticks", "_yardsticks.abi3.so", python=True),
+    TRACER,
+    LATER_TRACER,
+)
+
+
+def tracer_of(version: tuple[int, int], include: str, suffix: str) -> Library:
+    """Return the tracer of an interpreter that has its headers in `include` and names its modules with `suffix`."""
+    if version > (3, 11):
+        return LATER_TRACER._replace(include=include)
+    return TRACER._replace(output=f"_tracer{suffix}", until=None, include=include)
+
+
+class NativeError(Exception):
+    """Something cannot be compiled; the message is for the person who installs."""
+
+
+def compiler() -> list[str]:
+    """Return the C compiler's command, as ``CC`` or the machine has it."""
+    named = os.environ.get("CC", "")
+    for command in [named] if named else ["cc", "gcc", "clang"]:
+        words = shlex.split(command)
+        if words and shutil.which(words[0]):
+            return words
+    raise NativeError(f"there is no C compiler ({named or 'cc, gcc or clang'}); {_GET_COMPILER}")
+
+
+def build(library: Library, directory: Path, strict: bool = False) -> Path | None:
+    """Compile one library into a directory, which is made where it is missing.
+
+    Returns
+    -------
+    Path or None
+        What was built; ``None`` where this installation needs none or its sources are not there.
+
+    Raises
+    ------
+    NativeError
+        It cannot be compiled; what was there before stays.
+    """
+    found = (NATIVE / library.sources).glob("*.c")
+    sources = sorted(path for path in found if path.name not in library.without)
+    if not sources or not library.wanted():
+        return None
+    command = [*compiler(), *COMMON_FLAGS, *library.flags, *shlex.split(os.environ.get("CFLAGS", ""))]
+    if strict:
+        command.append("-Werror")
+    if library.python:
+        include = library.include or sysconfig.get_paths()["include"]
+        if not library.include and sysconfig.get_config_var("Py_GIL_DISABLED"):
+            raise NativeError(f"{library.output} relies on the GIL, which a free-threaded Python has not")
+        if not Path(include, "Python.h").is_file():
+            raise NativeError(f"{include}/Python.h is missing; {_get_headers(include)}")
+        command.append(f"-I{include}")
+    target = directory / library.output
+    directory.mkdir(parents=True, exist_ok=True)
+    # On the same file system, and renamed when whole: a running capture keeps the old file.
+    handle, temporary = tempfile.mkstemp(suffix=".so", prefix=".building-", dir=directory)
+    os.close(handle)
+    try:
+        try:
+            done = subprocess.run(
+                [*command, *map(str, sources), "-o", temporary], capture_output=True, text=True, check=False
+            )
+        except OSError as error:
+            raise NativeError(f"{command[0]} cannot be run: {error}") from None
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()
+            missing = _NO_HEADER.search(said)
+            if missing:
+                raise NativeError(f"{missing[1]} is missing; {_GET_COMPILER}")
+            raise NativeError(f"{library.output} does not compile:\n{said[-2000:]}")
+        os.chmod(temporary, 0o755)
+        os.replace(temporary, target)
+    finally:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+    return target
+
+
+def _get_headers(include: str) -> str:
+    """Say how to get Python's headers."""
+    name = os.path.basename(include)
+    if include.startswith("/usr/include/") and re.fullmatch(r"python3\.\d+", name):
+        return f"install {name}-dev (Debian, Ubuntu) or {name}-devel (Fedora, SUSE)"
+    return "install the headers of this Python"

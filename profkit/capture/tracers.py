@@ -1,0 +1,266 @@
+"""Which Pythons of this machine can be traced, and tracers for those that cannot: ``profkit doctor --build-tracers``.
+
+Up to 3.11 each minor version needs a tracer of its own. An installation has that of the Python it was made with.
+Others are built beside it, or in a directory of the user's where the installation cannot be written to; the launcher
+hands that directory to its targets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.capture.agent import settings
+from profkit.capture.native import LIB, build, users_directory
+from profkit.errors import UsageError
+
+#: Seconds in which an interpreter must answer.
+_PATIENCE_S = 20.0
+#: How interpreters are called on the path; the number leaves out ``python2.7``.
+_NAMES = re.compile(r"python(3(\.\d+)?)?")
+#: Asks an interpreter what it is and whether it gets a tracer, in the way in which a capture's agent loads it.
+#: Python 2 reads it as well.
+_QUESTION = """
+import sys
+if sys.path[0] == "":
+    del sys.path[0]
+import json, os, sysconfig
+agent, elsewhere = sys.argv[1:]
+name = getattr(getattr(sys, "implementation", None), "name", "cpython")
+said = {
+    "python": os.path.realpath(sys.executable),
+    "version": list(sys.version_info[:3]),
+    "implementation": "pypy" if hasattr(sys, "pypy_version_info") else name,
+    "free_threaded": "t" in getattr(sys, "abiflags", ""),
+    "include": sysconfig.get_paths()["include"],
+    "suffix": sysconfig.get_config_var("EXT_SUFFIX"),
+    "traced": False,
+}
+if said["implementation"] == "cpython" and sys.version_info >= (3, 8):
+    from _frozen_importlib_external import SourceFileLoader
+
+    names = {}
+    exec(SourceFileLoader("loader", agent + "/loader.py").get_code("loader"), names)
+    said["traced"] = names["load"](agent, "native", lambda native: native.load(elsewhere) is not None)
+print(json.dumps(said))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """One Python, as it describes itself.
+
+    `executable` is without links, `include` where its headers are, `suffix` what its extension modules are called;
+    `traced`: whether it loads a tracer.
+    """
+
+    path: str
+    executable: str
+    version: tuple[int, int, int]
+    implementation: str
+    free_threaded: bool
+    include: str
+    suffix: str
+    traced: bool
+
+    @property
+    def name(self) -> str:
+        """Return what people call it."""
+        return "Python " + ".".join(map(str, self.version))
+
+    def refusal(self) -> str:
+        """Return why no tracer can be built for it; empty if one can."""
+        if self.implementation != "cpython":
+            return f"this is {self.implementation}, and profkit profiles CPython"
+        if self.version < (3, 8):
+            return "profkit profiles Python 3.8 and later"
+        if self.free_threaded:
+            return "this is a free-threaded build, and the tracer relies on the GIL"
+        if not sys.platform.startswith("linux"):
+            return "the tracer needs Linux"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one interpreter: `says` is a line for people, `traced` whether it has a tracer now."""
+
+    path: str
+    says: str
+    traced: bool
+
+
+def ask(path: str, environ: Mapping[str, str]) -> Interpreter | None:
+    """Ask a Python what it is, and whether it has a tracer; ``None`` if it does not answer."""
+    agent = str(Path(__file__).parent / "agent")
+    directory = users_directory(environ)
+    inherited = {name: text for name, text in environ.items() if name != settings.DISABLE_NATIVE_VARIABLE}
+    try:
+        done = subprocess.run(
+            # Without what its environment has installed; Python 2 knows no -I.
+            [path, "-E", "-s", "-S", "-c", _QUESTION, agent, "" if directory is None else str(directory)],
+            env=inherited,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+        said = json.loads(done.stdout.splitlines()[-1])
+        return Interpreter(
+            path=path,
+            executable=said["python"],
+            version=tuple(said["version"]),
+            implementation=said["implementation"],
+            free_threaded=said["free_threaded"],
+            include=said["include"],
+            suffix=said["suffix"] or ".so",
+            traced=said["traced"],
+        )
+    except (OSError, subprocess.TimeoutExpired, ValueError, LookupError, TypeError):
+        return None
+
+
+def lacks_tracer(path: str, environ: Mapping[str, str]) -> bool:
+    """Whether a Python has no tracer, and one can be built for it."""
+    found = ask(path, environ)
+    return found is not None and not found.traced and not found.refusal()
+
+
+def build_tracers(named: Sequence[str], environ: Mapping[str, str]) -> list[Outcome]:
+    """Build the tracers that are missing, and say what became of each interpreter.
+
+    Parameters
+    ----------
+    named
+        Interpreters: paths, or names such as ``python3.9``. Empty: all that are on the path or of pyenv.
+    environ
+        Where the path, pyenv and the user's directories are.
+
+    Raises
+    ------
+    UsageError
+        One that is named is not there.
+    """
+    pythons = _asked(named, environ) if named else _found(environ)
+    problems: dict[str, str] = {}
+    built: dict[str, Path] = {}
+    for one in pythons:
+        if one.traced or one.refusal():
+            continue
+        library = build.tracer_of(one.version[:2], one.include, one.suffix)
+        if library.output in built:
+            continue
+        try:
+            directory = _directory(environ)
+            path = build.build(library, directory)
+            if path is None:
+                raise build.NativeError(
+                    "profkit was installed without the tracer's sources; install it again"
+                )
+            built[library.output] = path
+        except build.NativeError as error:
+            problems.setdefault(library.output, _line(str(error)))
+        except OSError as error:
+            problems.setdefault(library.output, f"{error.filename or directory}: {error.strerror}")
+    return [_outcome(one, environ, built, problems) for one in pythons]
+
+
+def _outcome(
+    one: Interpreter, environ: Mapping[str, str], built: Mapping[str, Path], problems: Mapping[str, str]
+) -> Outcome:
+    if one.traced:
+        return Outcome(one.path, f"{one.name}: has a tracer", True)
+    refusal = one.refusal()
+    if refusal:
+        return Outcome(one.path, f"{one.name}: not profiled: {refusal}", False)
+    output = build.tracer_of(one.version[:2], one.include, one.suffix).output
+    if output not in built:
+        return Outcome(one.path, f"{one.name}: not built: {problems[output]}", False)
+    again = ask(one.path, environ)
+    if again is None or not again.traced:
+        return Outcome(one.path, f"{one.name}: built {built[output]}, which it does not load", False)
+    return Outcome(one.path, f"{one.name}: built {built[output]}", True)
+
+
+def _line(message: str) -> str:
+    """Return the line of a compiler's message that says what is wrong."""
+    first, *rest = message.splitlines()
+    said = [line for line in rest if "error" in line]
+    return " ".join([first, said[0].strip()]) if said else " ".join([first, *rest[-1:]])
+
+
+def _asked(named: Iterable[str], environ: Mapping[str, str]) -> list[Interpreter]:
+    found = []
+    for name in named:
+        for path in _places(name, environ):
+            one = ask(path, environ)
+            if one is not None:
+                found.append(one)
+                break
+        else:
+            where = "" if os.path.dirname(name) else " on PATH or of pyenv"
+            raise UsageError(f"{name}: no Python that works{where}; give the path of an interpreter")
+    return found
+
+
+def _places(name: str, environ: Mapping[str, str]) -> Iterable[str]:
+    """Return where an interpreter may be that is called so; a version manager's word on the path may not answer."""
+    if os.path.dirname(name):
+        return [name]
+    on_path = shutil.which(name, path=environ.get("PATH"))
+    wanted = re.fullmatch(r"python(3\.\d+)", name)
+    return [
+        *([on_path] if on_path else []),
+        *(path for path in reversed(_of_pyenv(environ)) if wanted and f"/{wanted[1]}." in path),
+    ]
+
+
+def _found(environ: Mapping[str, str]) -> list[Interpreter]:
+    """Return all interpreters on the path and of pyenv, each once; what does not answer is none."""
+    candidates = [sys.executable]
+    for folder in environ.get("PATH", "").split(os.pathsep):
+        try:
+            names = sorted(name for name in os.listdir(folder or ".") if _NAMES.fullmatch(name))
+        except OSError:
+            continue
+        candidates += [os.path.join(folder, name) for name in names]
+    found: dict[str, Interpreter] = {}
+    seen = set()
+    for path in [*candidates, *_of_pyenv(environ)]:
+        real = os.path.realpath(path)
+        if real in seen or not os.access(real, os.X_OK):
+            continue
+        seen.add(real)
+        one = ask(path, environ)
+        if one is not None:
+            found.setdefault(one.executable, one)
+            seen.add(one.executable)
+    return sorted(found.values(), key=lambda one: one.version)
+
+
+def _of_pyenv(environ: Mapping[str, str]) -> list[str]:
+    """Return pyenv's interpreters, the oldest first."""
+    root = environ.get("PYENV_ROOT") or os.path.join(environ.get("HOME", ""), ".pyenv")
+    found = Path(root, "versions").glob("*/bin/python")
+    return [str(path) for path in sorted(found, key=lambda path: _numbers(path.parts[-3]))]
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+def _directory(environ: Mapping[str, str]) -> Path:
+    """Return where tracers are to be built; raise `NativeError` if there is no place."""
+    if os.access(LIB if LIB.exists() else LIB.parent, os.W_OK):
+        return LIB
+    found = users_directory(environ)
+    if found is None:
+        raise build.NativeError(f"{LIB} is not writable, and neither HOME nor XDG_DATA_HOME is set")
+    return found
