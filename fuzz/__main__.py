@@ -33,7 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("status", help="inputs so far, and findings, of each target")
     coverage = commands.add_parser("coverage", help="lines and branches that the inputs reach, by module")
     coverage.add_argument("--all", action="store_true", help="the inputs of the working corpus too")
-    commands.add_parser("minimise", help="keep of the working corpus what reaches something of its own")
+    coverage.add_argument(
+        "--readers", action="store_true", help="of each reader, with the lines that are not reached"
+    )
+    minimise = commands.add_parser(
+        "minimise", help="keep of the working corpus what reaches something of its own"
+    )
+    minimise.add_argument("targets", nargs="*", help="all")
     given = parser.parse_args(arguments)
 
     from fuzz import work
@@ -50,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "status":
         return work.status()
     if given.command == "coverage":
-        return work.coverage(everything=given.all)
-    return work.minimise()
+        return work.coverage(everything=given.all, readers=given.readers)
+    return work.minimise(given.targets)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import cProfile
 import json
 import marshal
+import os
 import profile as pure_profile
 import shutil
 import socket
@@ -28,8 +29,11 @@ import numpy as np
 
 from fuzz.mutate import TEXTS, packed, unpacked
 from fuzz.target import SEEDS
+from profkit.capture import mapped_tables
 from profkit.capture.agent.record_file import WIDTHS
+from profkit.capture.record_types import RANK_CALLS
 from profkit.formats import load_run, write_run
+from profkit.formats.baselines import Store
 from profkit.model import Paths, Profile, RangeCalls, Ranges, Run, Thread
 from profkit.model.columns import column_dtypes
 
@@ -63,6 +67,14 @@ if __name__ == "__main__":
     p = cProfile.Profile()
     p.runcall(work)
     p.dump_stats(sys.argv[1])
+"""
+
+#: Writes a profile in which a function is a code object.
+_OF_CODE = """
+import marshal, sys
+code = compile("def f(a):\\n b = a\\n return lambda: (b, 1, 2.5, 'x', None)", "x.py", "exec")
+with open(sys.argv[1], "wb") as file:
+    marshal.dump({("x.py", 1, "f"): (1, 1, 0.5, 0.5, {}), code: (1, 1, 0.5, 0.5, {})}, file)
 """
 
 #: What is captured for the spool and the NVTX logs: threads, a child, ranges of every kind; it ends the launcher.
@@ -99,6 +111,101 @@ if __name__ == "__main__":
     time.sleep(2.5)
 """
 
+#: What is captured whole, its spool kept: waits and lines, processes that end in every way, `cProfile`, steps.
+_LIVED = """
+import cProfile, os, signal, subprocess, sys, threading, time
+def work(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(leaf(number) for number in range(50))
+def leaf(number):
+    return number * number
+def forked(end):
+    pid = os.fork()
+    if not pid:
+        work(0.1)
+        end()
+        os._exit(3)
+    os.waitpid(pid, 0)
+if __name__ == "__main__":
+    seconds = float(sys.argv[1])
+    lock = threading.Lock()
+    lock.acquire()
+    waiting = threading.Thread(target=lock.acquire, name="waits")
+    waiting.start()
+    work(seconds)
+    time.sleep(0.2)
+    lock.release()
+    waiting.join()
+    if "ends" in sys.argv:
+        forked(lambda: os.kill(os.getpid(), signal.SIGKILL))
+        forked(lambda: os.execv("/bin/sleep", ["sleep", "0.3"]))
+        profiler = cProfile.Profile()
+        profiler.enable(); work(0.05); profiler.disable()
+    if "library" in sys.argv:
+        import numpy
+        numpy.ones((200, 200)) @ numpy.ones((200, 200))
+        work(0.6)
+    if "killed" in sys.argv:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "ended" in sys.argv:
+        os._exit(5)
+    if "steps" in sys.argv:
+        import nvtx
+        for _ in range(4):
+            with nvtx.annotate("step", domain="train"):
+                work(0.1)
+"""
+
+#: Captures whose spools are seeds: the launcher's options, the program's words, the environment beside the usual.
+_LIVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[str, str]]] = {
+    "sampled": (("--sampled",), ("1.2",), {}),
+    "ends": (("--exact",), ("0.2", "ends"), {}),
+    "library": ((), ("0.3", "library"), {"OMP_NUM_THREADS": "2"}),
+    "untraced": ((), ("0.3",), {"PROFKIT_NO_NATIVE": "1"}),
+    "counters": (("--counters-only",), ("0.3",), {}),
+    "rank": (("--ranks", "1"), ("0.2",), {"RANK": "1", "WORLD_SIZE": "3", "LOCAL_RANK": "1"}),
+    "ranks-absent": (("--ranks", "7"), ("0.2",), {"RANK": "1", "WORLD_SIZE": "3"}),
+    "killed-target": ((), ("0.2", "killed"), {}),
+    "ended-target": ((), ("0.2", "ended"), {}),
+    "unwatched": ((), ("0.3",), {"UNWATCHED": "1"}),
+    "window-time": (("--delay", "0.2", "--duration", "0.4"), ("0.6",), {}),
+    "window-late": (("--delay", "60"), ("0.1",), {}),
+    "window-range": (("--capture-range", "step@train", "--cycles", "2"), ("0.1", "steps"), {}),
+    "window-absent": (("--capture-range", "none@train"), ("0.1", "steps"), {}),
+    "window-steps": (("--active", "2", "--wait", "1", "--step-range", "step@train"), ("0.1", "steps"), {}),
+    "window-code": (("--start-paused",), ("0.1",), {}),
+}
+
+#: Captures as the command does, and puts the spool aside instead of removing it.
+_KEEPS = """
+import os
+from profkit.capture import launcher, target
+if "UNWATCHED" in os.environ:  # as on another machine of the job: its agents watch it
+    target.settings.sampled_mark = lambda boot: "elsewhere.sampled"
+launcher.remove_spool = lambda spool: spool.rename("kept")
+from profkit.cli import main
+main()
+"""
+
+#: A block of a program, whose record has its tables in it; its spool is put aside likewise.
+_BLOCK = """
+import os, shutil, sys, threading, nvtx, profkit
+def leaf(number):
+    return sorted(range(number))
+def thread():
+    with nvtx.annotate("inside"):
+        leaf(9)
+def work():
+    started = threading.Thread(target=thread)
+    started.start()
+    started.join()
+    leaf(5)
+shutil.rmtree = lambda path, **_: os.path.isdir("kept") or os.rename(path, "kept")
+with profkit.capture("block.prof"):
+    work()
+"""
+
 
 def make(only: str = "") -> None:
     """Make all seeds, or those of one target."""
@@ -110,6 +217,8 @@ def make(only: str = "") -> None:
         "spool": _spools,
         "records": _records,
         "tables": _tables,
+        "baselines": _baselines,
+        "paths": _paths,
         "texts": _texts,
         "masking": _masked,
         "reports": _reports,
@@ -274,9 +383,9 @@ def _captured(directory: Path) -> Path:
 def _dumps(directory: Path) -> Iterator[tuple[str, bytes]]:
     program, out = directory / "program.py", directory / "out.prof"
     program.write_text(_PROGRAM, encoding="utf-8")
-    for version in ("2.7", "3.8", "3.13"):
-        from tests.interpreters import find
+    from tests.interpreters import find
 
+    for version in ("2.7", "3.8", "3.13"):
         python = find(version)
         if python is not None:
             subprocess.run([python, program.name, out.name], cwd=directory, check=True)
@@ -291,6 +400,22 @@ def _dumps(directory: Path) -> Iterator[tuple[str, bytes]]:
     sampled = {key: (5, 5, 0.5, 0.5, {("~", 0, "x"): 5}), ("__sampled__",): True}
     yield "sampled.prof", marshal.dumps(sampled)
     yield "yappi.prof", marshal.dumps({key: (3, 1, 0.5, 0.75, {key: (2, 2, 0.25, 0.25)})})
+    # What other writers leave: numbers as text, long ones, names of any kind, callers without an entry.
+    stats = {
+        key: (3, 1, 0.5, 0.75, {("caf\xe9.py", 2**20, "f" * 300): (2, 1, 0.25, 0.25), key: (1, 1, 0.1, 0.1)})
+    }
+    for version in range(3):
+        yield f"marshal-{version}.prof", marshal.dumps(stats, version)
+    yield "long.prof", marshal.dumps({key: (2**40, 2**40, 1, 2, {})})
+    yield "trailing.prof", marshal.dumps(stats) + b"more"
+    yield "empty.prof", marshal.dumps({})
+    for number, data in enumerate((stats, {key: (3, 1, 0.5)}, {key[:2]: (1, 1, 0.5, 0.5, {})}, [stats])):
+        yield f"cut-{number}.prof", marshal.dumps(data)[: -1 if number == 0 else None]
+    for version in ("2.7", "3.8", "3.11"):
+        python = find(version)
+        if python is not None:
+            subprocess.run([python, "-c", _OF_CODE, out], check=True)
+            yield f"code-{version}.prof", out.read_bytes()
 
 
 def _documents(directory: Path) -> Iterator[tuple[str, bytes]]:
@@ -303,6 +428,16 @@ def _documents(directory: Path) -> Iterator[tuple[str, bytes]]:
             if isinstance(document, list):
                 document = [*document[:1], *document[0]["threads"][:1]]
             yield f"{Path(name).stem}-{member}", json.dumps(document, separators=(",", ":")).encode()
+    # Sentences of old files, on some of which results depend.
+    sentences = (
+        "written by the sampling profiler: calls are samples",
+        "process 12: cProfile of Python 3.11 has all threads in one stack",
+        "3 processes (7, 8, …) ran several threads under Python 3.11, in one stack",
+        "2 processes (7, 8): ended early",
+        "cProfile of a Python",
+    )
+    for number, warnings in enumerate((sentences, [7], "none", [{"code": 1}])):
+        yield f"sentences-{number}", json.dumps({"warnings": warnings}).encode()
 
 
 def _logs(directory: Path) -> Iterator[tuple[str, bytes]]:
@@ -314,12 +449,67 @@ def _logs(directory: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _spools(directory: Path) -> Iterator[tuple[str, bytes]]:
+    members = _members(_captured(directory) / "spool")
+    yield "killed.zip", packed(b"", members)
+    yield "without-sampler.zip", packed(b"", {n: d for n, d in members.items() if not n.endswith(".samples")})
+    first = next(name for name in members if name.endswith(".record"))
+    launch = {name: members[name] for name in ("launch.json", first)}
+    yield "one-record.zip", packed(b"", launch)
+    for name, spool in _lives(directory):
+        members = _members(spool)
+        yield f"{name}.zip", packed(b"", members)
+        if name == "ended-target":  # the same where it could write nothing
+            stem = next(member for member in members if member.endswith(".reserve")).removesuffix(".reserve")
+            rest = {n: d for n, d in members.items() if not n.endswith((".record", ".samples"))}
+            yield "full-disk.zip", packed(b"", {**members, f"{stem}.end": b"exited 28 5.5 0.5"})
+            yield "nothing-written.zip", packed(b"", {**rest, f"{stem}.end": b"exited 28 5.5 0.5"})
+        if name == "sampled":  # waits that are known by the line of their caller
+            yield "rank-calls.zip", packed(b"", {n: _with_rank_calls(d) for n, d in members.items()})
+
+
+def _with_rank_calls(data: bytes) -> bytes:
+    """Have the pauses of a tracer's file be calls that wait for other ranks."""
+    if not data.startswith(mapped_tables.MAGIC):
+        return data
+    file, changed = mapped_tables.decode_tables(data), bytearray(data)
+    for thread in file._threads:
+        for at in file.entries(thread.number).get(mapped_tables._PAUSE, ()):
+            changed[at + 8 : at + 12] = RANK_CALLS.to_bytes(4, "little")
+    return bytes(changed)
+
+
+def _lives(directory: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the spools of captures that ended as they should."""
+    folder = directory / "lives"
+    if not folder.exists():
+        folder.mkdir()
+        (folder / "program.py").write_text(_LIVED, encoding="utf-8")
+        for name, (options, words, variables) in _LIVES.items():
+            command = [sys.executable, "-c", _KEEPS, "capture", "-q", "-o", f"{name}.prof", *options, "--"]
+            subprocess.run(
+                [*command, sys.executable, "program.py", *words],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+                stderr=subprocess.DEVNULL,
+                timeout=60,
+                check=False,
+            )
+            (folder / "kept").rename(folder / name)
+        subprocess.run([sys.executable, "-c", _BLOCK], cwd=folder, check=True, timeout=60)
+        (folder / "kept").rename(folder / "block")
+    yield "block", folder / "block"
+    yield from ((name, folder / name) for name in _LIVES)
+
+
+def _members(spool: Path) -> dict[str, bytes]:
+    """Return the files of a spool, cut down and without names of this machine."""
     from fuzz.targets.records import bytes_of, tree_of
     from fuzz.targets.tables import shortened
 
-    spool = _captured(directory) / "spool"
     members: dict[str, bytes] = {}
     for path in sorted(spool.iterdir()):
+        if path.is_symlink() or not path.is_file():
+            continue  # links that say how a process ended, and the sampler's bell
         data = path.read_bytes()
         if data.startswith(b"PFKCALLS"):
             data = neutral(shortened(data))
@@ -331,22 +521,44 @@ def _spools(directory: Path) -> Iterator[tuple[str, bytes]]:
             data = json.dumps(_neutral_tree(json.loads(data))).encode()
         else:
             data = neutral(data.rstrip(b"\0") + b"\0" * 64)
-        members[path.name.replace(socket.gethostname(), "host")] = data
-    yield "killed.zip", packed(b"", members)
-    yield "without-sampler.zip", packed(b"", {n: d for n, d in members.items() if not n.endswith(".samples")})
-    first = next(name for name in members if name.endswith(".record"))
-    launch = {name: members[name] for name in ("launch.json", first)}
-    yield "one-record.zip", packed(b"", launch)
+        members[_neutral_tree(path.name).replace(socket.gethostname(), "host")] = data
+    return members
 
 
 def _records(directory: Path) -> Iterator[tuple[str, bytes]]:
     for name, data in _spools(directory):
         found = unpacked(data)
         assert found is not None
-        if name == "killed.zip":
+        if name in ("killed.zip", "sampled.zip", "ends.zip", "library.zip", "block.zip", "untraced.zip"):
             for member, content in found[1].items():
                 if member.endswith((".record", ".samples", ".json")):
                     yield Path(member).suffix[1:] + f"-{len(content)}", content
+
+
+def _paths(directory: Path) -> Iterator[tuple[str, bytes]]:
+    names = (
+        "run.prof",
+        "rum.prof",
+        "late.prof",
+        "more",
+        "none",
+        "*.prof",
+        "m*",
+        "x*",
+        "empty.prof",
+        "pipe.prof",
+    )
+    for number, name in enumerate((*names, "baseline:x", "a\0b", "z", "x" * 300)):
+        yield f"path-{number:02}", name.encode()
+
+
+def _baselines(directory: Path) -> Iterator[tuple[str, bytes]]:
+    run = directory / "run.prof"
+    run.write_bytes(b"a run")
+    store = Store(directory / "store")
+    for name, files in (("one", [run]), ("two", [run, run])):
+        store.save(name, files)
+        yield name, (store.directory / f"{name}.json").read_bytes()
 
 
 #: Traces itself into the file that is named, and ends in the middle of calls.

@@ -47,6 +47,8 @@ TARGETS = (
     "sources",
     "records",
     "tables",
+    "baselines",
+    "paths",
     "spool",
     "commands",
 )

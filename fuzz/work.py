@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -221,8 +221,44 @@ def replay(name: str, files: Sequence[str]) -> int:
     return 1 if wrong else 0
 
 
-def coverage(*, everything: bool) -> int:
-    """Print the part of each module that the inputs of all Python targets reach."""
+#: Modules of `profkit.formats` that read nothing of others; all other ones are readers.
+_WRITERS = ("__init__", "atomic", "chrome", "chrome_counters", "pstats_write", "speedscope", "timeline")
+#: What reads what agents, tracers and samplers leave in a spool.
+_SPOOL_READERS = (
+    *(
+        "captured_windows",
+        "counters",
+        "endings",
+        "left_behind",
+        "machines",
+        "mapped_tables",
+        "nvtx",
+        "packer",
+    ),
+    *(
+        "path_tables",
+        "pool_records",
+        "range_tables",
+        "rank_calls",
+        "record_notices",
+        "record_types",
+        "records",
+    ),
+    *("remains", "tables"),
+)
+#: Part of the lines of each reader that its inputs are to reach.
+_LEAST = 0.9
+
+
+def coverage(*, everything: bool, readers: bool) -> int:
+    """Print the part of each module that the inputs of all Python targets reach; or of each file of the readers, with
+    the lines that none reaches, and return 1 where one is below `_LEAST`."""
+    files = _reached(everything)
+    return _print_readers(files) if readers else _print_modules(files)
+
+
+def _reached(everything: bool) -> dict[str, Any]:
+    """Return what coverage.py says of each file of profkit."""
     from coverage import Coverage
 
     measured = Coverage(data_file=None, branch=True, source_pkgs=["profkit"], config_file=False)
@@ -235,7 +271,42 @@ def coverage(*, everything: bool) -> int:
     measured.stop()
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         measured.json_report(outfile=out.name, ignore_errors=True)
-        files = json.loads(Path(out.name).read_bytes())["files"]
+        found: dict[str, Any] = json.loads(Path(out.name).read_bytes())["files"]
+    return found
+
+
+def _print_readers(files: Mapping[str, Any]) -> int:
+    formats = sorted(path.stem for path in (ROOT / "profkit" / "formats").glob("*.py"))
+    places = [("formats", name) for name in formats if name not in _WRITERS]
+    places += [("capture", name) for name in _SPOOL_READERS]
+    total: Counter[str] = Counter()
+    low = 0
+    print("| file | lines | reached | not reached |\n|---|--:|--:|---|")
+    for room, name in places:
+        (known,) = (known for path, known in files.items() if path.endswith(f"profkit/{room}/{name}.py"))
+        mine = Counter({count: known["summary"][count] for count in ("covered_lines", "num_statements")})
+        total.update(mine)
+        reached, lines = mine["covered_lines"], mine["num_statements"]
+        low += reached < _LEAST * lines
+        print(f"| {room}/{name} | {lines:,} | {_share(reached, lines)} | {_spans(known['missing_lines'])} |")
+    print(
+        f"| all | {total['num_statements']:,} | {_share(total['covered_lines'], total['num_statements'])} | |"
+    )
+    return 1 if low else 0
+
+
+def _spans(lines: Sequence[int]) -> str:
+    """Return line numbers as ``3-5, 9``."""
+    spans: list[list[int]] = []
+    for line in lines:
+        if spans and line <= spans[-1][1] + 1:
+            spans[-1][1] = line
+        else:
+            spans.append([line, line])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def _print_modules(files: Mapping[str, Any]) -> int:
     rooms: dict[str, Counter[str]] = {}
     counts = ("covered_lines", "num_statements", "covered_branches", "num_branches")
     for path, known in files.items():
@@ -268,7 +339,7 @@ def _share(part: int, whole: int) -> str:
 _MOST_KEPT = 12_000
 
 
-def minimise() -> int:
+def minimise(targets: Sequence[str]) -> int:
     """Add to the seeds what of the working corpus reaches a branch that no seed reaches: the smallest first."""
     from coverage import Coverage
 
@@ -285,7 +356,7 @@ def minimise() -> int:
         data = measured.get_data()
         return {(file, arc) for file in data.measured_files() for arc in data.arcs(file) or ()}
 
-    for name in TARGETS:
+    for name in [name for name in TARGETS if not targets or name in targets]:
         target = load(name)
         seen: set[tuple[str, tuple[int, int]]] = set()
         for path in inputs_of(name):
@@ -302,7 +373,7 @@ def minimise() -> int:
                 home = SEEDS / _INPUTS_OF.get(name, name)
                 shutil.copy(path, home / f"found-{path.name[:12]}")
         print(f"{name}: {kept} inputs added")
-    for name in native.TARGETS:
+    for name in [name for name in native.TARGETS if not targets or name in targets]:
         folder, home = FOLDER / "corpus" / name, SEEDS / name
         if folder.is_dir():
             before = len(list(home.iterdir()))

@@ -6,8 +6,10 @@ from typing import Any
 
 from fuzz.mutate import Mutation
 from fuzz.oracles import check_text
+from fuzz.scratch import emptied
 from fuzz.target import Target, Wrong
 from profkit.capture.agent import record_file
+from profkit.capture.left_behind import left_behind
 from profkit.capture.records import decode_launch, decode_record, decode_samples
 from profkit.formats.codec import MemberError
 from profkit.formats.plain_data import PlainDataError, read_plain
@@ -24,6 +26,11 @@ def check(data: bytes, thorough: bool) -> None:
         decode = decode_record
     elif data.startswith(record_file.SAMPLES_MAGIC):
         decode = decode_samples
+    else:
+        spool = emptied("left") / ".run.prof.spool-fuzz"
+        spool.mkdir()
+        (spool / "launch.json").write_bytes(data)
+        left_behind(spool.parent)
     try:
         found = decode(data)
     except (MemberError, PlainDataError, ProfileError) as error:
@@ -68,6 +75,29 @@ def _tables(tree: Any) -> list[dict[str, Any]]:
     return [table for table in found if isinstance(table, dict)]
 
 
+#: What agents write seldom, of which no seed has all.
+_NOTES: dict[str, Any] = {
+    "agent_failed": "KeyError('x')",
+    "not_cpython": "pypy",
+    "write_failed": "OSError(28)",
+    "own_profiler": [[1.0, 2.5], [3.0, None]],
+    "own_profiler_more": 3,
+    **dict.fromkeys(("free_threaded", "displaced", "no_snapshots", "no_samples", "no_tracer"), True),
+    **dict.fromkeys(("tables_full", "torch_nvtx", "emit_nvtx", "windows_missed", "not_traced"), True),
+}
+
+
+def _noted(tree: Any, mutation: Mutation) -> Any:
+    """Change a record, or add to its notes and its state what agents write seldom."""
+    random = mutation.random
+    if not isinstance(tree, dict) or not isinstance(tree.get("notes"), dict) or random.random() < 0.7:
+        return mutation.tree(tree)
+    for name in random.sample(list(_NOTES), random.choice((1, 2, 4))):
+        tree["notes"][name] = _NOTES[name]
+    tree["state"] = random.choice(("snapshot", "exited", "replaced", "detached"))
+    return tree
+
+
 def mutate(data: bytes, mutation: Mutation) -> bytes:
     """Change the data behind the header, and make the header right again; seldom any byte."""
     if not data.startswith(_MAGICS):
@@ -80,7 +110,7 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
         numbers = (2).to_bytes(4, "little") + record_file.checksum(body).to_bytes(4, "little")
         return data[:8] + numbers + len(body).to_bytes(8, "little") + body
     try:
-        return bytes_of(data[:8], mutation.tree(tree_of(data)))
+        return bytes_of(data[:8], _noted(tree_of(data), mutation))
     except (PlainDataError, ValueError):  # its data is none already, or a text cannot be written
         return mutation.bytes_of(data, TARGET.most_bytes)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
+
 from fuzz.mutate import Mutation, packed, unpacked
 from fuzz.scratch import folder
 from fuzz.target import Target, Wrong
 from fuzz.targets import pstats
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
+from profkit.formats.load import join_ranks, ranks_joined
+from profkit.model import Job, Manifest, Run
 
 
 def check(data: bytes, thorough: bool) -> None:
@@ -31,6 +36,30 @@ def check(data: bytes, thorough: bool) -> None:
     write_run(copy, load_run(copy))
     if copy.read_bytes() != first:
         raise Wrong("a run is read as another one after it was written")
+    if run.manifest is not None:
+        _check_joined(run, run.manifest)
+
+
+def _check_joined(run: Run, manifest: Manifest) -> None:
+    """Two ranks of one job become one run, and files of two jobs do not."""
+
+    def rank(number: int, size: int, job: str) -> Run:
+        return replace(run, manifest=replace(manifest, job=Job(id=job, rank=number, world_size=size)))
+
+    first = rank(0, 2, "1")
+    with contextlib.suppress(FormatError):  # more calls than a run can make
+        for runs in ([rank(1, 2, "1"), first], [first]):
+            if len(join_ranks(runs).processes) != len(runs) * len(run.processes):
+                raise Wrong("joined ranks have other processes")
+        (joined,) = ranks_joined([rank(1, 2, "1"), first])
+        if len(joined.processes) != 2 * len(run.processes):
+            raise Wrong("the ranks of a job are no run")
+    for other in (rank(1, 2, "2"), rank(1, 3, "1"), rank(0, 2, "1")):
+        try:
+            join_ranks([first, other])
+        except FormatError:
+            continue
+        raise Wrong("files of two runs are joined")
 
 
 def change_member(name: str, data: bytes, mutation: Mutation) -> bytes:

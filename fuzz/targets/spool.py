@@ -7,7 +7,7 @@ import contextlib
 from fuzz.mutate import Mutation, packed, unpacked
 from fuzz.scratch import emptied
 from fuzz.target import Target
-from fuzz.targets import nvtx_log, records
+from fuzz.targets import nvtx_log, records, tables
 from fuzz.targets.commands import run_command
 from profkit.capture.packer import pack_spool
 from profkit.errors import FormatError
@@ -29,8 +29,11 @@ def check(data: bytes, thorough: bool) -> None:
         # Names are those of files of one directory, whatever the archive says.
         flat = name.replace("/", "_").replace("\0", "_")[:200]
         if flat.strip("."):
-            with contextlib.suppress(OSError, UnicodeEncodeError):
-                (spool / flat).write_bytes(content[:_MOST_FILE])
+            with contextlib.suppress(OSError, ValueError):
+                if flat.endswith(".end"):  # a process that could write nothing says so in a link
+                    (spool / flat).symlink_to(content.decode("utf-8", "surrogateescape")[:200])
+                else:
+                    (spool / flat).write_bytes(content[:_MOST_FILE])
     with contextlib.suppress(FormatError):
         pack_spool(spool)
     places = {"X": spool, "OUT": work / "merged", "MERGED": work / "merged.prof"}
@@ -44,6 +47,8 @@ def _changed_file(name: str, data: bytes, mutation: Mutation) -> bytes:
         return mutation.json_bytes(data)
     if name.endswith((".record", ".samples")):
         return records.mutate(data, mutation)
+    if data.startswith(tables.MAGIC):
+        return tables.mutate(data, mutation)
     if name.endswith(".nvtx"):
         return nvtx_log.parted(nvtx_log.mutate(nvtx_log.joined(data, b""), mutation))[0]
     return mutation.bytes_of(data, len(data) + 64)

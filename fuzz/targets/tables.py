@@ -8,8 +8,9 @@ import numpy as np
 
 from fuzz.mutate import Mutation
 from fuzz.oracles import check_text
+from fuzz.scratch import folder
 from fuzz.target import Target, Wrong
-from profkit.capture.mapped_tables import MAGIC, ThreadEnd, decode_tables
+from profkit.capture.mapped_tables import MAGIC, GrowingNames, MappedTables, ThreadEnd
 from profkit.capture.path_tables import paths_of
 from profkit.capture.record_types import ThreadTable
 from profkit.formats.codec import MemberError
@@ -21,6 +22,8 @@ _EXTENT = struct.Struct("<QQ")
 
 def shortened(data: bytes) -> bytes:
     """Return a file with its first extent alone, which ends behind its last block."""
+    if len(data) < _PAGE + _EXTENT.size:
+        return data  # nothing was traced
     size, address = _EXTENT.unpack_from(data, _PAGE)
     end = _EXTENT.size
     while end + 4 <= size and (block := int.from_bytes(data[_PAGE + end : _PAGE + end + 4], "little")):
@@ -31,8 +34,15 @@ def shortened(data: bytes) -> bytes:
 
 def check(data: bytes, thorough: bool) -> None:
     """See `fuzz.target.Target`."""
+    _look_at_names(data)
+    for growing in (False, True):
+        _check_tables(data, growing)
+
+
+def _check_tables(data: bytes, growing: bool) -> None:
     try:
-        file = decode_tables(data)
+        file = MappedTables(data, growing=growing)
+        list(file.records())
         last = file.last_event_s
         ends = {thread: ThreadEnd(2**40, 2**30, 2**20) for thread in (file.pid, file.pid + 1)}
         tables = file.threads(None if last is None else last + 1.0, {file.pid: "main"}, ends)
@@ -63,6 +73,21 @@ def check(data: bytes, thorough: bool) -> None:
             if any(column.dtype.kind == "f" and not (column >= 0).all() for column in columns.values()):
                 raise Wrong("a time is negative, or none")
         _check_paths(table, len(file.codes))
+
+
+def _look_at_names(data: bytes) -> None:
+    """What is seen of a file while it grows is in it when it is whole, each name once."""
+    path = folder() / "growing"
+    names, found = GrowingNames(), []
+    for part in (data[: len(data) // 2], data, data):
+        path.write_bytes(part)
+        try:
+            found.append(names.look(path))
+        except MemberError as error:
+            check_text(clean(str(error)))
+            return
+    if found[2]:
+        raise Wrong("names are new that were there before")
 
 
 def _check_paths(table: ThreadTable, codes: int) -> None:

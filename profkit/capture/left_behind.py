@@ -46,7 +46,7 @@ def left_behind(directory: Path) -> list[LeftBehind]:
             begun = facts.stat().st_mtime_ns
             if _is_dead(facts) and not (output.exists() and output.stat().st_mtime_ns > begun):
                 found.append((begun, LeftBehind(directory / name, output)))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
     return [left for _, left in sorted(found, key=lambda item: (item[0], item[1].spool))]
 

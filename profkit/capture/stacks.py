@@ -54,7 +54,7 @@ def read_stacks(path: Path, failed: int = 0) -> Stacks:
             if named is None:
                 raise ValueError(f"a profile is called {profile['name']!r}")
             threads[named[1]] = named[2], [tuple(frames[i] for i in stack) for stack in profile["samples"]]
-    except (KeyError, TypeError, IndexError, json.JSONDecodeError, RecursionError) as error:
+    except (KeyError, TypeError, IndexError, OverflowError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"not py-spy's speedscope file: {error!r}") from None
     return Stacks(threads, max((len(stacks) for _, stacks in threads.values()), default=0), failed)
 

@@ -150,7 +150,7 @@ class Store:
             raise UsageError(
                 f"{PREFIX}{name}: there is no such baseline in {self.directory} (there: {known})"
             ) from None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise FormatError(path, "is no list of a baseline", "save it again") from None
         files = [self._runs / f"{digest}.prof" for digest, _ in runs]
         for kept in files:

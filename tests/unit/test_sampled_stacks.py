@@ -98,9 +98,11 @@ def test_files_of_py_spy_are_read(tmp_path: Path) -> None:
     assert (stacks.rounds, stacks.failed) == (2, 5)
     with pytest.raises(ValueError, match="a profile is called"):
         read_stacks(written(path, "py-spy"))
-    path.write_text("{")
-    with pytest.raises(ValueError, match="not py-spy's"):
-        read_stacks(path)
+    endless = '{"shared": {"frames": [{"file": "a.py", "line": Infinity, "name": "f"}]}, "profiles": []}'
+    for text in ("{", "[" * 5000, endless):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="not py-spy's"):
+            read_stacks(path)
 
 
 def planned_rate(directory: Path, *pids: int) -> int:
