@@ -177,6 +177,9 @@ _LIVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[str, str]]]
     "window-code": (("--start-paused",), ("0.1",), {}),
 }
 
+#: Of which the tables are kept whole: they have few functions.
+_WHOLE = ("sampled", "window-range", "window-steps")
+
 #: Captures as the command does, and puts the spool aside instead of removing it.
 _KEEPS = """
 import os
@@ -456,7 +459,7 @@ def _spools(directory: Path) -> Iterator[tuple[str, bytes]]:
     launch = {name: members[name] for name in ("launch.json", first)}
     yield "one-record.zip", packed(b"", launch)
     for name, spool in _lives(directory):
-        members = _members(spool)
+        members = _members(spool, 9 if name in _WHOLE else 1)
         yield f"{name}.zip", packed(b"", members)
         if name == "ended-target":  # the same where it could write nothing
             stem = next(member for member in members if member.endswith(".reserve")).removesuffix(".reserve")
@@ -501,7 +504,7 @@ def _lives(directory: Path) -> Iterator[tuple[str, Path]]:
     yield from ((name, folder / name) for name in _LIVES)
 
 
-def _members(spool: Path) -> dict[str, bytes]:
+def _members(spool: Path, extents: int = 1) -> dict[str, bytes]:
     """Return the files of a spool, cut down and without names of this machine."""
     from fuzz.targets.records import bytes_of, tree_of
     from fuzz.targets.tables import shortened
@@ -512,7 +515,7 @@ def _members(spool: Path) -> dict[str, bytes]:
             continue  # links that say how a process ended, and the sampler's bell
         data = path.read_bytes()
         if data.startswith(b"PFKCALLS"):
-            data = neutral(shortened(data))
+            data = neutral(shortened(data, extents))
         elif path.suffix == ".record":
             data = bytes_of(data[:8], _neutral_tree(_shrunk_record(tree_of(data))))
         elif path.suffix == ".samples":

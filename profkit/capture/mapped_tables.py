@@ -844,7 +844,7 @@ class _Reader:
         # Up to the first that was being made; the base, which is no context, has the number 0.
         at = at[: int(np.argmin(np.append(half(at, 4) == np.arange(len(at)), False)))]
         parents, called = half(at, 8), half(at, 12)
-        if (parents[1:] >= np.arange(1, len(at))).any():
+        if (parents[1:] >= np.arange(1, len(at))).any() or parents[:1].any() or called[:1].any():
             raise MemberError("damaged: its calling contexts are in no order")
         if not len(at):
             return _NO_PATHS

@@ -25,7 +25,9 @@ def paths_of(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Paths | None:
     if seen is None or not len(seen.parent):
         return None
     parent = seen.parent
-    function = np.where(seen.function >= 0, row_of[np.maximum(seen.function, 0)], -1)
+    function = np.append(row_of, np.int32(-1))[
+        seen.function
+    ]  # -1 is the last; there may be no function at all
     kept = (function >= 0) & (with_callees(parent, seen.tottime) >= LEAST_SHARE * seen.tottime.sum())
     inside = parent >= 0
     while (inside & kept & ~kept[parent]).any():
