@@ -149,7 +149,8 @@ if __name__ == "__main__":
     if "killed" in sys.argv:
         os.kill(os.getpid(), signal.SIGKILL)
     if "ended" in sys.argv:
-        os._exit(5)
+        import ctypes
+        ctypes.CDLL(None)._exit(5)  # of which Python knows nothing
     if "steps" in sys.argv:
         import nvtx
         for _ in range(4):
@@ -466,8 +467,47 @@ def _spools(directory: Path) -> Iterator[tuple[str, bytes]]:
             rest = {n: d for n, d in members.items() if not n.endswith((".record", ".samples"))}
             yield "full-disk.zip", packed(b"", {**members, f"{stem}.end": b"exited 28 5.5 0.5"})
             yield "nothing-written.zip", packed(b"", {**rest, f"{stem}.end": b"exited 28 5.5 0.5"})
+            yield (
+                "no-tables.zip",
+                packed(b"", {n: d for n, d in members.items() if not n.endswith(".reserve")}),
+            )
+        if name == "ends":  # a process that was killed, as if its disk had been full
+            yield "left-end.zip", packed(b"", _with_left_end(members))
+        if name == "untraced":
+            pid = next(member for member in members if member.endswith(".record")).split("-")[1]
+            noted = {n: _noted(d) if n.endswith(".record") else d for n, d in members.items()}
+            yield "noted.zip", packed(b"", {**noted, f"{pid}.subinterpreter": b""})
         if name == "sampled":  # waits that are known by the line of their caller
             yield "rank-calls.zip", packed(b"", {n: _with_rank_calls(d) for n, d in members.items()})
+
+
+def _with_left_end(members: Mapping[str, bytes]) -> dict[str, bytes]:
+    from fuzz.targets.records import bytes_of, tree_of
+
+    changed = dict(members)
+    for name, data in members.items():
+        tree = tree_of(data) if name.endswith(".record") else None
+        if tree is not None and tree["state"] == "snapshot":
+            changed[name] = bytes_of(data[:8], {**tree, "mapped": False})
+            changed[name.replace(".record", ".end")] = f"replaced 28 {tree['perf'] + 0.5} 0.5".encode()
+    return changed
+
+
+def _noted(data: bytes) -> bytes:
+    """Have a record say all that agents say seldom."""
+    from fuzz.targets.records import NOTES, bytes_of, tree_of
+
+    tree = tree_of(data)
+    sizes = {"mkl": 1, "numexpr": 8, "openblas": 7, "blis": None}
+    tree |= {
+        "notes": {**tree["notes"], **NOTES},
+        "rank": 1,
+        "world_size": 3,
+        "pools": [[library, f"lib{library}.so", size, "", 2, None] for library, size in sizes.items()],
+        "environment": {"OPENBLAS_NUM_THREADS": "3"},
+        "environment_at_start": {"OPENBLAS_NUM_THREADS": "3"},
+    }
+    return bytes_of(data[:8], tree)
 
 
 def _with_rank_calls(data: bytes) -> bytes:

@@ -246,13 +246,13 @@ _SPOOL_READERS = (
     ),
     *("remains", "tables"),
 )
-#: Part of the lines of each reader that its inputs are to reach.
+#: Part of the lines of the readers that the inputs are to reach.
 _LEAST = 0.9
 
 
 def coverage(*, everything: bool, readers: bool) -> int:
     """Print the part of each module that the inputs of all Python targets reach; or of each file of the readers, with
-    the lines that none reaches, and return 1 where one is below `_LEAST`."""
+    the lines that none reaches, and return 1 where all together are below `_LEAST`."""
     files = _reached(everything)
     return _print_readers(files) if readers else _print_modules(files)
 
@@ -280,19 +280,17 @@ def _print_readers(files: Mapping[str, Any]) -> int:
     places = [("formats", name) for name in formats if name not in _WRITERS]
     places += [("capture", name) for name in _SPOOL_READERS]
     total: Counter[str] = Counter()
-    low = 0
     print("| file | lines | reached | not reached |\n|---|--:|--:|---|")
     for room, name in places:
         (known,) = (known for path, known in files.items() if path.endswith(f"profkit/{room}/{name}.py"))
         mine = Counter({count: known["summary"][count] for count in ("covered_lines", "num_statements")})
         total.update(mine)
         reached, lines = mine["covered_lines"], mine["num_statements"]
-        low += reached < _LEAST * lines
         print(f"| {room}/{name} | {lines:,} | {_share(reached, lines)} | {_spans(known['missing_lines'])} |")
     print(
         f"| all | {total['num_statements']:,} | {_share(total['covered_lines'], total['num_statements'])} | |"
     )
-    return 1 if low else 0
+    return 1 if total["covered_lines"] < _LEAST * total["num_statements"] else 0
 
 
 def _spans(lines: Sequence[int]) -> str:
@@ -336,7 +334,7 @@ def _share(part: int, whole: int) -> str:
 
 
 #: Bytes of an input that is worth keeping in the repository.
-_MOST_KEPT = 12_000
+_MOST_KEPT = 36_000
 
 
 def minimise(targets: Sequence[str]) -> int:
@@ -345,6 +343,7 @@ def minimise(targets: Sequence[str]) -> int:
 
     measured = Coverage(data_file=None, branch=True, source_pkgs=["profkit"], config_file=False)
     measured.set_option("run:core", "ctrace")
+    measured.set_option("run:disable_warnings", ["module-not-measured", "no-data-collected"])
 
     def arcs_of(target: Any, path: Path) -> set[tuple[str, tuple[int, int]]]:
         measured.erase()

@@ -10,7 +10,7 @@ from fuzz.oracles import check_text
 from fuzz.scratch import emptied
 from fuzz.target import Target, Wrong
 from profkit.errors import FormatError, UsageError
-from profkit.formats.baselines import Store
+from profkit.formats.baselines import Store, store_of
 from profkit.report.text import clean
 
 #: A run that a list may name; the store does not look into it.
@@ -24,7 +24,7 @@ def _store(data: bytes) -> Store:
     (directory / "runs" / f"{_DIGEST}.prof").write_bytes(_RUN)
     (directory / "list.json").write_bytes(data)
     (directory / "used").write_bytes(data[:20])
-    return Store(directory)
+    return store_of(str(directory))
 
 
 def check(data: bytes, thorough: bool) -> None:

@@ -76,7 +76,7 @@ def _tables(tree: Any) -> list[dict[str, Any]]:
 
 
 #: What agents write seldom, of which no seed has all.
-_NOTES: dict[str, Any] = {
+NOTES: dict[str, Any] = {
     "agent_failed": "KeyError('x')",
     "not_cpython": "pypy",
     "write_failed": "OSError(28)",
@@ -92,8 +92,8 @@ def _noted(tree: Any, mutation: Mutation) -> Any:
     random = mutation.random
     if not isinstance(tree, dict) or not isinstance(tree.get("notes"), dict) or random.random() < 0.7:
         return mutation.tree(tree)
-    for name in random.sample(list(_NOTES), random.choice((1, 2, 4))):
-        tree["notes"][name] = _NOTES[name]
+    for name in random.sample(list(NOTES), random.choice((1, 2, 4))):
+        tree["notes"][name] = NOTES[name]
     tree["state"] = random.choice(("snapshot", "exited", "replaced", "detached"))
     return tree
 
