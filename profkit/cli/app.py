@@ -29,6 +29,7 @@ COMMANDS = {
     "compare": "Compare several runs or configurations: one row each.",
     "history": "Show the trend of a repeated job, and where it changed for good.",
     "baseline": "Keep runs under a name, to compare others with.",
+    "fleet": "Ask thousands of run files at once: what got slower, where, on which hosts.",
     "ranks": "Compare the processes of one job: stragglers, imbalance.",
     "scaling": "Compare runs with different numbers of processes and nodes.",
     "sweep": "Run a command with all combinations of settings and show which is fastest.",

@@ -46,6 +46,14 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("profkit baseline use main", "makes it the one in use"),
         ("profkit diff baseline: slow.prof", "compares with it"),
     ),
+    "fleet": (
+        ("profkit fleet add 'runs/*.prof'", "what is new comes into ./fleet"),
+        ("profkit fleet slowest", "jobs, functions and runs that got slower"),
+        ("profkit fleet trend normalise --job train", "one function over days"),
+        ("profkit fleet hosts", "slower at the same work, or starved"),
+        ("profkit fleet compare train@last-week train", "why, from run files of both"),
+        ('profkit fleet query "SELECT job, count(*) FROM runs GROUP BY job"', "SQL"),
+    ),
     "ranks": (
         ("profkit ranks job.prof", "ranks of one capture, or joined by profkit merge"),
         ("profkit ranks 'node-rank*.prof'", "one file for each rank"),

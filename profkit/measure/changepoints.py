@@ -76,6 +76,33 @@ def _best(distances: Floats, least: int) -> tuple[int, float]:
     return int(first[best]), float(scaled[best])
 
 
+def shifts(logs: Floats, least: int = LEAST_RUNS) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+    """Return the greatest lasting shift of each of many series at once: where, how much, how far beyond noise.
+
+    `logs` (series × values). The place divides the means best, and the size is the difference of the medians
+    around it. The noise is its standard error by the mean absolute deviation from them. With it, one of 2 000 series
+    without a shift is beyond 6.5, whether of 10 or 200 values; the median deviation is nearly 0 in some short series.
+    For one series `change_points` says more; this one asks ten thousand of them in a moment, and tests nothing.
+    """
+    n = logs.shape[1]
+    first = np.arange(least, n - least + 1)
+    centred = logs - np.median(logs, axis=1, keepdims=True)
+    sums = np.cumsum(centred, axis=1)
+    before = sums[:, first - 1]
+    gains = np.abs((sums[:, -1:] - before) / (n - first) - before / first) * np.sqrt(first * (n - first) / n)
+    at = first[np.argmax(gains, axis=1)]
+    is_first = np.arange(n) < at[:, None]
+    medians = [
+        np.nanmedian(np.where(inside, logs, np.nan), axis=1, keepdims=True)
+        for inside in (is_first, ~is_first)
+    ]
+    left = np.abs(logs - np.where(is_first, *medians))
+    size = (medians[1] - medians[0])[:, 0]
+    # √(π/2): makes the mean absolute deviation estimate the standard deviation of normal data.
+    scatter = np.maximum(np.sqrt(np.pi / 2) * left.sum(axis=1) / (n - 2), 1e-9)
+    return at, size, np.abs(size) * np.sqrt(at * (n - at) / n) / scatter
+
+
 def change_points(
     values: Sequence[float],
     *,

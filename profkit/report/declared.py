@@ -100,7 +100,8 @@ _FIELDS: Mapping[Kind, str] = {
         Library.starts Library.per Library.files Honours.library Honours.version Honours.quota
         Honours.views Honours.python Honours.source Variable.name Variable.cap Size.origin Size.variable
         Crew.role Own.kind HistoryRun.cause HistoryRun.kind Change.cause Change.kind Tier.kind
-        History.metric Compared.cause Compared.kind
+        History.metric Compared.cause Compared.kind DayShift.what DayShift.since SlowerJob.since
+        SlowerFunction.since SlowerRun.day FunctionTrend.days
     """,
     Kind.NAME: """
         Thread.name RangeCalls.strings Ranges.strings Window.name Verdict.subject Verdict.numbers
@@ -109,7 +110,8 @@ _FIELDS: Mapping[Kind, str] = {
         DiffTable.name FunctionLines.name SeenLine.name RangeKey.name RangeKey.domain
         IterationModel.thread IterationModel.iteration IterationModel.loads IterationModel.computes
         IterationModel.waits Setting.baseline Setting.candidate Parameter.name VerifyReport.edit
-        Deviation.range RangeRow.domain RangeRow.name Own.name Diagnosis.advice
+        Deviation.range RangeRow.domain RangeRow.name Own.name Diagnosis.advice SlowerJob.job
+        SlowerFunction.job SlowerRun.job FunctionTrend.job Trends.asked FleetHost.job
     """,
     Kind.LABEL: """
         Host.system Host.cpu_model Pool.library Setting.name Limits.slurm Limits.container
@@ -118,12 +120,12 @@ _FIELDS: Mapping[Kind, str] = {
     Kind.FILE: """
         Run.path Pool.file SideSummary.label SideSummary.files Advice.files Objective.file Member.label
         Member.path Configuration.argument Compared.files Compared.named HistoryRun.files
-        Change.before_file Change.after_file
+        Change.before_file Change.after_file SlowerRun.path
     """,
     Kind.PLACE: "Manifest.cwd Member.projects Python.path",
     Kind.HOST: """
         Run.machines Host.name SideSummary.host ProcessNeed.host HostNeed.name Member.host
-        Configuration.host RankStudy.slow_host
+        Configuration.host RankStudy.slow_host SlowerRun.host FleetHost.host
     """,
     Kind.USER: "Neighbour.user",
     Kind.PROGRAM: "Neighbour.name Neighbour.group",

@@ -173,10 +173,11 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True)
 class TrendLine:
-    """One quantity over the points of a trend: seconds, ``None`` where not known."""
+    """One quantity over the points of a trend, ``None`` where not known; `kind` is that of a `Column`."""
 
     title: str
     values: tuple[float | None, ...]
+    kind: str = "seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +191,12 @@ class TrendMark:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Quantities over repeated runs, one below the other; `labels` give the time of each point."""
+    """Quantities over repeated runs, one below the other; `labels` give the time of each of the `points`."""
 
     labels: tuple[str, ...]
     lines: tuple[TrendLine, ...]
     marks: tuple[TrendMark, ...] = ()
+    points: str = "runs"
 
 
 @dataclass(frozen=True, slots=True)

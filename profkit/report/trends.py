@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profkit.report import units
-from profkit.report.document import Trend, TrendLine
+from profkit.report.document import Trend, TrendLine, format_one
 from profkit.report.markup import element, escape
 
 #: Columns of the drawing in its own units: where the lines begin, and how far they reach.
@@ -62,7 +61,7 @@ def sparks(trend: Trend, width: int) -> tuple[list[Spark], str]:
             height = (float(np.median(known)) - low) / (high - low)
             signs.append(_SIGNS[min(len(_SIGNS) - 1, int(height * len(_SIGNS)))])
         known = [value for value in line.values if value is not None]
-        reach = f"{units.seconds(min(known))} – {units.seconds(max(known))}"
+        reach = " – ".join(format_one(line.kind, end(known)) for end in (min, max))
         found.append(Spark(line.title, "".join(signs), reach))
     pointers = [" "] * len(columns)
     for mark in trend.marks:
@@ -79,7 +78,9 @@ def trend_text(trend: Trend) -> str:
     """Return in words what the drawing shows."""
     lines = "; ".join(f"{spark.title} {spark.reach}" for spark in sparks(trend, 1)[0])
     marks = "; ".join(f"{trend.labels[mark.at]}: {mark.text}" for mark in trend.marks)
-    return f"{len(trend.labels)} runs: {lines}. " + (f"Changes: {marks}." if marks else "No change.")
+    return f"{len(trend.labels)} {trend.points}: {lines}. " + (
+        f"Changes: {marks}." if marks else "No change."
+    )
 
 
 def trend_drawing(trend: Trend) -> str:
@@ -120,7 +121,9 @@ def _drawn(trend: Trend, line: TrendLine, top: float, tall: float, step: float) 
     for at, value in enumerate(line.values):
         if value is not None:
             y = top + tall * (1 - (value - low) / (high - low))
-            points.append((_LEFT + step * at, y, f"{trend.labels[at]}: {line.title} {units.seconds(value)}"))
+            points.append(
+                (_LEFT + step * at, y, f"{trend.labels[at]}: {line.title} {format_one(line.kind, value)}")
+            )
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
     dots = []
     if len(points) <= _DOTS:
@@ -137,7 +140,7 @@ def _drawn(trend: Trend, line: TrendLine, top: float, tall: float, step: float) 
         ]
     words = [
         element("text", escape(line.title), x=_LEFT - 12, y=top + tall / 2 + 5, class_="trend-title end"),
-        element("text", escape(units.seconds(high)), x=_RIGHT + 12, y=top + 10, class_="trend-axis"),
-        element("text", escape(units.seconds(low)), x=_RIGHT + 12, y=top + tall, class_="trend-axis"),
+        element("text", escape(format_one(line.kind, high)), x=_RIGHT + 12, y=top + 10, class_="trend-axis"),
+        element("text", escape(format_one(line.kind, low)), x=_RIGHT + 12, y=top + tall, class_="trend-axis"),
     ]
     return "".join([element("path", d=path, class_="trend-line"), *dots, *words])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -16,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from profkit.errors import UsageError
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 #: Files that one worker takes at a time: enough that the way there and back costs little, few enough that all have
@@ -26,9 +28,9 @@ _WORTH_BYTES = 16 << 20
 
 
 class Crew(Protocol):
-    """Who works on the files: yields the function of each path, in order."""
+    """Who works on the files: yields the function of each item (a path, or several), in order."""
 
-    def __call__(self, function: Callable[[str], Result], paths: Sequence[str], /) -> Iterator[Result]: ...
+    def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], /) -> Iterator[Result]: ...
 
 
 def available_cpus() -> int:
@@ -40,11 +42,13 @@ def available_cpus() -> int:
 
 
 @contextmanager
-def crew(paths: Sequence[str], *, jobs: int | None = 1, dask: str | None = None) -> Iterator[Crew]:
+def crew(
+    paths: Sequence[str], *, jobs: int | None = 1, dask: str | None = None, chunk: int = _CHUNK
+) -> Iterator[Crew]:
     """Give workers for some files: `jobs` processes (``None``: one for each CPU), or a Dask scheduler by its address.
 
-    Few small files are read in this process. Raises `UsageError` if Dask is not installed, or no scheduler
-    answers.
+    A worker takes `chunk` items at a time. Few small files are read in this process. Raises `UsageError` if Dask is
+    not installed, or no scheduler answers.
     """
     if dask is not None:
         with _cluster(dask) as cluster:
@@ -60,17 +64,29 @@ def crew(paths: Sequence[str], *, jobs: int | None = 1, dask: str | None = None)
     if "forkserver" in methods:
         context.set_forkserver_preload(["profkit.study.rank_read"])
     workers = min(jobs, -(-len(paths) // _CHUNK))
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
 
-        def each(function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
+        def each(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
             try:
-                yield from pool.map(function, paths, chunksize=_CHUNK)
+                yield from pool.map(function, items, chunksize=chunk)
             except BrokenProcessPool:
                 raise UsageError(
                     "a reading process was killed, perhaps for lack of memory; use fewer jobs"
                 ) from None
 
         yield each
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that it works for is gone: it would wait for files for ever."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, name="profkit-parent", daemon=True).start()
 
 
 def _bytes(paths: Sequence[str]) -> int:
@@ -85,8 +101,8 @@ def _bytes(paths: Sequence[str]) -> int:
     return total
 
 
-def _chunk(function: Callable[[str], Result], paths: Sequence[str]) -> list[Result]:
-    return [function(path) for path in paths]
+def _chunk(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    return [function(item) for item in items]
 
 
 @contextmanager
@@ -106,8 +122,8 @@ def _cluster(address: str) -> Iterator[Crew]:
         if not client.scheduler_info()["workers"]:
             raise UsageError("the scheduler has no workers; start some", parameter="dask", value=address)
 
-        def each(function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
-            chunks = [list(paths[i : i + _CHUNK]) for i in range(0, len(paths), _CHUNK)]
+        def each(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+            chunks = [list(items[i : i + _CHUNK]) for i in range(0, len(items), _CHUNK)]
             # Not pure: files may have changed since a result of the same arguments was made.
             futures = client.map(partial(_chunk, function), chunks, pure=False)
             try:

@@ -29,7 +29,7 @@ def blocks(page: Path, kind: str) -> list[str]:
     return [match[2] for match in _BLOCK.finditer(page.read_text(encoding="utf-8")) if match[1] == kind]
 
 
-def printed(command: str, directory: Path) -> str:
+def printed(command: str, directory: Path, **variables: str) -> str:
     """What a shell user sees of one ``profkit`` command in the repository's root, on 80 columns.
 
     Its standard output may go through filters: ``profkit … | sed …``.
@@ -39,7 +39,7 @@ def printed(command: str, directory: Path) -> str:
     done = subprocess.run(
         profkit_command(*words[1:]),
         cwd=directory,
-        env=environment(COLUMNS="80", NO_COLOR="1", PYTHONIOENCODING="utf-8"),
+        env=environment(COLUMNS="80", NO_COLOR="1", PYTHONIOENCODING="utf-8", **variables),
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -52,13 +52,13 @@ def printed(command: str, directory: Path) -> str:
     return shown + done.stderr
 
 
-def rerun(block: str) -> str:
+def rerun(block: str, **variables: str) -> str:
     """A console block as it would be printed now; a line ``…`` in it stands for any lines left out."""
     result = []
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         # A line of nothing but … stands for what the page leaves out.
-        now = printed(command, ROOT)
+        now = printed(command, ROOT, **variables)
         head, mark, tail = shown.partition("\n…\n")
         if mark:
             lines = now.splitlines(keepends=True)
@@ -69,11 +69,15 @@ def rerun(block: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_print_what_the_page_shows(page: Path, request: pytest.FixtureRequest) -> None:
+def test_commands_print_what_the_page_shows(
+    page: Path, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     text = page.read_text(encoding="utf-8")
     now = text
     for block in blocks(page, "console"):
-        now = now.replace(f"```console\n{block}```", f"```console\n{rerun(block)}```")
+        now = now.replace(
+            f"```console\n{block}```", f"```console\n{rerun(block, PROFKIT_FLEET=str(tmp_path / 'fleet'))}```"
+        )
     if request.config.getoption("--update-golden"):
         page.write_text(now, encoding="utf-8")
     else:

@@ -18,6 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.cli import main
+from profkit.fleet.hosts import Hosts
+from profkit.fleet.slowest import Slowest
+from profkit.fleet.trend import Trends
 from profkit.formats import load_run, load_side, write_run
 from profkit.measure import iterations, range_stats
 from profkit.model import (
@@ -640,7 +643,9 @@ def test_every_string_of_a_result_is_declared() -> None:
     assert undeclared == {"FunctionKey.path", "FunctionKey.qualname", "DiffTable.file", *taken_out}
 
 
-@pytest.mark.parametrize("report", [SweepReport, TuneReport, RanksReport, DoctorReport, ScalingReport])
+@pytest.mark.parametrize(
+    "report", [SweepReport, TuneReport, RanksReport, DoctorReport, ScalingReport, Slowest, Trends, Hosts]
+)
 def test_every_string_of_a_study_is_declared(report: type) -> None:
     known = {f"{type_.__name__}.{field}" for type_, field in strings_of(report, set())}
     undeclared = {name for name in known if declared(*name.split(".")) is Kind.UNDECLARED}

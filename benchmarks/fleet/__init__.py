@@ -1,0 +1,1 @@
+"""Many run files made from the sample profiles, with regressions that `profkit fleet` must find."""

@@ -1,0 +1,167 @@
+"""``profkit fleet``: thousands of run files in a store of Parquet, asked together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from profkit.cli import say
+from profkit.cli.app import CONTEXT
+from profkit.cli.options import (
+    FILE,
+    ReportOptions,
+    full_paths_option,
+    many_runs_options,
+    number_option,
+    options,
+    report_options,
+)
+from profkit.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_store = click.option(
+    "--store",
+    metavar="DIR",
+    type=FILE,
+    help="Where the store is.  [default: PROFKIT_FLEET, else ./fleet]",
+)
+_job = click.option("--job", metavar="NAME", default="", help="Only this job.  [default: all]")
+
+
+@click.group(context_settings=CONTEXT)
+def fleet() -> None:
+    """Ask thousands of run files at once: what got slower, where, on which hosts.
+
+    A store has the tables runs, processes, functions, ranges and counters as Parquet files. The run files stay the
+    truth: a store can be deleted and made again.
+    """
+
+
+@fleet.command(context_settings=CONTEXT)
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True, type=click.Path())
+@_store
+@click.option(
+    "--job", metavar="NAME", default="", help="The job's name.  [default: the script of each command]"
+)
+@number_option("--workers", "Processes that read the files.  [default: one for each CPU]")
+def add(runs: tuple[str, ...], store: Path | None, job: str, workers: int | None) -> None:
+    """Add run files to the store; what was added before is passed over.
+
+    RUN is a run file, any pstats file, or a directory or quoted pattern of them.
+    """
+    from profkit.api.fleet import Fleet
+
+    into = Fleet(store)
+    with Progress("adding the runs") as told:
+        done = into.add(runs, job=job, workers=workers, told=told)
+    for problem in done.problems:
+        say(problem)
+    there = f", {done.known:,} were there already" if done.known else ""
+    jobs = f" of {done.jobs[0]}" if len(done.jobs) == 1 else f" of {len(done.jobs)} jobs" if done.jobs else ""
+    say(f"{_counted(done.runs, 'run')}{jobs} added to {into.name}{there}")
+    if done.problems:
+        say(f"{_counted(len(done.problems), 'file')} could not be read")
+        raise click.exceptions.Exit(2)
+
+
+@fleet.command(context_settings=CONTEXT)
+@_store
+def compact(store: Path | None) -> None:
+    """Merge the small files of each job and day into one."""
+    from profkit.api.fleet import Fleet
+
+    of = Fleet(store)
+    with Progress("merging files"):
+        before, after = of.compact()
+    say(f"{of.name}: {_counted(before, 'part')}, now {after:,}")
+
+
+@fleet.command(context_settings=CONTEXT)
+@click.argument("sql", metavar="SQL")
+@_store
+@click.option("--format", metavar="csv|json", help="As text for programs, masked.  [default: a table]")
+@number_option("--limit", "Most rows, 0 for all.  [default: 20 of a table]", least=0)
+@options(full_paths_option, report=ReportOptions)
+def query(sql: str, store: Path | None, report: ReportOptions) -> None:
+    """Answer one query in SQL, which reads: "SELECT job, avg(wall_s) FROM runs GROUP BY job".
+
+    The tables are runs, processes, functions, ranges and counters; "DESCRIBE functions" lists the columns of one.
+    """
+    from profkit.api.fleet import Fleet
+    from profkit.api.reported import Layout
+    from profkit.cli.output import console, emit
+    from profkit.errors import UsageError
+
+    if report.format not in (None, "csv", "json"):
+        problem = "use csv or json, or leave it out for a table"
+        raise UsageError(problem, parameter="format", value=report.format)
+    with Progress("asking the store"):
+        result = Fleet(store).query(sql)
+    if report.mask_names:
+        result.hide_names()
+    if report.format is None:
+        emit(result.report(console(), limit=report.limit, full_paths=not report.mask_names), None)
+    else:
+        laid = result.laid_out(Layout(report.full_paths))
+        emit(laid.csv() if report.format == "csv" else laid.json(0), None)
+
+
+@fleet.command(context_settings=CONTEXT)
+@_job
+@_store
+@many_runs_options
+def slowest(job: str, store: Path | None, report: ReportOptions) -> None:
+    """Show jobs, functions and runs that got slower, and since when."""
+    from profkit.api.fleet import Fleet
+
+    report.write("looking for what got slower", lambda: Fleet(store).slowest(job))
+
+
+@fleet.command(context_settings=CONTEXT)
+@click.argument("function", metavar="FUNCTION")
+@_job
+@_store
+@many_runs_options
+def trend(function: str, job: str, store: Path | None, report: ReportOptions) -> None:
+    """Follow a function's self time and share over days, and where they changed for good.
+
+    FUNCTION is a name, the end of a qualified one, or FILE:NAME.
+    """
+    from profkit.api.fleet import Fleet
+
+    report.write("following it", lambda: Fleet(store).trend(function, job))
+
+
+@fleet.command(context_settings=CONTEXT)
+@_job
+@_store
+@many_runs_options
+def hosts(job: str, store: Path | None, report: ReportOptions) -> None:
+    """Show which hosts are slower at the same work, and which lack CPU time."""
+    from profkit.api.fleet import Fleet
+
+    report.write("comparing the hosts", lambda: Fleet(store).hosts(job))
+
+
+@fleet.command(context_settings=CONTEXT)
+@click.argument("baseline", metavar="JOB[@WHEN]")
+@click.argument("candidate", metavar="JOB[@WHEN]")
+@_store
+@report_options
+def compare(baseline: str, candidate: str, store: Path | None, report: ReportOptions, **asked: Any) -> None:
+    """Explain why the runs of one selection are slower than those of another, as profkit diff does.
+
+    WHEN is a day (2026-03-01), DAY..DAY, last-week or last-month (the 7 or 30 days before the job's newest one);
+    without it, the newest day. Of many runs 12 a side are compared, evenly spread.
+    """
+    from profkit.api.fleet import Fleet
+
+    drawn = report.destination().drawn
+    report.write("comparing", lambda: Fleet(store).compare(baseline, candidate, calls=drawn, **asked))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

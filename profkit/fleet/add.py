@@ -1,0 +1,142 @@
+"""Add run files to a store: each content once, several at a time, a part committed when it is complete.
+
+A call that was killed is gone on with by the next: parts that it committed are known, all else is read again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from profkit.errors import FormatError
+from profkit.fleet.rows import TABLES, arrow, digest_of, read_rows
+from profkit.fleet.store import Store
+from profkit.study.workers import crew
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Item = TypeVar("_Item")
+#: Run files of one part at most: what a killed call reads again, for each process that reads.
+_PART_RUNS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What adding did: runs by job, files whose content was there already, and what could not be read."""
+
+    runs: int
+    known: int
+    jobs: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    runs: int = 0
+    jobs: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def add(
+    store: Store,
+    paths: Sequence[str],
+    *,
+    job: str = "",
+    workers: int | None = 1,
+    told: Callable[[str], None] = lambda doing: None,
+) -> Added:
+    """Add files to a store, which is made if there is none; `told` is called with what is done.
+
+    `job` stands for the names that the commands give. Raises `UsageError` if the store cannot be written.
+    """
+    arrow()
+    told("waiting for another call to end")
+    with store.changing():
+        digests, as_before = _known(store)
+        fresh = [path for path in dict.fromkeys(paths) if _stamp(path) not in as_before]
+        # Numbers in names as numbers, so that days and ranks that belong together come into one part.
+        fresh.sort(key=lambda path: [(len(d), d) for d in re.split(r"(?<=\D)(?=\d)|(?<=\d)(?=\D)", path)])
+        problems: list[str] = []
+        new: dict[str, _File] = {}
+        runs = 0
+        jobs: set[str] = set()
+        with crew(fresh, jobs=workers, chunk=1) as each:
+            for found in chain.from_iterable(each(_identified, _portions(fresh))):
+                if isinstance(found, str):
+                    problems.append(found)
+                elif found.digest not in digests:
+                    new.setdefault(found.digest, found)
+            files = list(new.values())
+            told(f"file 0 of {len(files)}")
+            for read in each(partial(_add, directory=store.directory, job=job), _portions(files)):
+                runs += read.runs
+                jobs.update(read.jobs)
+                problems += read.problems
+                told(f"file {runs + len(problems)} of {len(files)}")
+    return Added(runs, len(paths) - runs - len(problems), tuple(sorted(jobs)), tuple(problems))
+
+
+def _known(store: Store) -> tuple[set[str], set[tuple[str, int, int]]]:
+    """Return the digests of a store's runs, and the path, size and time of change of their files."""
+    columns = ["run", "path", "bytes", "modified_ns"]
+    digests: set[str] = set()
+    stamps: set[tuple[str, int, int]] = set()
+    for path in store.files("runs", store.parts()):
+        found = arrow().parquet.read_table(path, columns=columns, partitioning=None).to_pydict()
+        digests.update(found["run"])
+        stamps.update(zip(found["path"], found["bytes"], found["modified_ns"], strict=True))
+    return digests, stamps
+
+
+def _stamp(path: str) -> tuple[str, int, int] | None:
+    try:
+        known = os.stat(path)
+    except OSError:
+        return None
+    return os.path.abspath(path), known.st_size, known.st_mtime_ns
+
+
+def _portions(items: Sequence[_Item]) -> list[Sequence[_Item]]:
+    return [items[at : at + _PART_RUNS] for at in range(0, len(items), _PART_RUNS)]
+
+
+def _identified(paths: Sequence[str]) -> list[_File | str]:
+    found: list[_File | str] = []
+    for path in paths:
+        try:
+            found.append(_File(path, digest_of(path)))
+        except FormatError as error:
+            found.append(str(error))
+    return found
+
+
+def _add(files: Sequence[_File], directory: Path, job: str) -> _Read:
+    """Read the files of a portion, and commit a part for each job and day among them."""
+    pa = arrow()
+    store = Store(directory)
+    groups: dict[tuple[str, str], list[dict[str, object]]] = {}
+    problems = []
+    for file in files:
+        try:
+            read = read_rows(file.path, file.digest, job)
+        except FormatError as error:
+            problems.append(str(error))
+        else:
+            groups.setdefault((read.job, read.day), []).append(dict(read.tables))
+    with store.writing():
+        for (of_job, day), tables in groups.items():
+            store.commit(of_job, day, {name: pa.concat_tables([t[name] for t in tables]) for name in TABLES})
+    return _Read(len(files) - len(problems), tuple({of_job for of_job, _ in groups}), tuple(problems))

@@ -1,0 +1,136 @@
+"""Hosts against each other within a job: who takes longer for the same work, and who lacks CPU time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.errors import UsageError
+from profkit.fleet.query import ask, named, no_such_job, opened
+from profkit.fleet.store import Store
+from profkit.measure.movement import is_wait
+from profkit.measure.rank import MAD_SCALE
+
+Floats = npt.NDArray[np.float64]
+
+#: Part (1) of a process's time from which a function's calls are compared.
+_FLOOR = 0.005
+#: A host is out of line by so many deviations of the others, and by this part (1) at least; how many hosts there are.
+_DEVIATIONS, _LONGER, _LEAST_HOSTS = 4.0, 0.05, 4
+#: Part of the time that processes run or queue from which queueing starves them (`queue.least` of the verdict).
+STARVED = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class FleetHost:
+    """A host in one job, against the median of its hosts; ``None`` where not known.
+
+    `work`: time of a call on a CPU over that of the job's hosts, median of its functions. `wall`: of the runs' first
+    processes, likewise. `queued`: part of the time that its processes ran or queued. `yardsticks`: time of the
+    machine's fixed work, likewise. `slower`, `starved`: beyond what the others scatter by.
+    """
+
+    job: str
+    host: str
+    runs: int
+    work: float | None
+    wall: float | None
+    queued: float | None
+    yardsticks: float | None
+    slower: bool = False
+    starved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The hosts of each job, those that are out of line first."""
+
+    hosts: tuple[FleetHost, ...]
+
+
+def hosts(store: Store, job: str = "") -> Hosts:
+    """Compare the hosts of each job: how long the same work takes, and how much of it is queueing."""
+    connection = opened(store, ("runs", "processes", "functions", "counters"))
+    connection.execute(
+        """
+        CREATE TEMP TABLE ran AS SELECT job, date_trunc('week', day) AS week, run, process, host, wall_s, cpu_s,
+            run_queue_wait_s FROM processes WHERE host IS NOT NULL AND $1 IN ('', job)
+        """,
+        [job],
+    )
+    connection.execute(
+        """
+        CREATE TEMP TABLE calls AS SELECT f.job, date_trunc('week', f.day) AS week, f.run, ran.host, f.function,
+            sum(coalesce(f.tottime - f.wait - f.blocked, f.tottime)) / sum(f.ncalls) AS per_call, max(f.day) AS day
+        FROM functions f JOIN ran ON f.run = ran.run AND f.process = ran.process
+        WHERE f.share >= $1 AND f.ncalls > 0 AND $2 IN ('', f.job)
+        GROUP BY ALL
+        """,
+        [_FLOOR, job],
+    )
+    heavy = ask(
+        connection, "SELECT function, strftime(max(day), '%Y-%m-%d') FROM calls GROUP BY function"
+    ).rows
+    keys = named(connection, [(number, day) for number, day in heavy])
+    waits = [number for number, key in keys.items() if is_wait(key.qualname, key.root)]
+    connection.execute("DELETE FROM calls WHERE list_contains($1::BIGINT[], function)", [waits])
+    found = ask(
+        connection,
+        """
+        WITH usual AS
+            (SELECT job, week, function, median(per_call) AS usual FROM calls GROUP BY ALL HAVING usual > 0),
+        works AS
+            (SELECT job, host, median(work) AS work FROM
+                (SELECT job, host, run, median(per_call / usual) AS work
+                 FROM calls JOIN usual USING (job, week, function) GROUP BY ALL) GROUP BY ALL),
+        walls AS
+            (SELECT job, host, median(wall_s / usual) AS wall FROM ran
+             JOIN (SELECT job, week, median(wall_s) AS usual FROM ran WHERE process = 0 AND wall_s > 0 GROUP BY ALL)
+             USING (job, week) WHERE process = 0 GROUP BY ALL),
+        queues AS
+            (SELECT job, host, count(DISTINCT run) AS runs,
+                sum(run_queue_wait_s) / nullif(sum(cpu_s + run_queue_wait_s), 0) AS queued FROM ran GROUP BY ALL),
+        sticks AS MATERIALIZED
+            (SELECT host, name, median(value) AS value FROM counters
+             WHERE starts_with(name, 'yardstick ') GROUP BY ALL),
+        speeds AS
+            (SELECT host, median(value / usual) AS speed FROM sticks
+             JOIN (SELECT name, median(value) AS usual FROM sticks GROUP BY name) USING (name) GROUP BY host)
+        SELECT job, host, runs, work, wall, queued, speed FROM queues LEFT JOIN works USING (job, host)
+            LEFT JOIN walls USING (job, host) LEFT JOIN speeds USING (host) ORDER BY job, host
+        """,
+    )
+    if not found.rows:
+        if not ask(connection, "SELECT 1 FROM runs WHERE $1 IN ('', job) LIMIT 1", [job]).rows:
+            raise no_such_job(connection, job)
+        raise UsageError("no run of the store says on which host it ran")
+    of_job: dict[str, list[FleetHost]] = {}
+    for row in found.rows:
+        of_job.setdefault(row[0], []).append(FleetHost(*row))
+    judged = [judged for several in of_job.values() for judged in _judged(several)]
+    return Hosts(tuple(sorted(judged, key=lambda h: (-h.slower - h.starved, -(h.work or 0), h.job, h.host))))
+
+
+def _judged(several: Sequence[FleetHost]) -> Iterator[FleetHost]:
+    """Yield the hosts of one job with what is out of line."""
+    work, queued = (
+        np.array([np.nan if v is None else v for v in values])
+        for values in ([h.work for h in several], [h.queued for h in several])
+    )
+    slower = _beyond(work, np.nanmedian(work) * _LONGER if np.isfinite(work).any() else 0.0)
+    starved = _beyond(queued, 0.0) & (queued >= STARVED)
+    for host, *found in zip(several, slower.tolist(), starved.tolist(), strict=True):
+        yield replace(host, slower=found[0], starved=found[1])
+
+
+def _beyond(values: Floats, least: float) -> npt.NDArray[np.bool_]:
+    """Return which values are above the median by more than `least` and by what most scatter by."""
+    if np.isfinite(values).sum() < _LEAST_HOSTS:
+        return np.zeros(len(values), np.bool_)
+    middle = np.nanmedian(values)
+    scatter = MAD_SCALE * np.nanmedian(np.abs(values - middle))
+    found: npt.NDArray[np.bool_] = values > middle + max(least, _DEVIATIONS * float(scatter))
+    return found

@@ -1,0 +1,110 @@
+"""Ask a store in SQL: its tables as views of DuckDB, which can read nothing else and change nothing."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from profkit.errors import UsageError
+from profkit.fleet.rows import SMALL, TABLES, arrow
+from profkit.fleet.store import Store
+from profkit.model import FunctionKey
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: Memory of DuckDB; what does not fit goes to files.
+_MEMORY = "640MB"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows of a query: names of columns, and values as DuckDB gives them; `hosts` are all of the store."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    hosts: tuple[str, ...] = ()
+
+
+def _library() -> Any:
+    arrow()  # says what to install
+    try:
+        import duckdb
+    except ImportError:
+        raise UsageError("fleet needs DuckDB and pyarrow: pip install 'profkit[fleet]'") from None
+    return duckdb
+
+
+def opened(store: Store, tables: Iterable[str] = TABLES) -> duckdb.DuckDBPyConnection:
+    """Return a connection with tables of a store as views; raises `UsageError` if it holds no runs."""
+    library = _library()
+    store.check()
+    parts = store.parts()
+    if not parts:
+        raise UsageError("holds no runs: profkit fleet add RUN…", parameter="store", value=store.directory)
+    found: duckdb.DuckDBPyConnection = library.connect()
+    found.execute(
+        f"SET memory_limit = '{_MEMORY}'; SET TimeZone = 'UTC'; SET preserve_insertion_order = false"
+    )
+    # Of its own: a query may read what is in it. DuckDB makes it when memory is short, and removes it.
+    temporary = os.path.join(tempfile.gettempdir(), f"profkit-fleet-{secrets.token_hex(8)}")
+    found.execute(f"SET temp_directory = {_literal(temporary)}")
+    for table in tables:
+        files = ", ".join(map(_literal, store.files(table, parts)))
+        found.execute(
+            f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{files}], hive_partitioning = true, "
+            "hive_types = {'job': VARCHAR, 'day': DATE})"
+        )
+    found.execute(f"SET allowed_directories = [{_literal(str(store.directory))}]")
+    found.execute("SET enable_external_access = false; SET lock_configuration = true")
+    return found
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def ask(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] | None = None) -> Answer:
+    """Return the rows of one query of ours."""
+    done = connection.execute(sql, values)
+    return Answer(tuple(column[0] for column in done.description or ()), tuple(done.fetchall()))
+
+
+def named(
+    connection: duckdb.DuckDBPyConnection, found: Sequence[tuple[int, str]]
+) -> Mapping[int, FunctionKey]:
+    """Return the functions of some numbers, each given with a day on which it is heavy: only those days are read."""
+    rows = ask(
+        connection,
+        """
+        SELECT function, any_value(root), any_value(file), any_value(name) FROM functions
+        WHERE share >= $1 AND list_contains($2::DATE[], day) AND list_contains($3::BIGINT[], function)
+        GROUP BY function
+        """,
+        [SMALL, sorted({day for _, day in found}), sorted({number for number, _ in found})],
+    ).rows
+    return {number: FunctionKey(*key) for number, *key in rows}
+
+
+def no_such_job(connection: duckdb.DuckDBPyConnection, job: str) -> UsageError:
+    jobs = [row[0] for row in ask(connection, "SELECT DISTINCT job FROM runs ORDER BY job LIMIT 12").rows]
+    return UsageError(f"no run of it in the store, which has {', '.join(jobs)}", parameter="job", value=job)
+
+
+def query(store: Store, sql: str) -> Answer:
+    """Return the rows of a user's query; raises `UsageError` if it cannot be answered, or would change something."""
+    library = _library()
+    connection = opened(store)
+    try:
+        statements = connection.extract_statements(sql)
+        kinds = library.StatementType
+        if len(statements) != 1 or statements[0].type not in (kinds.SELECT, kinds.EXPLAIN):
+            raise UsageError("give one query, which reads: SELECT … FROM " + " | ".join(TABLES))
+        hosts = ask(connection, "SELECT DISTINCT host FROM processes WHERE host IS NOT NULL ORDER BY host")
+        return replace(ask(connection, sql), hosts=tuple(host for (host,) in hosts.rows))
+    except library.Error as error:
+        raise UsageError(" ".join(str(error).split())) from None

@@ -1,0 +1,315 @@
+"""Read one run file into the rows that it adds to the tables of a store.
+
+The tables are defined here, column by column. Rows are columns of Arrow; nothing here knows where they go.
+What is not known is null.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import math
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.errors import FormatError, UsageError
+from profkit.formats.load import load_run
+from profkit.identity.keys import function_keys
+from profkit.measure.range_stats import range_rows
+from profkit.measure.yardsticks import speeds
+from profkit.model import ROOTS, Machine, Process, Run
+from profkit.model.merge import merge_profiles
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
+
+#: Name and version of the tables; a store of another version is made again.
+SCHEMA = "profkit.fleet/1"
+_PROCESS = (
+    "run:string process:int32 pid:int64 parent:int64 role:string rank:int32 local_rank:int32 node:int32 host:string "
+    "cpu_model:string available_cpus:double command:string exit:string python:string threads:int32 "
+    "peak_threads:int32 wall_s:double cpu_s:double run_queue_wait_s:double voluntary_switches:int64 "
+    "involuntary_switches:int64 peak_memory_bytes:int64 page_faults:int64 read_bytes:int64 total_s:double "
+    "sampled:bool"
+)
+#: Columns of each table; `job` and `day` are those of the directories. `run` is the SHA-256 of the file.
+TABLES: Mapping[str, str] = {
+    "runs": "run:string path:string bytes:int64 modified_ns:int64 started:timestamp command:string revision:string "
+    "dirty:bool exit_status:int64 launcher_job:string rank:int32 world_size:int32 host:string cpu_model:string "
+    "cpus:int32 available_cpus:double python:string profkit:string processes:int32 wall_s:double cpu_s:double "
+    "run_queue_wait_s:double total_s:double",
+    "processes": _PROCESS,
+    "functions": "run:string process:int32 function:int64 root:string file:string line:int32 name:string "
+    "ncalls:int64 primitive_calls:int64 tottime:double cumtime:double wait:double blocked:double share:float",
+    "ranges": "run:string process:int32 domain:string name:string mark:bool count:int64 total_s:double "
+    "median_s:double p95_s:double wait_s:double",
+    "counters": "run:string host:string name:string value:double",
+}
+#: Part (1) of its process's time below which a function is small: its rows are in row groups of their own, which
+#: questions about heavy functions pass over.
+SMALL = 0.0005
+#: Columns whose strings repeat from row to row.
+_REPEATED = frozenset(("run", "root", "file", "name", "domain", "host"))
+#: Modules behind ``-m`` that start the program named behind them.
+_STARTERS = (
+    "torch.distributed.",
+    "accelerate.commands.",
+    "deepspeed.launcher.",
+    "mpi4py",
+    "cProfile",
+    "profkit",
+)
+
+
+def arrow() -> Any:
+    """Return pyarrow; raises `UsageError` if the extra is not installed."""
+    try:
+        import pyarrow
+        import pyarrow.parquet  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise UsageError("fleet needs DuckDB and pyarrow: pip install 'profkit[fleet]'") from None
+    return pyarrow
+
+
+def schema_of(table: str) -> pa.Schema:
+    """Return the columns of a table for Arrow."""
+    pa = arrow()
+    kinds = {
+        "string": pa.string(),
+        "bool": pa.bool_(),
+        "int32": pa.int32(),
+        "int64": pa.int64(),
+        "float": pa.float32(),
+        "double": pa.float64(),
+        "timestamp": pa.timestamp("us", "UTC"),
+    }
+    columns = [column.split(":") for column in TABLES[table].split()]
+    repeated = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([(name, repeated if name in _REPEATED else kinds[kind]) for name, kind in columns])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileRows:
+    """What one file adds to each table, and to which job and day."""
+
+    run: str
+    job: str
+    day: str
+    tables: Mapping[str, pa.Table]
+
+
+def digest_of(path: str) -> str:
+    """Return the identity of a file: the SHA-256 of its content; raises `FormatError` if it cannot be read."""
+    found = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while chunk := file.read(1 << 20):
+                found.update(chunk)
+    except OSError as error:
+        raise FormatError(path, f"cannot be read: {error.strerror}", "check path and permissions") from None
+    return found.hexdigest()
+
+
+def read_rows(path: str, digest: str, job: str = "") -> FileRows:
+    """Read a file that has this digest, for a job or the one that its command names.
+
+    Raises `FormatError` if it is neither a run file nor a profile.
+    """
+    run = load_run(path, edges=False)
+    try:
+        known = os.stat(path)
+    except OSError as error:
+        raise FormatError(path, f"cannot be read: {error.strerror}") from None
+    manifest = run.manifest
+    command = () if manifest is None else manifest.command
+    day = _day(manifest.started if manifest is not None else "", known.st_mtime)
+    processes = [_process(run, number, process) for number, process in enumerate(run.processes)]
+    host = None if manifest is None else manifest.host
+    launched = (manifest.job if manifest is not None else None) or {}
+    git = (manifest.git if manifest is not None else None) or {}
+    row = {
+        "run": digest,
+        "path": os.path.abspath(path),
+        "bytes": known.st_size,
+        "modified_ns": known.st_mtime_ns,
+        "started": _moment(manifest.started) if manifest is not None else None,
+        "command": shlex.join(command) or None,
+        "revision": git.get("revision"),
+        "dirty": git.get("dirty"),
+        "exit_status": None if manifest is None else manifest.exit_status,
+        "launcher_job": launched.get("id"),
+        "rank": launched.get("rank"),
+        "world_size": launched.get("world_size"),
+        "host": host and (host.name or None),
+        "cpu_model": host and (host.cpu_model or None),
+        "cpus": host and host.cpus,
+        "available_cpus": host and host.available_cpus,
+        "python": processes[0]["python"] if processes else None,
+        "profkit": None if manifest is None else manifest.profkit,
+        "processes": len(processes),
+        "wall_s": None if manifest is None else manifest.wall_s,
+        **{name: _sum(p[name] for p in processes) for name in ("cpu_s", "run_queue_wait_s", "total_s")},
+    }
+    tables = {
+        "runs": _table("runs", [row]),
+        "processes": _table("processes", [{"run": digest, **p} for p in processes]),
+        "functions": _functions(run, digest),
+        "ranges": _table("ranges", [{"run": digest, **r} for r in _ranges(run)]),
+        "counters": _table("counters", [{"run": digest, **c} for c in _counters(run)]),
+    }
+    return FileRows(digest, job or job_of(command, path), day, tables)
+
+
+def job_of(command: Sequence[str], path: str = "") -> str:
+    """Return the job's name: the script or module of a command; of a file without one, its name's words."""
+    for at, word in enumerate(command):
+        if word.endswith((".py", ".pyc", ".ipynb")):
+            return PurePath(word.replace("\\", "/")).stem or "unknown"
+        module = command[at + 1] if word == "-m" and at + 1 < len(command) else ""
+        if module and not module.startswith(_STARTERS):
+            return module
+    if command:
+        return PurePath(command[0].replace("\\", "/")).name or "unknown"
+    # train-2026-03-01.rank3.prof is a file of the job train.
+    return PurePath(path).name.partition(".")[0].rstrip("0123456789-_T") or "unknown"
+
+
+def _day(started: str, modified: float) -> str:
+    moment = _moment(started)
+    if moment is None:
+        moment = datetime.datetime.fromtimestamp(modified, datetime.timezone.utc)
+    return moment.date().isoformat()
+
+
+def _moment(text: str) -> datetime.datetime | None:
+    """Return a moment of a file in UTC, ``None`` for what is none."""
+    try:
+        moment = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+        known = moment.tzinfo or datetime.timezone.utc
+        return moment.replace(tzinfo=known).astimezone(datetime.timezone.utc)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _sum(values: Any) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) if known else None
+
+
+def _process(run: Run, number: int, process: Process) -> dict[str, Any]:
+    manifest = run.manifest
+    host = process.host or (manifest.host if manifest is not None else None)
+    same = (
+        "pid parent role rank local_rank node wall_s cpu_s run_queue_wait_s voluntary_switches involuntary_switches "
+        "peak_threads peak_memory_bytes page_faults read_bytes"
+    )
+    return {
+        "process": number,
+        **{name: getattr(process, name) for name in same.split()},
+        "host": host and (host.name or None),
+        "cpu_model": host and (host.cpu_model or None),
+        "available_cpus": host and host.available_cpus,
+        "command": shlex.join(process.command) or None,
+        "exit": process.exit or None,
+        "python": process.python or None,
+        "threads": len(process.threads),
+        "total_s": math.fsum(thread.profile.total for thread in process.threads),
+        "sampled": any(thread.profile.calls_low is not None for thread in process.threads),
+    }
+
+
+def _ranges(run: Run) -> list[dict[str, Any]]:
+    numbers = "count total_s median_s p95_s wait_s"
+    return [
+        {
+            "process": number,
+            "domain": row.key.domain,
+            "name": row.key.name,
+            "mark": row.key.mark,
+            **{name: getattr(row, name) for name in numbers.split()},
+        }
+        for number, process in enumerate(run.processes)
+        if process.ranges is not None
+        for row in range_rows([process.ranges])
+    ]
+
+
+def _counters(run: Run) -> list[dict[str, Any]]:
+    """Return the machine's counters by their names in the run file, and the yardsticks as ``yardstick NAME``."""
+    host = run.manifest.host.name if run.manifest is not None else ""
+    machines = dict(run.machines) or ({host: run.machine} if run.machine is not None else {})
+    found = [
+        {"host": of or None, "name": field.name, "value": float(value)}
+        for of, machine in machines.items()
+        for field in fields(Machine)
+        if isinstance(value := getattr(machine, field.name), int | float)
+    ]
+    found += [
+        {"host": host or None, "name": f"yardstick {name}", "value": speed.seconds}
+        for name, speed in speeds((run,)).items()
+    ]
+    return found
+
+
+def _functions(run: Run, digest: str) -> pa.Table:
+    pa = arrow()
+    parts = []
+    for number, process in enumerate(run.processes):
+        profile = merge_profiles([thread.profile for thread in process.threads], edges=False)
+        keys = function_keys(profile, process.roots)
+        n, total = len(profile), profile.total
+
+        def texts(index: npt.NDArray[Any], table: Sequence[str]) -> Any:
+            return pa.DictionaryArray.from_arrays(index.astype(np.int32), pa.array(list(map(_text, table))))
+
+        def known(values: npt.NDArray[np.float64] | None, n: int = n) -> Any:
+            return pa.nulls(n, pa.float64()) if values is None else pa.array(values, from_pandas=True)
+
+        unseen = None if profile.calls_low is None else np.isnan(profile.calls_low)
+        columns = zip(keys.root.tolist(), keys.path.tolist(), keys.name.tolist(), strict=True)
+        parts.append(
+            [
+                texts(np.zeros(n), [digest]),
+                pa.array(np.full(n, number, np.int32)),
+                pa.array(
+                    [_identity(ROOTS[r], keys.paths[p], keys.names[k]) for r, p, k in columns], pa.int64()
+                ),
+                texts(keys.root, ROOTS),
+                texts(keys.path, keys.paths),
+                pa.array(profile.line),
+                texts(keys.name, keys.names),
+                pa.array(profile.ncalls, mask=unseen),
+                pa.array(profile.primitive_calls, mask=unseen),
+                *map(known, (profile.tottime, profile.cumtime, profile.wait, profile.blocked)),
+                pa.array((profile.tottime / total if total > 0 else np.zeros(n)).astype(np.float32)),
+            ]
+        )
+    schema = schema_of("functions")
+    made = [pa.Table.from_arrays(part, schema=schema) for part in parts]
+    return pa.concat_tables(made) if made else schema.empty_table()
+
+
+@lru_cache(1 << 17)
+def _identity(root: str, path: str, name: str) -> int:
+    """Return a function's number, the same in all runs: by it tables are grouped."""
+    text = "\0".join((root, path, name)).encode("utf-8", "backslashreplace")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
+
+
+def _text(text: str) -> str:
+    """Spell what is no Unicode, which Arrow refuses."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    plain = [{k: _text(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
+    made: pa.Table = arrow().Table.from_pylist(plain, schema=schema_of(name))
+    return made

@@ -1,0 +1,67 @@
+"""Two selections of runs for a comparison: the run files stay the truth, and the store knows where they are."""
+
+from __future__ import annotations
+
+import datetime
+import os
+
+import numpy as np
+
+from profkit.errors import FormatError, UsageError
+from profkit.fleet.query import ask, no_such_job, opened
+from profkit.fleet.rows import digest_of
+from profkit.fleet.store import Store
+
+#: Days before the newest one of a job that words of a selection stand for.
+_DAYS = {"last-week": 7, "last-month": 30}
+#: Most runs of a side of a comparison, evenly spread over time.
+MOST_RUNS = 12
+
+
+def selected(store: Store, selection: str, most: int = MOST_RUNS) -> list[str]:
+    """Return the run files of JOB or JOB@WHEN, at most so many runs, evenly spread; all ranks of a run.
+
+    WHEN is a day, ``DAY..DAY``, ``last-week`` or ``last-month`` (the 7 or 30 days before the newest one of the job),
+    or ``newest``, which JOB alone means. Raises `UsageError` for another selection or one without runs,
+    `FormatError` for a file that is not as it was added.
+    """
+    job, _, when = selection.partition("@")
+    connection = opened(store, ("runs",))
+    ((newest,),) = ask(connection, "SELECT max(day) FROM runs WHERE job = $1", [job]).rows
+    if newest is None:
+        raise no_such_job(connection, job)
+    first, last = _span(when or "newest", newest)
+    found = ask(
+        connection,
+        """
+        SELECT path, run, dense_rank() OVER (ORDER BY day, coalesce(launcher_job, run)) FROM runs
+        WHERE job = $1 AND day BETWEEN $2 AND $3 AND coalesce(exit_status, 0) = 0 ORDER BY day, path
+        """,
+        [job, first, last],
+    ).rows
+    if not found:
+        problem = f"no run of it from {first} to {last}; its newest is of {newest}"
+        raise UsageError(f"{selection}: {problem}")
+    kept = set(np.unique(np.linspace(1, max(row[2] for row in found), most).round().astype(int)).tolist())
+    paths = []
+    for path, run, number in found:
+        if number in kept:
+            if not os.path.exists(path) or digest_of(path) != run:
+                hint = "bring it back, or make the store again"
+                raise FormatError(path, "is not there as it was added", hint)
+            paths.append(path)
+    return paths
+
+
+def _span(when: str, newest: datetime.date) -> tuple[datetime.date, datetime.date]:
+    if when == "newest":
+        return newest, newest
+    day = datetime.timedelta(days=1)
+    if when in _DAYS:
+        return newest - _DAYS[when] * day, newest - day
+    first, _, last = when.partition("..")
+    try:
+        return datetime.date.fromisoformat(first), datetime.date.fromisoformat(last or first)
+    except ValueError:
+        known = f"a day (2026-03-01), DAY..DAY, newest, {', '.join(_DAYS)}"
+        raise UsageError(f"@{when}: not understood, use {known}") from None

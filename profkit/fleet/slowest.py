@@ -1,0 +1,245 @@
+"""What got slower in a fleet, since when, and where: jobs, functions, single runs.
+
+DuckDB divides and sums; numpy looks at the few thousand series that are left.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.fleet.query import ask, named, no_such_job, opened
+from profkit.fleet.rows import SMALL
+from profkit.fleet.store import Store
+from profkit.measure.changepoints import LEAST_RUNS, divergence, shifts
+from profkit.measure.movement import is_wait
+from profkit.measure.rank import MAD_SCALE
+from profkit.model import FunctionKey
+
+if TYPE_CHECKING:
+    import duckdb
+
+Floats = npt.NDArray[np.float64]
+
+#: Part (1) of a process's time from which on some day a function's time is followed.
+FLOOR = 0.002
+#: Standard errors of a shift of a function's time, and of a job's wall, from which it is one: of 1 000 series of
+#: functions without one, at most one has it (`python -m benchmarks.fleet`).
+SIGMAS, _JOB_SIGMAS = 6.5, 5.0
+#: Part (1) below which a shift is not reported.
+_LEAST_CHANGE = 0.03
+#: Functions from which a factor that all of a day's have in common is its machine's, and no function's.
+_COMMON = 10
+#: A single run is longer than others by this part (1) at least and by so many of their deviations; how many they are.
+_LONGER, _DEVIATIONS, _SEVERAL = 0.05, 4.0, 8
+
+_UNNAMED = FunctionKey("", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class SlowerJob:
+    """A job whose wall (median of a day's runs, seconds) grew for good on a day."""
+
+    job: str
+    since: str
+    before_s: float
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlowerFunction:
+    """A function whose self time in a run (median of a day's runs, seconds) grew for good on a day.
+
+    `calls` and `per_call` are ratios of the medians, NaN where calls are not known. `share`: what was added as a
+    part of the job's functions before. `sigmas`: standard errors of the shift.
+    """
+
+    job: str
+    key: FunctionKey
+    since: str
+    before_s: float
+    after_s: float
+    calls: float
+    per_call: float
+    share: float
+    sigmas: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlowerRun:
+    """A run that took longer than others of its job in the two weeks around it; `queued` is a part of its time."""
+
+    job: str
+    day: str
+    path: str
+    host: str
+    wall_s: float
+    usual_s: float
+    queued: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slowest:
+    """What got slower in a fleet; each kind has the greatest loss first. `series`: functions that were followed."""
+
+    runs: int
+    days: int
+    series: int
+    jobs: tuple[SlowerJob, ...]
+    functions: tuple[SlowerFunction, ...]
+    outliers: tuple[SlowerRun, ...]
+
+
+def slowest(store: Store, job: str = "") -> Slowest:
+    """Find what got slower in a fleet, or in one job of it."""
+    connection = opened(store, ("runs", "functions"))
+    connection.execute(
+        """
+        CREATE TEMP TABLE ended AS SELECT job, day, path, host, wall_s, cpu_s, run_queue_wait_s, exit_status FROM runs
+        WHERE $1 IN ('', job)
+        """,
+        [job],
+    )
+    ((runs, days),) = ask(connection, "SELECT count(*), count(DISTINCT day) FROM ended").rows
+    if not runs:
+        raise no_such_job(connection, job)
+    connection.execute("DELETE FROM ended WHERE coalesce(exit_status, 0) <> 0 OR coalesce(wall_s, 0) <= 0")
+    series, functions = _slower_functions(connection, job)
+    jobs = tuple(_slower_jobs(connection))
+    return Slowest(runs, days, series, jobs, tuple(functions), _outliers(connection))
+
+
+def _slower_jobs(connection: duckdb.DuckDBPyConnection) -> Iterator[SlowerJob]:
+    found = ask(
+        connection,
+        """
+        SELECT job, list(strftime(day, '%Y-%m-%d') ORDER BY day), list(wall ORDER BY day) FROM
+            (SELECT job, day, median(wall_s) AS wall FROM ended GROUP BY ALL)
+        GROUP BY job ORDER BY job
+        """,
+    )
+    connection.execute("CREATE TEMP TABLE turns (job VARCHAR, day DATE)")
+    for name, days, walls in found.rows:
+        edges = _edges(np.log(walls), _JOB_SIGMAS)
+        for at in edges[1:-1]:
+            connection.execute("INSERT INTO turns VALUES ($1, $2)", [name, days[at]])
+        if len(edges) > 2:
+            before, after = (float(np.median(walls[a:b])) for a, b in (edges[-3:-1], edges[-2:]))
+            if after > before:
+                yield SlowerJob(name, days[edges[-2]], before, after)
+
+
+def _edges(logs: Floats, sigmas: float) -> list[int]:
+    """Return the begins of a series' parts, and its length; the parts differ by more than `sigmas`."""
+    edges = {0, len(logs)}
+    parts = [(0, len(logs))]
+    while parts:
+        begin, end = parts.pop()
+        if end - begin >= 2 * LEAST_RUNS:
+            part = logs[begin:end]
+            _, size, beyond = (float(value[0]) for value in shifts(part[None, :]))
+            if beyond >= sigmas and abs(size) >= np.log1p(_LEAST_CHANGE):
+                at = begin + divergence(part)[0]
+                edges.add(at)
+                parts += [(begin, at), (at, end)]
+    return sorted(edges)
+
+
+def _slower_functions(connection: duckdb.DuckDBPyConnection, job: str) -> tuple[int, list[SlowerFunction]]:
+    """Return how many functions were followed, and those that take longer for good, the greatest loss first."""
+    # Rows with less are nothing beside what is added to each time.
+    connection.execute(
+        """
+        CREATE TEMP TABLE heavy AS SELECT job, day, function, median(s) AS s, median(n) AS n, max(share) AS share FROM
+            (SELECT job, day, run, function, sum(tottime) AS s, sum(ncalls) AS n, max(share) AS share
+             FROM functions WHERE share >= $1 AND $2 IN ('', job) GROUP BY ALL)
+        GROUP BY ALL
+        """,
+        [SMALL, job],
+    )
+    days_of: dict[str, list[datetime.date]] = {}
+    for name, day in ask(connection, "SELECT DISTINCT job, day FROM heavy ORDER BY ALL").rows:
+        days_of.setdefault(name, []).append(day)
+    series = 0
+    found: list[tuple[int, str, SlowerFunction]] = []
+    for of_job, days in days_of.items():
+        if len(days) < 2 * LEAST_RUNS:
+            continue
+        rows = ask(
+            connection,
+            """
+            SELECT function, list(day), list(s), list(n) FROM heavy WHERE job = $1
+            GROUP BY function HAVING max(share) >= $2 ORDER BY function
+            """,
+            [of_job, FLOOR],
+        ).rows
+        place = {day: at for at, day in enumerate(days)}
+        seconds, calls = np.zeros((2, len(rows), len(days)))
+        for at, (_, on, s, n) in enumerate(rows):
+            where = [place[day] for day in on]
+            seconds[at, where], calls[at, where] = s, [np.nan if count is None else count for count in n]
+        series += len(rows)
+        grown = _grown(of_job, [day.isoformat() for day in days], seconds, calls)
+        found += [(rows[row][0], day, function) for row, day, function in grown]
+    keys = named(connection, [(number, day) for number, day, _ in found])
+    # Those that wait by design take as long as others need.
+    kept = [
+        replace(function, key=keys[number])
+        for number, _, function in found
+        if not is_wait(keys[number].qualname, keys[number].root)
+    ]
+    return series, sorted(kept, key=lambda f: (f.before_s - f.after_s, f.job, f.key))
+
+
+def _grown(
+    job: str, days: Sequence[str], seconds: Floats, calls: Floats
+) -> Iterator[tuple[int, str, SlowerFunction]]:
+    """Yield rows of a job (functions × days) that take longer for good, the last day of each, and what is known."""
+    whole = seconds.sum(axis=0)
+    # With something added, a function that is new or gone has a ratio.
+    logs = np.log(seconds + SMALL * float(np.median(whole)))
+    if len(seconds) >= _COMMON:
+        # A day on a slower machine is no function's.
+        logs = logs - np.median(logs - np.median(logs, axis=1, keepdims=True), axis=0)
+    _, size, beyond = shifts(logs)
+    for row in np.flatnonzero((beyond >= SIGMAS) & (np.abs(size) >= np.log1p(_LEAST_CHANGE))).tolist():
+        edges = _edges(logs[row], SIGMAS)
+        if len(edges) < 3:
+            continue
+        parts = [slice(*edges[-3:-1]), slice(*edges[-2:])]
+        before, after = (float(np.median(seconds[row, part])) for part in parts)
+        if after <= before or np.median(logs[row, parts[1]]) <= np.median(logs[row, parts[0]]):
+            continue
+        n = [float(np.median(calls[row, part])) for part in parts]
+        ratio = n[1] / n[0] if n[0] > 0 else np.nan
+        per_call = (after / before) / ratio if before > 0 and ratio > 0 else np.nan
+        added = (after - before) / float(np.median(whole[parts[0]]))
+        since, sigmas = days[edges[-2]], float(beyond[row])
+        last = days[int(np.flatnonzero(seconds[row])[-1])]
+        yield row, last, SlowerFunction(job, _UNNAMED, since, before, after, ratio, per_call, added, sigmas)
+
+
+def _outliers(connection: duckdb.DuckDBPyConnection) -> tuple[SlowerRun, ...]:
+    """Return runs that took longer than those around them, between two changes of the job's wall."""
+    found = ask(
+        connection,
+        """
+        SELECT job, strftime(day, '%Y-%m-%d'), path, coalesce(host, ''), wall_s, usual, queued FROM
+            (SELECT *, run_queue_wait_s / nullif(cpu_s + run_queue_wait_s, 0) AS queued,
+                median(wall_s) OVER around AS usual, mad(wall_s) OVER around AS scatter,
+                count(*) OVER around AS several
+             FROM (SELECT *, (SELECT count(*) FROM turns WHERE turns.job = ended.job AND turns.day <= ended.day)
+                   AS part FROM ended)
+             WINDOW around AS (PARTITION BY job, part ORDER BY day
+                               RANGE BETWEEN INTERVAL 7 DAYS PRECEDING AND INTERVAL 7 DAYS FOLLOWING))
+        WHERE several >= $1 AND wall_s > usual * (1 + $2) AND wall_s > usual + $3 * scatter
+        ORDER BY wall_s / usual DESC, path
+        """,
+        [_SEVERAL, _LONGER, _DEVIATIONS * MAD_SCALE],
+    )
+    return tuple(SlowerRun(*row) for row in found.rows)

@@ -1,0 +1,176 @@
+"""A store on the disk: tables of Parquet files by job and day, and how they change in one step.
+
+A *part* is one file in each table, ``TABLE/job=…/day=…/NAME.parquet``. It counts once its file in `runs` is
+there, which is written last: what a killed call left is unseen, and removed by the next that changes the store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import json
+import multiprocessing
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from profkit.errors import FormatError, UsageError
+from profkit.fleet.rows import SCHEMA, SMALL, TABLES, arrow, schema_of
+from profkit.formats.atomic import lock, replacing
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
+
+#: The environment variable that names the store, and where it is without.
+VARIABLE, DEFAULT = "PROFKIT_FLEET", "fleet"
+_ABOUT = "fleet.json"
+#: Held by the call that changes a store, and by each process that writes a part for it.
+_CHANGING, _WRITING = ".changing", ".writing"
+#: Says which parts a merged one stands for, while they are still there.
+_REPLACES = ".replaces"
+#: Most rows of a row group: what a reader decodes at a time, and passes over by the least and greatest value.
+_GROUP_ROWS = 32_768
+_PART = re.compile(r"job=(?P<job>[^/]+)/day=(?P<day>\d{4}-\d\d-\d\d)/(?P<name>[^/]+)\.parquet")
+
+
+class Store:
+    """A directory of tables; see the module."""
+
+    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        self.directory = Path(directory or os.environ.get(VARIABLE) or DEFAULT)
+
+    def check(self) -> None:
+        """Raise `UsageError` if the directory is no store, `FormatError` if it is one of another version."""
+        try:
+            found = json.loads((self.directory / _ABOUT).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise UsageError(
+                "is no store of runs; profkit fleet add RUN… makes one",
+                parameter="store",
+                value=self.directory,
+            ) from None
+        except (OSError, ValueError) as error:
+            raise FormatError(self.directory, f"cannot be read as a store: {error}") from None
+        version = found.get("schema") if isinstance(found, dict) else None
+        if version != SCHEMA:
+            hint = "delete it and add the run files again"
+            raise FormatError(self.directory, f"is a store of version {version}, not {SCHEMA}", hint)
+
+    def parts(self) -> list[str]:
+        """Return the parts, in order; those that a merged one replaces are left out."""
+        root = self.directory / "runs"
+        found = {os.path.relpath(path, root) for path in glob.glob(f"{glob.escape(str(root))}/*/*/*.parquet")}
+        for path in glob.glob(f"{glob.escape(str(root))}/*/*/*{_REPLACES}"):
+            if os.path.relpath(path, root).removesuffix(_REPLACES) + ".parquet" in found:
+                found -= set(json.loads(Path(path).read_text(encoding="utf-8")))
+        return sorted(path for path in found if _PART.fullmatch(path))
+
+    def files(self, table: str, parts: Iterable[str]) -> list[str]:
+        """Return the files of parts in one table."""
+        return [str(self.directory / table / part) for part in parts]
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """Make the store if there is none, wait until no other call changes it, and remove what one left half."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            if not (self.directory / _ABOUT).exists():
+                if set(os.listdir(self.directory)) - {_CHANGING, _WRITING}:
+                    problem = "is a directory of other files: name an empty or a new one"
+                    raise UsageError(problem, parameter="store", value=self.directory)
+                with replacing(self.directory / _ABOUT) as file:
+                    file.write(json.dumps({"schema": SCHEMA}).encode())
+            self.check()
+            with self._locked(_CHANGING):
+                with self._locked(_WRITING):
+                    pass  # a process of a killed call has written its part
+                self._recover()
+                yield
+        except OSError as error:
+            problem = f"cannot be written: {error.strerror}"
+            raise UsageError(problem, parameter="store", value=self.directory) from error
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Let no other call begin to change the store, also when the one that this process works for is killed."""
+        with self._locked(_WRITING, shared=True):
+            parent = multiprocessing.parent_process()
+            if parent is not None and not parent.is_alive():
+                sys.exit(1)
+            yield
+
+    @contextlib.contextmanager
+    def _locked(self, name: str, *, shared: bool = False) -> Iterator[None]:
+        with open(self.directory / name, "wb") as file:
+            lock(file, shared=shared)
+            yield
+
+    def commit(self, job: str, day: str, tables: Mapping[str, pa.Table], replaced: Sequence[str] = ()) -> str:
+        """Write a part, the `runs` last, and return it; its name follows from the runs in it."""
+        pq = arrow().parquet
+        name = hashlib.sha256("".join(sorted(tables["runs"]["run"].to_pylist())).encode()).hexdigest()[:16]
+        part = f"job={quote(job, safe='')}/day={day}/{name}.parquet"
+        if replaced:
+            with replacing((self.directory / "runs" / part).with_suffix(_REPLACES)) as file:
+                file.write(json.dumps(list(replaced)).encode())
+        for table in reversed(list(TABLES)):
+            rows = tables[table].unify_dictionaries()
+            groups = [rows]
+            if table == "functions":
+                rows = rows.sort_by([("share", "descending")])
+                heavy = int((rows["share"].to_numpy() >= SMALL).sum())
+                groups = [rows.slice(0, heavy), rows.slice(heavy)]
+            target = self.directory / table / part
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target) as file, pq.ParquetWriter(file, rows.schema, compression="zstd") as writer:
+                for group in groups:
+                    writer.write_table(group, row_group_size=_GROUP_ROWS)
+        return part
+
+    def compact(self) -> tuple[int, int]:
+        """Merge the parts of each job and day into one; return how many parts there were, and are."""
+        pa = arrow()
+        with self.changing():
+            parts = self.parts()
+            of_day: dict[tuple[str, str], list[str]] = {}
+            for part in parts:
+                found = _PART.fullmatch(part)
+                assert found is not None
+                of_day.setdefault((found["job"], found["day"]), []).append(part)
+            for (job, day), several in of_day.items():
+                if len(several) > 1:
+                    tables = {
+                        table: pa.concat_tables(
+                            pa.parquet.read_table(path, schema=schema_of(table), partitioning=None)
+                            for path in self.files(table, several)
+                        )
+                        for table in TABLES
+                    }
+                    self.commit(unquote(job), day, tables, several)
+                    self._remove(several)
+            return len(parts), len(of_day)
+
+    def _recover(self) -> None:
+        """Remove parts that were replaced, those without `runs`, and files that were being written."""
+        kept = set(self.parts())
+        for table in TABLES:
+            root = self.directory / table
+            for path in root.glob("*/*/*"):
+                if path.suffix == ".tmp" or (
+                    path.suffix == ".parquet" and str(path.relative_to(root)) not in kept
+                ):
+                    path.unlink()
+        self._remove(())
+
+    def _remove(self, parts: Sequence[str]) -> None:
+        """Remove parts, the `runs` first, and what says that others replace them."""
+        for table in TABLES:
+            for path in self.files(table, parts):
+                os.unlink(path)
+        for found in (self.directory / "runs").glob(f"*/*/*{_REPLACES}"):
+            found.unlink()

@@ -1,0 +1,372 @@
+"""A store of many run files: added once, whole or not at all, and what is asked of it answered from real tables."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import pstats
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from profkit.api.fleet import Fleet
+from profkit.cli import main
+from profkit.errors import UsageError
+from profkit.fleet.rows import job_of
+from profkit.fleet.store import Store
+from profkit.formats import load_run
+from profkit.formats.runfile import write_run
+from profkit.model import Run
+from tests.programs import program, training
+from tests.requirements import imported
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "sample_profiles"
+SCHEMA = ROOT / "docs" / "schema" / "fleet-1.json"
+DAY = datetime.datetime(2026, 3, 1, 9, 30, tzinfo=datetime.timezone.utc)
+
+
+@pytest.fixture(autouse=True)
+def _libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported("duckdb")
+    imported("pyarrow")
+    monkeypatch.delenv("PROFKIT_FLEET", raising=False)
+
+
+def command(*words: str | Path) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    return int(ended.value.code or 0)
+
+
+def asked(fleet: Fleet, sql: str) -> list[tuple[Any, ...]]:
+    return list(fleet.query(sql).study.rows)
+
+
+def on(run: Run, day: int, minute: int = 0) -> Run:
+    """The same run, so many days after the first of March."""
+    assert run.manifest is not None
+    started = (DAY + datetime.timedelta(days=day, minutes=minute)).isoformat()
+    return replace(run, manifest=replace(run.manifest, started=started))
+
+
+def job(where: Path, *, days: int = 24, changed: int = 14, odd: int = -1) -> Path:
+    """A run each day on each of six hosts; `sharpen` has another source from a day on and takes twice as long.
+
+    node3 takes 1.2 times as long for everything, node5 queues; on the `odd` day one run does three times the steps.
+    """
+    where.mkdir()
+    noise = np.exp(0.01 * np.random.default_rng(1).standard_normal((days, 6)))
+    for day in range(days):
+        for host in range(6):
+            made = training(
+                steps=300 if day == odd and host == 1 else 100,
+                slower=float(noise[day, host]) * (1.2 if host == 3 else 1.0),
+                times={"sharpen": 2.0} if day >= changed else {},
+                changed={"sharpen": "another"} if day >= changed else {},
+                ratio=0.5 if host == 5 else 0.01,
+            )
+            run = on(program(made, host=f"node{host}"), day, host)
+            write_run(where / f"{day:02}-{host}.prof", run)
+    return where
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    imported("duckdb")
+    there = tmp_path_factory.mktemp("fleet")
+    fleet = Fleet(there / "store")
+    fleet.add([job(there / "runs", odd=8)])
+    return fleet
+
+
+def files_of(store: Path) -> dict[str, tuple[int, int]]:
+    found = {path: path.stat() for path in store.rglob("*.parquet")}
+    return {str(path.relative_to(store)): (stat.st_mtime_ns, stat.st_size) for path, stat in found.items()}
+
+
+def test_a_store_holds_what_the_files_say_and_a_bad_one_stops_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = tmp_path / "etl-2026-03-01.prof"
+    shutil.copy(SAMPLES / "train_mlp" / "clean-1.prof", tmp_path / "whole.prof")
+    pstats.Stats(str(tmp_path / "whole.prof")).dump_stats(plain)
+    os.utime(plain, (DAY.timestamp(), DAY.timestamp()))
+    bad = tmp_path / "bad.prof"
+    bad.write_bytes(b"no profile")
+    store = tmp_path / "store"
+    named = [str(SAMPLES / "*" / "*.prof"), plain, bad, tmp_path / "nosuch.prof"]
+    assert command("fleet", "add", *named, "--store", store) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if "bad.prof" in line] == [lines[1]] or "bad.prof" in lines[0]
+    assert sum("nosuch.prof" in line for line in lines) == 1
+    assert "13 runs of 5 jobs added" in lines[-2]
+    assert lines[-1] == "profkit: 2 files could not be read"
+
+    fleet = Fleet(store)
+    assert asked(fleet, "SELECT job, day::VARCHAR, wall_s FROM runs WHERE job = 'etl'") == [
+        ("etl", "2026-03-01", None)
+    ]
+    run = load_run(SAMPLES / "train_mlp" / "oversubscribed.prof")
+    ours = "FROM {} JOIN runs USING (run) WHERE path LIKE '%train_mlp/oversubscribed.prof'"
+    rows = asked(
+        fleet,
+        "SELECT process, sum(tottime), sum(ncalls) " + ours.format("functions") + " GROUP BY 1 ORDER BY 1",
+    )
+    for (_, seconds, calls), process in zip(rows, run.processes, strict=True):
+        assert seconds == pytest.approx(sum(thread.profile.total for thread in process.threads))
+        assert calls == sum(int(thread.profile.ncalls.sum()) for thread in process.threads)
+    rows = asked(
+        fleet, "SELECT pid, processes.run_queue_wait_s " + ours.format("processes") + " ORDER BY process"
+    )
+    assert rows == [(p.pid, p.run_queue_wait_s) for p in run.processes]
+    assert run.machine is not None
+    value = asked(fleet, "SELECT value " + ours.format("counters") + " AND name = 'busy_s'")
+    assert value == [(run.machine.busy_s,)]
+    ranges = asked(
+        fleet, "SELECT name, sum(count) FROM ranges WHERE job = 'mpi_train' GROUP BY 1 ORDER BY 2 DESC"
+    )
+    assert ("forward", ranges[0][1]) in ranges
+
+
+def test_what_is_added_twice_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs, store = tmp_path / "runs", tmp_path / "store"
+    runs.mkdir()
+    for name in ("clean-1", "clean-2"):
+        shutil.copy(SAMPLES / "train_mlp" / f"{name}.prof", runs)
+    assert command("fleet", "add", runs, "--store", store) == 0
+    before = files_of(store)
+    shutil.copy(runs / "clean-1.prof", runs / "again.prof")
+    os.utime(runs / "clean-2.prof")
+    assert command("fleet", "add", runs, runs / "clean-1.prof", "--store", store) == 0
+    assert files_of(store) == before
+    assert "0 runs added" in capsys.readouterr().err
+
+
+def test_a_call_that_is_killed_leaves_nothing_half_and_the_next_goes_on(tmp_path: Path) -> None:
+    runs, store = tmp_path / "runs", tmp_path / "store"
+    runs.mkdir()
+    base = load_run(SAMPLES / "train_mlp" / "clean-1.prof")
+    for number in range(100):
+        write_run(runs / f"{number:03}.prof", on(base, number % 2, number))
+    words = [
+        sys.executable,
+        "-m",
+        "profkit",
+        "fleet",
+        "add",
+        str(runs),
+        "--store",
+        str(store),
+        "--workers",
+        "2",
+    ]
+    with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL) as adding:
+        while adding.poll() is None and not list(store.glob("runs/*/*/*.parquet")):
+            time.sleep(0.001)
+        adding.send_signal(signal.SIGKILL)
+    with Store(store)._locked(".writing"):
+        pass  # its processes end with it, or with the part that they write
+    half = store / "functions" / "job=train_mlp" / "day=2026-03-01"
+    (half / "0123456789abcdef.parquet").write_bytes(b"PAR1")
+    (half / ".0123456789abcdef.parquet.0.tmp").write_bytes(b"PAR1")
+    fleet = Fleet(store)
+    each = "SELECT count(*), count(DISTINCT run) FROM (SELECT run, process FROM {} GROUP BY ALL)"
+    ((rows, known),) = asked(fleet, "SELECT count(*), count(DISTINCT run) FROM runs")
+    assert 0 < rows == known
+    assert asked(fleet, each.format("functions")) == [(2 * known, known)]
+
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert f"{100 - known} runs of train_mlp added" in done.stderr or known == 100
+    assert asked(fleet, "SELECT count(*), count(DISTINCT run) FROM runs") == [(100, 100)]
+    assert asked(fleet, each.format("functions")) == [(200, 100)]
+    total = 100 * sum(len(set(_rows(process))) for process in base.processes)
+    assert asked(fleet, "SELECT count(*) FROM functions") == [(total,)]
+    assert not list(store.rglob("*.tmp"))
+    assert not (half / "0123456789abcdef.parquet").exists()
+
+
+def _rows(process: Any) -> list[tuple[str, int, str]]:
+    return [
+        (p.strings[f], line, p.strings[q or n])
+        for p in (thread.profile for thread in process.threads)
+        for f, line, n, q in zip(
+            p.file.tolist(), p.line.tolist(), p.name.tolist(), p.qualname.tolist(), strict=True
+        )
+    ]
+
+
+def test_small_files_of_a_day_become_one_also_where_merging_was_killed(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    fleet, store = Fleet(tmp_path / "store"), Store(tmp_path / "store")
+    names = ("clean-1", "clean-2", "code-change")
+    for name in names:
+        fleet.add([SAMPLES / "train_mlp" / f"{name}.prof"])
+    sums = "SELECT count(*), round(sum(tottime), 6), count(DISTINCT run) FROM functions"
+    before = asked(fleet, sums)
+    parts = store.parts()
+    assert len(parts) == 3
+    tables = {
+        name: pa.concat_tables(pq.read_table(path, partitioning=None) for path in store.files(name, parts))
+        for name in ("runs", "processes", "functions", "ranges", "counters")
+    }
+    # The merged part is there, and those that it replaces still are.
+    day = parts[0].partition("/day=")[2][:10]
+    store.commit("train_mlp", day, tables, parts)
+    assert len(store.parts()) == 1
+    assert asked(fleet, sums) == before
+    assert fleet.compact() == (1, 1)
+    assert len(list(store.directory.rglob("functions/*/*/*.parquet"))) == 1
+    fleet.add([SAMPLES / "train_mlp" / "oversubscribed.prof"])
+    assert fleet.compact() == (2, 1)
+    assert asked(fleet, "SELECT count(DISTINCT run), count(*) FROM runs") == [(4, 4)]
+
+
+def test_a_query_reads_and_nothing_else(
+    grown: Fleet, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    where = ("--store", grown._store.directory)
+    assert command("fleet", "query", "SELECT job, count(*) AS n FROM runs GROUP BY job", *where) == 0
+    assert capsys.readouterr().out.splitlines() == ["job      n", "train  144"]
+    for sql in (f"COPY runs TO '{tmp_path}/x.csv'", "DROP VIEW runs", "SELECT 1; SELECT 2", "nonsense", ""):
+        assert command("fleet", "query", sql, *where) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert command("fleet", "query", f"SELECT * FROM read_text('{__file__}')", *where) == 2
+    assert command("fleet", "query", "SELECT 1", "--store", tmp_path / "none") == 2
+    assert "is no store of runs" in capsys.readouterr().err
+    assert not (tmp_path / "x.csv").exists()
+    sql = "SELECT host, path, host || ' x' AS told, wall_s FROM runs ORDER BY path LIMIT 1"
+    assert command("fleet", "query", sql, "--format", "json", *where) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["path"] == "00-0.prof"
+    assert row["host"].startswith("host-")
+    assert "node" not in row["told"]
+    assert command("fleet", "query", sql, "--format", "csv", "--full-paths", *where) == 0
+    head, line = capsys.readouterr().out.splitlines()
+    assert head == "host,path,told,wall_s"
+    assert line.startswith("node0,/")
+
+
+def test_what_got_slower_is_found_with_its_day_and_its_function(grown: Fleet, tmp_path: Path) -> None:
+    study: Any = grown.slowest().study
+    (slower,) = study.jobs
+    assert slower.since == "2026-03-15"
+    (function,) = study.functions
+    assert (function.job, function.key.qualname, function.since) == ("train", "sharpen", "2026-03-15")
+    assert function.per_call == pytest.approx(2, rel=0.05)
+    assert function.calls == pytest.approx(1)
+    run, *others = study.outliers
+    assert Path(run.path).name == "08-1.prof"
+    assert {other.host for other in others} <= {"node3", "node5"}
+    text = grown.slowest().report()
+    assert "sharpen" in text
+    assert "node" not in text
+    same = Fleet(tmp_path / "same")
+    same.add([job(tmp_path / "runs", changed=99)])
+    assert not same.slowest().study.jobs  # type: ignore[union-attr]
+    assert "Nothing got slower for good" in same.slowest().report()
+    with pytest.raises(UsageError, match="no run of it in the store, which has train"):
+        same.slowest("other")
+
+
+def test_a_function_is_followed_over_days(grown: Fleet) -> None:
+    study: Any = grown.trend("sharpen").study
+    (found,) = study.trends
+    assert len(found.days) == 24
+    assert {shift.since for shift in found.shifts} == {"2026-03-15"}
+    assert {shift.what for shift in found.shifts} == {"self time of a call", "share"}
+    assert "sharpen: more since 2026-03-15" in grown.trend("m.py:sharpen").report()
+    assert (
+        "No change of load" in grown.trend("load").report()
+        or "less since 2026-03-15" in grown.trend("load").report()
+    )
+    with pytest.raises(UsageError, match="no run of the store has such a function"):
+        grown.trend("nosuch")
+
+
+def test_hosts_that_are_slower_or_starved_are_named(grown: Fleet) -> None:
+    study: Any = grown.hosts().study
+    by_host = {host.host: host for host in study.hosts}
+    assert [name for name, host in by_host.items() if host.slower] == ["node3"]
+    assert [name for name, host in by_host.items() if host.starved] == ["node5"]
+    assert by_host["node3"].work == pytest.approx(1.2, rel=0.05)
+    assert by_host["node5"].queued == pytest.approx(1 / 3, rel=0.01)
+
+
+def test_two_selections_are_compared_from_their_files(
+    grown: Fleet, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ("train@2026-03-01..2026-03-08", "train", "--store", grown._store.directory)
+    assert command("fleet", "compare", *words, "--format", "json") == 0
+    value = json.loads(capsys.readouterr().out)
+    assert value["verdict"]["cause"] == "code-change"
+    assert (value["baseline"]["runs"], value["candidate"]["runs"]) == (12, 6)
+    for selection, said in (("train@tomorrow", "not understood"), ("train@2025-01-01", "no run of it from")):
+        assert command("fleet", "compare", selection, "train", "--store", grown._store.directory) == 2
+        assert said in capsys.readouterr().err
+    gone = Fleet(tmp_path / "store")
+    file = shutil.copy(SAMPLES / "train_mlp" / "clean-1.prof", tmp_path / "one.prof")
+    gone.add([file])
+    Path(file).write_bytes(b"another")
+    assert command("fleet", "compare", "train_mlp", "train_mlp", "--store", gone._store.directory) == 2
+    assert "is not there as it was added" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("slowest",), ("trend", "sharpen"), ("hosts",)])
+def test_answers_follow_their_schema_and_name_no_machine(
+    words: tuple[str, ...], grown: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("fleet", *words, "--store", grown._store.directory, "--format", "json") == 0
+    text = capsys.readouterr().out
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+    assert "node" not in text
+    assert str(Path(grown._store.directory).parent) not in text
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    grown: Fleet, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for missing in ("duckdb", "pyarrow"):
+        monkeypatch.setitem(sys.modules, missing, None)
+        assert command("fleet", "slowest", "--store", grown._store.directory) == 2
+        assert "pip install 'profkit[fleet]'" in capsys.readouterr().err
+    assert command("fleet", "add", SAMPLES / "train_mlp", "--store", tmp_path / "store") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_directory_of_other_files_becomes_no_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    assert command("fleet", "add", SAMPLES / "train_mlp", "--store", tmp_path) == 2
+    assert "is a directory of other files" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("python train.py --x 1", "train"),
+        ("mpirun -n 4 python /w/train.py", "train"),
+        ("python -m pkg.train", "pkg.train"),
+        ("python -m torch.distributed.run --nproc 2 train.py", "train"),
+        ("/opt/bin/solver in.py.cfg", "solver"),
+    ],
+)
+def test_a_job_is_named_after_its_script(words: str, named: str) -> None:
+    assert job_of(words.split()) == named
