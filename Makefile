@@ -71,7 +71,7 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A new pyproject.toml starts from an empty environment, so that what it no longer names is gone.
-$(VENV)/.ready: pyproject.toml hatch_build.py $(wildcard profkit/capture/native/build.py profkit/capture/native/*/*.[ch])
+$(VENV)/.ready: pyproject.toml hatch_build.py $(wildcard profkit/capture/native/build.py profkit/*/native/*/*.[ch])
 	@python=$$(sh .ci/find-python $(PYTHON)) || exit 1; \
 	echo "Setting up $(VENV) with $$python; this happens once."; \
 	"$$python" -m venv --clear $(VENV)

@@ -1,9 +1,9 @@
 """Build hook: compiles the C parts of profkit, and lets the installation succeed where that is impossible.
 
-Everything in `LIBRARIES` of ``profkit/capture/native/build.py`` is compiled to a temporary file and moved into
-``profkit/capture/native/lib`` on success, for wheels and editable installs alike. A wheel is tagged for its platform
+Everything in `LIBRARIES` of ``profkit/capture/native/build.py`` is compiled to a temporary file and moved into the
+``lib`` beside its sources on success, for wheels and editable installs alike. A wheel is tagged for its platform
 only if it carries something that was compiled. Without a compiler there is one warning: everything that reads runs
-works, and captures have counters, no functions and no NVTX ranges.
+works, if more slowly, and captures have counters, no functions and no NVTX ranges.
 
 ``PROFKIT_REQUIRE_NATIVE=1`` makes a failed build fatal, and compiler warnings errors; ``PROFKIT_REQUIRE_NATIVE=0``
 builds nothing. ``CC`` and ``CFLAGS`` are respected. ``PROFKIT_TRACER_PYTHONS`` names further interpreters up to 3.11
@@ -26,10 +26,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 VARIABLE = "PROFKIT_REQUIRE_NATIVE"
 PYTHONS_VARIABLE = "PROFKIT_TRACER_PYTHONS"
-NATIVE = Path("profkit", "capture", "native")
+CAPTURE = Path("profkit", "capture", "native")
+FORMATS = Path("profkit", "formats", "native")
 
 # There is no profkit to import yet, and its dependencies are not there.
-_found = importlib.util.spec_from_file_location("profkit_build", Path(__file__).parent / NATIVE / "build.py")
+_found = importlib.util.spec_from_file_location("profkit_build", Path(__file__).parent / CAPTURE / "build.py")
 assert _found is not None
 assert _found.loader is not None
 native = importlib.util.module_from_spec(_found)
@@ -81,7 +82,8 @@ def build_all(root: Path, strict: bool) -> tuple[list[Path], list[str]]:
         wanted, problems = list(native.LIBRARIES), [str(error)]
     for library in wanted:
         try:
-            path = native.build(library, root / NATIVE / "lib", strict)
+            beside = library.sources.parent.relative_to(native.NATIVE.parents[2])
+            path = native.build(library, root / beside / "lib", strict)
         except (native.NativeError, OSError) as error:
             problems.append(str(error))
         else:
@@ -125,5 +127,6 @@ class NativeBuildHook(BuildHookInterface[Any]):
         self._remove_built()
 
     def _remove_built(self) -> None:
-        for path in (Path(self.root) / NATIVE / "lib").glob("*.so"):
-            path.unlink()
+        for native in (CAPTURE, FORMATS):
+            for path in (Path(self.root) / native / "lib").glob("*.so"):
+                path.unlink()

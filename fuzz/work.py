@@ -27,7 +27,7 @@ FOLDER = ROOT / ".fuzz"
 TOTALS = FOLDER / "totals.json"
 
 #: Targets that take the inputs of another one.
-_INPUTS_OF = {"commands": "run_file"}
+_INPUTS_OF = {"commands": "run_file", "dumps": "pstats"}
 #: libFuzzer's own limits: seconds of wall time, for what the oracle cannot end (a busy machine may leave a nice
 #: process without a processor for a minute), and MB of a process that leaks.
 _FLAGS = ("-timeout=300", "-rss_limit_mb=4096", "-print_final_stats=1", "-reload=0", "-report_slow_units=60")

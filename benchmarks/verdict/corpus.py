@@ -14,13 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.verdict.catalogue import CONDITIONS, TOO_MANY_PER_CPU, Condition
 from benchmarks.verdict.truth import Measured
 from profkit.capture.agent.settings import thread_environment
 from profkit.formats.load import load_run
-from profkit.formats.marshal_scan import PADDING
 from profkit.formats.pstats_file import parse_pstats
 from profkit.formats.pstats_write import write_pstats
 from profkit.model import Host, Machine, Manifest, Process, Profile, Run, Thread
@@ -148,9 +145,7 @@ def foreign_run(sample: Sample) -> Run:
     main = run.processes[0]
     thread = next((t for t in main.threads if t.tid == main.pid), main.threads[0])
     data = write_pstats(thread.profile)
-    padded = np.zeros(len(data) + PADDING, np.uint8)
-    padded[: len(data)] = np.frombuffer(data, np.uint8)
-    read = parse_pstats(sample.path, padded)
+    read = parse_pstats(sample.path, data)
     python = "" if read.python is None else ".".join(map(str, read.python))
     process = Process(python=python, threads=(Thread(read.profile),))
     return Run(str(sample.path), (process,), warnings=read.warnings)

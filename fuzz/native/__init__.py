@@ -12,11 +12,15 @@ from pathlib import Path
 __all__ = ["QUICK", "TARGETS", "build", "command", "compiler", "environment"]
 
 FOLDER = Path(__file__).resolve().parent
-SOURCES = FOLDER.parents[1] / "profkit" / "capture" / "native"
+_PACKAGE = FOLDER.parents[1] / "profkit"
 BUILT = FOLDER.parents[1] / ".fuzz" / "native"
 
-#: Targets in C, and inputs of each in a bounded run.
-TARGETS = ("nvtx", "tracer")
+#: Targets in C with the directory of what they test, and inputs of each in a bounded run.
+TARGETS = {
+    "dumps": _PACKAGE / "formats" / "native" / "pstats",
+    "nvtx": _PACKAGE / "capture" / "native" / "nvtx",
+    "tracer": _PACKAGE / "capture" / "native" / "tracer",
+}
 QUICK = 10_000
 
 
@@ -55,7 +59,7 @@ def command(name: str) -> list[str]:
     if clang is None:
         sys.exit(f"{name}: clang is not installed (Debian: apt install clang)")
     program = BUILT / name
-    sources = [FOLDER / f"{name}.c", *sorted((SOURCES / name).glob("*.[ch]")), *FOLDER.glob("*.h")]
+    sources = [FOLDER / f"{name}.c", *sorted(TARGETS[name].glob("*.[ch]")), *FOLDER.glob("*.h")]
     if not program.exists() or program.stat().st_mtime < max(path.stat().st_mtime for path in sources):
         BUILT.mkdir(parents=True, exist_ok=True)
         build(name, program, clang, "-fsanitize=fuzzer,address,undefined")
@@ -73,13 +77,13 @@ def build(name: str, program: Path, *compiler_: str) -> None:
     words = [
         *compiler_,
         *_FLAGS,
-        f"-I{SOURCES / name}",
+        f"-I{TARGETS[name]}",
         f"-I{FOLDER}",
         str(FOLDER / f"{name}.c"),
         f"-o{program}",
     ]
     if name == "tracer":
-        beside = (path for path in (SOURCES / name).glob("*.c") if path.name not in _INSIDE + _LEFT_OUT)
+        beside = (path for path in TARGETS[name].glob("*.c") if path.name not in _INSIDE + _LEFT_OUT)
         words += sorted(map(str, beside))
         places = sysconfig.get_paths()
         library = sysconfig.get_config_var("LIBDIR")

@@ -1,4 +1,4 @@
-"""Plain profiles: both readers of pstats dumps against each other and against the standard library's."""
+"""Plain profiles: the readers of pstats dumps against each other and against the standard library's."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from fuzz.target import Target, Wrong
 from profkit.errors import FormatError
 from profkit.formats.limits import Budget, LimitError
 from profkit.formats.marshal_scan import PADDING, token_starts
-from profkit.formats.pstats_columns import Columns, parse_columns
+from profkit.formats.pstats_columns import parse_columns
 from profkit.formats.pstats_file import parse_pstats
+from profkit.formats.pstats_native import _COMPILED, Columns, read_columns
 from profkit.formats.pstats_objects import MalformedError, decode_columns
 from profkit.formats.pstats_write import write_pstats
 from profkit.model import Profile
@@ -25,10 +26,8 @@ from profkit.model import Profile
 Key = tuple[str, int, str]
 
 
-def _padded(data: bytes) -> np.ndarray[Any, Any]:
-    padded = np.zeros(len(data) + PADDING, np.uint8)
-    padded[: len(data)] = np.frombuffer(data, np.uint8)
-    return padded
+def _array(data: bytes) -> np.ndarray[Any, Any]:
+    return np.frombuffer(data + bytes(PADDING), np.uint8)
 
 
 def _keys(strings: tuple[str, ...], table: Any) -> list[Key]:
@@ -79,8 +78,9 @@ def check(data: bytes, thorough: bool) -> None:
     """See `fuzz.target.Target`."""
     if not data:
         return
-    padded = _padded(data)
-    fast = parse_columns(padded, edges=True)
+    fast = parse_columns(_array(data), edges=True)
+    _check_compiled(data, fast, edges=True)
+    _check_compiled(data, parse_columns(_array(data), edges=False), edges=False)
     if fast is not None:
         try:
             slow = decode_columns(memoryview(data), Budget(len(data)), edges=True)
@@ -91,11 +91,11 @@ def check(data: bytes, thorough: bool) -> None:
         if _rows(fast) != _rows(slow):
             raise Wrong("the fast reader and the general one read two things")
     try:
-        plain = parse_pstats("x.prof", padded, edges=False).profile
+        plain = parse_pstats("x.prof", data, edges=False).profile
     except FormatError:
         plain = None
     try:
-        read = parse_pstats("x.prof", padded, edges=True)
+        read = parse_pstats("x.prof", data, edges=True)
     except FormatError:
         if plain is not None and fast is not None:
             return  # its edges are wrong, and were not looked at
@@ -106,6 +106,19 @@ def check(data: bytes, thorough: bool) -> None:
     if not read.sampled and not any(text.startswith("<code object ") for text in profile.strings):
         _compare_with_library(data, profile)
     _check_written(profile)
+
+
+def _check_compiled(data: bytes, twin: Columns | None, *, edges: bool) -> None:
+    """The compiled reader gives the columns of its twin, or leaves the dump to it."""
+    compiled = read_columns(data, edges=edges)
+    if compiled is None:
+        if _COMPILED is not None and twin is not None and all(map(str.isascii, twin.strings)):
+            raise Wrong("the compiled reader refuses what its twin takes")
+        return
+    if twin is None:
+        raise Wrong("the compiled reader takes what its twin refuses")
+    if compiled.strings != twin.strings or _rows(compiled) != _rows(twin):
+        raise Wrong("the compiled reader and its twin read two things")
 
 
 def _compare_with_library(data: bytes, profile: Profile) -> None:
@@ -149,7 +162,7 @@ def _is_key(key: Any) -> bool:
 def _check_written(profile: Profile) -> None:
     """What is written of it is read again, by us and by the standard library, with the same totals."""
     written = write_pstats(profile)
-    again = parse_pstats("y.prof", _padded(written)).profile
+    again = parse_pstats("y.prof", written).profile
     with contextlib.redirect_stdout(io.StringIO()):
         library: Any = pstats.Stats(_Statistics(marshal.loads(written))).stats  # type: ignore[arg-type]
     if set(_keys(again.strings, again)) != set(library):
@@ -168,7 +181,7 @@ def mutate(data: bytes, mutation: Mutation) -> bytes:
     random = mutation.random
     if not data or random.random() < 0.4:
         return mutation.bytes_of(data, TARGET.most_bytes)
-    starts = [*token_starts(_padded(data)).tolist(), len(data)]
+    starts = [*token_starts(_array(data)).tolist(), len(data)]
     tokens = [data[start:stop] for start, stop in pairwise(starts)]
     for _ in range(random.choice((1, 1, 2, 4))):
         at = random.randrange(len(tokens))

@@ -13,7 +13,6 @@ import numpy as np
 from profkit.api.columns import Column, Columns, flags, numbers, texts, wholes
 from profkit.api.reported import Layout, Reported
 from profkit.api.run import Run, iteration_names, range_columns
-from profkit.api.source_lines import with_text
 from profkit.errors import UsageError
 from profkit.formats.load import load_side, ranks_joined
 from profkit.measure.select import check_ranked_by
@@ -265,8 +264,12 @@ class Diff(Reported):
             self._result = replace(self._result, calls=drawn_too.calls, stacks=drawn_too.stacks)
             self.__dict__.pop("_masked", None)
         if layout.full_paths:
-            sides = self._asked.baseline.runs, self._asked.candidate.runs
-            shown = replace(self._result, lines=with_text(self._result.lines, *sides))
+            shown = self._result
+            if shown.lines is not None:
+                from profkit.api.source_lines import with_text
+
+                sides = self._asked.baseline.runs, self._asked.candidate.runs
+                shown = replace(shown, lines=with_text(shown.lines, *sides))
             return DiffReport(shown, self.pictured, layout.attachment, layout.explain)
         # Runs are masked only where they are drawn: that costs more than all the rest.
         pictured = self._masked_first if layout.drawn else self.pictured

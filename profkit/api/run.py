@@ -12,7 +12,6 @@ import numpy as np
 
 from profkit.api.columns import Columns, flags, numbers, texts, wholes
 from profkit.api.reported import Layout, Reported
-from profkit.api.source_lines import with_text
 from profkit.formats import load_run
 from profkit.measure.select import check_ranked_by, select_processes
 from profkit.report.reports import RunReport
@@ -347,7 +346,10 @@ class Run(Reported):
     @property
     def _unmasked(self) -> RunReport:
         judged = _judge(self._selected, self._by)
-        judged = replace(judged, lines=with_text(judged.lines, (), (self._whole,)))
+        if judged.lines is not None:
+            from profkit.api.source_lines import with_text
+
+            judged = replace(judged, lines=with_text(judged.lines, (), (self._whole,)))
         return RunReport(self._selected, self._by, judged, self._names)
 
     @cached_property

@@ -6,8 +6,6 @@ the content, and `output` brings text to a terminal.
 
 from __future__ import annotations
 
-import secrets
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +92,9 @@ def destination(wanted: ReportOptions) -> Destination:
     """Check the options about the report; raises `UsageError` if one is invalid or two contradict."""
     output = wanted.output
     if wanted.open_report and output is None:
+        import secrets
+        import tempfile
+
         # A name that cannot be guessed; the file comes into being when it is complete, and stays for the browser.
         output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
     renderer = _renderer(wanted, output)

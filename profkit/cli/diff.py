@@ -11,6 +11,7 @@ import profkit
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import ReportOptions, percent, report_options
+from profkit.cli.own_path import import_numpy
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 
@@ -56,6 +57,7 @@ def diff(
     """
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
     gc.disable()
+    import_numpy()
     from profkit.formats.load import files_of
 
     if further:

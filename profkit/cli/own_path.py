@@ -11,6 +11,9 @@ import os
 import sys
 from _frozen_importlib_external import PathFinder
 
+#: How many threads NumPy's BLAS starts when it is imported.
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+
 #: What no command can do without; ``click`` first, as every command needs it.
 _REQUIRED = ("click", "numpy", "rich")
 
@@ -63,3 +66,14 @@ def _here() -> str:
         return os.getcwd()
     except OSError:
         return ""  # it was removed
+
+
+def import_numpy() -> None:
+    """Import NumPy without the threads of its BLAS: no comparison needs them, and their start takes as long as it."""
+    if "numpy" in sys.modules or _BLAS_THREADS in os.environ:
+        return
+    os.environ[_BLAS_THREADS] = "1"
+    try:
+        import numpy  # noqa: F401
+    finally:
+        del os.environ[_BLAS_THREADS]  # what is started from here has its own

@@ -12,6 +12,7 @@ import profkit
 from profkit.cli.app import CONTEXT
 from profkit.cli.merge import say_left_behind
 from profkit.cli.options import ReportOptions, report_options, run_argument
+from profkit.cli.own_path import import_numpy
 from profkit.cli.progress import Progress
 
 
@@ -25,6 +26,7 @@ def show(run: Path, report: ReportOptions, **reading: Any) -> None:
     spool directory, or the number of a process: what was done until now is shown.
     """
     gc.disable()  # as in ``profkit diff``
+    import_numpy()
     goal = report.destination()
     goal.keep((str(run),))
     with Progress("reading"):

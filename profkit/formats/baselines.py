@@ -19,9 +19,8 @@ from pathlib import Path
 
 from profkit.errors import FormatError, UsageError
 from profkit.formats.atomic import lock, replacing
+from profkit.formats.load import BASELINE
 
-#: What stands before a name where runs are named: ``baseline:main``; alone, it is the baseline in use.
-PREFIX = "baseline:"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SCHEMA = "profkit.baseline/1"
 #: Greatest size of a list: 10 000 runs.
@@ -57,11 +56,9 @@ def store_of(directory: str | os.PathLike[str] | None = None) -> Store:
     return Store(here / ".profkit" / "baselines")
 
 
-def named_baseline(text: str) -> list[str] | None:
-    """Return the files of ``baseline:NAME``, ``None`` for any other text. Raise what `Store.read` raises."""
-    if not text.startswith(PREFIX):
-        return None
-    return list(store_of().read(text[len(PREFIX) :]).files)
+def named_baseline(text: str) -> list[str]:
+    """Return the files of ``baseline:NAME``. Raise what `Store.read` raises."""
+    return list(store_of().read(text.removeprefix(BASELINE)).files)
 
 
 class Store:
@@ -135,7 +132,7 @@ class Store:
         name = name or used
         if not name:
             raise UsageError(
-                f"{PREFIX}: no baseline is in use; name one, or choose one with profkit baseline use NAME"
+                f"{BASELINE}: no baseline is in use; name one, or choose one with profkit baseline use NAME"
             )
         path = self._list(name)
         try:
@@ -148,7 +145,7 @@ class Store:
         except FileNotFoundError:
             known = ", ".join(self.names()) or "none"
             raise UsageError(
-                f"{PREFIX}{name}: there is no such baseline in {self.directory} (there: {known})"
+                f"{BASELINE}{name}: there is no such baseline in {self.directory} (there: {known})"
             ) from None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise FormatError(path, "is no list of a baseline", "save it again") from None

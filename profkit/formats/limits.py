@@ -10,7 +10,13 @@ masked copies and the new archives in memory; half of the peak counts for one fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.model import Profile
 
 #: Bytes of memory that any file may take. Twice this, for the two sides of a comparison, and 60 MB for the
 #: interpreter and numpy are less than the 500 MB that a command may need for the smallest files.
@@ -70,3 +76,23 @@ class Budget:
 def json_weight(text: bytes) -> int:
     """Return the most values that a JSON text can have, from the characters that separate them."""
     return sum(map(text.count, (b"{", b"[", b",")))
+
+
+def names_of(profile: Profile) -> list[npt.NDArray[Any]]:
+    """Return the name columns that a viewer's format has: of each function, and of each caller."""
+    found: list[npt.NDArray[Any]] = [profile.file, profile.name, profile.qualname]
+    if profile.edges is not None:
+        found += [profile.file[profile.edges.caller], profile.name[profile.edges.caller]]
+    return found
+
+
+def text_sizes(strings: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the length of each string of a table."""
+    return np.fromiter(map(len, strings), np.int64, len(strings))
+
+
+def spend_names(budget: Budget, sizes: npt.NDArray[np.int64], columns: Iterable[npt.NDArray[Any]]) -> None:
+    """Weigh the texts that columns of checked indices refer to, once per reference: viewers' formats repeat
+    them per row.
+    `sizes` is from `text_sizes`. Raise `LimitError` if they exceed the limit."""
+    budget.spend("bytes of names", sum(int(sizes[column].sum()) for column in columns))

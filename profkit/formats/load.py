@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from profkit.errors import FormatError
-from profkit.formats.baselines import named_baseline
 from profkit.formats.pstats_file import like_it, read_pstats
 from profkit.model import (
     Host,
@@ -36,6 +35,9 @@ _END_RECORD_SIZE = 22
 _LONGEST_COMMENT = 0xFFFF
 
 StrPath = str | os.PathLike[str]
+
+#: What stands before a name where runs are named: ``baseline:main``; alone, it is the baseline in use.
+BASELINE = "baseline:"
 
 
 def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Run:
@@ -111,9 +113,10 @@ def files_of(spec: StrPath) -> tuple[list[str], bool]:
     """Return a side's files in order, and whether the user named more than one file could be.
     Raise `FormatError` if a directory or pattern has none; a single file need not exist."""
     text = os.fspath(spec)
-    kept = named_baseline(text)
-    if kept is not None:
-        return kept, True
+    if text.startswith(BASELINE):
+        from profkit.formats.baselines import named_baseline
+
+        return named_baseline(text), True
     if os.path.isdir(text):
         found = sorted(glob.glob(os.path.join(glob.escape(text), "*.prof")))
         if not found:

@@ -1,5 +1,5 @@
 """A regular pstats dump as columns, parsed with numpy over all tokens at once; second stage after
-`marshal_scan`.
+`marshal_scan`. The twin of the compiled reader (`pstats_native`), for where that was not built.
 
 Regular is what cProfile, pstats and yappi write: a dictionary from ``(file, line, name)`` to
 ``(cc, nc, tt, ct, callers)``. Every token is checked; for any other form the result is ``None``, and the
@@ -15,43 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.formats.marshal_scan import LONGEST_STRING, PADDING, Bytes, Positions, token_starts
+from profkit.formats.pstats_native import Columns
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Columns:
-    """The content of a pstats dump in file order: `n` entries, `extra` callers without an entry, and `m`
-    edges.
-
-    `strings` begins with the empty string; `file` and `name` are indices into it. Columns of rows have shape
-    (n + extra,), the callers' rows last; `extra` is 0 if edges were not requested. `caller` and `callee` are
-    rows, shape (m,). Times are seconds. `first` and `second` are an entry's ``cc`` and ``nc``, `edge_first`
-    and `edge_second` a caller's ``nc`` and ``cc``. `plain_callers`: at least one caller is a bare count
-    (pure-Python ``profile``, the sampling profiler). `sampled`: the dump has the sampling profiler's mark.
-    `trailing`: bytes after the dump's end.
-    """
-
-    strings: tuple[str, ...]
-    file: Ints
-    line: Ints
-    name: Ints
-    first: Ints
-    second: Ints
-    tottime: Floats
-    cumtime: Floats
-    extra: int
-    caller: Ints
-    callee: Ints
-    edge_first: Ints
-    edge_second: Ints
-    edge_tottime: Floats
-    edge_cumtime: Floats
-    plain_callers: bool = False
-    sampled: bool = False
-    trailing: int = 0
 
 
 _FLAG_REF, _CODE = 0x80, 0x7F
@@ -135,6 +103,11 @@ class _Parser:
         self.code: Codes = padded[self.at]
         self.kind: Codes = np.frombuffer(bytearray(self.code.tobytes().translate(_CLASS)), np.uint8)
         _require(not (self.kind == _OTHER).any())
+        # A longer text was taken as one byte, so what follows it is not the stream.
+        long = np.flatnonzero(
+            (self.kind == _TEXT) & (self.code & _CODE != ord("z")) & (self.code & _CODE != ord("Z"))
+        )
+        _require((self._word("<u4", long) <= LONGEST_STRING).all())
         self.source = self._resolve()
 
     def _word(self, dtype: str, tokens: Positions, offset: int = 1) -> npt.NDArray[Any]:
@@ -190,16 +163,16 @@ class _Parser:
         callers = structure.callers
         return Columns(
             strings=strings,
-            file=file[rows],
-            line=line[rows],
-            name=name[rows],
+            file=file[rows].astype(np.int32),
+            line=line[rows].astype(np.int32),
+            name=name[rows].astype(np.int32),
             first=_extended(self._counts(entries + 1), extra),
             second=_extended(self._counts(entries + 2), extra),
             tottime=_extended(self._times(entries + 3), extra),
             cumtime=_extended(self._times(entries + 4), extra),
             extra=extra,
-            caller=row_of[called_by],
-            callee=structure.callee,
+            caller=row_of[called_by].astype(np.int32),
+            callee=structure.callee.astype(np.int32),
             edge_first=self._counts(callers + 1),
             edge_second=self._counts(callers + 2),
             edge_tottime=self._times(callers + 3),
@@ -282,8 +255,7 @@ class _Parser:
         if long.any():
             start[long] += 3
             length[long] = self._word("<u4", tokens[long])
-            # A longer one was taken as one byte, so what follows it is not the stream.
-        _require((length <= LONGEST_STRING).all() and (start + length <= len(self.padded) - PADDING).all())
+        _require((start + length <= len(self.padded) - PADDING).all())
         # Types z, Z, a and A hold Latin-1 whatever their name says: that is how Python reads them.
         whole = str(self.padded.data, "latin-1")
         starts, stops = start.tolist(), (start + length).tolist()

@@ -1,8 +1,9 @@
 """Reads a pstats file of any profiler as a `Profile`: ``cProfile`` of Python 2.7 to 3.15, ``profile``, yappi,
 sampling.
 
-Regular dumps take the vectorised path (`pstats_columns`), others the general one (`pstats_objects`). Names
-and paths are kept as stored; ``identity`` decides what a function is on another machine.
+Regular dumps take the compiled reader (`pstats_native`) or its twin in NumPy (`pstats_columns`), others the general
+one (`pstats_objects`); each is imported where it is needed. Names and paths are kept as stored; ``identity``
+decides what a function is on another machine.
 """
 
 from __future__ import annotations
@@ -12,20 +13,16 @@ import os
 import shlex
 import stat
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError
-from profkit.formats.limits import Budget, LimitError
-from profkit.formats.marshal_scan import PADDING, Bytes
-from profkit.formats.pstats_columns import Columns, parse_columns
-from profkit.formats.pstats_lines import fold_lines
-from profkit.formats.pstats_objects import MalformedError, decode_columns
-from profkit.formats.run_columns import names_of, spend_names, text_sizes
+from profkit.formats.limits import Budget, LimitError, names_of, spend_names, text_sizes
+from profkit.formats.pstats_native import Columns, read_columns
 from profkit.model import Edges, Notice, Profile, ProfileError
+from profkit.model.arrays import distinct
 from profkit.model.versions import python_of_paths
 
 _NOT_A_PROFILE = "give a file that cProfile, pstats or profkit wrote"
@@ -86,6 +83,8 @@ def like_it(path: str | os.PathLike[str]) -> str:
         there = sorted(entry for entry in there if entry.endswith(".prof") and not entry.startswith("."))
         more = ", …" if len(there) > _MOST_LIKE else ""
         return f"there are {', '.join(there[:_MOST_LIKE])}{more}" if there else ""
+    from difflib import get_close_matches
+
     near = get_close_matches(name, there, 2)
     if not near and _WITHOUT_A_NAME in there:
         run = os.path.join(folder, _WITHOUT_A_NAME)
@@ -93,8 +92,8 @@ def like_it(path: str | os.PathLike[str]) -> str:
     return f"did you mean {' or '.join(os.path.join(folder, entry) for entry in near)}?" if near else ""
 
 
-def read_padded(path: str | os.PathLike[str]) -> Bytes:
-    """Read a file, followed by the padding that `marshal_scan` needs.
+def read_dump(path: str | os.PathLike[str]) -> bytes:
+    """Read a file.
     Raise `FormatError` if it does not exist, is no file, is empty, or is not readable."""
     try:
         # Not blocking: a pipe without a writer must not hang the command.
@@ -111,18 +110,18 @@ def read_padded(path: str | os.PathLike[str]) -> Bytes:
             raise FormatError(path, "is not a regular file", "copy its data to a file first")
         if status.st_size == 0:
             raise FormatError(path, "is empty", "was the profiled program killed before it wrote it?")
-        padded = np.zeros(status.st_size + PADDING, np.uint8)
         with open(handle, "rb", buffering=0, closefd=False) as file:
-            view, done = padded.data[: status.st_size], 0
-            while done < status.st_size and (count := file.readinto(view[done:])):
-                done += count
-        if done < status.st_size:
+            data = file.read(status.st_size)
+            # One read may give less than there is, of more than 2 GB for instance.
+            while len(data) < status.st_size and (more := file.read(status.st_size - len(data))):
+                data += more
+        if len(data) < status.st_size:
             raise FormatError(path, "became shorter while it was read", "try again when it is written")
     except OSError as error:
         raise FormatError(path, f"cannot be read: {_reason(error)}", _CAPTURE_AGAIN) from None
     finally:
         os.close(handle)
-    return padded
+    return data
 
 
 def _reason(error: Exception) -> str:
@@ -132,28 +131,16 @@ def _reason(error: Exception) -> str:
 def read_pstats(path: str | os.PathLike[str], *, edges: bool = True) -> PstatsFile:
     """Read a pstats file; without `edges`, ``profile.edges`` is ``None``.
     Raise only `FormatError`, whatever the bytes are: unreadable, or no profile."""
-    return parse_pstats(path, read_padded(path), edges=edges)
+    return parse_pstats(path, read_dump(path), edges=edges)
 
 
-def parse_pstats(path: str | os.PathLike[str], padded: Bytes, *, edges: bool = True) -> PstatsFile:
-    """Parse the bytes from `read_padded`; parameters, result and errors are those of `read_pstats`."""
-    budget = Budget(len(padded) - PADDING)
-    columns = parse_columns(padded, edges=edges)
+def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = True) -> PstatsFile:
+    """Parse the bytes of a file; parameters, result and errors are those of `read_pstats`."""
+    budget = Budget(len(data))
+    columns = read_columns(data, edges=edges)
     if columns is None:
-        data = padded.data[: len(padded) - PADDING]
-        try:
-            columns = decode_columns(data, budget, edges=edges)
-        except LimitError as error:
-            raise FormatError(path, str(error), _NOT_A_PROFILE) from None
-        except MalformedError as error:
-            hint = "it was cut short: " + _CAPTURE_AGAIN if error.truncated else _NOT_A_PROFILE
-            raise FormatError(path, str(error), hint) from None
-        if bytes(data[len(data) - columns.trailing :][:4]) == _ZIP_MEMBER:
-            raise FormatError(
-                path,
-                "the evidence archive behind its profile is damaged",
-                "copy it again; pstats still opens the plain profile in it",
-            )
+        columns = _in_python(path, data, budget, edges)
+    del data  # a large file need not stay
     if not len(columns.file):
         raise FormatError(
             path, "holds no functions", "enable the profiler around the work, and profile again"
@@ -161,12 +148,39 @@ def parse_pstats(path: str | os.PathLike[str], padded: Bytes, *, edges: bool = T
     try:
         profile = _profile(columns, edges).validate()
         if columns.sampled:
+            from profkit.formats.pstats_lines import fold_lines
+
             profile = fold_lines(profile).validate()
         spend_names(budget, text_sizes(profile.strings), names_of(profile))
     except (ProfileError, LimitError) as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None
-    python = python_of_paths([profile.strings[i] for i in set(profile.file.tolist())])
+    python = python_of_paths([profile.strings[i] for i in distinct(profile.file).tolist()])
     return PstatsFile(profile, python, columns.sampled, _warnings(columns, profile, python))
+
+
+def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges: bool) -> Columns:
+    """Read what the compiled reader does not."""
+    from profkit.formats.marshal_scan import PADDING
+    from profkit.formats.pstats_columns import parse_columns
+    from profkit.formats.pstats_objects import MalformedError, decode_columns
+
+    columns = parse_columns(np.frombuffer(data + bytes(PADDING), np.uint8), edges=edges)
+    if columns is not None:
+        return columns
+    try:
+        columns = decode_columns(memoryview(data), budget, edges=edges)
+    except LimitError as error:
+        raise FormatError(path, str(error), _NOT_A_PROFILE) from None
+    except MalformedError as error:
+        hint = "it was cut short: " + _CAPTURE_AGAIN if error.truncated else _NOT_A_PROFILE
+        raise FormatError(path, str(error), hint) from None
+    if data[len(data) - columns.trailing :][:4] == _ZIP_MEMBER:
+        raise FormatError(
+            path,
+            "the evidence archive behind its profile is damaged",
+            "copy it again; pstats still opens the plain profile in it",
+        )
+    return columns
 
 
 def _profile(columns: Columns, edges: bool) -> Profile:
@@ -177,12 +191,12 @@ def _profile(columns: Columns, edges: bool) -> Profile:
     # cProfile writes (cc, nc), yappi (nc, cc). Calls include primitive ones, so the larger is all calls. What is no
     # count is seen when the profile is validated; primitive calls may be negative.
     ncalls, primitive = np.maximum(columns.first, columns.second), np.minimum(columns.first, columns.second)
-    name = columns.name.astype(np.int32)
+    name = columns.name.astype(np.int32, copy=False)
     links = None
     if edges:
         links = Edges(
-            columns.caller.astype(np.int32),
-            columns.callee.astype(np.int32),
+            columns.caller.astype(np.int32, copy=False),
+            columns.callee.astype(np.int32, copy=False),
             np.maximum(columns.edge_first, columns.edge_second),
             np.minimum(columns.edge_first, columns.edge_second),
             columns.edge_tottime,
@@ -190,8 +204,8 @@ def _profile(columns: Columns, edges: bool) -> Profile:
         )
     return Profile(
         columns.strings,
-        columns.file.astype(np.int32),
-        columns.line.astype(np.int32),
+        columns.file.astype(np.int32, copy=False),
+        columns.line.astype(np.int32, copy=False),
         name,
         unknown,
         unknown,
@@ -219,7 +233,7 @@ def _warnings(columns: Columns, profile: Profile, python: tuple[int, int] | None
         warnings.append(Notice("pure-python-profile"))
     if python is not None and python >= THREADS_MIXED_SINCE and not columns.sampled:
         threading = _rows_in(profile, "threading.py")
-        names = {profile.strings[index] for index in np.unique(profile.name[threading]).tolist()}
+        names = {profile.strings[index] for index in distinct(profile.name[threading]).tolist()}
         if not names.isdisjoint(_THREAD_ENTRY):
             warnings.append(Notice("threads-in-one-stack", "", {"python": f"{python[0]}.{python[1]}"}))
     if columns.trailing:

@@ -17,7 +17,8 @@ from typing import Any, Final
 import numpy as np
 
 from profkit.formats.limits import Budget
-from profkit.formats.pstats_columns import Columns, decode_text
+from profkit.formats.pstats_columns import decode_text
+from profkit.formats.pstats_native import Columns
 
 #: A profile is a dictionary of tuples that hold a dictionary of tuples of leaves: five deep.
 _DEEPEST = 5

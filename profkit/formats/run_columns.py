@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.formats.codec import MemberError
-from profkit.formats.limits import Budget
+from profkit.formats.limits import Budget, names_of, spend_names, text_sizes
 from profkit.formats.run_json import Rows
 from profkit.model import Edges, Profile
 from profkit.model.columns import column_dtypes
@@ -106,14 +106,6 @@ class Arrays:
             return None
         values: Array = self.functions[name][rows]
         return None if np.isnan(values).all() else values
-
-
-def names_of(profile: Profile) -> list[Array]:
-    """Return the name columns that a viewer's format has: of each function, and of each caller."""
-    found: list[Array] = [profile.file, profile.name, profile.qualname]
-    if profile.edges is not None:
-        found += [profile.file[profile.edges.caller], profile.name[profile.edges.caller]]
-    return found
 
 
 def _encode_text(text: str) -> bytes:
@@ -256,18 +248,6 @@ def read_strings(members: Members, prefix: str = "") -> tuple[str, ...]:
     return _strings(
         read_column(members, text, np.dtype(np.uint8), size), read_column(members, offsets, COUNT, count)
     )
-
-
-def text_sizes(strings: Sequence[str]) -> Array:
-    """Return the length of each string of a table."""
-    return np.fromiter(map(len, strings), np.int64, len(strings))
-
-
-def spend_names(budget: Budget, sizes: Array, columns: Iterable[Array]) -> None:
-    """Weigh the texts that columns of checked indices refer to, once per reference: viewers' formats repeat
-    them per row.
-    `sizes` is from `text_sizes`. Raise `LimitError` if they exceed the limit."""
-    budget.spend("bytes of names", sum(int(sizes[column].sum()) for column in columns))
 
 
 def read_arrays(members: Members, *, edges: bool) -> Arrays:

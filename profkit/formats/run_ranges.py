@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from profkit.formats.codec import Codec
-from profkit.formats.limits import Budget
+from profkit.formats.limits import Budget, spend_names, text_sizes
 from profkit.formats.run_columns import (
     Array,
     Members,
@@ -19,8 +19,6 @@ from profkit.formats.run_columns import (
     no_rows,
     read_group,
     read_strings,
-    spend_names,
-    text_sizes,
 )
 from profkit.formats.run_json import Rows
 from profkit.model.columns import column_dtypes

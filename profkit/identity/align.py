@@ -7,16 +7,18 @@ never gets two partners. Comprehensions that one Python inlines are handled in `
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.alignment import RUNGS, Alignment
-from profkit.identity.files import match_files
+from profkit.identity.files import KnownFiles, match_files
 from profkit.identity.keys import clean_name
 from profkit.identity.nearest import pair_nearest
 from profkit.identity.paths import ANYWHERE
 from profkit.model import FunctionKey, Profile, Roots
+from profkit.model.arrays import distinct
 
 Index = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
@@ -53,11 +55,22 @@ class Joined:
 
 
 def join(
-    baseline: Profile, candidate: Profile, baseline_roots: Roots = ANYWHERE, candidate_roots: Roots = ANYWHERE
+    baseline: Profile,
+    candidate: Profile,
+    baseline_roots: Roots = ANYWHERE,
+    candidate_roots: Roots = ANYWHERE,
+    known: KnownFiles | None = None,
 ) -> Joined:
-    """Number strings and files of two validated profiles in common; empty roots are inferred."""
-    table: dict[str, int] = {"": 0}
-    place_a = _number(baseline.strings, table)
+    """Number strings and files of two validated profiles in common; empty roots are inferred.
+
+    `known` keeps what their files are for the next alignment.
+    """
+    table: dict[str, int] = dict(zip(baseline.strings, range(len(baseline.strings)), strict=True))
+    if len(table) == len(baseline.strings):
+        place_a = np.arange(len(table), dtype=np.int32)
+    else:  # a text occurs twice
+        table = {"": 0}
+        place_a = _number(baseline.strings, table)
     place_b = _number(candidate.strings, table)
     strings = tuple(table)
     name_a, qual_a, name_b, qual_b = _names(
@@ -68,7 +81,7 @@ def join(
         place_b[candidate.qualname],
         table,
     )
-    files = match_files(baseline, candidate, baseline_roots, candidate_roots, name_a, name_b)
+    files = match_files(baseline, candidate, baseline_roots, candidate_roots, name_a, name_b, known)
     hash_a, hash_b = place_a[baseline.source_hash], place_b[candidate.source_hash]
     return Joined(
         Columns(
@@ -102,13 +115,14 @@ def align(
     *,
     baseline_folded: Index | None = None,
     candidate_folded: Index | None = None,
+    known: KnownFiles | None = None,
 ) -> Alignment:
     """Match the functions of two validated profiles; empty roots are inferred.
 
     Pairs are in order of the baseline's rows, and every row occurs once, paired or in the residue. Pairs of
-    `*_folded` rows (see `fold.fold_comprehensions`) say so.
+    `*_folded` rows (see `fold.fold_comprehensions`) say so. `known` is as for `join`.
     """
-    joined = join(baseline, candidate, baseline_roots, candidate_roots)
+    joined = join(baseline, candidate, baseline_roots, candidate_roots, known)
     return align_joined(
         joined, baseline, candidate, baseline_folded=baseline_folded, candidate_folded=candidate_folded
     )
@@ -148,7 +162,7 @@ def align_joined(
     # A unique source within the group is better evidence than a place in it.
     take(*_unique_pairs(group_a, a.source_hash, group_b, b.source_hash, free_a, shared[group_b]), _ROOTED)
     left_a, left_b = np.flatnonzero(free_a & (partner < 0)), np.flatnonzero(shared[group_b] & free_b)
-    on_both = np.intersect1d(a.raw_file[left_a], b.raw_file[left_b])
+    on_both = _marked(a.raw_file[left_a], joined) & _marked(b.raw_file[left_b], joined)
     letters = _letters(joined, left_a, left_b)
     order_a = _order(left_a, group_a, a, baseline, on_both, letters)
     order_b = _order(left_b, group_b, b, candidate, on_both, letters)
@@ -192,7 +206,10 @@ def align_joined(
 
 def _number(strings: tuple[str, ...], table: dict[str, int]) -> Index:
     """Return the place of each string in the common table, adding those that it lacks."""
-    return np.array([table.setdefault(s, len(table)) for s in strings], np.int32)
+    place = np.fromiter(map(table.get, strings, repeat(-1)), np.int32, len(strings))
+    for at in np.flatnonzero(place < 0).tolist():
+        place[at] = table.setdefault(strings[at], len(table))
+    return place
 
 
 def _names(
@@ -205,7 +222,9 @@ def _names(
 ) -> tuple[Index, Index, Index, Index]:
     """Return the four name columns without addresses; names that become equal get the same number."""
     place: Index | None = None
-    for i, text in enumerate(strings):
+    # One search in all texts, as hardly any profile has addresses.
+    addressed = enumerate(strings) if " at 0x" in "\n".join(strings) else ()
+    for i, text in addressed:
         if " at 0x" in text:
             clean = clean_name(text)
             if place is None:
@@ -240,7 +259,7 @@ def _dense(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> I
 
 def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
     """Return the alphabetic place of these rows' strings, whose numbers depend on which side came first."""
-    used = np.unique(
+    used = distinct(
         np.concatenate(
             [
                 column[rows]
@@ -254,13 +273,27 @@ def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
     return place
 
 
-def _order(rows: Ints, group: Index, side: Columns, profile: Profile, on_both: Index, letters: Index) -> Ints:
+def _marked(texts: Index, joined: Joined) -> npt.NDArray[np.bool_]:
+    """Return by common number whether a string is among these."""
+    marked = np.zeros(len(joined.strings), np.bool_)
+    marked[texts] = True
+    return marked
+
+
+def _order(
+    rows: Ints,
+    group: Index,
+    side: Columns,
+    profile: Profile,
+    on_both: npt.NDArray[np.bool_],
+    letters: Index,
+) -> Ints:
     """Order rows by group, then line, then by what repeats from run to run.
 
     Copies of one module that count as the same file differ in raw names where both sides have them
     (`on_both`). Generated methods share file, line and name; their calls are the best distinction left.
     """
-    raw_file = np.where(np.isin(side.raw_file, on_both), side.raw_file, 0)
+    raw_file = np.where(on_both[side.raw_file], side.raw_file, 0)
     calls = (profile.tottime, profile.primitive_calls, profile.ncalls)
     texts = (letters[raw_file[rows]], letters[side.source_hash[rows]], letters[side.qualname[rows]])
     columns = (*(column[rows] for column in calls), *texts, side.line[rows], group[rows])

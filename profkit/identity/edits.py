@@ -12,6 +12,7 @@ import numpy.typing as npt
 from profkit.identity.align import Joined
 from profkit.identity.alignment import Alignment
 from profkit.model import PROJECT
+from profkit.model.arrays import distinct
 
 Ints = npt.NDArray[np.int64]
 
@@ -23,7 +24,7 @@ def edited_rows(joined: Joined, found: Alignment) -> dict[int, int]:
     """
     a, b = joined.baseline, joined.candidate
     left, right = found.baseline, found.candidate
-    moved = np.unique(a.file[left[a.line[left] != b.line[right]]])
+    moved = distinct(a.file[left[a.line[left] != b.line[right]]])
     edited: dict[int, int] = {}
     for file in moved.tolist():
         if joined.files[file][0] == PROJECT:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.keys import unique_files
-from profkit.identity.paths import rooted
+from profkit.identity.paths import rooted_all
 from profkit.model import PROJECT, SITE, Profile, Roots
 
 Index = npt.NDArray[np.int32]
@@ -32,6 +32,33 @@ class FileMatch:
     keys: tuple[tuple[str, str], ...]
 
 
+class KnownFiles:
+    """What files are, kept over several alignments: those of repeats are mostly the same."""
+
+    def __init__(self) -> None:
+        self._of_roots: dict[Roots, dict[str, tuple[str, str]]] = {}
+        self._all: set[tuple[str, str]] = set()
+        self._ordered: list[tuple[str, str]] = []
+
+    def keys(self, files: Sequence[str], roots: Roots) -> list[tuple[str, str]]:
+        """Return root and path of each file."""
+        known = self._of_roots.setdefault(roots, {})
+        new = [file for file in files if file not in known]
+        known.update(zip(new, rooted_all(new, roots), strict=True))
+        return list(map(known.__getitem__, files))
+
+    def ordered(self, keys: set[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return these keys in their order."""
+        if keys != self._all:
+            paths: dict[str, list[str]] = {}
+            for root, path in keys:
+                paths.setdefault(root, []).append(path)
+            # Texts are sorted twice as fast as tuples.
+            self._ordered = [(root, path) for root in sorted(paths) for path in sorted(paths[root])]
+            self._all = keys
+        return self._ordered.copy()
+
+
 def match_files(
     baseline: Profile,
     candidate: Profile,
@@ -39,21 +66,23 @@ def match_files(
     candidate_roots: Roots,
     baseline_names: Index,
     candidate_names: Index,
+    known: KnownFiles | None = None,
 ) -> FileMatch:
     """Give the same file the same number on both sides; empty roots are found by vote.
 
     `*_names` are each row's function name in common numbering, the evidence of a vote.
     """
+    known = known or KnownFiles()
     files_a, of_row_a = unique_files(baseline)
     files_b, of_row_b = unique_files(candidate)
-    keys_a = [rooted(baseline.strings[f], baseline_roots) for f in files_a.tolist()]
-    keys_b = [rooted(candidate.strings[f], candidate_roots) for f in files_b.tolist()]
+    keys_a = known.keys([baseline.strings[f] for f in files_a.tolist()], baseline_roots)
+    keys_b = known.keys([candidate.strings[f] for f in files_b.tolist()], candidate_roots)
 
     # Sorted, so that the numbers (and every tie that they break later) do not depend on the order of rows.
-    numbers = {key: i for i, key in enumerate(sorted(set(keys_a) | set(keys_b)))}
-    keys = sorted(numbers)
-    left_a = _leftover(keys_a, keys_b)
-    left_b = _leftover(keys_b, keys_a)
+    of_a, of_b = set(keys_a), set(keys_b)
+    keys = known.ordered(of_a | of_b)
+    numbers = dict(zip(keys, range(len(keys)), strict=True))
+    left_a, left_b = _leftover(of_a - of_b), _leftover(of_b - of_a)
     if left_a and left_b:
         names_a = _names_by_file(of_row_a, baseline_names, keys_a, set(left_a))
         names_b = _names_by_file(of_row_b, candidate_names, keys_b, set(left_b))
@@ -61,8 +90,8 @@ def match_files(
             root = SITE if SITE in (key_a[0], key_b[0]) else PROJECT
             numbers[key_a] = numbers[key_b] = len(keys)
             keys.append((root, common))
-    number_a = np.array([numbers[k] for k in keys_a], np.int32)
-    number_b = np.array([numbers[k] for k in keys_b], np.int32)
+    number_a = np.fromiter(map(numbers.__getitem__, keys_a), np.int32, len(keys_a))
+    number_b = np.fromiter(map(numbers.__getitem__, keys_b), np.int32, len(keys_b))
     return FileMatch(
         number_a[of_row_a] if len(number_a) else of_row_a,
         number_b[of_row_b] if len(number_b) else of_row_b,
@@ -70,9 +99,9 @@ def match_files(
     )
 
 
-def _leftover(mine: Sequence[tuple[str, str]], theirs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return files of the project or of packages that the other side lacks under that path, in order."""
-    return sorted({k for k in mine if k[0] in (PROJECT, SITE)} - set(theirs))
+def _leftover(mine: set[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return files of the project or of packages, of those that the other side lacks under that path, in order."""
+    return sorted(k for k in mine if k[0] in (PROJECT, SITE))
 
 
 def _names_by_file(

@@ -104,7 +104,12 @@ def needs_folding(baseline: Profile, candidate: Profile) -> bool:
     Both sides are then folded, since the inlining side may keep a few (class bodies in 3.12), and a plain
     profile merges comprehensions nested on one line.
     """
-    if _inlines(baseline, candidate) != _inlines(candidate, baseline):
+    version, of_other = infer_python(baseline), infer_python(candidate)
+    if version is not None and of_other is not None:
+        differ = (version >= INLINED_FROM) != (of_other >= INLINED_FROM)
+    else:
+        differ = _inlines(baseline, candidate) != _inlines(candidate, baseline)
+    if differ:
         return True
     return _mixed_up(baseline, candidate) or _mixed_up(candidate, baseline)
 
@@ -119,10 +124,7 @@ def _mixed_up(profile: Profile, other: Profile) -> bool:
 
 
 def _inlines(profile: Profile, other: Profile) -> bool:
-    """Return whether a profile's Python inlines comprehensions, by its version where both are known."""
-    version, of_other = infer_python(profile), infer_python(other)
-    if version is not None and of_other is not None:
-        return version >= INLINED_FROM
+    """Return whether a profile's Python inlines comprehensions, where the versions of both are not known."""
     mine, theirs = len(comprehension_rows(profile)), len(comprehension_rows(other))
     return mine < theirs and mine <= FEW * theirs
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.paths import ANYWHERE, normalise, rooted
+from profkit.identity.paths import ANYWHERE, normalise, rooted, rooted_all
 from profkit.model import PROJECT, ROOTS, FunctionKey, Profile, Roots
 from profkit.model.versions import python_of_paths
 
@@ -79,7 +79,7 @@ def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> FunctionKeys:
     if not roots.project:
         roots = Roots(roots.stdlib, roots.site, infer_roots(profile).project)
     files, of_row = unique_files(profile)
-    pairs = [rooted(profile.strings[f], roots) for f in files.tolist()]
+    pairs = rooted_all(map(profile.strings.__getitem__, files.tolist()), roots)
     root_of = {root: i for i, root in enumerate(ROOTS)}
     root = np.array([root_of[r] for r, _ in pairs], np.int8)
     named = np.where(profile.qualname != 0, profile.qualname, profile.name)
@@ -102,9 +102,8 @@ def infer_roots(profile: Profile) -> Roots:
     stdlib: set[str] = set()
     site: set[str] = set()
     project: list[list[str]] = []
-    for f in unique_files(profile)[0].tolist():
-        file = profile.strings[f]
-        root, inside = rooted(file)
+    files = [profile.strings[f] for f in unique_files(profile)[0].tolist()]
+    for file, (root, inside) in zip(files, rooted_all(files), strict=True):
         if root == PROJECT:
             parts = inside.split("/")[:-1]
             if parts:

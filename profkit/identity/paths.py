@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from functools import lru_cache
 
 from profkit.model import BUILTIN, GENERATED, PROJECT, SITE, STDLIB, Roots
@@ -118,6 +119,37 @@ def rooted(file: str, roots: Roots = ANYWHERE) -> tuple[str, str]:
         return STDLIB, library
     inside = relative_to(path, roots.project)
     return PROJECT, path if inside is None else inside
+
+
+def rooted_all(files: Iterable[str], roots: Roots = ANYWHERE) -> list[tuple[str, str]]:
+    """Return `rooted` of each file: files of one directory differ in their names only, so most are asked for once."""
+    found = []
+    inside: dict[str, tuple[str, str] | None] = {}
+    for file in files:
+        directory, _, name = file.rpartition("/")
+        if directory not in inside:
+            inside[directory] = _of_directory(directory, roots)
+        known = inside[directory]
+        if known is None or not name or name.startswith(_TELLING) or "\\" in name or "\n" in name:
+            found.append(rooted(file, roots))
+        else:
+            found.append((known[0], known[1] + name))
+    return found
+
+
+#: How the names start of temporary and generated files, which decide themselves what they are.
+_TELLING = ("t", "T", "__autograph", ".")
+#: A name that decides nothing.
+_SOME_NAME = "x.py"
+
+
+def _of_directory(directory: str, roots: Roots) -> tuple[str, str] | None:
+    """Return root and path of a directory, ended by ``/``; ``None`` where names of files decide."""
+    # Of a file in ``lib`` the name says whether it is a module of the standard library.
+    if not directory or directory[0] == "<" or "\\" in directory or directory.endswith(("lib", "Lib", "LIB")):
+        return None
+    root, path = rooted(f"{directory}/{_SOME_NAME}", roots)
+    return (root, path.removesuffix(_SOME_NAME)) if path.endswith(_SOME_NAME) else None
 
 
 def relative_to(path: str, directories: tuple[str, ...]) -> str | None:

@@ -192,7 +192,7 @@ def _renamed(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable) 
     new = (counts[0][caller[pairs]] <= 0)[of]
     project = np.array([*(key.root == PROJECT for key in table.keys), False], np.bool_)
     inside = project[caller[pairs][of]] | ~project[parent]
-    common = inside & np.isin(found, np.intersect1d(found[new & inside], found[~new & inside]))
+    common = inside & np.isin(found, found[new & inside]) & np.isin(found, found[~new & inside])
     renamed = np.zeros(len(calls), np.bool_)
     renamed[pairs] = np.bincount(of, common, len(pairs)) > 0
     return renamed

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profkit.model.arrays import median
+
 Floats = npt.NDArray[np.float64]
 
 #: Values that either side of a change has at least: fewer may be a machine that was busy for a moment.
@@ -132,7 +134,7 @@ def change_points(
     if not kept:
         return ()
     edges = [0, *kept, len(logs)]
-    medians = [float(np.exp(np.median(logs[a:b]))) for a, b in itertools.pairwise(edges)]
+    medians = [float(np.exp(median(logs[a:b]))) for a, b in itertools.pairwise(edges)]
     return tuple(ChangePoint(at, medians[i], medians[i + 1], found[at]) for i, at in enumerate(kept))
 
 
@@ -159,7 +161,7 @@ def _great_enough(logs: Floats, places: list[int], least: float) -> list[int]:
     kept = list(places)
     while kept:
         edges = [0, *kept, len(logs)]
-        medians = [float(np.median(logs[a:b])) for a, b in itertools.pairwise(edges)]
+        medians = [float(median(logs[a:b])) for a, b in itertools.pairwise(edges)]
         sizes = [abs(b - a) for a, b in itertools.pairwise(medians)]
         smallest = min(range(len(sizes)), key=sizes.__getitem__)
         if sizes[smallest] >= least:

@@ -10,6 +10,7 @@ from profkit.identity.keys import infer_python
 from profkit.measure.select import is_foreign
 from profkit.measure.tables import Comparability, Residue
 from profkit.model import Notice, Profile, Run, RunSet
+from profkit.model.arrays import median
 
 #: What each difference leaves of the score; products of them. They order the cases by how much of a ranking
 #: the difference can explain alone, and are conventions, not measurements.
@@ -170,4 +171,4 @@ def _arguments(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def _middle(counts: Iterable[int]) -> int:
-    return int(np.median(list(counts)))
+    return int(median(list(counts)))

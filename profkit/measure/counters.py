@@ -14,6 +14,7 @@ from profkit.measure.inventory import Inventory, inventory
 from profkit.measure.settings import revision_of
 from profkit.measure.yardsticks import Speed, speeds
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
+from profkit.model.arrays import median
 
 #: Part of the wall that a thread runs or queues from which it counts as one that works.
 WORKS = 0.05
@@ -111,7 +112,8 @@ class SideFacts:
 
 def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[Process]]) -> SideFacts:
     """Return the medians of the counters of a side's runs, of the processes that `selected` gives."""
-    each = [_run_facts(run, selected(run)) for run in side.runs]
+    inventories = [inventory(run) for run in side.runs]
+    each = [_run_facts(run, selected(run), own) for run, own in zip(side.runs, inventories, strict=True)]
     known = {key: _median([facts[key] for facts in each]) for key in each[0]}
     memory = [m for facts in each if (m := facts["memory_bytes"]) is not None]
     run = side.runs[0]
@@ -129,7 +131,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         yardsticks=speeds(side.runs),
         command=run.manifest.command if run.manifest else (),
         environment=run.manifest.environment if run.manifest else {},
-        inventory=inventory(run),
+        inventory=inventories[0],
         neighbours=neighbours_of(side.runs),
         revision=revision_of(run),
         worker_packages=_worker_packages(selected(run)),
@@ -169,7 +171,7 @@ def _fraction(run_s: float | None, wait_s: float | None) -> float | None:
 
 def _median(values: Sequence[float | None]) -> float | None:
     known = [v for v in values if v is not None]
-    return float(np.median(known)) if known and len(known) == len(values) else None
+    return float(median(known)) if known and len(known) == len(values) else None
 
 
 def _host(run: Run) -> Host | None:
@@ -186,7 +188,7 @@ def _identity(process: Process) -> tuple[object, ...]:
     return process.rank, process.pid
 
 
-def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]:
+def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[str, float | None]:
     machine = run.machine
     wall = run.manifest.wall_s if run.manifest else None
     if wall is None:
@@ -224,7 +226,7 @@ def _run_facts(run: Run, selected: Sequence[Process]) -> dict[str, float | None]
     ]
     host = _host(run)
     # Of ranks that are each bound to CPUs of their own, the CPUs of all.
-    available = [inventory(run).available_cpus, machine.quota_cpus if machine else None]
+    available = [asked.available_cpus, machine.quota_cpus if machine else None]
     if host is None and machine and machine.cpus:
         available.append(float(machine.cpus))
     cpus = [c for c in available if c]
@@ -329,6 +331,8 @@ def delivery_seconds(process: Process) -> float | None:
     times = profile.cumblocked if profile.cumblocked is not None else profile.cumtime
     best = 0.0
     wanted = {name for names in _DELIVERIES.values() for name in names}
+    if wanted.isdisjoint(profile.strings):
+        return best
     named = np.flatnonzero(np.isin(profile.name, [i for i, s in enumerate(profile.strings) if s in wanted]))
     for row in named.tolist():
         path = profile.strings[profile.file[row]].replace("\\", "/")

@@ -211,17 +211,40 @@ class Composition:
     @staticmethod
     def mean(parts: Sequence[Composition]) -> Composition:
         """Return the mean over runs by part; errors of one tracer may be alike, and do not cancel."""
+        return Repeats(parts).mean(np.arange(len(parts)))
 
-        def mean_of(values: Sequence[Any]) -> Any:
+
+class Repeats:
+    """The compositions of one or more runs, as arrays of which the mean of any draw is taken."""
+
+    def __init__(self, runs: Sequence[Composition]) -> None:
+        self._values = {
+            field.name: [getattr(run, field.name) for run in runs] for field in fields(Composition)
+        }
+        self._stacks = {
+            name: np.array(values)
+            for name, values in self._values.items()
+            if isinstance(values[0], np.ndarray) and not any(value is None for value in values)
+        }
+        # Most parts of most programs are 0 in all runs, and so is each of their means.
+        self._zero = {name: not stack.any() for name, stack in self._stacks.items()}
+
+    def mean(self, drawn: npt.NDArray[np.integer]) -> Composition:
+        """Return the mean of these runs, each as often as it is named; see `Composition.mean`."""
+        runs = drawn.tolist()
+
+        def mean_of(name: str) -> Any:
+            if name in self._stacks:
+                stack = self._stacks[name]
+                return np.zeros(stack.shape[1:]) if self._zero[name] else stack[drawn].mean(axis=0)
+            values = [self._values[name][run] for run in runs]
             if isinstance(values[0], bool):
                 return all(values)
             if any(value is None for value in values):
                 return None
             return np.mean(values, axis=0) if isinstance(values[0], np.ndarray) else sum(values) / len(values)
 
-        return Composition(
-            **{field.name: mean_of([getattr(p, field.name) for p in parts]) for field in fields(Composition)}
-        )
+        return Composition(**{name: mean_of(name) for name in self._values})
 
 
 def waits_for_ranks(name: str) -> bool:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profkit.model.arrays import median
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
 
@@ -64,7 +66,7 @@ def ratio_estimate(baseline: Floats, candidate: Floats) -> Estimate:
     """Return the ratio of the sides' median times with its interval and an exact permutation test."""
 
     def ratio(a: Floats, b: Floats) -> float:
-        return float(np.median(b) / np.median(a))
+        return float(median(b) / median(a))
 
     found = estimate(baseline, candidate, ratio)
     return Estimate(found.value, found.low, found.high, permutation_p(np.log(baseline), np.log(candidate)))

@@ -16,6 +16,7 @@ from profkit.errors import UsageError
 from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, WAIT, IterationNames
 from profkit.measure.role_parts import RolePart, new_time, role_parts
 from profkit.model import Process, Run
+from profkit.model.arrays import median
 
 __all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typical_model", "warming_up"]
 
@@ -267,7 +268,7 @@ def warming_up(duration: Floats) -> int:
 def _why(duration: Floats, left_out: int) -> str:
     if not left_out:
         return ""
-    times = float(np.median(duration[:left_out]) / np.median(duration[left_out:]))
+    times = float(median(duration[:left_out]) / median(duration[left_out:]))
     return f"warming up: {times:.1f} times as long as the others"
 
 
@@ -308,7 +309,7 @@ def _loaders(
 
 
 def _spread(seconds: Floats) -> Spread:
-    return Spread(float(seconds.mean()), float(np.median(seconds)), float(np.percentile(seconds, 95)))
+    return Spread(float(seconds.mean()), float(median(seconds)), float(np.percentile(seconds, 95)))
 
 
 def _batch(payload: Floats, said: IterationNames) -> tuple[float | None, str]:

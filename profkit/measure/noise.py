@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.measure.rank import MAD_SCALE
+from profkit.model.arrays import median
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,10 +75,10 @@ def log_scatter(times: Floats) -> Floats:
     logs = logs[:, whole]
     heavy = times[:, whole].mean(axis=0)
     used = heavy >= MIN_SHARE * heavy.sum()
-    centred = logs - np.median(logs, axis=0)
-    factor = np.median(centred[:, used], axis=1, keepdims=True) if used.any() else 0.0
+    centred = logs - median(logs, axis=0)
+    factor = median(centred[:, used], axis=1, keepdims=True) if used.any() else 0.0
     centred = centred - factor
-    spread = MAD_SCALE * np.median(np.abs(centred - np.median(centred, axis=0)), axis=0)
+    spread = MAD_SCALE * median(np.abs(centred - median(centred, axis=0)), axis=0)
     result[whole] = np.maximum(spread, MIN_SCATTER)
     return result
 
@@ -133,7 +134,7 @@ def lost_throughout(baseline: Floats, candidate: Floats) -> bool:
     if min(n, m) < MIN_RUNS_NOISE:
         return False
     a, b = np.log(baseline), np.log(candidate)
-    added = float(np.median(b) - np.median(a))
+    added = float(median(b) - median(a))
     # One run that took much longer still hides no loss that all have.
     apart = float(b.min() - a.max())
     if apart >= max(math.log(LEAST_LOSS), float(np.ptp(a))):

@@ -126,12 +126,11 @@ def find_origins(
 def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:
     """Return functions whose source differs, and those new or gone with a change of the project's code."""
     n = len(table)
-    project = np.array([key.root == PROJECT for key in table.keys], np.bool_)
-    differs = np.array([same is False for same in table.same_source], np.bool_)
+    project, differs = table.in_roots(PROJECT), table.differs
     if python_differs:
         differs &= project
     one_sided = table.one_sided
-    sources_known = any(same is not None for same in table.same_source)
+    sources_known = table.sources_known
     # New functions are a change of the code of a project that is still there, not another program.
     still = float(busy[0][table.candidate.present].sum()) >= STILL_THERE * float(busy[0].sum()) > 0
     if n and sources_known and still:
@@ -235,7 +234,7 @@ def _blame(table: DiffTable, edges: _Edges, assumed: Bools, from_code: Floats) -
     of its callers whose calls changed, as far as they are changed code, called by it, or to blame.
     """
     n = edges.n
-    library = np.array([key.root != PROJECT for key in table.keys], np.bool_) & ~assumed
+    library = ~table.in_roots(PROJECT) & ~assumed
     moved = np.abs(edges.after - edges.before)
     differs = np.bincount(edges.callee, moved, n) > 0
     weight = np.where(differs[edges.callee], moved, edges.after)
@@ -305,7 +304,7 @@ def _below(
     moved = np.abs(t_b - usual * e_b)
     whole = np.bincount(callee, moved, n)
     weight = np.where(whole[callee] > 0, moved / np.maximum(whole[callee], 1e-300), 0.0)
-    builtin = np.array([key.root == BUILTIN for key in table.keys], np.bool_)
+    builtin = table.in_roots(BUILTIN)
     # Everything is below a root: of what it calls only native functions, whose arguments it made, are its code.
     passes = ~roots[caller] | builtin[callee]
     for _ in range(STEPS):

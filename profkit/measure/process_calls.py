@@ -38,7 +38,7 @@ def calls_of_processes(table: DiffTable, calls: CallTable | None, processes: tup
     if calls is None or not len(calls) or processes[0] == processes[1]:
         return np.zeros(n)
     imports, feeds = _machinery(table)
-    library = np.array([key.root in (STDLIB, BUILTIN) for key in table.keys], np.bool_)
+    library = table.in_roots(STDLIB, BUILTIN)
     caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
     before, after = (side.ncalls.astype(np.float64) for side in (calls.baseline, calls.candidate))
     calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))

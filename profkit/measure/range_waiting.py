@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model import Process
+from profkit.model.arrays import median
 from profkit.model.ranges import PUSHED, Ranges
 from profkit.model.series import ThreadSamples
 
@@ -69,7 +70,7 @@ def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None
         measured[part[known]] = inside[known] / 1e9
     if not steps:
         return None
-    return RangeWaiting(wait, measured, float(np.median(np.concatenate(steps))) / 1e9)
+    return RangeWaiting(wait, measured, float(median(np.concatenate(steps))) / 1e9)
 
 
 def _rising(counter: Ints) -> Ints:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from profkit.model.arrays import median
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -17,10 +19,17 @@ MAD_SCALE = 1.4826
 
 def ranks(values: Floats, tiebreak: npt.NDArray[np.integer] | None = None) -> Ints:
     """Return ranks, 1 for the greatest value, none shared; of equal values the lowest `tiebreak` is first."""
-    order = np.lexsort((np.arange(len(values)) if tiebreak is None else tiebreak, -values))
+    order = ascending(-values, np.arange(len(values)) if tiebreak is None else tiebreak)
     result = np.empty(len(values), np.int64)
     result[order] = np.arange(1, len(values) + 1)
     return result
+
+
+def ascending(values: Floats, tiebreak: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
+    """Return ``numpy.lexsort((tiebreak, values))``, in half of the time where no values are equal."""
+    order = np.argsort(values)
+    ordered = values[order]
+    return order if (ordered[1:] > ordered[:-1]).all() else np.lexsort((tiebreak, values))
 
 
 def shares(values: Floats) -> Floats:
@@ -77,5 +86,5 @@ def location_and_spread(values: Floats) -> tuple[float, float]:
     values = values[np.isfinite(values)]
     if not len(values):
         return float("nan"), float("nan")
-    centre = float(np.median(values))
-    return centre, MAD_SCALE * float(np.median(np.abs(values - centre)))
+    centre = float(median(values))
+    return centre, MAD_SCALE * float(median(np.abs(values - centre)))

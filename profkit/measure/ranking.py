@@ -13,6 +13,7 @@ from profkit.measure.intervals import displacement, estimate
 from profkit.measure.rank import rbo_distance, total_variation
 from profkit.measure.sides import Side, ranked_times
 from profkit.measure.tables import DiffTable, Ranking, SideTable
+from profkit.model.arrays import median
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.integer]
@@ -80,7 +81,7 @@ def _order(rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _first(times: Floats) -> npt.NDArray[np.intp]:
     """Return rows in the order of their medians, without those of no time."""
-    middle = np.median(times, axis=0)
+    middle = median(times, axis=0)
     order = np.argsort(-middle, kind="stable")
     return order[: np.count_nonzero(middle > 0)]
 
@@ -91,7 +92,7 @@ def _distance(times_a: Floats, times_b: Floats) -> float:
 
 def _displacement(times_a: Floats, times_b: Floats) -> float:
     n = times_a.shape[1]
-    middle_a, middle_b = np.median(times_a, axis=0), np.median(times_b, axis=0)
+    middle_a, middle_b = median(times_a, axis=0), median(times_b, axis=0)
     rank_a, rank_b = np.empty(n, np.int64), np.empty(n, np.int64)
     rank_a[np.argsort(-middle_a, kind="stable")] = np.arange(1, n + 1)
     rank_b[np.argsort(-middle_b, kind="stable")] = np.arange(1, n + 1)

@@ -17,6 +17,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from profkit.model.arrays import median
+
 Floats = npt.NDArray[np.float64]
 
 #: Pairs before the first look, and after the last.
@@ -57,7 +59,7 @@ def decide(log_ratios: Sequence[float], least: float) -> Decision:
     n = len(log_ratios)
     values = np.array(log_ratios[:MOST_PAIRS], np.float64)
     if n < LEAST_PAIRS:
-        ratio = float(np.exp(np.median(values))) if n else math.nan
+        ratio = float(np.exp(median(values))) if n else math.nan
         return Decision("", n, ratio, math.nan, math.nan)
     mean, error = (float(found[0]) for found in _trimmed(values[None, :]))
     fail, clear, width = _boundaries()

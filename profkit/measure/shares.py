@@ -17,6 +17,7 @@ from profkit.measure.calls import CallSide, CallTable
 from profkit.measure.select import select_processes
 from profkit.measure.tables import DiffTable, SideTable
 from profkit.model import Edges, Profile, Run, RunSet, Thread
+from profkit.model.arrays import median
 from profkit.model.profile import ESTIMATES
 
 Floats = npt.NDArray[np.float64]
@@ -44,7 +45,7 @@ def in_shares(
     with_natives = [any(map(_has_natives, runs)) for runs in sides]
     if with_natives[0] != with_natives[1]:
         sides = [[_each(run, _without_natives) for run in runs] for runs in sides]
-    whole = float(np.median([_total(run) for run in sides[0]]))
+    whole = float(median([_total(run) for run in sides[0]]))
     made = [[_scaled(run, whole) for run in runs] for runs in sides]
     return replace(baseline, runs=tuple(made[0])), replace(candidate, runs=tuple(made[1]))
 

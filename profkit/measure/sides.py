@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.align import align
+from profkit.identity.files import KnownFiles
 from profkit.model import Profile, Roots
+from profkit.model.arrays import median
 from profkit.model.estimates import estimates_of
 from profkit.model.profile import ESTIMATES
 
@@ -85,8 +87,9 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
     union = replace(profiles[0], edges=None, **exact)
     known = roots[0]
     places = [np.arange(len(union), dtype=np.int32)]
+    files = KnownFiles()
     for profile, own in zip(profiles[1:], roots[1:], strict=True):
-        found = align(union, profile, known, own)
+        found = align(union, profile, known, own, known=files)
         place = np.empty(len(profile), np.int32)
         place[found.candidate] = found.baseline
         place[found.candidate_only] = len(union) + np.arange(len(found.candidate_only), dtype=np.int32)
@@ -134,7 +137,7 @@ def _median(stack: Floats) -> Floats:
     """Return the median over the runs that know a value, NaN where none does."""
     known = ~np.isnan(stack)
     if known.all():
-        whole: Floats = np.median(stack, axis=0)
+        whole: Floats = median(stack, axis=0)
         return whole
     result = np.full(stack.shape[1], np.nan)
     some = known.any(axis=0)
@@ -165,12 +168,12 @@ def _estimates(
 
 def _middle_estimates(stacks: dict[str, Floats], tottime: Floats) -> dict[str, npt.NDArray[np.generic]]:
     """Return columns `ESTIMATES` of the medians: medians of limits enclose the median value."""
-    error, middle = stacks["tottime_error"], np.median(tottime, axis=0)
-    above, below = (np.median(tottime + sign * error, axis=0) for sign in (1, -1))
+    error, middle = stacks["tottime_error"], median(tottime, axis=0)
+    above, below = (median(tottime + sign * error, axis=0) for sign in (1, -1))
     return {
         "calls_low": _median(stacks["calls_low"]),
         "calls_high": _median(stacks["calls_high"]),
-        "samples": np.rint(np.median(stacks["samples"], axis=0)).astype(np.int64),
+        "samples": np.rint(median(stacks["samples"], axis=0)).astype(np.int64),
         "tottime_error": np.maximum(above - middle, middle - below),
     }
 

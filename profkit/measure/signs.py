@@ -17,10 +17,12 @@ import numpy.typing as npt
 from profkit.identity.align import Joined
 from profkit.identity.alignment import Alignment
 from profkit.measure import noise
+from profkit.measure.looked_up import Keys, Looked, rows_in
 from profkit.measure.movement import CALLS_CHANGED, is_wait
 from profkit.measure.rank import MAD_SCALE, rbo_distance
 from profkit.measure.sides import Side
-from profkit.model import BUILTIN
+from profkit.model import BUILTIN, STDLIB
+from profkit.model.arrays import median, quantile
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -104,15 +106,18 @@ def matched(joined: Joined, found: Alignment, a: Side, b: Side) -> Matched:
     some = np.maximum(times_a.max(axis=0, initial=0.0), times_b.max(axis=0, initial=0.0)) >= SMALL[0]
     rows_a, rows_b = rows_a[some], rows_b[some]
     columns = joined.baseline
-    roots = [joined.files[f][0] for f in columns.file[rows_a].tolist()]
-    names = [joined.strings[i] for i in columns.name[rows_a].tolist()]
+    names = Looked(columns.name[rows_a], joined.strings)
+    keys = Keys(columns.file[rows_a], joined.files, names)
+    asked = np.flatnonzero(rows_in(keys, STDLIB) | names.starting("<")).tolist()
+    waits = np.zeros(len(names), np.bool_)
+    waits[[row for row in asked if is_wait(names[row], keys[row].root)]] = True
     return Matched(
         time_a=times_a[:, some],
         time_b=times_b[:, some],
         calls_a=a.ncalls[:, rows_a].astype(np.float64),
         calls_b=b.ncalls[:, rows_b].astype(np.float64),
-        native=np.array([root == BUILTIN for root in roots], np.bool_),
-        waits=np.array([is_wait(n, r) for n, r in zip(names, roots, strict=True)], np.bool_),
+        native=rows_in(keys, BUILTIN),
+        waits=waits,
         total_a=a.tottime.sum(axis=1),
         total_b=b.tottime.sum(axis=1),
     )
@@ -134,8 +139,8 @@ def lumps_of(both: Matched) -> Lumps:
     )
     if len(found) < 2:
         return Lumps(len(found))
-    median = float(np.median(found))
-    return Lumps(len(found), median, float(np.mean(np.abs(found / median - 1.0) <= LIKE)))
+    middle = float(median(found))
+    return Lumps(len(found), middle, float(np.mean(np.abs(found / middle - 1.0) <= LIKE)))
 
 
 def noisier(both: Matched) -> float:
@@ -166,7 +171,7 @@ def _deviation(per_call: Floats) -> Floats:
     """Return the standard deviation over runs of ln of each function's time, at least `noise.MIN_SCATTER`."""
     logs = np.log(per_call)
     logs = logs - logs.mean(axis=0)
-    logs = logs - np.median(logs, axis=1, keepdims=True)
+    logs = logs - median(logs, axis=1, keepdims=True)
     deviation: Floats = np.maximum(logs.std(axis=0, ddof=1), noise.MIN_SCATTER)
     return deviation
 
@@ -192,7 +197,7 @@ def _lumps(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> Floats:
     small = of & same & (a >= SMALL[0]) & (a < SMALL[1])
     if np.count_nonzero(small) < FEWEST:
         return np.zeros(0)
-    usual = a[small] * np.exp(np.median(r[small]))
+    usual = a[small] * np.exp(median(r[small]))
     excess = b[small] - usual
     lumps: Floats = excess[(excess > LUMP_S) & (excess > LUMP_PART * usual)]
     return lumps
@@ -226,7 +231,7 @@ def _of_pair(both: Matched, i: int, j: int) -> Floats:
     small_python = python & same & (a >= SMALL[0])
     gap = 0.0
     if np.count_nonzero(small_python) >= FEWEST:
-        gap = np.log(b[small_python].sum() / a[small_python].sum()) - np.median(r[small_python])
+        gap = np.log(b[small_python].sum() / a[small_python].sum()) - median(r[small_python])
     of_python, of_all = (_hit(a, b, r, same, of) for of in (python, python | native))
     large = same & (share_a >= LARGE)
     return np.array(
@@ -268,4 +273,4 @@ def _log_ratio(before: float, after: float) -> float:
 
 
 def _quantile(values: Floats, q: float) -> float:
-    return float(np.quantile(values, q)) if len(values) else 0.0
+    return quantile(values, q) if len(values) else 0.0

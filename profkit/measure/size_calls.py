@@ -79,7 +79,8 @@ class _Tables:
         strings = profile.strings
         if strings is not self._strings:
             self._strings = strings
-            self._wanted = [i for i, text in enumerate(strings) if text in _NAMES]
+            none = _NAMES.isdisjoint(strings)
+            self._wanted = [] if none else [i for i, text in enumerate(strings) if text in _NAMES]
         if not self._wanted:
             return
         named = np.where(profile.qualname != 0, profile.qualname, profile.name)

@@ -14,10 +14,12 @@ from profkit.identity.keys import infer_roots
 from profkit.identity.paths import relative_to
 from profkit.measure import noise
 from profkit.measure.estimates import UNSEEN, call_ratios
-from profkit.measure.rank import MAD_SCALE, log_ratios, ranks
+from profkit.measure.looked_up import Keys, Looked
+from profkit.measure.rank import MAD_SCALE, ascending, log_ratios, ranks
 from profkit.measure.sides import Side, ranked_times
 from profkit.measure.tables import DiffTable, SideTable
-from profkit.model import PROJECT, FunctionKey, Profile
+from profkit.model import PROJECT, Profile
+from profkit.model.arrays import median
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -46,7 +48,7 @@ def build_table(
     rank_b = ranks(value_b, _key_order(joined, joined.candidate, value_b))
     change = _at(value_b, row_b) - _at(value_a, row_a)
     place = np.maximum(_at(rank_a, row_a), _at(rank_b, row_b))
-    order = np.lexsort((place, -np.abs(change)))
+    order = ascending(-np.abs(change), place)
     row_a, row_b, rung = row_a[order], row_b[order], rung[order]
 
     side_a = _side_table(a.profile, row_a, rank_a, value_a, by, active)
@@ -64,13 +66,13 @@ def build_table(
         name=names,
         file=files,
         line=lines,
-        match=tuple([kinds[i] for i in rung.tolist()]),
+        match=Looked(rung, kinds),
         baseline=side_a,
         candidate=side_b,
         per_call_ratio=np.exp(log_ratio),
-        same_source=tuple(source),
+        same_source=source,
         added_lines=added,
-        anomalous=np.zeros(len(keys), np.bool_),
+        anomalous=np.zeros(len(row_a), np.bool_),
         p_value=_p_values(a, b, row_a, row_b, side_a, side_b, by),
     )
     if not (a.exact and b.exact):
@@ -143,6 +145,9 @@ def _column_at(values: Floats | None, rows: Rows) -> Floats | None:
 
 def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
     """Return places in the order of keys, for rows whose value another row has too; 0 for all others."""
+    ordered = np.sort(values)
+    if (ordered[1:] > ordered[:-1]).all():
+        return np.zeros(len(values), np.int64)
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     tied = np.zeros(len(values), np.bool_)
@@ -189,7 +194,7 @@ def _side_table(
     )
 
 
-def _added_lines(joined: Joined, found: Alignment, row_a: npt.NDArray[np.integer]) -> Ints:
+def _added_lines(joined: Joined, found: Alignment, row_a: Rows) -> Ints:
     """Return how many lines an edit added to each function, as far as definitions below it show."""
     lines = np.zeros(len(joined.baseline.line) + 1, np.int64)
     for row, added in edited_rows(joined, found).items():
@@ -198,18 +203,14 @@ def _added_lines(joined: Joined, found: Alignment, row_a: npt.NDArray[np.integer
     return result
 
 
-def _same_source(
-    joined: Joined, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer], added: Ints
-) -> list[bool | None]:
+def _same_source(joined: Joined, row_a: Rows, row_b: Rows, added: Ints) -> Looked[bool | None]:
     """Return whether sources are the same: by their hashes, or not, by definitions that moved."""
-    result: list[bool | None] = [False if lines else None for lines in added.tolist()]
-    both = np.flatnonzero((row_a >= 0) & (row_b >= 0))
-    hash_a = joined.baseline.source_hash[row_a[both]]
-    hash_b = joined.candidate.source_hash[row_b[both]]
+    both = (row_a >= 0) & (row_b >= 0)
+    hash_a, hash_b = joined.baseline.source_hash[row_a[both]], joined.candidate.source_hash[row_b[both]]
+    found = np.where(added != 0, 2, 0).astype(np.int8)
     known = (hash_a != 0) & (hash_b != 0)
-    for row, same in zip(both[known].tolist(), (hash_a == hash_b)[known].tolist(), strict=True):
-        result[row] = same
-    return result
+    found[np.flatnonzero(both)[known]] = np.where(hash_a == hash_b, 1, 2)[known]
+    return Looked(found, (None, True, False))
 
 
 def _anomalous(
@@ -243,7 +244,7 @@ def _anomalous(
     beyond = grown > _noise(a, b, row_a, row_b, by)
 
     heavy = both & (np.maximum(side_a.share, side_b.share) >= noise.MIN_SHARE) & np.isfinite(log_ratio)
-    common = float(np.median(log_ratio[heavy])) if heavy.any() else 0.0
+    common = float(median(log_ratio[heavy])) if heavy.any() else 0.0
     apart = np.abs(log_ratio - common) > np.log(noise.TOTAL_RATIO_P95)
     moved = climb > noise.CLIMB_P99
     moved |= np.abs(side_b.share - side_a.share) > noise.TV_P95
@@ -271,7 +272,7 @@ def _noise(
     for times, rows in zip(ranked_times(a, b, by), (row_a, row_b), strict=True):
         scatter = np.maximum(noise.log_scatter(times), noise.CLEAN_SCATTER)
         totals = np.log(np.maximum(times.sum(axis=1), 1e-12))
-        drift = MAD_SCALE * float(np.median(np.abs(totals - np.median(totals))))
+        drift = MAD_SCALE * float(median(np.abs(totals - median(totals))))
         variance += _at(scatter**2, rows) + drift**2
     own = SIGMAS * np.sqrt(variance)
     result: Floats = np.where(np.isfinite(own), own, pooled)
@@ -300,8 +301,8 @@ def _p_values(
 
 
 def _labels(
-    joined: Joined, a: Side, b: Side, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer]
-) -> tuple[tuple[FunctionKey, ...], tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
+    joined: Joined, a: Side, b: Side, row_a: Rows, row_b: Rows
+) -> tuple[Keys, Looked[str], Looked[str], Looked[int]]:
     """Return key, name, file and line of every row, the candidate's where it has the row."""
     n = len(row_a)
     from_b = row_b >= 0
@@ -315,15 +316,11 @@ def _labels(
     ours = np.zeros(n, np.int32)
     ours[row_a >= 0] = joined.baseline.qualname[row_a[row_a >= 0]]
     named = np.where(columns["qualname"] != 0, columns["qualname"], ours)
-    named = np.where(named != 0, named, columns["name"])
-    strings = joined.strings
-    where = _relative_files(joined, a, b)
-    names = [strings[i] for i in named.tolist()]
-    of_file = [where[f] for f in columns["file"].tolist()]
-    roots, paths = [root for root, _ in of_file], [path for _, path in of_file]
-    keys = map(FunctionKey._make, zip(roots, paths, names, strict=True))
-    files = [strings[i] for i in columns["raw_file"].tolist()]
-    return tuple(keys), tuple(names), tuple(files), tuple(columns["line"].tolist())
+    names = Looked(np.where(named != 0, named, columns["name"]), joined.strings)
+    keys = Keys(columns["file"], _relative_files(joined, a, b), names)
+    least, most = (int(limit) for limit in (columns["line"].min(initial=0), columns["line"].max(initial=0)))
+    lines = Looked(columns["line"].astype(np.int64) - least, range(least, most + 1))
+    return keys, names, Looked(columns["raw_file"], joined.strings), lines
 
 
 def _relative_files(joined: Joined, a: Side, b: Side) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from profkit.measure.estimates import UNSEEN
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
+from profkit.measure.looked_up import rows_in, rows_starting, rows_where
 from profkit.model import FunctionKey, Neighbours, Notice
 
 Ints = npt.NDArray[np.int64]
@@ -74,15 +75,15 @@ class DiffTable:
     baseline's total, and calls are 0.
     """
 
-    keys: tuple[FunctionKey, ...]
-    name: tuple[str, ...]
-    file: tuple[str, ...]
-    line: tuple[int, ...]
-    match: tuple[str, ...]
+    keys: Sequence[FunctionKey]
+    name: Sequence[str]
+    file: Sequence[str]
+    line: Sequence[int]
+    match: Sequence[str]
     baseline: SideTable
     candidate: SideTable
     per_call_ratio: Floats
-    same_source: tuple[bool | None, ...]
+    same_source: Sequence[bool | None]
     added_lines: Ints
     anomalous: npt.NDArray[np.bool_]
     p_value: Floats
@@ -97,6 +98,33 @@ class DiffTable:
         alone: npt.NDArray[np.bool_] = ~(self.baseline.present & self.candidate.present)
         alone[[row for row in np.flatnonzero(alone).tolist() if self.match[row] == UNSEEN]] = False
         return alone
+
+    @property
+    def differs(self) -> npt.NDArray[np.bool_]:
+        """Rows whose source is known on both sides to be another."""
+        return rows_where(self.same_source, _is_false)
+
+    @property
+    def sources_known(self) -> bool:
+        """Whether the sources of some function are known on both sides."""
+        return bool(rows_where(self.same_source, _is_known).any())
+
+    @property
+    def native(self) -> npt.NDArray[np.bool_]:
+        """Rows whose name begins as those of native functions do; those of module bodies and lambdas, too."""
+        return rows_starting(self.name, "<")
+
+    def in_roots(self, *roots: str) -> npt.NDArray[np.bool_]:
+        """Return the rows of functions under one of `profkit.model.ROOTS`."""
+        return rows_in(self.keys, *roots)
+
+
+def _is_false(same: bool | None) -> bool:
+    return same is False
+
+
+def _is_known(same: bool | None) -> bool:
+    return same is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,17 +32,12 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     """
     named = np.zeros(len(table), np.bool_)
     # A project's function never waits by its name: most rows need no check.
-    named[
-        [
-            row
-            for row, (name, key) in enumerate(zip(table.name, table.keys, strict=True))
-            if (name[:1] == "<" or key.root == STDLIB) and is_wait(name, key.root)
-        ]
-    ] = True
+    asked = np.flatnonzero(table.native | table.in_roots(STDLIB)).tolist()
+    named[[row for row in asked if is_wait(table.name[row], table.keys[row].root)]] = True
     if calls is None or not len(calls) or not named.any():
         return named
     n = len(named)
-    library = np.array([key.root in (STDLIB, BUILTIN) for key in table.keys], np.bool_)
+    library = table.in_roots(STDLIB, BUILTIN)
     caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
     count = (calls.baseline.ncalls + calls.candidate.ncalls).astype(np.float64)
     time = calls.baseline.cumtime + calls.candidate.cumtime

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profkit.model import Run, Yardstick
+from profkit.model.arrays import median
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,9 @@ def _seconds(one: Yardstick) -> float:
 
 def _over(several: Sequence[Yardstick]) -> Speed:
     seconds = np.array([_seconds(one) for one in several])
-    middle = float(np.median(seconds))
+    middle = float(median(seconds))
     inside = [one.scatter for one in several if one.scatter is not None]
     if len(inside) < len(several):
         return Speed(middle, None)
     low, high = np.percentile(seconds, (25, 75))
-    return Speed(middle, max(float(np.median(inside)), float(high - low) / middle))
+    return Speed(middle, max(float(median(inside)), float(high - low) / middle))

@@ -191,6 +191,10 @@ def _groups(columns: Sequence[Ints]) -> tuple[Index, Index]:
             _, dense = np.unique(key, return_inverse=True)
             key = dense.reshape(-1).astype(np.int64)
         key = key * span + (column - low)
+    ordered = np.sort(key)  # much faster than to find where each is, and mostly all are different
+    if (ordered[1:] != ordered[:-1]).all():
+        alone = np.arange(n, dtype=np.int32)
+        return alone, alone
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), np.int32)

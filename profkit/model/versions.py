@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 __all__ = ["python_of_paths"]
 
@@ -25,9 +26,17 @@ def python_of_paths(files: Iterable[str]) -> tuple[int, int] | None:
     files
         File names as the interpreter recorded them, from any operating system.
     """
+    return _python_of(tuple(files))
+
+
+#: Both sides of a comparison are asked for again and again.
+@lru_cache(maxsize=2)
+def _python_of(files: tuple[str, ...]) -> tuple[int, int] | None:
     votes: Counter[tuple[int, int]] = Counter()
-    # One scan over all paths: a profile has thousands, and a call for each costs more than reading the file.
-    found = Counter(_LIBRARY.findall("\n".join(files)))
-    for (posix_major, posix_minor, windows_major, windows_minor), count in found.items():
-        votes[int(posix_major or windows_major), int(posix_minor or windows_minor)] += count
+    # A profile has thousands of files in a few directories, which say it: a separator follows the version.
+    places = Counter([file if "\\" in file else f"{file.rpartition('/')[0]}/" for file in files])
+    for place, files_in_it in places.items():
+        for posix_major, posix_minor, windows_major, windows_minor in _LIBRARY.findall(place):
+            version = int(posix_major or windows_major), int(posix_minor or windows_minor)
+            votes[version] += files_in_it
     return max(votes, key=lambda version: (votes[version], version)) if votes else None

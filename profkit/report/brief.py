@@ -32,7 +32,6 @@ from profkit.report.document import (
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.lines import line_sections
 from profkit.report.notices import notice_text
-from profkit.report.showdoc import run_facts, run_warnings
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR, waterfall
 from profkit.report.wording.advice import advice_blocks
@@ -93,6 +92,8 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, expla
     head: tuple[VerdictBlock, ...] = ()
     if verdict is not None:
         head = (replace(verdict_block(verdict, alone=True), cause=""),)
+    from profkit.report.showdoc import run_facts
+
     facts = tuple(item for item in run_facts(run, functions) if item[0] in _FACTS)
     sections = [Section("", (*head, Facts(facts)))]
     if explain and judged is not None:
@@ -261,6 +262,8 @@ def _functions(rows: Sequence[Row], *middle: Column) -> list[Section]:
 
 
 def _warnings(run: Run) -> list[Section]:
+    from profkit.report.showdoc import run_warnings
+
     every = run_warnings(run)
     shown, left = every[:WARNINGS], len(every) - WARNINGS
     if left > 0:

@@ -331,8 +331,8 @@ def _hosts(study: Hosts, limit: int) -> tuple[Section, ...]:
     names = {host.host for host in study.hosts}
     about = f"{_counted(len(names), 'host')}, {_counted(len(jobs), 'job')}, each job by itself."
     if odd:
-        told = [f"{len({h.host for h in odd if getattr(h, what)})} {what}" for what in ("slower", "starved")]
-        listed = ", ".join(text for text in told if not text.startswith("0 "))
+        found = {what: {h.host for h in odd if getattr(h, what)} for what in ("slower", "starved")}
+        listed = ", ".join(f"{len(hosts)} {what}" for what, hosts in found.items() if hosts)
         verdict = VerdictBlock(f"Hosts out of line: {listed}", about, "bad")
     else:
         verdict = VerdictBlock("No host is out of line", about, "good")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,7 +31,7 @@ def diff_functions(diff: Diff) -> FunctionTable:
         places=places,
         roots=roots,
         place=place,
-        line=np.asarray(table.line, np.int32),
+        line=np.fromiter(table.line, np.int32, len(table)),
         marked=table.anomalous,
         by=diff.ranking.by,
         before=_columns(table.baseline),
@@ -83,7 +85,7 @@ def run_functions(functions: Ranked, by: str) -> FunctionTable:
 
 
 def _places(
-    keys: tuple[FunctionKey, ...], files: tuple[str, ...]
+    keys: Sequence[FunctionKey], files: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], npt.NDArray[np.int32]]:
     """Distinct places and their roots, and the place of each row."""
     known: dict[tuple[str, str, str], int] = {}

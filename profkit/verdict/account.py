@@ -23,9 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.readable import readable_name
-from profkit.measure.critical_path import Composition
+from profkit.measure.critical_path import Composition, Repeats
 from profkit.measure.origins import Origins
 from profkit.measure.tables import DiffTable
+from profkit.model.arrays import median
 from profkit.model.pauses import WAITS
 from profkit.verdict.thresholds import value
 
@@ -196,8 +197,8 @@ def account(
     if not paused:
         baseline, candidate = ([c.without_pauses() for c in side] for side in (baseline, candidate))
     names = BUCKETS + (PAUSES if paused else ()) + ((CAPTURE,) if captured else ())
-    wall_a = float(np.median([c.wall_s for c in baseline]))
-    wall_b = float(np.median([c.wall_s for c in candidate]))
+    wall_a = float(median([c.wall_s for c in baseline]))
+    wall_b = float(median([c.wall_s for c in candidate]))
     whole_a, whole_b = _typical(baseline, wall_a), _typical(candidate, wall_b)
     booked = _book(whole_a, whole_b, origins, unknown_code, spun_s)
     low, high, basis = _intervals(baseline, candidate, origins, unknown_code, spun_s, booked, wall_a, whole_a)
@@ -382,15 +383,15 @@ def _intervals(
     if min(len(baseline), len(candidate)) >= value("repeats.least"):
         draw = np.random.default_rng(SEED)
         kept = _heavy(baseline, candidate)
-        few_a, few_b = [c.taken(kept) for c in baseline], [c.taken(kept) for c in candidate]
+        few_a, few_b = (Repeats([c.taken(kept) for c in side]) for side in (baseline, candidate))
+        n, m = len(baseline), len(candidate)
         part_origins = origins.taken(kept)
         at_code = np.flatnonzero(kept == unknown_code)
         code = int(at_code[0]) if len(at_code) else -1
         drawn: dict[str, list[float]] = {name: [] for name in (*BUCKETS, *PAUSES, CAPTURE)}
         for _ in range(RESAMPLES):
-            some_a = [few_a[i] for i in draw.integers(0, len(few_a), len(few_a)).tolist()]
-            some_b = [few_b[i] for i in draw.integers(0, len(few_b), len(few_b)).tolist()]
-            found = _book(Composition.mean(some_a), Composition.mean(some_b), part_origins, code, spun_s)
+            some_a, some_b = few_a.mean(draw.integers(0, n, n)), few_b.mean(draw.integers(0, m, m))
+            found = _book(some_a, some_b, part_origins, code, spun_s)
             for name in drawn:
                 drawn[name].append(found[name][0])
         low, high = {}, {}

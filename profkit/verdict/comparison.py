@@ -40,7 +40,6 @@ from profkit.measure.critical_path import (
 )
 from profkit.measure.estimates import call_ratios, unseen_seconds
 from profkit.measure.intervals import UNKNOWN, Estimate, ratio_estimate
-from profkit.measure.inventory import inventory
 from profkit.measure.lines import FunctionLines, SeenLine, seen_lines
 from profkit.measure.movement import movement
 from profkit.measure.origins import find_origins
@@ -54,12 +53,12 @@ from profkit.measure.shares import calls_unknown, in_shares
 from profkit.measure.sides import Side, gather
 from profkit.measure.signals import Signals
 from profkit.measure.signs import lumps_of, matched, noisier, signs
-from profkit.measure.stacks import PlacedPaths, StackTable, placed_paths, stacks_of_paths
 from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
 from profkit.measure.waiting import waiting_rows
 from profkit.model import PROJECT, Effect, Notice, Process, Profile, Ranges, Run, RunSet
+from profkit.model.arrays import median
 from profkit.verdict.account import Account, Part, account
 from profkit.verdict.judge import judge, lone_function
 from profkit.verdict.named_lines import lines_of_verdict
@@ -71,6 +70,7 @@ if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel, IterationNames
     from profkit.measure.range_stats import RangeChange
     from profkit.measure.range_waiting import RangeWaiting
+    from profkit.measure.stacks import PlacedPaths, StackTable
 
 Index = npt.NDArray[np.int32]
 
@@ -249,7 +249,7 @@ def compare(
     )
     # Only native functions wait for ranks, and of large tables hardly a row does.
     ranks, reads = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
-    native = [(i, name) for i, name in enumerate(table.name) if name[:1] == "<"]
+    native = [(i, table.name[i]) for i in np.flatnonzero(table.native).tolist()]
     ranks[[i for i, name in native if waits_for_ranks(name)]] = True
     reads[[i for i, name in native if reads_files(name)]] = True
     masks = (waits, ranks, reads)
@@ -307,6 +307,8 @@ def _stacks(
     sides: tuple[_Gathered, _Gathered], behind: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 ) -> StackTable | None:
     """Calling contexts of both sides over the table's rows; ``None`` where a run has none."""
+    from profkit.measure.stacks import placed_paths, stacks_of_paths
+
     found: list[list[list[PlacedPaths]]] = []
     for side, rows in zip(sides, behind, strict=True):
         of_table = _rows_of_table(side, rows)
@@ -332,7 +334,7 @@ def _rows_of_table(side: _Gathered, behind: npt.NDArray[np.integer]) -> npt.NDAr
 
 
 def _processes(side: _Gathered) -> int:
-    return int(np.median([len(selected.processes) for selected in side.selected]))
+    return int(median([len(selected.processes) for selected in side.selected]))
 
 
 def _compositions(
@@ -366,7 +368,7 @@ def _effects(side: _Gathered, rank: int | None) -> list[Effect]:
 
 
 def _middle_effect(effects: Sequence[Effect]) -> float:
-    return float(np.median([max(0.0, effect.seconds) for effect in effects])) if effects else 0.0
+    return float(median([max(0.0, effect.seconds) for effect in effects])) if effects else 0.0
 
 
 def _without(totals: npt.NDArray[np.float64], effects: Sequence[Effect]) -> npt.NDArray[np.float64]:
@@ -394,14 +396,9 @@ def _another_program(table: DiffTable) -> bool:
     Module bodies and comprehensions do not count: every program has them. Where most functions are missing,
     one of equal name and other source (many a ``main``) counts as another.
     """
-    project = np.array(
-        [
-            key.root == PROJECT and not is_anonymous(name)
-            for key, name in zip(table.keys, table.name, strict=True)
-        ],
-        np.bool_,
-    )
-    other_source = np.array([same is False for same in table.same_source], np.bool_)
+    project = table.in_roots(PROJECT)
+    project[[row for row in np.flatnonzero(project).tolist() if is_anonymous(table.name[row])]] = False
+    other_source = table.differs
     if not project.any():
         return False
     alone = table.one_sided
@@ -511,7 +508,7 @@ def _total(side: RunSet, chosen: Callable[[Run], Sequence[Process]]) -> float:
         sum(thread.profile.total for process in chosen(run) for thread in process.threads)
         for run in side.runs
     ]
-    return float(np.median(totals))
+    return float(median(totals))
 
 
 def _totals(runs: RunSet, side: Side) -> npt.NDArray[np.float64]:
@@ -556,7 +553,7 @@ def _residue(
 def _summary(side: RunSet, gathered: Side, facts: SideFacts) -> SideSummary:
     def middle(values: Sequence[float | None]) -> float | None:
         known = [v for v in values if v is not None]
-        return float(np.median(known)) if known else None
+        return float(median(known)) if known else None
 
     def summed(run_values: Sequence[float | None]) -> float | None:
         known = [v for v in run_values if v is not None]
@@ -577,7 +574,7 @@ def _summary(side: RunSet, gathered: Side, facts: SideFacts) -> SideSummary:
         python=python or (f"{inferred[0]}.{inferred[1]}" if inferred else None),
         processes=len(run.processes),
         skipped=side.skipped,
-        inventory=inventory(run),
+        inventory=facts.inventory,
         command=facts.command,
         environment=facts.environment,
         neighbours=facts.neighbours,

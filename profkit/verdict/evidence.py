@@ -14,6 +14,7 @@ from profkit.measure.counters import SideFacts
 from profkit.measure.inventory import Inventory
 from profkit.measure.movement import is_wait
 from profkit.measure.signs import SIGNS
+from profkit.model.arrays import median
 from profkit.verdict.account import Bucket
 from profkit.verdict.machines import fixed_work, models_differ, other_instructions
 from profkit.verdict.readings import Case, code_row, larger_inputs, waited_row
@@ -603,7 +604,7 @@ def _fixed_work(case: Case) -> Found:
             "fixed-work",
             "factor",
             1.0,
-            float(np.median([one.factor for one in known])),
+            float(median([one.factor for one in known])),
             reading="machine-slower" if known[0].beyond > 1.0 else "machine-as-fast",
             numbers={"of": float(len(known))},
         )

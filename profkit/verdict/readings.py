@@ -10,6 +10,7 @@ import numpy as np
 
 from profkit.identity.readable import readable_name
 from profkit.measure.counters import SideFacts
+from profkit.measure.looked_up import rows_where
 from profkit.measure.movement import is_wait
 from profkit.measure.signals import Signals
 from profkit.measure.signs import SIGNS
@@ -468,8 +469,8 @@ def _yardsticks(case: Case) -> tuple[float, float]:
     table = case.signals.table
     a, b = table.baseline, table.candidate
     before = after = 0.0
-    for row, name in enumerate(table.name):
-        if name in YARDSTICKS and a.ncalls[row] == b.ncalls[row] > 0:
+    for row in np.flatnonzero(table.native & (a.ncalls == b.ncalls) & (b.ncalls > 0)).tolist():
+        if table.name[row] in YARDSTICKS:
             before += float(a.active[row]) - (0.0 if a.wait is None else float(a.wait[row]))
             after += float(b.active[row]) - (0.0 if b.wait is None else float(b.wait[row]))
     return before, after
@@ -962,7 +963,7 @@ READINGS: Mapping[str, Reading] = {
         lambda c: (
             c.signals.movement.changed_row < 0
             and c.signals.movement.below_row < 0
-            and any(same for same in c.signals.table.same_source)
+            and bool(rows_where(c.signals.table.same_source, bool).any())
         ),
     ),
     "input.larger": Reading(

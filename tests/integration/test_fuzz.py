@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fuzz import native
-from fuzz.target import CRASHES, SEEDS, finding_of, load
+from fuzz.target import finding_of, load
 from fuzz.work import inputs_of
 from tests.requirements import require
 
@@ -40,7 +40,7 @@ def test_native_inputs(name: str, tmp_path: Path) -> None:
     )
     require("sanitizer", compiles.returncode == 0, "the compiler has no AddressSanitizer")
     native.build(name, tmp_path / name, COMPILER, *flags, str(native.FOLDER / "replay.c"))
-    inputs = [path for folder in (SEEDS, CRASHES) for path in sorted((folder / name).glob("*"))]
+    inputs = inputs_of(name)
     assert inputs
     environment = {**os.environ, **native.environment(name), "TMPDIR": str(tmp_path)}
     done = subprocess.run(

@@ -17,6 +17,7 @@ from tests.requirements import require
 ROOT = Path(__file__).parents[2]
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 LIBRARY = "profkit/capture/native/lib/libprofkit_nvtx.so"
+READER = "profkit/formats/native/lib/_pstats.abi3.so"
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def test_a_wheel_with_binaries_is_tagged_for_its_platform(tree: Path, backend: P
     assert done.returncode == 0, done.stderr
     assert "-py3-none-linux_" in wheel(tree).name
     members = zipfile.ZipFile(wheel(tree)).namelist()
-    assert LIBRARY in members
+    assert {LIBRARY, READER} <= set(members)
     assert "profkit/py.typed" in members
     assert "profkit/capture/native/tracer/module.c" in members, "`profkit doctor --build-tracers` needs them"
     assert not list((tree / "profkit").rglob(".building-*"))

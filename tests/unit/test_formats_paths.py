@@ -1,4 +1,4 @@
-"""The vectorised reader of pstats dumps against the general one, and both against `marshal` itself."""
+"""The readers of pstats dumps, compiled, vectorised and general, against each other and against `marshal` itself."""
 
 from __future__ import annotations
 
@@ -18,23 +18,41 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.errors import FormatError
-from profkit.formats import marshal_scan, pstats_file
+from profkit.formats import marshal_scan, pstats_file, pstats_native
 from profkit.formats.limits import Budget
 from profkit.formats.marshal_scan import PADDING, token_starts
-from profkit.formats.pstats_columns import Columns, parse_columns
+from profkit.formats.pstats_columns import parse_columns
+from profkit.formats.pstats_native import Columns, read_columns
 from profkit.formats.pstats_objects import MalformedError, decode_columns
+from tests.requirements import require
 
 NUMBERS = ("line", "first", "second", "tottime", "cumtime", "caller", "callee", "edge_first", "edge_second")
 NUMBERS += ("edge_tottime", "edge_cumtime")
 
 
-def padded(data: bytes) -> Any:
+COMPILED = pstats_native._COMPILED is not None
+
+
+def array(data: bytes) -> Any:
     # The bytes behind the data may be anything; these look like tokens.
     return np.frombuffer(data + b"g{0)" * (PADDING // 4), np.uint8)
 
 
 def fast(data: bytes, edges: bool = True) -> Columns | None:
-    return parse_columns(padded(data), edges=edges)
+    """Read with NumPy; the compiled reader, where it was built, gives the same columns or the same refusal.
+
+    It may leave to NumPy what has other text than ASCII: one text in two encodings.
+    """
+    columns = parse_columns(array(data), edges=edges)
+    if COMPILED:
+        compiled = read_columns(data, edges=edges)
+        if compiled is None:
+            assert columns is None or not all(map(str.isascii, columns.strings))
+        else:
+            assert columns is not None
+            assert compiled.strings == columns.strings
+            assert listed(compiled) == listed(columns)
+    return columns
 
 
 def general(data: bytes, edges: bool = True) -> Columns:
@@ -51,7 +69,9 @@ def listed(columns: Columns) -> dict[str, Any]:
     values["name"] = [text[i] for i in columns.name.tolist()]
     values["extra"] = columns.extra
     values["flags"] = columns.plain_callers, columns.sampled, columns.trailing
-    for name in ("line", "first", "caller"):
+    for name in ("line", "file", "caller"):
+        assert getattr(columns, name).dtype in (np.int32, np.int64)
+    for name in ("first", "edge_second"):
         assert getattr(columns, name).dtype == np.int64
     for name in ("tottime", "edge_cumtime"):
         assert getattr(columns, name).dtype == np.float64
@@ -128,6 +148,53 @@ def test_three_readers_agree(drawn: tuple[dict[Any, Any], int], edges: bool) -> 
         assert listed(columns) == want
 
 
+def test_the_compiled_reader_is_there() -> None:
+    require("native", COMPILED, "profkit is installed without its compiled reader of pstats dumps")
+
+
+def test_one_text_in_two_encodings_is_left_to_the_twin() -> None:
+    """``é`` as Latin-1 and as UTF-8 is one string, of a function that two keys name."""
+
+    def key(name: bytes) -> bytes:
+        return b")\x03z\x04a.pyi\1\0\0\0" + name
+
+    def entry(callers: bytes) -> bytes:
+        return b")\5" + b"i\1\0\0\0" * 2 + b"g" + bytes(8) + b"g" + bytes(8) + b"{" + callers + b"0"
+
+    cost = b")\4" + b"i\1\0\0\0" * 4
+    data = b"{" + key(b"Z\x01\xe9") + entry(key(b"u\2\0\0\0\xc3\xa9") + cost) + b"0"
+    columns = parse_columns(array(data), edges=True)
+    assert columns is not None
+    assert listed(columns) == listed(general(data)) == expected(data)
+    assert columns.caller.tolist() == [0]
+    assert read_columns(data, edges=True) is None
+
+
+def test_every_cut_and_every_changed_byte_is_read_alike() -> None:
+    data = marshal.dumps({("a.py", 1, "f"): (1, 1, 0.5, 1.0, {("b.py", 2, "é"): (1, 1, 0.5, 1.0)})})
+    for end in range(len(data)):
+        for edges in (True, False):
+            assert fast(data[:end], edges) is None
+    read = 0
+    for at in range(len(data)):
+        for value in (
+            0,
+            1,
+            3,
+            4,
+            5,
+            0x7F,
+            0x80,
+            0xFF,
+            *b"irgzZsuat({0)",
+            *(code | 0x80 for code in b"irgzu({0)"),
+        ):
+            changed = data[:at] + bytes([value]) + data[at + 1 :]
+            for edges in (True, False):
+                read += fast(changed, edges) is not None
+    assert read > 100
+
+
 def real_dump() -> bytes:
     tool = cProfile.Profile()
     tool.runcall(
@@ -194,7 +261,7 @@ def test_token_starts_are_the_chain(data: list[int], smallest: int) -> None:
     was = marshal_scan._SMALLEST_BLOCK, marshal_scan._BLOCK_FACTOR
     marshal_scan._SMALLEST_BLOCK, marshal_scan._BLOCK_FACTOR = smallest, 0
     try:
-        assert token_starts(padded(raw)).tolist() == chain(raw)
+        assert token_starts(array(raw)).tolist() == chain(raw)
     finally:
         marshal_scan._SMALLEST_BLOCK, marshal_scan._BLOCK_FACTOR = was
 
@@ -237,7 +304,7 @@ def test_damage_is_read_alike_or_refused(tmp_path: Path) -> None:
             if columns is not None:
                 assert listed(columns) == want
             with contextlib.suppress(FormatError):
-                pstats_file.parse_pstats("x.prof", padded(bad))
+                pstats_file.parse_pstats("x.prof", bad)
     assert accepted > 200
     assert refused > 200
 
@@ -247,4 +314,4 @@ def test_damage_is_read_alike_or_refused(tmp_path: Path) -> None:
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for start in (b"", b"{", b"\xfb)\x03"):
         with contextlib.suppress(FormatError):
-            pstats_file.parse_pstats("x.prof", padded(start + data))
+            pstats_file.parse_pstats("x.prof", start + data)

@@ -17,8 +17,9 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-#: Where the sources are.
+#: Where the sources are: of what captures, and of what reads files.
 NATIVE = Path(__file__).resolve().parent
+FORMATS = NATIVE.parents[1] / "formats" / "native"
 
 #: Without pages of their own for code, a library takes two mappings less, each of which costs whatever forks.
 COMMON_FLAGS = (
@@ -44,7 +45,7 @@ class Library(NamedTuple):  # hatchling loads its hook in a way that dataclasses
     Attributes
     ----------
     sources
-        Directory beside this file; all of its ``*.c`` but those named in `without`.
+        Directory; all of its ``*.c`` but those named in `without`.
     output
         File name.
     flags
@@ -57,7 +58,7 @@ class Library(NamedTuple):  # hatchling loads its hook in a way that dataclasses
         Where the headers of another interpreter are; those of this one without it.
     """
 
-    sources: str
+    sources: Path
     output: str
     flags: tuple[str, ...] = ()
     python: bool = False
@@ -73,7 +74,7 @@ class Library(NamedTuple):  # hatchling loads its hook in a way that dataclasses
 
 #: The tracer of one interpreter up to 3.11, and the one of all later ones.
 TRACER = Library(
-    "tracer",
+    NATIVE / "tracer",
     f"_tracer{sysconfig.get_config_var('EXT_SUFFIX')}",
     ("-pthread", "-Wl,-z,nodelete"),
     python=True,
@@ -81,7 +82,7 @@ TRACER = Library(
     without=("hook_monitoring.c",),
 )
 LATER_TRACER = Library(
-    "tracer",
+    NATIVE / "tracer",
     "_tracer_abi3.abi3.so",
     ("-pthread", "-Wl,-z,nodelete", "-DPROFKIT_ABI3"),
     python=True,
@@ -89,8 +90,9 @@ LATER_TRACER = Library(
 )
 LIBRARIES = (
     # Their code must outlive a dlclose: NVTX keeps pointers to it, and so do fork and thread-end handlers.
-    Library("nvtx", "libprofkit_nvtx.so", ("-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")),
-    Library("yardsticks", "_yardsticks.abi3.so", python=True),
+    Library(NATIVE / "nvtx", "libprofkit_nvtx.so", ("-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")),
+    Library(NATIVE / "yardsticks", "_yardsticks.abi3.so", python=True),
+    Library(FORMATS / "pstats", "_pstats.abi3.so", python=True),
     TRACER,
     LATER_TRACER,
 )
@@ -130,7 +132,7 @@ def build(library: Library, directory: Path, strict: bool = False) -> Path | Non
     NativeError
         It cannot be compiled; what was there before stays.
     """
-    found = (NATIVE / library.sources).glob("*.c")
+    found = library.sources.glob("*.c")
     sources = sorted(path for path in found if path.name not in library.without)
     if not sources or not library.wanted():
         return None

@@ -1,0 +1,130 @@
+"""Columns of texts and keys that are looked up: a hundred thousand functions, of which a report shows twenty.
+
+Each is an ordinary sequence, but makes an item only when somebody asks for it. Questions about all rows are answered
+value by value, which many rows share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+from operator import itemgetter
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.model import ROOTS, FunctionKey
+
+Item = TypeVar("Item")
+Bools = npt.NDArray[np.bool_]
+Index = npt.NDArray[np.integer]
+
+
+class Looked(Sequence[Item], Generic[Item]):
+    """The column whose row *i* is ``values[which[i]]``."""
+
+    __slots__ = ("_starting", "values", "which")
+
+    def __init__(self, which: Index, values: Sequence[Item]) -> None:
+        self.which = which
+        self.values = values
+        self._starting: dict[str, Bools] = {}
+
+    def where(self, holds: Callable[[Item], Any]) -> Bools:
+        """Return the rows whose value has a property."""
+        return np.fromiter(map(holds, self.values), np.bool_, len(self.values))[self.which]
+
+    def starting(self: Looked[str], beginning: str) -> Bools:
+        """Return the rows whose text starts so; of one beginning that is asked again and again, it is remembered."""
+        if beginning not in self._starting:
+            found = map(str.startswith, self.values, repeat(beginning))
+            self._starting[beginning] = np.fromiter(found, np.bool_, len(self.values))
+        return self._starting[beginning][self.which]
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    @overload
+    def __getitem__(self, row: int) -> Item: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[Item]: ...
+    def __getitem__(self, row: int | slice) -> Item | Sequence[Item]:
+        if isinstance(row, slice):
+            return tuple(map(self.values.__getitem__, self.which[row].tolist()))
+        item: Item = self.values[self.which[row]]
+        return item
+
+    def __iter__(self) -> Iterator[Item]:
+        return map(self.values.__getitem__, self.which.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+class Keys(Sequence[FunctionKey]):
+    """The keys of functions: `file` is the index of each in `places`, which are roots and paths.
+
+    `root` is an index into `profkit.model.ROOTS`.
+    """
+
+    __slots__ = ("file", "name", "places", "root")
+
+    def __init__(self, file: Index, places: Sequence[tuple[str, str]], name: Looked[str]) -> None:
+        self.file = file
+        self.places = places
+        self.name = name
+        codes = {root: code for code, root in enumerate(ROOTS)}
+        roots = map(codes.__getitem__, map(itemgetter(0), places))
+        self.root = np.fromiter(roots, np.int8, len(places))[file]
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    @overload
+    def __getitem__(self, row: int) -> FunctionKey: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[FunctionKey]: ...
+    def __getitem__(self, row: int | slice) -> FunctionKey | Sequence[FunctionKey]:
+        if isinstance(row, slice):
+            return tuple(self[at] for at in range(len(self))[row])
+        root, path = self.places[self.file[row]]
+        return FunctionKey(root, path, self.name[row])
+
+    def __iter__(self) -> Iterator[FunctionKey]:
+        places = map(self.places.__getitem__, self.file.tolist())
+        return (FunctionKey(root, path, name) for (root, path), name in zip(places, self.name, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def rows_where(column: Sequence[Item], holds: Callable[[Item], Any]) -> Bools:
+    """Return the rows of a column, looked up or not, whose value has a property."""
+    if isinstance(column, Looked):
+        return column.where(holds)
+    return np.fromiter(map(holds, column), np.bool_, len(column))
+
+
+def rows_starting(column: Sequence[str], beginning: str) -> Bools:
+    """Return the rows of a column whose text starts so."""
+    if isinstance(column, Looked):
+        return column.starting(beginning)
+    return np.fromiter((text[: len(beginning)] == beginning for text in column), np.bool_, len(column))
+
+
+def rows_in(keys: Sequence[FunctionKey], *roots: str) -> Bools:
+    """Return the rows whose functions are of one of these roots."""
+    if isinstance(keys, Keys):
+        return np.isin(keys.root, [ROOTS.index(root) for root in roots])
+    return np.fromiter((key.root in roots for key in keys), np.bool_, len(keys))
