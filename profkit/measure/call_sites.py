@@ -190,7 +190,7 @@ def _renamed(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable) 
     parent = np.append(caller[above], n)[np.where(callers[of] > 0, at, len(above))]
     found = callee[pairs][of] * (n + 1) + parent
     new = (counts[0][caller[pairs]] <= 0)[of]
-    project = np.array([*(key.root == PROJECT for key in table.keys), False], np.bool_)
+    project = np.append(table.in_roots(PROJECT), False)
     inside = project[caller[pairs][of]] | ~project[parent]
     common = inside & np.isin(found, found[new & inside]) & np.isin(found, found[~new & inside])
     renamed = np.zeros(len(calls), np.bool_)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
+from profkit.measure.looked_up import rows_where
 from profkit.measure.tables import DiffTable
 
 _PROCESSES = re.compile(
@@ -12,7 +15,7 @@ _PROCESSES = re.compile(
 )
 _THREADS = re.compile(r"<built-in method _thread\.start_(?:new|joinable)_thread>")
 #: Ranks are started by others, and wait for each other all the same.
-_RANKS = re.compile(r"(?:^|/)mpi4py/")
+_RANKS = "mpi4py/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +39,14 @@ class Started:
 
 def started(table: DiffTable) -> Started:
     """Return what the calls of both sides show."""
-    native = [(row, name) for row, name in enumerate(table.name) if name.startswith("<built-in method ")]
+    native = [(row, table.name[row]) for row in np.flatnonzero(table.native).tolist()]
 
     def calls(of: re.Pattern[str]) -> tuple[int, int]:
         rows = [row for row, name in native if of.match(name)]
         return int(table.baseline.ncalls[rows].sum()), int(table.candidate.ncalls[rows].sum())
 
-    return Started(calls(_PROCESSES), calls(_THREADS), any(_RANKS.search(key.path) for key in table.keys))
+    return Started(calls(_PROCESSES), calls(_THREADS), bool(rows_where(table.file, _is_of_ranks).any()))
+
+
+def _is_of_ranks(file: str) -> bool:
+    return _RANKS in file
