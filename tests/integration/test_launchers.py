@@ -206,8 +206,11 @@ def test_local_ranks_and_nodes_of_srun(tmp_path: Path, slurm: dict[str, str]) ->
     assert [(p["rank"], p["local_rank"], p["node"]) for p in study["processes"]] == [
         (rank, *place) for rank, place in enumerate(PLACES)
     ]
-    # Both nodes are one machine here, with one host name: it is the node's number that says where.
-    assert "Rank 3 (local rank 1 on node 1) holds the others up" in shown("ranks", "job.prof", where=tmp_path)
+    # Both nodes are one machine here, with one host name: it is the node's number that says where. Four ranks on few
+    # CPUs may hold each other up, too: which of them are named beside it is not asked here.
+    verdict = shown("ranks", "job.prof", where=tmp_path).split("\n\n")[0].lower()
+    assert "rank 3 (local rank 1 on node 1)" in verdict
+    assert "the others up" in verdict
 
 
 def test_srun_with_pmi2_says_where_ranks_run(tmp_path: Path, slurm: dict[str, str]) -> None:
