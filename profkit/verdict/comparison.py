@@ -53,6 +53,7 @@ from profkit.measure.shares import calls_unknown, in_shares
 from profkit.measure.sides import Side, gather
 from profkit.measure.signals import Signals
 from profkit.measure.signs import lumps_of, matched, noisier, signs
+from profkit.measure.started import started
 from profkit.measure.starvation import starvation
 from profkit.measure.table import build_table, busy_seconds, stopped_seconds
 from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
@@ -184,7 +185,10 @@ def compare(
     busy = busy_seconds(a.profile, b.profile, rows)
     within = busy_seconds(a.profile, b.profile, rows, cumulative=True)
     other_python = versions_differ(baseline, candidate, a.profile, b.profile)
-    of_processes = calls_of_processes(table, pairs, (_processes(first), _processes(second)))
+    processes = (_processes(first), _processes(second))
+    if processes == (1, 1):  # a plain profile holds one: how many it started, its calls say
+        processes = started(table).processes
+    of_processes = calls_of_processes(table, pairs, processes)
     sites = call_sites(table, pairs, call_ratios(table))
     moved = movement(
         table,

@@ -142,6 +142,34 @@ class TestMoreStarted:
     def test_as_many_or_fewer_are_not(self, before: int, after: int) -> None:
         assert compared(self.run(before, 1.0), self.run(after, 5.0)).verdict.cause == "inconclusive"
 
+    def test_starting_more_of_them_is_no_more_work(self) -> None:
+        def run(processes: int) -> Run:
+            library = "/usr/lib/python3.11/multiprocessing/"
+            return plain(
+                [
+                    *training(),
+                    Fn("_repopulate_pool", 1, 0.001, callers={"main": 1}, file=f"{library}pool.py"),
+                    Fn(
+                        "start",
+                        processes,
+                        0.01,
+                        callers={"_repopulate_pool": processes},
+                        file=f"{library}process.py",
+                    ),
+                    Fn(
+                        "<built-in method posix.fork>",
+                        processes,
+                        0.2 * processes,
+                        callers={"start": processes},
+                    ),
+                ]
+            )
+
+        found = compared(run(2), run(8))
+        assert found.verdict.cause != "workload-change"
+        assert found.account.seconds("work") == pytest.approx(0.0, abs=0.01)
+        assert found.account.seconds("startup") == pytest.approx(1.2, abs=0.05)
+
     def test_what_is_counted(self) -> None:
         table = compare(one_side(self.run(2, 1.0)), one_side(self.run(8, 1.0))).case.signals.table
         assert started(table).processes == (2, 8)

@@ -315,7 +315,8 @@ def _more_started(parts: _Parts) -> str:
     ]
     return (
         f"The candidate starts {' and '.join(found)} and takes longer: {_share(n, 'account.waits')} of the lost time "
-        "is in functions that wait for them. Plain profiles do not show how many CPUs there were."
+        "is in functions that wait for them. Try as many as before, or as there are CPUs, which plain profiles do "
+        "not show."
     )
 
 

@@ -191,7 +191,7 @@ MORE_STARTED = Rule(
     ),
     confidence=0.75,
     evidence=("started", "waited-function", "wall"),
-    advice=("contention", "capture-both"),
+    advice=("capture-both",),
     numbers=(
         "started.processes",
         "started.processes-before",
