@@ -53,6 +53,7 @@ def add(runs: tuple[str, ...], store: Path | None, job: str, workers: int | None
     RUN is a run file, any pstats file, or a directory or quoted pattern of them.
     """
     from profkit.api.fleet import Fleet
+    from profkit.report.units import counted
 
     into = Fleet(store)
     with Progress("adding the runs") as told:
@@ -61,9 +62,9 @@ def add(runs: tuple[str, ...], store: Path | None, job: str, workers: int | None
         say(problem)
     there = f", {done.known:,} were there already" if done.known else ""
     jobs = f" of {done.jobs[0]}" if len(done.jobs) == 1 else f" of {len(done.jobs)} jobs" if done.jobs else ""
-    say(f"{_counted(done.runs, 'run')}{jobs} added to {into.name}{there}")
+    say(f"{counted(done.runs, 'run')}{jobs} added to {into.name}{there}")
     if done.problems:
-        say(f"{_counted(len(done.problems), 'file')} could not be read")
+        say(f"{counted(len(done.problems), 'file')} could not be read")
         raise click.exceptions.Exit(2)
 
 
@@ -72,11 +73,12 @@ def add(runs: tuple[str, ...], store: Path | None, job: str, workers: int | None
 def compact(store: Path | None) -> None:
     """Merge the small files of each job and day into one."""
     from profkit.api.fleet import Fleet
+    from profkit.report.units import counted
 
     of = Fleet(store)
     with Progress("merging files"):
         before, after = of.compact()
-    say(f"{of.name}: {_counted(before, 'part')}, now {after:,}")
+    say(f"{of.name}: {counted(before, 'part')}, now {after:,}")
 
 
 @fleet.command(context_settings=CONTEXT)
@@ -161,7 +163,3 @@ def compare(baseline: str, candidate: str, store: Path | None, report: ReportOpt
 
     drawn = report.destination().drawn
     report.write("comparing", lambda: Fleet(store).compare(baseline, candidate, calls=drawn, **asked))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -1,7 +1,7 @@
 """Columns of texts and keys that are looked up: a hundred thousand functions, of which a report shows twenty.
 
-Each is an ordinary sequence, but makes an item only when somebody asks for it. Questions about all rows are answered
-value by value, which many rows share.
+Each is a `Sequence` that makes its items on access. Predicates over all rows are evaluated once for each distinct
+value, since many rows share one.
 """
 
 from __future__ import annotations

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from profkit.fleet.hosts import FleetHost, Hosts
@@ -19,7 +17,6 @@ from profkit.measure.changepoints import LEAST_RUNS
 from profkit.report import units
 from profkit.report.document import (
     Bullets,
-    Cell,
     Column,
     Document,
     Pair,
@@ -31,7 +28,8 @@ from profkit.report.document import (
     TrendMark,
     VerdictBlock,
 )
-from profkit.report.jsonvalues import json_text
+from profkit.report.jsonvalues import dumps, json_number, plain
+from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 from profkit.report.wording.histories import change_size
 
@@ -54,7 +52,7 @@ class FleetReport:
     def json(self, rows: int) -> str:
         """Return the JSON: all rows, whatever `rows` is."""
         question = {Slowest: "slowest", Trends: "trend", Hosts: "hosts"}[type(self.study)]
-        return _dumped({"schema": "profkit.fleet/1", "question": question, **asdict(self.study)})
+        return dumps({"schema": "profkit.fleet/1", "question": question, **plain(self.study)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ class AnswerReport:
     def json(self, rows: int) -> str:
         """Return an array of one object for each row."""
         names = self.answer.columns
-        return _dumped([dict(zip(names, row, strict=True)) for row in self.answer.rows])
+        return dumps([plain(dict(zip(names, row, strict=True))) for row in self.answer.rows])
 
     def csv(self) -> str:
         """Return lines of comma-separated values under their names; what is not known is empty."""
@@ -99,44 +97,13 @@ def _cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else clean(str(value))
 
 
-def _dumped(value: Any) -> str:
-    return json.dumps(_plain(value), indent=1, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    """Return what JSON holds: what is not known is null, a function an object."""
-    if isinstance(value, dict):
-        return {json_text(str(key)): _plain(item) for key, item in value.items()}
-    if hasattr(value, "_asdict"):
-        return _plain(value._asdict())
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int) else json_text(str(value))
-
-
-def _first(rows: Sequence[Row], limit: int, what: str, note: str = "") -> tuple[tuple[Row, ...], str]:
-    """Return the rows that are shown, and the note with how many are not."""
-    shown = tuple(rows[: limit or None])
-    left = f"{len(rows) - len(shown)} more {what}: --limit 0 lists all." if len(shown) < len(rows) else ""
-    return shown, f"{note} {left}".strip()
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
-def _seconds(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
-    about = f"{_counted(study.runs, 'run')} on {_counted(study.days, 'day')}, {study.series:,} functions followed."
+    runs, days = units.counted(study.runs, "run"), units.counted(study.days, "day")
+    about = f"{runs} on {days}, {study.series:,} functions followed."
     if study.outliers:
-        about += f" {_counted(len(study.outliers), 'single run')} took longer than those around."
+        about += f" {units.counted(len(study.outliers), 'single run')} took longer than those around."
     named = [
-        _counted(len(several), what)
+        units.counted(len(several), what)
         for what, several in (("job", study.jobs), ("function", study.functions))
         if several
     ]
@@ -149,83 +116,49 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
         verdict = VerdictBlock("Nothing got slower for good", about, "good")
     sections = [Section("", (verdict,))]
     if study.jobs:
-        columns: tuple[Column, ...] = (
-            Column("job", "name"),
-            Column("since", "text"),
-            Column("wall", "seconds"),
-            Column("change", "pid"),
-            Column("most of it in", "name", 1),
+        jobs = Listed(sorted(study.jobs, key=lambda job: job.before_s / job.after_s), limit, "jobs")
+        table = jobs.table(
+            Of("job", lambda job: job.job, "name"),
+            Of("since", lambda job: job.since),
+            Of("wall", lambda job: Pair(job.before_s, job.after_s), "seconds"),
+            Of("change", lambda job: change_size(job.after_s / job.before_s), "pid"),
+            Of("most of it in", lambda job: _most_in(study, job.job), "name", 1),
+            notes=(jobs.cut,),
+            tone=lambda _: "bad",
+            whole=True,
         )
-        rows, note = _first(
-            [
-                Row(
-                    (
-                        job.job,
-                        job.since,
-                        Pair(job.before_s, job.after_s),
-                        change_size(job.after_s / job.before_s),
-                        next((f.key.qualname for f in study.functions if f.job == job.job), ""),
-                    ),
-                    tone="bad",
-                )
-                for job in sorted(study.jobs, key=lambda job: job.before_s / job.after_s)
-            ],
-            limit,
-            "jobs",
-        )
-        sections.append(Section("Jobs", (Table(columns, rows, note),), role="account"))
+        sections.append(Section("Jobs", (table,), role="account"))
     if study.functions:
-        columns = (
-            Column("job", "name"),
-            Column("function", "name"),
-            Column("since", "text"),
-            Column("self time", "seconds"),
-            Column("calls", "factor", 2),
-            Column("per call", "factor", 1),
-            Column("of the job", "share"),
-            Column("where", "path", 3),
+        functions = Listed(study.functions, limit, "functions")
+        table = functions.table(
+            Of("job", lambda f: f.job, "name"),
+            Of("function", lambda f: clean(f.key.qualname), "name"),
+            Of("since", lambda f: f.since),
+            Of("self time", lambda f: Pair(f.before_s, f.after_s), "seconds"),
+            Of("calls", lambda f: json_number(f.calls), "factor", 2),
+            Of("per call", lambda f: json_number(f.per_call), "factor", 1),
+            Of("of the job", lambda f: f.share, "share"),
+            Of("where", lambda f: clean(f.key.path), "path", 3),
+            notes=(
+                "Medians of a day's runs, before and since. What all functions of a day have in common is left out.",
+                functions.cut,
+            ),
+            whole=True,
         )
-        rows, note = _first(
-            [
-                Row(
-                    (
-                        f.job,
-                        clean(f.key.qualname),
-                        f.since,
-                        Pair(f.before_s, f.after_s),
-                        _seconds(f.calls),
-                        _seconds(f.per_call),
-                        f.share,
-                        clean(f.key.path),
-                    )
-                )
-                for f in study.functions
-            ],
-            limit,
-            "functions",
-            "Medians of a day's runs, before and since. What all functions of a day have in common is left out.",
-        )
-        sections.append(Section("Functions", (Table(columns, rows, note),), role="functions"))
+        sections.append(Section("Functions", (table,), role="functions"))
     if study.outliers:
-        columns = (
-            Column("job", "name"),
-            Column("day", "text"),
-            Column("wall", "seconds"),
-            Column("usual", "seconds"),
-            Column("queued", "share", 1),
-            Column("host", "text", 2),
-            Column("file", "path"),
+        single = Listed(study.outliers, limit, "runs")
+        table = single.table(
+            Of("job", lambda run: run.job, "name"),
+            Of("day", lambda run: run.day),
+            Of("wall", lambda run: run.wall_s, "seconds"),
+            Of("usual", lambda run: run.usual_s, "seconds"),
+            Of("queued", lambda run: run.queued, "share", 1),
+            Of("host", lambda run: clean(run.host), "text", 2),
+            Of("file", lambda run: clean(run.path), "path"),
+            notes=("Longer than other runs of the two weeks around by more than these scatter.", single.cut),
         )
-        rows, note = _first(
-            [
-                Row((run.job, run.day, run.wall_s, run.usual_s, run.queued, clean(run.host), clean(run.path)))
-                for run in study.outliers
-            ],
-            limit,
-            "runs",
-            "Longer than other runs of the two weeks around by more than these scatter.",
-        )
-        sections.append(Section("Single runs", (Table(columns, rows, note).without_empty(),)))
+        sections.append(Section("Single runs", (table,)))
     if study.functions:
         first = study.functions[0]
         words = [
@@ -240,10 +173,17 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
     return tuple(sections)
 
 
+def _most_in(study: Slowest, job: str) -> str:
+    """The function that got slower most, of a job."""
+    return next((clean(f.key.qualname) for f in study.functions if f.job == job), "")
+
+
 def _trends(study: Trends, limit: int) -> tuple[Section, ...]:
     first = study.trends[0]
     name = clean(first.key.qualname)
-    days = f"{_counted(sum(first.runs), 'run')} of {first.job} on {_counted(len(first.days), 'day')}, "
+    days = (
+        f"{units.counted(sum(first.runs), 'run')} of {first.job} on {units.counted(len(first.days), 'day')}, "
+    )
     days += " to ".join(dict.fromkeys((first.days[0], first.days[-1]))) + "."
     last = max(first.shifts, key=lambda shift: shift.since, default=None)
     if last is None and len(first.days) < 2 * LEAST_RUNS:
@@ -258,49 +198,35 @@ def _trends(study: Trends, limit: int) -> tuple[Section, ...]:
         verdict = VerdictBlock(head, days, "bad" if worse else "good")
     sections = [Section("", (verdict,)), Section("Trend", (_lines(first),), role="account")]
     if first.shifts:
-        columns: tuple[Column, ...] = (
-            Column("since"),
-            Column("of"),
-            Column("before", "pid"),
-            Column("behind", "pid"),
-            Column("change", "pid"),
+        table = Listed(first.shifts).table(
+            Of("since", lambda shift: shift.since),
+            Of("of", lambda shift: shift.what),
+            Of("before", lambda shift: _size(shift.what, shift.before), "pid"),
+            Of("behind", lambda shift: _size(shift.what, shift.after), "pid"),
+            Of("change", lambda shift: change_size(shift.after / shift.before), "pid"),
+            notes=("Medians from one change to the next. E-divisive with permutation tests.",),
+            tone=lambda shift: "bad" if shift.after > shift.before else "good",
+            whole=True,
         )
-        rows = tuple(
-            Row(
-                (
-                    shift.since,
-                    shift.what,
-                    *(_size(shift.what, value) for value in (shift.before, shift.after)),
-                    change_size(shift.after / shift.before),
-                ),
-                tone="bad" if shift.after > shift.before else "good",
-            )
-            for shift in first.shifts
-        )
-        note = "Medians from one change to the next. E-divisive with permutation tests."
-        sections.append(Section("Changes", (Table(columns, rows, note),), role="evidence"))
-    columns = (
-        Column("job", "name"),
-        Column("function", "name"),
-        Column("days", "count"),
-        Column("self time of a run", "seconds"),
-        Column("share", "share"),
-        Column("where", "path"),
-    )
+        sections.append(Section("Changes", (table,), role="evidence"))
     if len(study.trends) > 1:
-        rows, note = _first([_also(trend) for trend in study.trends[1:]], limit, "functions", "Latest day.")
-        sections.append(Section("Also called so", (Table(columns, rows, note),), detail=True))
+        others = Listed(study.trends[1:], limit, "functions")
+        table = others.table(
+            Of("job", lambda trend: trend.job, "name"),
+            Of("function", lambda trend: clean(trend.key.qualname), "name"),
+            Of("days", lambda trend: len(trend.days), "count"),
+            Of("self time of a run", lambda trend: trend.self_s[-1], "seconds"),
+            Of("share", lambda trend: json_number(trend.share[-1]), "share"),
+            Of("where", lambda trend: clean(trend.key.path), "path"),
+            notes=("Latest day.", others.cut),
+            whole=True,
+        )
+        sections.append(Section("Also called so", (table,), detail=True))
     return tuple(sections)
 
 
 def _size(what: str, value: float) -> str:
     return units.share(value) if what == "share" else units.seconds(value)
-
-
-def _also(trend: FunctionTrend) -> Row:
-    key = trend.key
-    cells: tuple[Cell, ...] = (trend.job, clean(key.qualname), len(trend.days), trend.self_s[-1])
-    return Row((*cells, _seconds(trend.share[-1]), clean(key.path)))
 
 
 def _lines(trend: FunctionTrend) -> Trend:
@@ -310,7 +236,7 @@ def _lines(trend: FunctionTrend) -> Trend:
         ("share", trend.share, "share"),
     )
     lines = tuple(
-        TrendLine(title, tuple(map(_seconds, values)), kind)
+        TrendLine(title, tuple(map(json_number, values)), kind)
         for title, values, kind in titles
         if any(map(math.isfinite, values))
     )
@@ -329,37 +255,34 @@ def _hosts(study: Hosts, limit: int) -> tuple[Section, ...]:
     odd = [host for host in study.hosts if host.slower or host.starved]
     jobs = {host.job for host in study.hosts}
     names = {host.host for host in study.hosts}
-    about = f"{_counted(len(names), 'host')}, {_counted(len(jobs), 'job')}, each job by itself."
+    about = f"{units.counted(len(names), 'host')}, {units.counted(len(jobs), 'job')}, each job by itself."
     if odd:
         found = {what: {h.host for h in odd if getattr(h, what)} for what in ("slower", "starved")}
         listed = ", ".join(f"{len(hosts)} {what}" for what, hosts in found.items() if hosts)
         verdict = VerdictBlock(f"Hosts out of line: {listed}", about, "bad")
     else:
         verdict = VerdictBlock("No host is out of line", about, "good")
-    columns = (
-        Column("host", "text"),
-        Column("job", "name"),
-        Column("is", "text"),
-        Column("runs", "count"),
-        Column("same work", "factor"),
-        Column("wall", "factor", 2),
-        Column("queued", "share"),
-        Column("yardsticks", "factor", 1),
+    rows = Listed(study.hosts, limit, "rows")
+    table = rows.table(
+        Of("host", lambda host: clean(host.host)),
+        Of("job", lambda host: host.job, "name"),
+        Of("is", _is),
+        Of("runs", lambda host: host.runs, "count"),
+        Of("same work", lambda host: host.work, "factor"),
+        Of("wall", lambda host: host.wall, "factor", 2),
+        Of("queued", lambda host: host.queued, "share"),
+        Of("yardsticks", lambda host: host.yardsticks, "factor", 1),
+        notes=(_HOSTS_NOTE, rows.cut),
+        tone=lambda host: "bad" if _is(host) else "",
     )
-    rows, note = _first(
-        [_host(host) for host in study.hosts],
-        limit,
-        "rows",
-        "Times over the median of the job's hosts: of a call, without queueing where that was measured, and of "
-        "walls. slower, starved: beyond the median by four deviations (MAD), from four hosts on.",
-    )
-    return (
-        Section("", (verdict,)),
-        Section("Hosts", (Table(columns, rows, note).without_empty(),), role="account"),
-    )
+    return (Section("", (verdict,)), Section("Hosts", (table,), role="account"))
 
 
-def _host(host: FleetHost) -> Row:
-    told = " ".join(what for what in ("slower", "starved") if getattr(host, what))
-    figures = (host.runs, host.work, host.wall, host.queued, host.yardsticks)
-    return Row((clean(host.host), host.job, told, *figures), tone="bad" if told else "")
+_HOSTS_NOTE = (
+    "Times over the median of the job's hosts: of a call, without queueing where that was measured, and of "
+    "walls. slower, starved: beyond the median by four deviations (MAD), from four hosts on."
+)
+
+
+def _is(host: FleetHost) -> str:
+    return " ".join(what for what in ("slower", "starved") if getattr(host, what))

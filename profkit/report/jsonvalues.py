@@ -36,6 +36,8 @@ def plain(value: Any) -> Any:
         return members(value, "code subject numbers text", text=json_text(notice_text(value)))
     if isinstance(value, Mapping):
         return {json_text(str(key)): plain(item) for key, item in value.items()}
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if is_dataclass(value):

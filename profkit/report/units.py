@@ -126,3 +126,8 @@ def factor(value: float | None) -> str:
     if abs(value) < 9.995:
         return f"{value:.2f}×"
     return f"{value:.1f}×" if abs(value) < 99.95 else f"{_whole(value)}×"
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things: 1 run, 2,000 runs."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -186,7 +186,8 @@ def compare(
     within = busy_seconds(a.profile, b.profile, rows, cumulative=True)
     other_python = versions_differ(baseline, candidate, a.profile, b.profile)
     processes = (_processes(first), _processes(second))
-    if processes == (1, 1):  # a plain profile holds one: how many it started, its calls say
+    if processes == (1, 1) and a.exact and b.exact:
+        # A plain profile holds one; how many it started, its calls say.
         processes = started(table).processes
     of_processes = calls_of_processes(table, pairs, processes)
     sites = call_sites(table, pairs, call_ratios(table))

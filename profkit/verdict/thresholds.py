@@ -420,12 +420,10 @@ _TABLE = (
         "lumps.alike",
         0.6,
         "share",
-        "of the lost slices: 0.0 to 0.54 beside neighbours, where a slice ends when somebody wakes, 0.6 to 1 under "
-        f"quotas and stop signals ({_BENCH} and the shared corpus of 4 programs)",
+        "of the lost slices: at most 0.54 beside busy neighbours, at least 0.6 under quotas and stop signals "
+        f"({_BENCH} and the shared corpus of 4 programs)",
     ),
-    Threshold(
-        "lumps.ticks", 8e-3, "s", "two ticks at 250 Hz: slices of a tick are alike beside neighbours, too"
-    ),
+    Threshold("lumps.ticks", 8e-3, "s", "two timer ticks at 250 Hz, which neighbours take, too"),
     Threshold(
         "lumps.of-quota",
         0.025,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, less, more, no, yes
-from profkit.verdict.rules.contention import PERIODIC
+from profkit.verdict.rule import Rule, less, more, no
+from profkit.verdict.rules.contention import PERIODIC, WAITED
 
 OFF_CPU = Rule(
     id="off-cpu",
@@ -38,14 +38,7 @@ WAITS = Rule(
     bucket="blocked",
     requires=("pair.plain",),
     unless=("changed-source", "calls-per-call", "call-counts"),
-    conditions=(
-        yes("pair.plain"),
-        no("pair.python-differs"),
-        no("started.any"),
-        more("time.slowdown", "time.slower"),
-        more("account.waits", "speed.all"),
-        less("pair.residue", "programs.threads"),
-    ),
+    conditions=(*WAITED, no("started.any"), more("account.waits", "speed.all")),
     confidence=0.75,
     evidence=("waited-function", "wall"),
     advice=("capture-both",),
@@ -60,7 +53,7 @@ STOPPED = Rule(
     bucket="speed",
     requires=("pair.plain",),
     unless=("changed-source", "calls-per-call"),
-    conditions=(yes("pair.plain"), *PERIODIC, more("lumps.median", "lumps.period")),
+    conditions=(*PERIODIC, more("lumps.median", "lumps.period")),
     confidence=0.75,
     evidence=("lumps", "lumps-alike", "wall"),
     advice=("capture-both",),

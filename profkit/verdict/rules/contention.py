@@ -150,8 +150,17 @@ SHARED_HARDWARE = Rule(
     numbers=("per-call", "per-call.everywhere", "others.added"),
 )
 
-#: Of two plain profiles whose candidate was stopped by a clock.
+#: Of two plain profiles of one program, whose candidate took longer.
+WAITED = (
+    yes("pair.plain"),
+    no("pair.python-differs"),
+    more("time.slowdown", "time.slower"),
+    less("pair.residue", "programs.threads"),
+)
+
+#: … and was stopped by a clock.
 PERIODIC = (
+    yes("pair.plain"),
     yes("lumps.periodic"),
     no("pair.python-differs"),
     no("pair.sampled-differs"),
@@ -181,14 +190,7 @@ MORE_STARTED = Rule(
     kind="kind.itself",
     requires=("pair.plain",),
     unless=("changed-source", "calls-per-call", "call-counts"),
-    conditions=(
-        yes("pair.plain"),
-        no("pair.python-differs"),
-        more("started.growth", "threads.more"),
-        more("time.slowdown", "time.slower"),
-        more("account.waits", "part.most"),
-        less("pair.residue", "programs.threads"),
-    ),
+    conditions=(*WAITED, more("started.growth", "threads.more"), more("account.waits", "part.most")),
     confidence=0.75,
     evidence=("started", "waited-function", "wall"),
     advice=("capture-both",),
@@ -210,7 +212,6 @@ QUOTA_LUMPS = Rule(
     requires=("pair.plain",),
     unless=("changed-source", "calls-per-call"),
     conditions=(
-        yes("pair.plain"),
         *PERIODIC,
         more("lumps.median", "lumps.of-quota"),
         less("lumps.median", "lumps.period"),
