@@ -18,8 +18,10 @@ Floats = npt.NDArray[np.float64]
 
 #: Part (1) of a process's time from which a function's calls are compared.
 _FLOOR = 0.005
-#: A host is out of line by so many deviations of the others, and by this part (1) at least; how many hosts there are.
-_DEVIATIONS, _LONGER, _LEAST_HOSTS = 4.0, 0.05, 4
+#: A host is out of line by so many deviations of the others, and by this part (1) at least.
+_DEVIATIONS, _LONGER = 4.0, 0.05
+#: Hosts of one job that show what is usual.
+LEAST_HOSTS = 4
 #: Part of the time that processes run or queue from which queueing starves them (`queue.least` of the verdict).
 STARVED = 0.1
 
@@ -128,7 +130,7 @@ def _judged(several: Sequence[FleetHost]) -> Iterator[FleetHost]:
 
 def _beyond(values: Floats, least: float) -> npt.NDArray[np.bool_]:
     """Return which values are above the median by more than `least` and by what most scatter by."""
-    if np.isfinite(values).sum() < _LEAST_HOSTS:
+    if np.isfinite(values).sum() < LEAST_HOSTS:
         return np.zeros(len(values), np.bool_)
     middle = np.nanmedian(values)
     scatter = MAD_SCALE * np.nanmedian(np.abs(values - middle))

@@ -6,10 +6,11 @@ import csv
 import io
 import math
 import shlex
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.fleet.hosts import FleetHost, Hosts
+from profkit.fleet.hosts import LEAST_HOSTS, FleetHost, Hosts
 from profkit.fleet.query import Answer
 from profkit.fleet.slowest import Slowest
 from profkit.fleet.trend import FunctionTrend, Trends
@@ -260,6 +261,9 @@ def _hosts(study: Hosts, limit: int) -> tuple[Section, ...]:
         found = {what: {h.host for h in odd if getattr(h, what)} for what in ("slower", "starved")}
         listed = ", ".join(f"{len(hosts)} {what}" for what, hosts in found.items() if hosts)
         verdict = VerdictBlock(f"Hosts out of line: {listed}", about, "bad")
+    elif max(Counter(host.job for host in study.hosts).values(), default=0) < LEAST_HOSTS:
+        least = f"What is usual shows from {LEAST_HOSTS} hosts of a job on."
+        verdict = VerdictBlock("Too few hosts to compare", f"{about} {least}", "unsure")
     else:
         verdict = VerdictBlock("No host is out of line", about, "good")
     rows = Listed(study.hosts, limit, "rows")

@@ -305,6 +305,13 @@ def test_hosts_that_are_slower_or_starved_are_named(grown: Fleet) -> None:
     assert by_host["node5"].queued == pytest.approx(1 / 3, rel=0.01)
 
 
+def test_of_few_hosts_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = Fleet(tmp_path / "store")
+    few.add([SAMPLES / "train_mlp" / "clean-1.prof"])
+    assert command("fleet", "hosts", "--store", tmp_path / "store") == 0
+    assert "Too few hosts to compare" in capsys.readouterr().out
+
+
 def test_two_selections_are_compared_from_their_files(
     grown: Fleet, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
