@@ -32,10 +32,13 @@ USUAL = (f"{sys.version_info[0]}.{sys.version_info[1]}", "3.12" if sys.version_i
 #: From this version on, interpreters are those that .ci/newer-pythons installs.
 NEWER = [3, 14]
 
+#: The free-threaded build that .ci/free-threaded-python makes.
+FREE_THREADED = "3.13t"
+
 
 @functools.cache
 def find(version: str) -> str | None:
-    """Return an interpreter of a version such as ``3.12`` or ``2.7``, ``None`` where there is none."""
+    """Return an interpreter of a version such as ``3.12``, ``2.7`` or ``3.13t``, ``None`` where there is none."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     candidates = sorted(
         (path for path in root.glob(f"{version}.*/bin/python") if re.fullmatch(r"[\d.]+", path.parts[-3])),
@@ -52,8 +55,11 @@ def find(version: str) -> str | None:
 
 def interpreter(version: str) -> str:
     """Return an interpreter of this version, or skip the calling test."""
-    newer = [int(part) for part in version.split(".")] >= NEWER
-    name = "newer-interpreters" if newer else "interpreters"
+    if version == FREE_THREADED:
+        name = "free-threaded"
+    else:
+        newer = [int(part) for part in version.split(".")] >= NEWER
+        name = "newer-interpreters" if newer else "interpreters"
     if version not in USUAL and not required() & {name, "all"}:
         pytest.skip(f"{name}: only {' and '.join(USUAL)}; {REQUIRED}=interpreters,newer-interpreters for all")
     found = find(version)
@@ -64,8 +70,11 @@ def interpreter(version: str) -> str:
 
 @functools.cache
 def version_of(python: str) -> str:
-    """Return an interpreter's version, such as ``3.12``."""
-    code = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
+    """Return an interpreter's version, such as ``3.12`` or ``3.13t``."""
+    code = (
+        "import sys; free = 't' in getattr(sys, 'abiflags', '');"
+        "sys.stdout.write('%d.%d' % sys.version_info[:2] + 't' * free)"
+    )
     return subprocess.run(
         [python, "-E", "-c", code], capture_output=True, text=True, check=True, timeout=20
     ).stdout

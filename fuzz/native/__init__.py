@@ -37,7 +37,15 @@ def environment(name: str) -> dict[str, str]:
 
 #: Sources of the tracer that are part of its target, and those that bring it events from an interpreter.
 _INSIDE = ("booking.c", "kernel.c", "ranges.c", "snapshot.c")
-_LEFT_OUT = ("collector.c", "frames.c", "hook_monitoring.c", "hook_profile.c", "module.c", "warmup.c")
+_LEFT_OUT = (
+    "collector.c",
+    "frames.c",
+    "hook_monitoring.c",
+    "hook_none.c",
+    "hook_profile.c",
+    "module.c",
+    "warmup.c",
+)
 
 _FLAGS = ("-std=c11", "-g", "-O2", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all", "-Wall", "-Wextra")
 

@@ -110,10 +110,10 @@ class Block:
 
     def __enter__(self) -> Block:
         if "t" in getattr(sys, "abiflags", ""):
-            problem = (
-                "a free-threaded build of Python cannot be traced, since profkit's tracer relies on the GIL"
+            raise CaptureError(
+                f"{self._path}: a block is traced, and calls of a free-threaded Python are not; use the usual "
+                "build, or `profkit capture`, which samples the whole program"
             )
-            raise CaptureError(f"{self._path}: {problem}; use the usual build")
         other = agent.taken_by()
         if other:
             raise CaptureError(

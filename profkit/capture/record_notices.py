@@ -18,8 +18,9 @@ def of_process(record: Record) -> tuple[Notice, ...]:
         found.append(Notice("agent-failed", said.agent_failed))
     if said.not_cpython:
         found.append(Notice("not-cpython", said.not_cpython))
-    if said.free_threaded:
-        found.append(Notice("free-threaded", "", {"python": record.version}))
+    python = ".".join(map(str, record.python)) + "t" * said.free_threaded
+    if said.free_threaded and not said.no_tracer:
+        found.append(Notice("calls-not-counted", "", {"python": record.version}))
     if said.write_failed:
         found.append(Notice("snapshots-not-written", said.write_failed))
     if said.displaced:
@@ -29,7 +30,7 @@ def of_process(record: Record) -> tuple[Notice, ...]:
     if said.no_samples:
         found.append(Notice("no-samples"))
     if said.no_tracer:
-        found.append(Notice("tracer-missing", "", {"python": ".".join(map(str, record.python))}))
+        found.append(Notice("tracer-missing", "", {"python": python}))
     if said.tables_full:
         functions = sum(len(thread.functions.function) for thread in record.threads)
         found.append(Notice("tables-full", "", {"functions": functions}))

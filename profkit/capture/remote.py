@@ -72,7 +72,7 @@ class Python:
         if self.version < REMOTE_SINCE:
             return "a running process can be traced from Python 3.14 on"
         if self.free_threaded:
-            return "a free-threaded build cannot be traced, since the tracer relies on the GIL"
+            return "of a free-threaded build no calls are traced"
         if not self.executable:
             return "the file of its interpreter is gone"
         if _namespace(pid) != _namespace("self"):

@@ -38,7 +38,6 @@ said = {
     "python": os.path.realpath(sys.executable),
     "version": list(sys.version_info[:3]),
     "implementation": "pypy" if hasattr(sys, "pypy_version_info") else name,
-    "free_threaded": "t" in getattr(sys, "abiflags", ""),
     "include": sysconfig.get_paths()["include"],
     "suffix": sysconfig.get_config_var("EXT_SUFFIX"),
     "traced": False,
@@ -65,7 +64,6 @@ class Interpreter:
     executable: str
     version: tuple[int, int, int]
     implementation: str
-    free_threaded: bool
     include: str
     suffix: str
     traced: bool
@@ -81,8 +79,6 @@ class Interpreter:
             return f"this is {self.implementation}, and profkit profiles CPython"
         if self.version < (3, 8):
             return "profkit profiles Python 3.8 and later"
-        if self.free_threaded:
-            return "this is a free-threaded build, and the tracer relies on the GIL"
         if not sys.platform.startswith("linux"):
             return "the tracer needs Linux"
         return ""
@@ -118,7 +114,6 @@ def ask(path: str, environ: Mapping[str, str]) -> Interpreter | None:
             executable=said["python"],
             version=tuple(said["version"]),
             implementation=said["implementation"],
-            free_threaded=said["free_threaded"],
             include=said["include"],
             suffix=said["suffix"] or ".so",
             traced=said["traced"],

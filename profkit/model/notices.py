@@ -73,6 +73,7 @@ CODES: Mapping[str, Meaning] = {
     "agent-failed": Meaning("the exception"),
     "not-cpython": Meaning("the interpreter's name"),
     "free-threaded": Meaning("", {"python": "text"}),
+    "calls-not-counted": Meaning("", {"python": "text"}),
     "snapshots-not-written": Meaning("the system's error"),
     "no-snapshots": Meaning(),
     "no-samples": Meaning(),

@@ -149,8 +149,11 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
     "agent-failed": "profkit's agent failed, so that the record may be incomplete: {subject}",
     "not-cpython": "functions are not profiled: this is {subject}, and profkit profiles CPython",
     "free-threaded": (
-        "functions are not profiled: this is a free-threaded build of Python {python}, and the tracer relies on "
-        "the GIL; use the usual build"
+        "functions are not profiled: this is a free-threaded build of Python {python}, of which an older profkit "
+        "could not read stacks; capture again"
+    ),
+    "calls-not-counted": (
+        "calls are not counted, and times of functions are sampled: this is a free-threaded build of Python {python}"
     ),
     "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
     "tables-full": lambda said: (

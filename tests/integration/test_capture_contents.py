@@ -124,25 +124,6 @@ def test_threads_are_apart(tmp_path: Path, version: str) -> None:
     assert not run.warnings
 
 
-@pytest.mark.parametrize("version", ["3.13", "3.14"])
-def test_a_free_threaded_build_is_refused_with_one_line(tmp_path: Path, version: str) -> None:
-    """An interpreter that says of itself what such a build says, from its start on."""
-    directory = tmp_path / "venv"
-    subprocess.run([interpreter(version), "-m", "venv", "--without-pip", str(directory)], check=True)
-    (packages,) = directory.glob("lib/python*/site-packages")
-    (packages / "free.pth").write_text("import sys; sys.abiflags += 't'\n")
-    program = tmp_path / "program.py"
-    program.write_text("def f(): return 1\nprint([f() for _ in range(9)][0])\n")
-    python = str(directory / "bin" / "python")
-    done = run_capture(tmp_path, python, str(program), env=tracer_environment())
-    assert (done.returncode, done.stdout) == (0, "1\n")
-    assert done.stderr.count("free-threaded build of Python " + version) == 1
-    run = load_run(tmp_path / "run.prof")
-    assert [notice.code for notice in run.warnings] == ["free-threaded"]
-    assert not calls(run.processes[0])
-    assert (run.processes[0].cpu_s or 0.0) > 0
-
-
 @pytest.mark.parametrize(
     ("version", "how"),
     [(version, how) for version in ("3.11", "3.12", "3.15") for how in ("SIGKILL", "segfault")],

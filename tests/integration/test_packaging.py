@@ -95,22 +95,6 @@ def test_a_release_holds_tracers_of_older_interpreters(tree: Path, backend: Path
     assert found.stdout == "_tracer\n", found.stderr
 
 
-@pytest.mark.parametrize("strict", ["0", "1"])
-def test_a_free_threaded_interpreter_gets_a_clear_word(tree: Path, backend: Path, strict: str) -> None:
-    """Such an interpreter is not among those of the tests: this one says of itself that it is one."""
-    (tree / "sitecustomize.py").write_text(
-        "import sysconfig; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1\n"
-    )
-    strictly = {"PROFKIT_REQUIRE_NATIVE": "1"} if strict == "1" else {}
-    done = build(tree, backend, "build_wheel", **strictly, extra_path=str(tree))
-    assert "relies on the GIL, which a free-threaded Python has not" in done.stderr + done.stdout
-    assert done.returncode == int(strict)
-    if strict == "0":
-        members = zipfile.ZipFile(wheel(tree)).namelist()
-        assert LIBRARY in members, "the collector needs no Python"
-        assert not [name for name in members if "/_tracer" in name]
-
-
 def test_without_a_compiler_the_wheel_is_for_every_platform(tree: Path, backend: Path) -> None:
     done = build(tree, backend, "build_wheel", CC="/no/such/compiler")
     assert done.returncode == 0, done.stderr

@@ -45,8 +45,8 @@ def build(headers: str, limited: bool, flags: tuple[str, ...] = (), directory_of
     """Compile against an interpreter's headers, once; the binary for one version or for all from 3.12 on."""
     require("compiler", Path(headers, "Python.h").is_file(), f"no Python headers in {headers}")
     name = "_tracer_abi3.so" if limited else "_tracer.so"
-    other = "hook_profile.c" if limited else "hook_monitoring.c"
-    sources = sorted(str(path) for path in directory_of.glob("*.c") if path.name != other)
+    others = {"hook_none.c", "hook_profile.c" if limited else "hook_monitoring.c"}
+    sources = sorted(str(path) for path in directory_of.glob("*.c") if path.name not in others)
     words = [compiler(), *FLAGS, *flags, *(("-DPROFKIT_ABI3",) if limited else ()), f"-I{headers}"]
 
     def compiled(directory: Path) -> None:

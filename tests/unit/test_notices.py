@@ -108,6 +108,7 @@ def test_notices_are_made_with_codes_that_are_known() -> None:
 def test_every_code_is_made_somewhere() -> None:
     made_by_prefix = {"sampled-profile", "threads-in-one-stack"}
     of_older_files = {
+        "free-threaded",
         "functions-throttled",
         "nvtx-not-patchable",
         "nvtx-patched",

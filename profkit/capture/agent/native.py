@@ -17,7 +17,7 @@ from time import perf_counter
 
 from . import __path__, process_facts, record_file, settings
 from .ended import EndedThreads, accumulate
-from .tracer import HERE, PER_THREAD, Tracer, thread_name, without
+from .tracer import FREE_THREADED, HERE, PER_THREAD, Tracer, thread_name, without
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
@@ -59,11 +59,10 @@ def load(elsewhere: str = "") -> Any:
     directories = [os.path.join(os.path.dirname(__path__[0]), "native", "lib")]
     if elsewhere:
         directories.append(elsewhere)
-    if PER_THREAD:
-        name = "_tracer"
-        files = [name + suffix for suffix in _imp.extension_suffixes() if "cpython" in suffix]
+    name = "_tracer" if PER_THREAD else "_tracer_abi3"
+    if PER_THREAD or FREE_THREADED:
+        files = ["_tracer" + suffix for suffix in _imp.extension_suffixes() if "cpython" in suffix]
     else:
-        name = "_tracer_abi3"
         files = [name + ".abi3.so"]
     for path in [os.path.join(directory, file) for directory in directories for file in files]:
         if not os.path.exists(path):
@@ -79,7 +78,7 @@ def load(elsewhere: str = "") -> Any:
                 module.follow_ranges(injected)
             return module
         except ImportError:
-            continue  # another C library, a free-threaded build: it refuses those
+            continue  # another C library
         finally:
             sys.modules.pop(name, None)
     return None
@@ -96,7 +95,7 @@ def take_out_costs(module: Any, spool: str = "") -> None:
         Directory in which the first process of an interpreter on a machine leaves what it has measured, so that
         those of milliseconds need not; empty to measure it here.
     """
-    if module is not None:
+    if module is not None and not FREE_THREADED:
         module.take_out(*(_costs_of(module, spool) if spool else probe_costs(module)))
 
 

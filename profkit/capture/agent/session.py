@@ -26,7 +26,7 @@ from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .thread_pools import Pools
 from .ticker import Ticker, without_collections
 from .tier_changes import Tiers
-from .tracer import PER_THREAD, Collector, Tracer, thread_name
+from .tracer import FREE_THREADED, PER_THREAD, Collector, Tracer, thread_name
 
 # Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.
 _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
@@ -194,7 +194,7 @@ class Session:
         return self._profiled and (self._windowed or not self._mapped)
 
     def _can_follow(self) -> bool:
-        possible = self._mapped and self._windows.possible
+        possible = self._mapped and self._windows.possible and not FREE_THREADED
         if not possible:
             self._notes["windows_missed"] = True
         return possible
@@ -205,12 +205,11 @@ class Session:
             return {"not_cpython": sys.implementation.name}
         if not self._asked:
             return {"not_traced": True}
-        if "t" in getattr(sys, "abiflags", ""):
-            return {"free_threaded": True}
-        return {"no_tracer": True} if self._native is None else {}
+        lacking = {"no_tracer": True} if self._native is None else {}
+        return {"free_threaded": True, **lacking} if FREE_THREADED else lacking
 
     def _trace(self) -> None:
-        if self._lacking():
+        if self._native is None:
             pass
         elif not self._profiled:
             self._notes["not_traced"] = True
@@ -645,7 +644,7 @@ class Session:
 def _overhead_asked() -> Tuple[float, bool]:
     """Return the part of its time that the tracer may take, 0 for no limit; and whether to sample at once."""
     asked = os.environ.get(settings.OVERHEAD_VARIABLE, "0")
-    if asked == settings.SAMPLES_ONLY:
+    if asked == settings.SAMPLES_ONLY or FREE_THREADED:
         return _ALMOST_NOTHING, True
     try:
         share = float(asked)

@@ -10,6 +10,7 @@ import os
 from time import perf_counter
 
 from . import native
+from .tracer import FREE_THREADED
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Tiers:
         self._mark, self._begun = mark, perf_counter()
         self._seen: List[int] = []
         self.watching = False
-        self.sampled = False
+        self.sampled = FREE_THREADED
         self.failed = ""
 
     def watch(self, sampled: bool) -> bool:

@@ -20,6 +20,9 @@ HERE = sys._getframe().f_code.co_filename.rpartition("tracer")[0]
 #: Whether every thread needs, and gets, its own collector.
 PER_THREAD = sys.version_info < (3, 12)
 
+#: Whether this is a build without the GIL, of which stacks are sampled and no calls traced.
+FREE_THREADED = "t" in getattr(sys, "abiflags", "")
+
 #: The type of cProfile's collector, before the target can see ours.
 Collector: Any = _lsprof.Profiler
 

@@ -34,6 +34,9 @@ COMMON_FLAGS = (
     "-Wl,-z,noseparate-code",
 )
 
+#: Whether this Python has no GIL.
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
 #: What compilers say of a header that is not there.
 _NO_HEADER = re.compile(r"fatal error: '?([\w./+-]+)'?(?:: No such file| file not found)")
 _GET_COMPILER = "install gcc and libc6-dev (Debian, Ubuntu), gcc (Fedora, RHEL) or build-base (Alpine)"
@@ -68,6 +71,8 @@ class Library(NamedTuple):  # hatchling loads its hook in a way that dataclasses
 
     def wanted(self) -> bool:
         """Whether this installation has a use for it."""
+        if FREE_THREADED and self.output.endswith(".abi3.so") and not self.include:
+            return False  # a free-threaded Python has no stable ABI
         # The collector and the tracer read what only Linux's kernel tells.
         return sys.platform.startswith("linux") and (self.until is None or sys.version_info[:2] <= self.until)
 
@@ -79,27 +84,35 @@ TRACER = Library(
     ("-pthread", "-Wl,-z,nodelete"),
     python=True,
     until=(3, 11),
-    without=("hook_monitoring.c",),
+    without=("hook_monitoring.c", "hook_none.c"),
 )
 LATER_TRACER = Library(
     NATIVE / "tracer",
     "_tracer_abi3.abi3.so",
     ("-pthread", "-Wl,-z,nodelete", "-DPROFKIT_ABI3"),
     python=True,
-    without=("hook_profile.c",),
+    without=("hook_profile.c", "hook_none.c"),
+)
+#: The tracer of one free-threaded interpreter, which samples.
+FREE_TRACER = TRACER._replace(
+    flags=(*LATER_TRACER.flags, "-DPROFKIT_FREE_THREADED"),
+    until=None,
+    without=("hook_profile.c", "hook_monitoring.c"),
 )
 LIBRARIES = (
     # Their code must outlive a dlclose: NVTX keeps pointers to it, and so do fork and thread-end handlers.
     Library(NATIVE / "nvtx", "libprofkit_nvtx.so", ("-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")),
     Library(NATIVE / "yardsticks", "_yardsticks.abi3.so", python=True),
     Library(FORMATS / "pstats", "_pstats.abi3.so", python=True),
-    TRACER,
+    FREE_TRACER if FREE_THREADED else TRACER,
     LATER_TRACER,
 )
 
 
 def tracer_of(version: tuple[int, int], include: str, suffix: str) -> Library:
     """Return the tracer of an interpreter that has its headers in `include` and names its modules with `suffix`."""
+    if re.match(r"\.cpython-\d+t", suffix):
+        return FREE_TRACER._replace(output=f"_tracer{suffix}", include=include)
     if version > (3, 11):
         return LATER_TRACER._replace(include=include)
     return TRACER._replace(output=f"_tracer{suffix}", until=None, include=include)
@@ -141,8 +154,6 @@ def build(library: Library, directory: Path, strict: bool = False) -> Path | Non
         command.append("-Werror")
     if library.python:
         include = library.include or sysconfig.get_paths()["include"]
-        if not library.include and sysconfig.get_config_var("Py_GIL_DISABLED"):
-            raise NativeError(f"{library.output} relies on the GIL, which a free-threaded Python has not")
         if not Path(include, "Python.h").is_file():
             raise NativeError(f"{include}/Python.h is missing; {_get_headers(include)}")
         command.append(f"-I{include}")

@@ -27,11 +27,17 @@
 #define MODULE_INIT PyInit__tracer
 #endif
 
-static int refuse_free_threading(void) {
+#ifdef PROFKIT_FREE_THREADED
+enum { FREE_THREADED = 1 };
+#else
+enum { FREE_THREADED = 0 };
+#endif
+
+static int refuse_other_threading(void) {
     PyObject *flags = PySys_GetObject("abiflags");
     const char *text = flags ? PyUnicode_AsUTF8AndSize(flags, NULL) : NULL;
-    if (text && strchr(text, 't')) {
-        PyErr_SetString(PyExc_ImportError, "profkit's tracer does not support free-threaded Python: it relies on the GIL");
+    if ((text && strchr(text, 't')) != FREE_THREADED) {
+        PyErr_SetString(PyExc_ImportError, "profkit's tracer for free-threaded Python is another one than that for the usual build");
         return -1;
     }
     PyErr_Clear();
@@ -41,7 +47,7 @@ static int refuse_free_threading(void) {
 static int refuse_other_version(void) {
     PyObject *number = PySys_GetObject("hexversion");
     long version = number ? PyLong_AsLong(number) : 0;
-#ifdef PROFKIT_ABI3
+#if defined(PROFKIT_ABI3) && !defined(PROFKIT_FREE_THREADED)
     if (version < 0x030C0000) {
         PyErr_SetString(PyExc_ImportError, "this build of profkit's tracer is for Python 3.12 and later");
         return -1;
@@ -271,7 +277,7 @@ static struct PyModuleDef definition = {
 __attribute__((visibility("default"))) PyMODINIT_FUNC MODULE_INIT(void);
 
 PyMODINIT_FUNC MODULE_INIT(void) {
-    if (refuse_free_threading() < 0 || refuse_other_version() < 0 || labels_start() < 0 || hook_start() < 0)
+    if (refuse_other_threading() < 0 || refuse_other_version() < 0 || labels_start() < 0 || hook_start() < 0)
         return NULL;
     if (!kernel_start()) {
         PyErr_SetString(PyExc_ImportError, "profkit's tracer cannot follow the threads of this process");
@@ -279,6 +285,9 @@ PyMODINIT_FUNC MODULE_INIT(void) {
     }
     clock_start();
     PyObject *module = PyModule_Create(&definition);
+#ifdef PROFKIT_FREE_THREADED
+    PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED); /* else the interpreter would take one from here on */
+#endif
     PyObject *type = module ? collector_type() : NULL;
     PyObject *gap = type ? PyLong_FromLong(LONG_GAP_NS) : NULL;
     if (!gap || PyObject_SetAttrString(module, "Collector", type) < 0 ||

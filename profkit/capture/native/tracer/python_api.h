@@ -1,13 +1,14 @@
 /* Python.h, as both builds of the tracer want it.
  *
  * PROFKIT_ABI3 selects the build for every CPython from 3.12 on, whatever the headers (3.10 or 3.11) it is
- * compiled with; without it the binary is for the one interpreter, 3.8 to 3.11, whose headers are used.
+ * compiled with; without it the binary is for the one interpreter, 3.8 to 3.11, whose headers are used. PROFKIT_FREE_THREADED
+ * beside it is for the one free-threaded interpreter, from 3.13 on, whose headers are used: it samples, and traces no calls.
  */
 #ifndef PROFKIT_PYTHON_API_H
 #define PROFKIT_PYTHON_API_H
 
 #define PY_SSIZE_T_CLEAN
-#ifdef PROFKIT_ABI3
+#if defined(PROFKIT_ABI3) && !defined(PROFKIT_FREE_THREADED)
 #define Py_LIMITED_API 0x030A0000
 #endif
 #include <Python.h>
@@ -15,8 +16,8 @@
 #if !defined(PROFKIT_ABI3) && (PY_VERSION_HEX < 0x03080000 || PY_VERSION_HEX >= 0x030C0000)
 #error "without PROFKIT_ABI3 the tracer is for CPython 3.8 to 3.11"
 #endif
-#ifdef Py_GIL_DISABLED
-#error "compile with the headers of an interpreter that has a GIL"
+#if defined(Py_GIL_DISABLED) != defined(PROFKIT_FREE_THREADED)
+#error "the headers of a free-threaded interpreter are for its own tracer, and no others"
 #endif
 
 /* Exported, and not in the limited API's headers. */

@@ -160,7 +160,7 @@ static size_t place_of(const uintptr_t *words, size_t n, uintptr_t wanted, uintp
     return SIZE_MAX;
 }
 
-static uintptr_t frame_in(PyObject *frame) { return word_in(frame, 3 * sizeof(uintptr_t)); }
+static uintptr_t frame_in(PyObject *frame) { return word_in(frame, sizeof(PyObject) + sizeof(uintptr_t)); }
 
 static PyObject *attribute(PyObject *of, const char *name) {
     PyObject *value = of ? PyObject_GetAttrString(of, name) : NULL;
@@ -288,10 +288,26 @@ bool stacks_state(uintptr_t state, struct seen_state *found) {
     return true;
 }
 
-bool stacks_is_code(uintptr_t code) {
+#ifdef PROFKIT_FREE_THREADED
+/* Objects of which not all references are counted (_PyGC_BITS_DEFERRED): code is one until the collector frees it, and that waits
+ * until this thread lets go of its thread state. */
+#define DEFERRED 64
+
+static bool is_living_code(uintptr_t at) {
+    PyObject head;
+    return stacks_copy(at, &head, sizeof head) && (uintptr_t)head.ob_type == code_type &&
+           (head.ob_ref_local == _Py_IMMORTAL_REFCNT_LOCAL || (head.ob_gc_bits & DEFERRED));
+}
+#else
+/* Memory that was given back does not begin with a count of references: it links to other such memory. */
+static bool is_living_code(uintptr_t at) {
     uintptr_t head[2];
-    /* Memory that was given back does not begin with a count of references: it links to other such memory. */
-    if (!stacks_copy(code, head, sizeof head) || head[1] != code_type || (uint32_t)head[0] == 0 || head[0] >> 40 != 0)
+    return stacks_copy(at, head, sizeof head) && head[1] == code_type && (uint32_t)head[0] != 0 && head[0] >> 40 == 0;
+}
+#endif
+
+bool stacks_is_code(uintptr_t code) {
+    if (!is_living_code(code))
         return false;
     /* The interpreter has code of its own, which has no events: to call a class, say. */
     PyObject *flags = PyObject_GetAttrString((PyObject *)code, "co_flags");
@@ -306,7 +322,7 @@ static void take_frame(const char *bytes, uintptr_t at, struct seen_frame *frame
     frame->at = at;
     frame->back = word_in(bytes, layout.back);
     if (frame->code != code)
-        frame->code = stacks_copy(code + sizeof(uintptr_t), &type, sizeof type) && type == code_type && code != between ? code : 0;
+        frame->code = stacks_copy(code + offsetof(PyObject, ob_type), &type, sizeof type) && type == code_type && code != between ? code : 0;
     uintptr_t instruction = word_in(bytes, layout.instruction);
     frame->instruction = layout.by_index ? (int32_t)instruction : (int64_t)(instruction - code - layout.code_head);
 }
@@ -484,5 +500,5 @@ uintptr_t stacks_caller(void) {
         frame = word_in((const void *)frame, CURRENT_FRAME);
     frame = frame ? word_in((const void *)frame, layout.back) : 0;
     uintptr_t code = frame ? word_in((const void *)frame, layout.code) & ~TAGS : 0;
-    return code && code != between && word_in((const void *)code, sizeof(uintptr_t)) == code_type ? code : 0;
+    return code && code != between && word_in((const void *)code, offsetof(PyObject, ob_type)) == code_type ? code : 0;
 }

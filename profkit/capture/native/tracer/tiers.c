@@ -123,7 +123,11 @@ static void enter(enum tier tier) {
 void tiers_begin(double share) {
     budget = share;
     effect = least = most = 0;
+#ifdef PROFKIT_FREE_THREADED
+    enter(TIER_SAMPLED); /* and stays there: no event comes */
+#else
     enter(TIER_EXACT);
+#endif
 }
 
 bool tiers_enter(enum tier tier) {
