@@ -15,12 +15,12 @@ from typing import Any
 
 from benchmarks.verdict.corpus import Sample, foreign_run, full_run
 from benchmarks.verdict.pairs import Pair
-from profkit.measure.starvation import starvation
-from profkit.measure.tables import DiffTable
-from profkit.measure.weights import Weights
+from profkit.compare.result_types import DiffTable
+from profkit.compare.starvation import starvation
+from profkit.compare.starvation_weights import Weights
 from profkit.model import Run, RunSet
 from profkit.verdict.account import CAPTURE, Account
-from profkit.verdict.comparison import compare
+from profkit.verdict.diagnosis import compare
 from profkit.verdict.judge import judge as judge_case
 from profkit.verdict.readings import READINGS, Case
 from profkit.verdict.thresholds import value

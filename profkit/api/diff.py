@@ -15,16 +15,16 @@ from profkit.api.reported import Layout, Reported
 from profkit.api.run import Run, iteration_names, range_columns
 from profkit.errors import UsageError
 from profkit.formats.load import load_side, ranks_joined
-from profkit.measure.select import check_ranked_by
+from profkit.measure.selected_processes import check_ranked_by
 from profkit.model import PROJECT, RunSet
 from profkit.report.reports import DiffReport
-from profkit.verdict.comparison import diff as compare
+from profkit.verdict.diagnosis import diff as compare
 
 if TYPE_CHECKING:
     from profkit import model
+    from profkit.compare.result_types import DiffTable, SideTable
     from profkit.measure.intervals import Estimate
     from profkit.measure.iterations import IterationNames
-    from profkit.measure.tables import DiffTable, SideTable
     from profkit.verdict.account import Account
     from profkit.verdict.types import Diff as Result
     from profkit.verdict.types import Verdict

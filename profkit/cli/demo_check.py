@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profkit.measure.counters import SideFacts, side_facts
+from profkit.measure.side_facts import SideFacts, side_facts
 from profkit.model import Run, RunSet
 from profkit.report.units import share
 from profkit.verdict.alone import judge_run

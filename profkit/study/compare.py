@@ -16,12 +16,12 @@ import numpy as np
 from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
 from profkit.measure.iterations import iteration_model
-from profkit.measure.settings import set_by_hand
+from profkit.measure.run_settings import set_by_hand
 from profkit.model import Notice, Run, RunSet
 from profkit.study.cells import median_quantiles, pooled_spread
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diff
 
 #: What runs can be grouped by.
 GROUPINGS = ("auto", "settings", "argument", "run", "command", "revision", "host")

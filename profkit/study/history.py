@@ -23,7 +23,7 @@ from profkit.study.cells import pooled_spread
 from profkit.study.workers import Crew
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diff
 
 #: What a series can be made of: the wall, the wall without queueing for CPUs, the time of one iteration.
 METRICS = ("wall", "own", "iteration")

@@ -5,7 +5,7 @@ The identity, along the critical path (`measure.critical_path`):
     ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δcapture
 
 A function's CPU time is its calls times its cost per call, for each place that calls it; their joint effect
-is divided between them by `measure.call_sites`. Other calls are *work*; they are *code* where they originate
+is divided between them by `compare.call_sites`. Other calls are *work*; they are *code* where they originate
 in a function whose source changed, and *startup* where they come with another number of processes. A change
 of the cost per call is *code* in changed functions and what they call, *speed* elsewhere. Queueing is run ×
 (queue/run of the candidate − that of the baseline); the part that only grew with the CPU time is booked with
@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.readable import readable_name
+from profkit.compare.origins import Origins
+from profkit.compare.result_types import DiffTable
+from profkit.identity.readable_names import readable_name
 from profkit.measure.critical_path import Composition, Repeats
-from profkit.measure.origins import Origins
-from profkit.measure.tables import DiffTable
 from profkit.model.arrays import median
 from profkit.model.pauses import WAITS
 from profkit.verdict.thresholds import value

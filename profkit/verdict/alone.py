@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.identity.keys import FunctionKeys, function_keys
-from profkit.identity.readable import readable_name
-from profkit.measure.counters import SideFacts, no_side, side_facts
-from profkit.measure.critical_path import compose, path_rank, read_path, reads_files, waits_for_ranks
-from profkit.measure.lines import FunctionLines, seen_lines
-from profkit.measure.movement import is_wait
-from profkit.measure.select import Selected, select
+from profkit.identity.function_keys import FunctionKeys, function_keys
+from profkit.identity.readable_names import readable_name
+from profkit.measure.critical_path import compose, path_rank, read_path
+from profkit.measure.line_times import FunctionLines, seen_lines
+from profkit.measure.selected_processes import Selected, select
+from profkit.measure.side_facts import SideFacts, no_side, side_facts
+from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
 from profkit.model import ROOTS, Process, Run, RunSet
 from profkit.model.pauses import STOPPED
 from profkit.verdict.account import Account, account_of_run

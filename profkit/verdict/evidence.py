@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from profkit.identity.readable import readable_name
-from profkit.measure.beside import NOTICED
-from profkit.measure.counters import SideFacts
+from profkit.compare.starvation_signs import SIGNS
+from profkit.identity.readable_names import readable_name
 from profkit.measure.inventory import Inventory
-from profkit.measure.movement import is_wait
-from profkit.measure.signs import SIGNS
+from profkit.measure.side_facts import SideFacts
+from profkit.measure.side_neighbours import NOTICED
+from profkit.measure.waits_by_name import is_wait
 from profkit.model.arrays import median
 from profkit.verdict.account import Bucket
-from profkit.verdict.machines import fixed_work, models_differ, other_instructions
+from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
 from profkit.verdict.readings import Case, code_row, larger_inputs, waited_row
 from profkit.verdict.rule import Judged
 from profkit.verdict.thresholds import value

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from profkit.identity.readable import readable_name
-from profkit.measure.movement import is_wait
+from profkit.identity.readable_names import readable_name
+from profkit.measure.waits_by_name import is_wait
 from profkit.verdict.advice import advise
 from profkit.verdict.calibration import STEPS, Steps, arm_of, confidence
 from profkit.verdict.evidence import produce

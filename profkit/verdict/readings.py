@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.identity.readable import readable_name
-from profkit.measure.counters import SideFacts
-from profkit.measure.looked_up import rows_where
-from profkit.measure.movement import is_wait
-from profkit.measure.signals import Signals
-from profkit.measure.signs import SIGNS
-from profkit.measure.started import Started, started
+from profkit.compare.signals import Signals
+from profkit.compare.started_processes import Started, started
+from profkit.compare.starvation_signs import SIGNS
+from profkit.identity.readable_names import readable_name
+from profkit.measure.lookup_columns import rows_where
+from profkit.measure.side_facts import SideFacts
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import BUILTIN
 from profkit.verdict.account import CAPTURE, Account
-from profkit.verdict.machines import (
+from profkit.verdict.machine_differences import (
     fixed_work,
     machine_slower,
     models_differ,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from profkit.measure.counters import SideFacts
+from profkit.measure.side_facts import SideFacts
 from profkit.verdict.account import Account
 from profkit.verdict.thresholds import THRESHOLDS
 from profkit.verdict.types import Bounded, Checked, Value

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
-from profkit.measure.counters import side_facts
+from profkit.measure.side_facts import side_facts
 from profkit.model import RunSet
 from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
 from tests.interpreters import interpreter, packages

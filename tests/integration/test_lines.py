@@ -13,7 +13,7 @@ import pytest
 from profkit import read
 from profkit.formats import load_side
 from profkit.model import Run
-from profkit.verdict.comparison import compare
+from profkit.verdict.diagnosis import compare
 from tests.integration.capturing import captured, profkit_command
 from tests.interpreters import interpreter
 

@@ -15,9 +15,9 @@ import pytest
 
 import profkit
 from profkit.formats.load import load_side
-from profkit.measure.counters import side_facts
+from profkit.measure.side_facts import side_facts
 from profkit.verdict.alone import judge_run
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diff
 from profkit.verdict.types import Diff
 from tests.integration.capturing import environment, profkit_command, run_capture
 from tests.requirements import require

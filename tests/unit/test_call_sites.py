@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.measure.call_sites import CallSites, logarithmic_mean
+from profkit.compare.call_sites import CallSites, logarithmic_mean
 from profkit.model import Run
-from profkit.verdict.comparison import Comparison, compare
+from profkit.verdict.diagnosis import Comparison, compare
 from tests.programs import Fn, one_side, plain
 
 SUM = "<built-in method builtins.sum>"

@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import profkit
+from profkit.compare.replicates import Side, gather
+from profkit.compare.sampled_calls import HALF_WIDTH, NONE_SEEN, call_ratios, unseen_seconds
 from profkit.formats import write_run
-from profkit.measure.estimates import HALF_WIDTH, NONE_SEEN, call_ratios, unseen_seconds
-from profkit.measure.sides import Side, gather
 from profkit.model import Process, Profile, Roots, Run, RunSet, Thread, Tier
 from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.verdicts import summary_of, verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE, Account
-from profkit.verdict.comparison import Comparison, compare, diff
+from profkit.verdict.diagnosis import Comparison, compare, diff
 from profkit.verdict.judge import judge
 from profkit.verdict.rule import Reading, Rule, evaluate, less, more
 from profkit.verdict.thresholds import value

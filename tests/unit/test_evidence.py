@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from profkit.model import Machine, Neighbour, Neighbours, Process, Run, Series
-from profkit.verdict.comparison import compare, diff
+from profkit.verdict.diagnosis import compare, diff
 from profkit.verdict.evidence import produce
 from profkit.verdict.types import Diff, Evidence
 from tests.builders import timed

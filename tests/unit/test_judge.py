@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from profkit.model import Notice, Pool, Profile, Run, RunSet, Thread
-from profkit.verdict.comparison import compare, diff
+from profkit.verdict.diagnosis import compare, diff
 from profkit.verdict.judge import judge
 from profkit.verdict.types import CAUSES, Advice, Diff, Evidence
 from tests.builders import Row, captured, foreign, profile, timed

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profkit.compare.comparability import sampled, threads_mixed
 from profkit.formats import load_run, write_run
 from profkit.formats.run_notices import read_notices
-from profkit.measure.comparability import sampled, threads_mixed
 from profkit.model import Notice, Process, Run, RunSet
 from profkit.model.notices import CODES, MOST_PIDS, UNITS, WHERE, Number, grouped, missing_ranks
 from profkit.report.jsonvalues import plain as notice_object

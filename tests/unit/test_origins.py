@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.measure.call_sites import CallSites
-from profkit.measure.origins import Origins
+from profkit.compare.call_sites import CallSites
+from profkit.compare.origins import Origins
 from profkit.model import Run, RunSet
-from profkit.verdict.comparison import compare
+from profkit.verdict.diagnosis import compare
 from tests.programs import ACQUIRE, Fn, one_side, plain, program, training
 
 

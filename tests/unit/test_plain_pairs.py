@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from profkit.compare.started_processes import started
 from profkit.formats.load import load_run
-from profkit.measure.started import started
 from profkit.model import Run
 from profkit.report.wording.verdicts import comparison_block
-from profkit.verdict.comparison import compare, diff
+from profkit.verdict.diagnosis import compare, diff
 from profkit.verdict.types import Diff
 from tests.programs import ACQUIRE, Fn, one_side, plain, training
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.measure.process_calls import calls_of_processes
+from profkit.compare.process_calls import calls_of_processes
 from profkit.model import Run
-from profkit.verdict.comparison import Comparison, compare
+from profkit.verdict.diagnosis import Comparison, compare
 from tests.programs import Fn, one_side, program, training
 
 IMPORTLIB = "<frozen importlib._bootstrap>"

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.measure.counters import side_facts
+from profkit.measure.side_facts import side_facts
 from profkit.model import Host, Process, Profile, Run, RunSet, Thread
 from profkit.report import terminal
 from profkit.report.diffdoc import diff_document
 from profkit.verdict.alone import judge_run
-from profkit.verdict.comparison import compare, diff
+from profkit.verdict.diagnosis import compare, diff
 from profkit.verdict.types import Diff
 from tests.programs import ACQUIRE, Fn, one_side, plain, program, training
 

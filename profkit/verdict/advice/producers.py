@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from profkit.identity.readable import readable_name
-from profkit.measure.counters import SideFacts
-from profkit.measure.movement import is_wait
-from profkit.measure.settings import set_by_hand
+from profkit.identity.readable_names import readable_name
+from profkit.measure.run_settings import set_by_hand
+from profkit.measure.side_facts import SideFacts
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import PROJECT
-from profkit.verdict.advice.limits import limit_advice
+from profkit.verdict.advice.size_limits import limit_advice
 from profkit.verdict.readings import Case, code_row
 from profkit.verdict.rule import Judged
 from profkit.verdict.types import Advice

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.call_sites import CallSites, logarithmic_mean
+from profkit.compare.call_table import CallTable
+from profkit.compare.movement import CALLS_CHANGED, ROOT_SHARE, STILL_THERE
+from profkit.compare.result_types import DiffTable
+from profkit.compare.sampled_calls import CallRatios, call_ratios
 from profkit.measure import noise
-from profkit.measure.call_sites import CallSites, logarithmic_mean
-from profkit.measure.calls import CallTable
-from profkit.measure.estimates import CallRatios, call_ratios
-from profkit.measure.movement import CALLS_CHANGED, ROOT_SHARE, STILL_THERE
-from profkit.measure.rank import location_and_spread, log_ratios
-from profkit.measure.tables import DiffTable
+from profkit.measure.function_orders import location_and_spread, log_ratios
 from profkit.model import BUILTIN, PROJECT
 
 Floats = npt.NDArray[np.float64]
@@ -87,7 +87,7 @@ def find_origins(
 
     `busy` and `within` are CPU seconds without and with callees. Calls of functions in `waits` are neither
     work nor a change; `of_processes` are added calls that come with the number of processes
-    (`profkit.measure.process_calls`).
+    (`profkit.compare.process_calls`).
     """
     a, b = table.baseline, table.candidate
     calls_a, calls_b = a.ncalls.astype(np.float64), b.ncalls.astype(np.float64)

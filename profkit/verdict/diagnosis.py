@@ -11,53 +11,51 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from profkit.errors import UsageError
-from profkit.identity.align import align_joined, join
-from profkit.identity.alignment import Alignment
-from profkit.identity.fold import fold_comprehensions, needs_folding
-from profkit.identity.keys import function_keys, infer_python
-from profkit.identity.readable import is_anonymous, readable_name
-from profkit.measure import noise
-from profkit.measure.call_sites import call_sites
-from profkit.measure.calls import CallTable, call_table
-from profkit.measure.comparability import (
+from profkit.compare.call_sites import call_sites
+from profkit.compare.call_table import CallTable, call_table
+from profkit.compare.comparability import (
     comparability,
     same_captures,
     sampled,
     threads_mixed,
     versions_differ,
 )
-from profkit.measure.counters import SideFacts, side_facts
-from profkit.measure.critical_path import (
-    Composition,
-    PathReading,
-    compose,
-    path_effect,
-    path_rank,
-    read_path,
-    reads_files,
-    waits_for_ranks,
-)
-from profkit.measure.estimates import call_ratios, unseen_seconds
+from profkit.compare.folded_comprehensions import fold_comprehensions, needs_folding
+from profkit.compare.folded_functions import folded_alike
+from profkit.compare.function_table import build_table, busy_seconds, stopped_seconds
+from profkit.compare.movement import movement
+from profkit.compare.origins import find_origins
+from profkit.compare.process_calls import calls_of_processes
+from profkit.compare.ranking import ranking_of
+from profkit.compare.replicates import Side, gather
+from profkit.compare.result_types import Comparability, DiffTable, Ranking, Residue, SideSummary
+from profkit.compare.sampled_calls import call_ratios, unseen_seconds
+from profkit.compare.setting_differences import Setting, differences
+from profkit.compare.signals import Signals
+from profkit.compare.started_processes import started
+from profkit.compare.starvation import starvation
+from profkit.compare.starvation_signs import lumps_of, matched, noisier, signs
+from profkit.compare.time_shares import calls_unknown, in_shares
+from profkit.compare.waiting_rows import waiting_rows
+from profkit.errors import UsageError
+from profkit.identity.align import align_joined, join
+from profkit.identity.alignment import Alignment
+from profkit.identity.function_keys import function_keys, infer_python
+from profkit.identity.readable_names import is_anonymous, readable_name
+from profkit.measure import noise
+from profkit.measure.critical_path import Composition, PathReading, compose, path_effect, path_rank, read_path
+from profkit.measure.function_orders import location_and_spread
 from profkit.measure.intervals import UNKNOWN, Estimate, ratio_estimate
-from profkit.measure.lines import FunctionLines, SeenLine, seen_lines
-from profkit.measure.movement import movement
-from profkit.measure.origins import find_origins
-from profkit.measure.parts_of_callers import folded_alike
-from profkit.measure.process_calls import calls_of_processes
-from profkit.measure.rank import location_and_spread
-from profkit.measure.ranking import ranking_of
-from profkit.measure.select import Selected, check_ranked_by, select, select_pair, select_processes
-from profkit.measure.settings import Setting, differences
-from profkit.measure.shares import calls_unknown, in_shares
-from profkit.measure.sides import Side, gather
-from profkit.measure.signals import Signals
-from profkit.measure.signs import lumps_of, matched, noisier, signs
-from profkit.measure.started import started
-from profkit.measure.starvation import starvation
-from profkit.measure.table import build_table, busy_seconds, stopped_seconds
-from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
-from profkit.measure.waiting import waiting_rows
+from profkit.measure.line_times import FunctionLines, SeenLine, seen_lines
+from profkit.measure.selected_processes import (
+    Selected,
+    check_ranked_by,
+    select,
+    select_pair,
+    select_processes,
+)
+from profkit.measure.side_facts import SideFacts, side_facts
+from profkit.measure.waits_by_name import reads_files, waits_for_ranks
 from profkit.model import PROJECT, Effect, Notice, Process, Profile, Ranges, Run, RunSet
 from profkit.model.arrays import median
 from profkit.verdict.account import Account, Part, account
@@ -68,10 +66,10 @@ from profkit.verdict.thresholds import value
 from profkit.verdict.types import Diff
 
 if TYPE_CHECKING:
+    from profkit.compare.stack_table import PlacedPaths, StackTable
     from profkit.measure.iterations import IterationModel, IterationNames
     from profkit.measure.range_stats import RangeChange
     from profkit.measure.range_waiting import RangeWaiting
-    from profkit.measure.stacks import PlacedPaths, StackTable
 
 Index = npt.NDArray[np.int32]
 
@@ -312,7 +310,7 @@ def _stacks(
     sides: tuple[_Gathered, _Gathered], behind: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 ) -> StackTable | None:
     """Calling contexts of both sides over the table's rows; ``None`` where a run has none."""
-    from profkit.measure.stacks import placed_paths, stacks_of_paths
+    from profkit.compare.stack_table import placed_paths, stacks_of_paths
 
     found: list[list[list[PlacedPaths]]] = []
     for side, rows in zip(sides, behind, strict=True):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.align import align
-from profkit.identity.files import KnownFiles
+from profkit.identity.file_matches import KnownFiles
 from profkit.model import Profile, Roots
 from profkit.model.arrays import median
 from profkit.model.estimates import estimates_of
@@ -81,7 +81,7 @@ def ranked_times(a: Side, b: Side, by: str) -> tuple[Floats, Floats]:
 def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float] = ()) -> Side:
     """Bring one or more runs of a side under common rows.
 
-    `unseen_s` is from `profkit.measure.estimates.unseen_seconds` for each run, empty where all are exact.
+    `unseen_s` is from `profkit.compare.sampled_calls.unseen_seconds` for each run, empty where all are exact.
     """
     exact: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
     union = replace(profiles[0], edges=None, **exact)

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.replicates import Side, ranked_times
+from profkit.compare.result_types import DiffTable, Ranking, SideTable
 from profkit.measure import noise
+from profkit.measure.function_orders import rbo_distance, total_variation
 from profkit.measure.intervals import displacement, estimate
-from profkit.measure.rank import rbo_distance, total_variation
-from profkit.measure.sides import Side, ranked_times
-from profkit.measure.tables import DiffTable, Ranking, SideTable
 from profkit.model.arrays import median
 
 Floats = npt.NDArray[np.float64]

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.replicates import Side, ranked_times
+from profkit.compare.result_types import DiffTable, SideTable
+from profkit.compare.sampled_calls import UNSEEN, call_ratios
 from profkit.identity.align import Columns, Joined
 from profkit.identity.alignment import RUNGS, Alignment
 from profkit.identity.edits import edited_rows
-from profkit.identity.keys import infer_roots
-from profkit.identity.paths import relative_to
+from profkit.identity.function_keys import infer_roots
+from profkit.identity.rooted_paths import relative_to
 from profkit.measure import noise
-from profkit.measure.estimates import UNSEEN, call_ratios
-from profkit.measure.looked_up import Keys, Looked
-from profkit.measure.rank import MAD_SCALE, ascending, log_ratios, ranks
-from profkit.measure.sides import Side, ranked_times
-from profkit.measure.tables import DiffTable, SideTable
+from profkit.measure.function_orders import MAD_SCALE, ascending, log_ratios, ranks
+from profkit.measure.lookup_columns import Keys, Looked
 from profkit.model import PROJECT, Profile
 from profkit.model.arrays import median
 

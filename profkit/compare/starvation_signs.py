@@ -14,13 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.movement import CALLS_CHANGED
+from profkit.compare.replicates import Side
 from profkit.identity.align import Joined
 from profkit.identity.alignment import Alignment
 from profkit.measure import noise
-from profkit.measure.looked_up import Keys, Looked, rows_in
-from profkit.measure.movement import CALLS_CHANGED, is_wait
-from profkit.measure.rank import MAD_SCALE, rbo_distance
-from profkit.measure.sides import Side
+from profkit.measure.function_orders import MAD_SCALE, rbo_distance
+from profkit.measure.lookup_columns import Keys, Looked, rows_in
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import BUILTIN, STDLIB
 from profkit.model.arrays import median, quantile
 

@@ -11,9 +11,9 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.calls import CallTable
-from profkit.measure.estimates import call_ratios
-from profkit.measure.tables import DiffTable
+from profkit.compare.call_table import CallTable
+from profkit.compare.result_types import DiffTable
+from profkit.compare.sampled_calls import call_ratios
 from profkit.model import BUILTIN, STDLIB, FunctionKey
 
 Floats = npt.NDArray[np.float64]

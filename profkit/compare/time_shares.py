@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.calls import CallSide, CallTable
-from profkit.measure.select import select_processes
-from profkit.measure.tables import DiffTable, SideTable
+from profkit.compare.call_table import CallSide, CallTable
+from profkit.compare.result_types import DiffTable, SideTable
+from profkit.measure.selected_processes import select_processes
 from profkit.model import Edges, Profile, Run, RunSet, Thread
 from profkit.model.arrays import median
 from profkit.model.profile import ESTIMATES

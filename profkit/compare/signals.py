@@ -1,6 +1,6 @@
 """The signals of a comparison: the one object that every reading of the rules is taken from.
 
-`verdict.comparison` gathers it from the runs' counters and from the table.
+`verdict.diagnosis` gathers it from the runs' counters and from the table.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.movement import Movement
+from profkit.compare.origins import Origins
+from profkit.compare.result_types import DiffTable
+from profkit.compare.starvation import Starvation
+from profkit.compare.starvation_signs import Lumps
 from profkit.measure import noise
-from profkit.measure.counters import SideFacts
-from profkit.measure.movement import Movement
-from profkit.measure.origins import Origins
-from profkit.measure.signs import Lumps
-from profkit.measure.starvation import Starvation
-from profkit.measure.tables import DiffTable
+from profkit.measure.side_facts import SideFacts
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel
@@ -41,7 +41,7 @@ class Signals:
     `total_scatter` is the standard deviation of ln of the ratio of totals, and `noisier` the mean over
     functions of ln of candidate's over baseline's scatter, both from repeats, else NaN. `lost_throughout`: at
     least three repeats of the candidate each took longer than every baseline run, with medians beyond their
-    noise. `signs` has the order of `profkit.measure.signs.SIGNS`; `lumps` are the slices lost.
+    noise. `signs` has the order of `profkit.compare.starvation_signs.SIGNS`; `lumps` are the slices lost.
 
     `threads_differ`: one side has calls of threads that the other could not see. `unmatched` is the part of
     self time in functions of one side only, of the side with less of it. `exits` are as a shell sees them, of

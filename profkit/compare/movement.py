@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.call_sites import CallSites, logarithmic_mean
+from profkit.compare.result_types import DiffTable
+from profkit.compare.sampled_calls import CALLS_CHANGED, call_ratios
 from profkit.measure import noise
-from profkit.measure.call_sites import CallSites, logarithmic_mean
-from profkit.measure.estimates import CALLS_CHANGED, call_ratios
-from profkit.measure.rank import location_and_spread, log_ratios
-from profkit.measure.tables import DiffTable
-from profkit.model import PROJECT, STDLIB
+from profkit.measure.function_orders import location_and_spread, log_ratios
+from profkit.measure.waits_by_name import is_wait
+from profkit.model import PROJECT
 
-__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "STILL_THERE", "Movement", "is_wait", "movement"]
+__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "STILL_THERE", "Movement", "movement"]
 
 Floats = npt.NDArray[np.float64]
-
-#: Native functions that wait by design; their time and calls follow the speed of everything else.
-#: The types are named for verbs that other types use for computing (``str.join``, ``dict.get``).
-_NATIVE_WAITS = re.compile(
-    r"[.' ](?:acquire|poll|epoll_wait|kqueue|select|sleep|nanosleep|recv\w*|_?accept|connect|fsync|fdatasync|flock|"
-    r"wait\w*|sigtimedwait|posix\.p?readv?|nt\.read|WaitFor\w+|GetOverlappedResult)[' >]"
-    r"|'(?:get|put)' of '_queue\.|'__enter__' of '_(?:multiprocessing|thread)\."
-    r"|'read\w*' of '_io\.|'join' of '_thread"
-)
-#: Python functions that do nothing but wait; those of a pool's threads loop over blocking calls of native
-#: iterators, which no profile shows.
-_WAITS = frozenset(
-    (
-        *("wait", "_wait", "_wait_for_tstate_lock", "sleep", "_handle_workers", "_handle_tasks"),
-        *("_handle_results", "SemLock.__enter__", "Condition.__enter__"),
-    )
-)
 
 #: Part of the baseline's time in functions that the candidate has too, below which it is another program.
 STILL_THERE = 0.5
@@ -90,16 +73,6 @@ class Movement:
         if self.calls_low <= 1 <= self.calls_high:
             return 1.0
         return self.calls_low if self.calls_low > 1 else self.calls_high
-
-
-def is_wait(name: str, root: str) -> bool:
-    """Return whether a function waits by design (``acquire``, ``poll``, ``recv`` …).
-
-    A Python function counts only if it is in the standard library: a project's own ``wait`` may compute.
-    """
-    if name.startswith("<"):
-        return _NATIVE_WAITS.search(name) is not None
-    return root == STDLIB and (name in _WAITS or name.rpartition(".")[2] in _WAITS)
 
 
 def movement(

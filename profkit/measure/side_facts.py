@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from profkit.measure.beside import neighbours_of
 from profkit.measure.imports import imported_packages
 from profkit.measure.inventory import Inventory, inventory
-from profkit.measure.settings import revision_of
-from profkit.measure.yardsticks import Speed, speeds
+from profkit.measure.machine_speed import Speed, speeds
+from profkit.measure.run_settings import revision_of
+from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
 from profkit.model.arrays import median
 

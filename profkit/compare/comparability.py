@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from profkit.identity.keys import infer_python
-from profkit.measure.select import is_foreign
-from profkit.measure.tables import Comparability, Residue
+from profkit.compare.result_types import Comparability, Residue
+from profkit.identity.function_keys import infer_python
+from profkit.measure.selected_processes import is_foreign
 from profkit.model import Notice, Profile, Run, RunSet
 from profkit.model.arrays import median
 
