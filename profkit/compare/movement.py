@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from profkit.compare.call_sites import CallSites, logarithmic_mean
 from profkit.compare.result_types import DiffTable
-from profkit.compare.sampled_calls import CALLS_CHANGED, call_ratios
+from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread, log_ratios
 from profkit.measure.waits_by_name import is_wait
@@ -77,10 +77,10 @@ class Movement:
 
 def movement(
     table: DiffTable,
-    busy_a: Floats,
-    busy_b: Floats,
+    busy: tuple[Floats, Floats],
     of_processes: Floats,
     sites: CallSites,
+    called: CallRatios,
     *,
     python_differs: bool = False,
     within: tuple[Floats, Floats] | None = None,
@@ -88,10 +88,11 @@ def movement(
 ) -> Movement:
     """Summarise how times and calls moved over the table; arrays have shape (n,).
 
-    `busy_*` is seconds on a CPU (self time where not measured), `within` the same with callees, `stopped` off
+    `busy` is seconds on a CPU (self time where not measured), `within` the same with callees, `stopped` off
     the CPU without queueing. Calls `of_processes` come with the number of processes, and are no work.
     """
     a, b = table.baseline, table.candidate
+    busy_a, busy_b = busy
     total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
     share = np.maximum(busy_a / max(total_a, 1e-12), busy_b / max(total_b, 1e-12))
     heavy = np.flatnonzero(share >= noise.MIN_SHARE)
@@ -100,7 +101,6 @@ def movement(
         if len(heavy)
         else heavy
     )
-    called = call_ratios(table)
     both = heavy[(a.present & b.present)[heavy] & ~(called.exact & np.isnan(called.value))[heavy]]
     active = both[(a.ncalls[both] > 0) & (b.ncalls[both] > 0) & called.weighed[both]]
     time_a, time_b = busy_a[active], busy_b[active]
@@ -113,7 +113,7 @@ def movement(
     altered = (log_low > math.log1p(CALLS_CHANGED)) | (log_high < -math.log1p(CALLS_CHANGED))
     added = b.ncalls - a.ncalls
     with_processes = np.divide(of_processes, added, out=np.zeros(len(added)), where=added != 0)
-    factors = _calls_index(sites, (busy_a, busy_b), with_processes, active)
+    factors = _calls_index(sites, busy, with_processes, active)
     ratios = log_ratios(time_a, a.ncalls[active], time_b, b.ncalls[active])
     ratios = np.where(called.known[active], ratios, np.nan)
     location, spread = location_and_spread(ratios)

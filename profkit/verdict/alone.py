@@ -66,7 +66,7 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
         found = seen_lines([chosen], [every], chosen.profile, keys, row)
         return FunctionLines(readable_name(keys.key(row).qualname), (), found)
 
-    side = side_facts(RunSet(run.path, (run,)), chosen.profile.total, lambda _: processes)
+    side = side_facts(RunSet(run.path, (run,)), [processes], chosen.profile.total)
     one = _OneRun(_Sides(no_side(), side), account)
     held, checks = rules_held(RULES_ALONE, one.read, READINGS_ALONE)
     findings = tuple(_finding(rule, one, by) for rule in held)

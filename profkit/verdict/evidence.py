@@ -318,16 +318,16 @@ def _off(case: Judged) -> Found:
 
 
 def _buckets(case: Judged) -> tuple[Bucket, ...]:
-    return () if case.account is None else case.account.buckets
+    return case.account.buckets
 
 
 def _compares(case: Judged) -> bool:
-    return case.account is not None and case.account.baseline_s > 0
+    return case.account.baseline_s > 0
 
 
 def _imports(case: Judged) -> Found:
     """What other processes import, and for how long of the path."""
-    if case.account is not None and case.account.imports_s > 0:
+    if case.account.imports_s > 0:
         packages = case.signals.candidate.worker_packages
         yield Evidence(
             "worker.imports",
@@ -632,12 +632,17 @@ def _command(case: Case) -> Found:
 
 def _distance(case: Case) -> Found:
     s = case.signals
-    yield Evidence("order.distance", "distance", 0.0, s.rbo, s.rbo_floor, "noise-reaches")
+    yield Evidence("order.distance", "distance", 0.0, s.ranking.rbo, s.ranking.noise_floor, "noise-reaches")
 
 
 def _elsewhere(case: Case) -> Found:
     yield Evidence(
-        "order.elsewhere", "share", 0.0, case.signals.total_variation, value("moved.tv"), "noise-reaches"
+        "order.elsewhere",
+        "share",
+        0.0,
+        case.signals.ranking.total_variation,
+        value("moved.tv"),
+        "noise-reaches",
     )
 
 

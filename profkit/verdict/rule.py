@@ -37,7 +37,7 @@ class Judged(Protocol):
         """The measured signals."""
 
     @property
-    def account(self) -> Account | None:
+    def account(self) -> Account:
         """Where the time went."""
 
     def read(self, name: str) -> Value:

@@ -189,6 +189,22 @@ def test_what_computes_is_pure(path: Path) -> None:
     assert calls & {"open", "print", "input", "exec", "eval"} == set()
 
 
+def test_a_pair_is_prepared_in_one_place() -> None:
+    """What selects, folds, aligns and brings under common rows is called there, and for one run alone."""
+    prepare = {
+        *("select", "select_processes", "summed", "folded_alike", "in_shares", "fold_comprehensions"),
+        *("gather", "join", "align_joined", "build_table", "call_table"),
+    }
+    users = {
+        relative(path)
+        for path in MODULES
+        if own_room(path) in ("compare", "verdict")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom) and prepare & {alias.name for alias in node.names}
+    }
+    assert users == {"profkit/compare/pair.py", "profkit/verdict/alone.py"}
+
+
 @pytest.mark.parametrize("path", AGENT, ids=relative)
 def test_the_agent_needs_nothing_but_an_old_python(path: Path) -> None:
     """It runs inside the target, where profkit is not installed: siblings are imported as its own package."""

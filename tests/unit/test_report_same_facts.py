@@ -24,7 +24,7 @@ from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.evidence import evidence_texts
 from profkit.report.wording.functions import display_name
 from profkit.report.wording.verdicts import summary_of, verdict_block
-from profkit.verdict.diagnosis import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff, Value
 from tests import report_builders as build
 

@@ -7,7 +7,7 @@ import pytest
 from profkit.compare.waiting_rows import waiting_rows
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import BUILTIN, PROJECT, STDLIB
-from profkit.verdict.diagnosis import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from tests.programs import ACQUIRE, Fn, one_side, program
 
 CONNECTION = "/usr/lib/python3.11/multiprocessing/connection.py"

@@ -282,7 +282,7 @@ def _git_log(case: Case, lost: float) -> Found:
 
 def _await(case: Judged, lost: float) -> Found:
     """What to do about the main wait; where it was not seen, how to record it."""
-    for bucket in () if case.account is None else case.account.buckets:
+    for bucket in case.account.buckets:
         longer = [one for one in bucket.waited if one.candidate_s > one.baseline_s and one.what != "other"]
         if bucket.name == "blocked" and longer:
             most = longer[0]
@@ -306,7 +306,7 @@ def _start_once(case: Judged, lost: float) -> Found:
 
 
 def _release_gil(case: Judged, lost: float) -> Found:
-    buckets = () if case.account is None else case.account.buckets
+    buckets = case.account.buckets
     held = [part for bucket in buckets for part in bucket.parts if part.kind == "holder"]
     if held:
         yield Advice("release-gil", subject=held[0].name, cures="gil")
