@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from profkit.compare.pair import pair_of
+from profkit.compare.signals import signals_of
 from profkit.model import (
     Edges,
     Effect,
@@ -25,6 +27,8 @@ from profkit.model import (
     Thread,
     Tier,
 )
+from profkit.verdict.judge import case_of
+from profkit.verdict.readings import Case
 from tests.builders import Row, profile
 
 __all__ = [
@@ -33,6 +37,7 @@ __all__ = [
     "QUEUE_GET",
     "Fn",
     "captured",
+    "compare",
     "estimated",
     "one_side",
     "plain",
@@ -265,6 +270,11 @@ def training(
         replace(product, name=dot),
         *extra,
     ]
+
+
+def compare(baseline: RunSet, candidate: RunSet, process: str | None = None) -> Case:
+    """What a comparison of two sides is judged by."""
+    return case_of(signals_of(pair_of(baseline, candidate, process=process)))
 
 
 def sampled(run: Run) -> Run:

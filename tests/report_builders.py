@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from profkit.compare.result_types import Comparability, DiffTable, Ranking, Residue, SideSummary, SideTable
+from profkit.compare.setting_differences import Setting
 from profkit.measure.range_stats import RangeChange, RangeKey, RangeRow
-from profkit.measure.settings import Setting
-from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary, SideTable
 from profkit.model import (
     Effect,
     FunctionKey,

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from profkit.formats.load import load_run
 from profkit.formats.runfile import write_run
-from profkit.identity.keys import function_keys
-from profkit.measure.movement import is_wait
+from profkit.identity.function_keys import function_keys
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import Process, Run, Thread
 from profkit.model.merge import merge_profiles
 

@@ -60,7 +60,7 @@ def main() -> None:
     commands.choices["report"].add_argument(
         "--learn",
         action="store_true",
-        help="write the weights that were learnt into profkit/measure/weights.py",
+        help="write the weights that were learnt into profkit/compare/starvation_weights.py",
     )
 
     command = commands.add_parser(
@@ -179,7 +179,7 @@ def _report(options: argparse.Namespace) -> None:
     if options.learn:
         from benchmarks.verdict.learn import examples, learn, write
 
-        write(MODULES / "measure" / "weights.py", learn(list(examples(pairs))))
+        write(MODULES / "compare" / "starvation_weights.py", learn(list(examples(pairs))))
     print(text)
     if options.wrong:
         for j in (*judged, *single):

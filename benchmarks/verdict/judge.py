@@ -15,12 +15,14 @@ from typing import Any
 
 from benchmarks.verdict.corpus import Sample, foreign_run, full_run
 from benchmarks.verdict.pairs import Pair
-from profkit.measure.starvation import starvation
-from profkit.measure.tables import DiffTable
-from profkit.measure.weights import Weights
+from profkit.compare.pair import pair_of
+from profkit.compare.result_types import DiffTable
+from profkit.compare.signals import signals_of
+from profkit.compare.starvation import starvation
+from profkit.compare.starvation_weights import Weights
 from profkit.model import Run, RunSet
 from profkit.verdict.account import CAPTURE, Account
-from profkit.verdict.comparison import compare
+from profkit.verdict.judge import case_of
 from profkit.verdict.judge import judge as judge_case
 from profkit.verdict.readings import READINGS, Case
 from profkit.verdict.thresholds import value
@@ -115,7 +117,7 @@ def judge(
             if weights is not None and arm == "plain" and pair.workload in weights:
                 starved = starvation(case.signals.signs, weights[pair.workload])
                 case = replace(case, signals=replace(case.signals, starved=starved))
-            if noises is not None and pair.workload in noises and case.account is not None:
+            if noises is not None and pair.workload in noises:
                 case = replace(case, account=_with_noise(case.account, noises[pair.workload]))
             if weights is not None or noises is not None:
                 verdict = judge_case(case)
@@ -144,7 +146,7 @@ def compared(pair: Pair, arm: str) -> tuple[Case, Verdict]:
 @cache
 def _case_of(pair: Pair, arm: str) -> Case:
     """Case of a pair; learning and judging ask for it twice."""
-    return compare(*_sides(pair, arm)).case
+    return case_of(signals_of(pair_of(*_sides(pair, arm))))
 
 
 def _with_noise(account: Account, noise: Mapping[str, float]) -> Account:
@@ -163,7 +165,7 @@ def _with_noise(account: Account, noise: Mapping[str, float]) -> Account:
 def _told(case: Case) -> str:
     """The bucket that holds most of a loss that is beyond what clean repeats drift."""
     account, over = case.account, case.read("time.over-drift")
-    if account is None or not isinstance(over, float) or over < 1 or account.program_s <= 0:
+    if not isinstance(over, float) or over < 1 or account.program_s <= 0:
         return ""
     names = [b.name for b in account.buckets if b.low > 0 and b.seconds >= TOLD * account.program_s]
     return names[0] if len(names) == 1 and names[0] not in ("rest", CAPTURE) else ""

@@ -1,4 +1,4 @@
-"""Weights of `profkit.measure.starvation`, learnt on labelled pairs of plain profiles.
+"""Weights of `profkit.compare.starvation`, learnt on labelled pairs of plain profiles.
 
 A logistic regression with a quadratic penalty (Hoerl and Kennard 1970; Newton's method), every program weighing the
 same. The threshold is the one that at most `ALARMS` of the pairs without contention pass, each judged by weights that
@@ -20,9 +20,9 @@ import numpy.typing as npt
 from benchmarks.verdict.calibrate import Table
 from benchmarks.verdict.pairs import Pair
 from benchmarks.verdict.truth import CONTENTION
+from profkit.compare.starvation_signs import SIGNS
+from profkit.compare.starvation_weights import Weights
 from profkit.measure import noise
-from profkit.measure.signs import SIGNS
-from profkit.measure.weights import Weights
 from profkit.verdict.calibration import STEPS
 from profkit.verdict.thresholds import THRESHOLDS
 

@@ -28,7 +28,7 @@ from profkit.cli import main
 from profkit.cli.view import page_of
 from profkit.errors import ProfkitError
 from profkit.formats import load_run
-from profkit.measure.select import select_profile
+from profkit.measure.selected_processes import select_profile
 
 __all__ = ["COMMANDS", "TARGET", "Ended", "all_commands", "run_command"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,16 +15,15 @@ from profkit.api.reported import Layout, Reported
 from profkit.api.run import Run, iteration_names, range_columns
 from profkit.errors import UsageError
 from profkit.formats.load import load_side, ranks_joined
-from profkit.measure.select import check_ranked_by
+from profkit.measure.selected_processes import check_ranked_by
 from profkit.model import PROJECT, RunSet
 from profkit.report.reports import DiffReport
-from profkit.verdict.comparison import diff as compare
+from profkit.verdict.diagnosis import diagnose
 
 if TYPE_CHECKING:
     from profkit import model
+    from profkit.compare.result_types import DiffTable, SideTable
     from profkit.measure.intervals import Estimate
-    from profkit.measure.iterations import IterationNames
-    from profkit.measure.tables import DiffTable, SideTable
     from profkit.verdict.account import Account
     from profkit.verdict.types import Diff as Result
     from profkit.verdict.types import Verdict
@@ -72,9 +71,13 @@ def diff(
         A side is empty, functions are not ranked by that, or a run has no such process or range.
     """
     check_ranked_by(by)
-    names = iteration_names(iteration, load, compute, batch_size)
-    asked = _Asked(_side(baseline), _side(candidate), by, process, names)
-    return Diff(asked, asked.result(calls))
+    first, second = _side(baseline), _side(candidate)
+    asked: dict[str, Any] = {
+        "by": by,
+        "process": process,
+        "iterations": iteration_names(iteration, load, compute, batch_size),
+    }
+    return Diff((first, second), asked, diagnose(first, second, calls=calls, **asked))
 
 
 def _side(side: Side) -> RunSet:
@@ -96,39 +99,21 @@ def _side(side: Side) -> RunSet:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """What is compared, and how."""
-
-    baseline: RunSet
-    candidate: RunSet
-    by: str
-    process: str | None
-    names: IterationNames | None
-
-    def result(self, calls: bool) -> Result:
-        return compare(
-            self.baseline,
-            self.candidate,
-            by=self.by,
-            process=self.process,
-            iterations=self.names,
-            calls=calls,
-        )
-
-
 class Diff(Reported):
     """Two sides compared; made by `diff`. Nothing of it is masked but its reports.
 
     Parameters
     ----------
+    sides
+        The runs that were compared.
     asked
-        What was compared.
+        How: options of `profkit.verdict.diagnosis.diagnose`.
     result
         What was found.
     """
 
-    def __init__(self, asked: _Asked, result: Result) -> None:
+    def __init__(self, sides: tuple[RunSet, RunSet], asked: Mapping[str, Any], result: Result) -> None:
+        self._sides = sides
         self._asked = asked
         self._result = result
 
@@ -227,10 +212,7 @@ class Diff(Reported):
         )
 
     def __repr__(self) -> str:
-        sides = (
-            os.path.basename(side.label) or side.label
-            for side in (self._asked.baseline, self._asked.candidate)
-        )
+        sides = (os.path.basename(side.label) or side.label for side in self._sides)
         ratio = self.slowdown.value
         times = "" if np.isnan(ratio) else f", {ratio:.2f} times the time"
         kind = f" ({self.verdict.kind})" if self.verdict.kind else ""
@@ -260,7 +242,7 @@ class Diff(Reported):
     def laid_out(self, layout: Layout) -> DiffReport:
         """See `Reported`."""
         if layout.drawn and self._result.calls is None:
-            drawn_too = self._asked.result(True)
+            drawn_too = diagnose(*self._sides, calls=True, **self._asked)
             self._result = replace(self._result, calls=drawn_too.calls, stacks=drawn_too.stacks)
             self.__dict__.pop("_masked", None)
         if layout.full_paths:
@@ -268,8 +250,8 @@ class Diff(Reported):
             if shown.lines is not None:
                 from profkit.api.source_lines import with_text
 
-                sides = self._asked.baseline.runs, self._asked.candidate.runs
-                shown = replace(shown, lines=with_text(shown.lines, *sides))
+                baseline, candidate = self._sides
+                shown = replace(shown, lines=with_text(shown.lines, baseline.runs, candidate.runs))
             return DiffReport(shown, self.pictured, layout.attachment, layout.explain)
         # Runs are masked only where they are drawn: that costs more than all the rest.
         pictured = self._masked_first if layout.drawn else self.pictured
@@ -277,12 +259,12 @@ class Diff(Reported):
 
     def whole_runs(self) -> Mapping[str, model.Run]:
         """See `Reported`."""
-        asked = self._asked
-        return {**_members("baseline", asked.baseline.runs), **_members("candidate", asked.candidate.runs)}
+        baseline, candidate = self._sides
+        return {**_members("baseline", baseline.runs), **_members("candidate", candidate.runs)}
 
     def inputs(self) -> Iterable[str]:
         """See `Reported`."""
-        return [run.path for side in (self._asked.baseline, self._asked.candidate) for run in side.runs]
+        return [run.path for side in self._sides for run in side.runs]
 
     @cached_property
     def _masked(self) -> Result:
@@ -291,7 +273,8 @@ class Diff(Reported):
     @property
     def pictured(self) -> tuple[model.Run, model.Run]:
         """The run of each side that is drawn."""
-        return self._asked.baseline.runs[0], self._asked.candidate.runs[0]
+        baseline, candidate = self._sides
+        return baseline.runs[0], candidate.runs[0]
 
     @cached_property
     def _masked_first(self) -> tuple[model.Run, model.Run]:

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from profkit.errors import UsageError
-from profkit.identity.readable import readable_name
+from profkit.identity.readable_names import readable_name
 
 if TYPE_CHECKING:
     from profkit.api.diff import Diff

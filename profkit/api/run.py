@@ -13,7 +13,7 @@ import numpy as np
 from profkit.api.columns import Columns, flags, numbers, texts, wholes
 from profkit.api.reported import Layout, Reported
 from profkit.formats import load_run
-from profkit.measure.select import check_ranked_by, select_processes
+from profkit.measure.selected_processes import check_ranked_by, select_processes
 from profkit.report.reports import RunReport
 
 if TYPE_CHECKING:

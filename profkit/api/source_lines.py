@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from profkit.capture.source import read_source
-from profkit.measure.lines import FunctionLines, SeenLine
+from profkit.measure.line_times import FunctionLines, SeenLine
 
 if TYPE_CHECKING:
     from profkit.model import Run

@@ -17,7 +17,7 @@ from profkit.api.reported import Studied
 from profkit.api.run import Run, read
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.errors import FormatError, UsageError
-from profkit.measure.settings import set_by_hand
+from profkit.measure.run_settings import set_by_hand
 from profkit.report.placeholders import PLACEHOLDER
 from profkit.report.verifydoc import VerifyReport
 from profkit.study.journal import Journal

@@ -16,7 +16,7 @@ def chosen_profile(run: Run, process: str | None) -> Profile:
 
     Raises `UsageError` if there is no such process, or it has no function.
     """
-    from profkit.measure.select import select
+    from profkit.measure.selected_processes import select
 
     chosen = select(run, process or "main")
     if not len(chosen.profile):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profkit.measure.counters import SideFacts, side_facts
+from profkit.measure.side_facts import SideFacts, side_facts
 from profkit.model import Run, RunSet
 from profkit.report.units import share
 from profkit.verdict.alone import judge_run
@@ -94,7 +94,7 @@ def trouble_of(verdict: Verdict, slow: Run) -> Trouble | None:
 
 
 def _facts(run: Run) -> SideFacts:
-    return side_facts(RunSet(run.path, (run,)), 0.0, lambda whole: whole.processes)
+    return side_facts(RunSet(run.path, (run,)), [run.processes], 0.0)
 
 
 def _taken(run: Run, facts: SideFacts) -> Trouble | None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import profkit
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import ReportOptions, percent, report_options
@@ -58,6 +57,7 @@ def diff(
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
     gc.disable()
     import_numpy()
+    import profkit.api.diff
     from profkit.formats.load import files_of
 
     if further:
@@ -73,7 +73,7 @@ def diff(
         _check_github(goal)
     goal.keep(path for side in (baseline, candidate) for path in files_of(side)[0])
     with Progress("comparing"):
-        result = profkit.diff(baseline, candidate, calls=goal.drawn, **reading)
+        result = profkit.api.diff.diff(baseline, candidate, calls=goal.drawn, **reading)
     goal.write(result, masked=github)
     failed = _failed(result, causes, least)
     if github:

@@ -56,7 +56,7 @@ def export(run: Path, to: str, process: str | None, report: ReportOptions) -> No
     from profkit.cli.output import emit_chunks
     from profkit.errors import UsageError
     from profkit.formats import chrome_trace, load_run, speedscope_file, write_pstats
-    from profkit.measure.select import select_processes, select_profile
+    from profkit.measure.selected_processes import select_processes, select_profile
 
     output = report.output
     if to not in _TARGETS:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from profkit.errors import UsageError
 from profkit.fleet.query import ask, named, no_such_job, opened
 from profkit.fleet.store import Store
-from profkit.measure.movement import is_wait
-from profkit.measure.rank import MAD_SCALE
+from profkit.measure.function_orders import MAD_SCALE
+from profkit.measure.waits_by_name import is_wait
 
 Floats = npt.NDArray[np.float64]
 

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from profkit.errors import FormatError, UsageError
 from profkit.formats.load import load_run
-from profkit.identity.keys import function_keys
+from profkit.identity.function_keys import function_keys
+from profkit.measure.machine_speed import speeds
 from profkit.measure.range_stats import range_rows
-from profkit.measure.yardsticks import speeds
 from profkit.model import ROOTS, Machine, Process, Run
 from profkit.model.merge import merge_profiles
 

@@ -17,8 +17,8 @@ from profkit.fleet.query import ask, named, no_such_job, opened
 from profkit.fleet.rows import SMALL
 from profkit.fleet.store import Store
 from profkit.measure.changepoints import LEAST_RUNS, divergence, shifts
-from profkit.measure.movement import is_wait
-from profkit.measure.rank import MAD_SCALE
+from profkit.measure.function_orders import MAD_SCALE
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import FunctionKey
 
 if TYPE_CHECKING:

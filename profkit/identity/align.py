@@ -1,7 +1,7 @@
 """Which function of one profile is which of the other: one to one, with how surely, and what is left over.
 
 A function keeps its identity when the checkout, the environment, the Python version or the line moves; it
-never gets two partners. Comprehensions that one Python inlines are handled in `fold`, before.
+never gets two partners. Comprehensions that one Python inlines are folded before (`compare.folded_comprehensions`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.alignment import RUNGS, Alignment
-from profkit.identity.files import KnownFiles, match_files
-from profkit.identity.keys import clean_name
+from profkit.identity.file_matches import KnownFiles, match_files
+from profkit.identity.function_keys import clean_name
 from profkit.identity.nearest import pair_nearest
-from profkit.identity.paths import ANYWHERE
+from profkit.identity.rooted_paths import ANYWHERE
 from profkit.model import FunctionKey, Profile, Roots
 from profkit.model.arrays import distinct
 

@@ -6,7 +6,6 @@ processes that run or queue are the path, scaled to fill that time; the rest is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -14,25 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure import pauses
-from profkit.measure.counters import delivery_seconds, first_thread, main_processes, of_process
+from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
-from profkit.measure.select import Selected
+from profkit.measure.selected_processes import Selected
+from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes, of_process
+from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import Effect, Process, Profile, Run, Thread
 from profkit.model.pauses import WAITS
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.integer]
-
-#: Native functions that read, from whatever it is.
-_READS = re.compile(r"'read\w*' of '_io\.|[. ](?:posix\.p?readv?|nt\.read)>|'recv\w*' of")
-#: Native functions in which a rank waits for other ranks: MPI's calls, which spin or sleep as the library likes.
-_RANK_WAITS = re.compile(
-    r"(?:mpi4py\.|'mpi4py)|\bMPI\.|torch\._C\._distributed_c10d|'(?:allreduce|allgather|broadcast|barrier|reduce_scatter)'"
-    r" of 'torch"
-)
-
 
 #: Kinds of waiting that no thread of the same process ends that runs no Python.
 _NOT_FOR_THREADS = [
@@ -247,16 +238,6 @@ class Repeats:
         return Composition(**{name: mean_of(name) for name in self._values})
 
 
-def waits_for_ranks(name: str) -> bool:
-    """Whether a native function waits for other ranks."""
-    return name.startswith("<") and _RANK_WAITS.search(name) is not None
-
-
-def reads_files(name: str) -> bool:
-    """Whether a native function that may wait reads a file, a pipe or a socket."""
-    return name.startswith("<") and _READS.search(name) is not None
-
-
 def path_rank(baseline: Sequence[Process], candidate: Sequence[Process]) -> int | None:
     """Return the rank whose active time grew most; ``None`` for one main process or unknown ranks.
 
@@ -324,8 +305,8 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         delivery_s=delivery_seconds(chosen) or 0.0,
         own_waits=_waits_of_threads(selected, lambda t: t is thread, n) if looked else None,
         helpers_waits=_waits_of_threads(selected, lambda t: t is not thread, n) if looked else None,
-        collected=_seconds_of(selected, (thread,), pauses.collected, n) if looked else None,
-        held=_seconds_of(selected, chosen.threads, pauses.held, n) if looked else None,
+        collected=_seconds_of(selected, (thread,), pause_seconds.collected, n) if looked else None,
+        held=_seconds_of(selected, chosen.threads, pause_seconds.held, n) if looked else None,
         helpers_imports=_imports_of_others(selected, chosen, n),
         native_run_s=_known([t.run_s for t in chosen.threads if not len(t.profile)]),
         native_queue_s=_known([t.run_queue_wait_s for t in chosen.threads if not len(t.profile)]),
@@ -372,7 +353,7 @@ def _waits_of_threads(selected: Selected, wanted: Callable[[Thread], bool], n: i
     for process, places in zip(selected.processes, selected.rows, strict=True):
         for thread, rows in zip(process.threads, places, strict=True):
             if thread.pauses and wanted(thread):
-                np.add.at(result.T, rows, pauses.waited(thread).T)
+                np.add.at(result.T, rows, pause_seconds.waited(thread).T)
     return result
 
 
@@ -464,8 +445,8 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     busy, off = np.where(ranks, 0.0, busy), np.where(ranks, 0.0, off)
     off_by = _known_waits(reading.own_waits, off)
     # Who has the interpreter's lock may run meanwhile, but not for this thread.
-    gil = off_by[pauses.GIL].copy()
-    off_by[pauses.GIL] = 0.0
+    gil = off_by[pause_seconds.GIL].copy()
+    off_by[pause_seconds.GIL] = 0.0
     off = off - gil
     collected = np.zeros(len(busy)) if reading.collected is None else np.minimum(reading.collected, busy)
     busy = busy - collected
@@ -492,9 +473,9 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     delivering = left * (loading / remaining) if remaining > 0 else np.zeros(len(left))
     kept = (waiting - covered - loading) / waiting if waiting > 0 else 0.0
     off_by = kept * off_by + part * stood_by
-    gil += off_by[pauses.GIL]
-    off_by[pauses.GIL] = 0.0
-    left = left - delivering + part * (stood - stood_by[pauses.GIL])
+    gil += off_by[pause_seconds.GIL]
+    off_by[pause_seconds.GIL] = 0.0
+    left = left - delivering + part * (stood - stood_by[pause_seconds.GIL])
     # Reading a file computes (decoding, copying) as well as it waits; only polling is no work at all.
     polls = waits & ~reads
     polling = np.where(polls, run, 0.0)
@@ -506,7 +487,7 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
         + float(collected.sum())
         + imbalance
         + waiting
-        + float(gil.sum() - part * stood_by[pauses.GIL].sum())
+        + float(gil.sum() - part * stood_by[pause_seconds.GIL].sum())
     )
     startup = reading.wall_s - reading.queue_s - known
     own_wait = reading.own_wait if reading.own_wait is not None else np.zeros(len(run))

@@ -12,10 +12,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from profkit.measure.counters import first_thread
-from profkit.measure.critical_path import waits_for_ranks
-from profkit.measure.movement import is_wait
-from profkit.measure.pauses import waited
+from profkit.measure.pause_seconds import waited
+from profkit.measure.side_facts import first_thread
+from profkit.measure.waits_by_name import is_wait, waits_for_ranks
 from profkit.model import BUILTIN, Process, Run, Thread
 from profkit.model.pauses import WAITS
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.rank import MAD_SCALE
+from profkit.measure.function_orders import MAD_SCALE
 from profkit.model.arrays import median
 
 Floats = npt.NDArray[np.float64]

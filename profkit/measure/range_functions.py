@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.keys import function_keys
+from profkit.identity.function_keys import function_keys
 from profkit.measure.range_stats import RangeKey, pattern_of
 from profkit.model import FunctionKey, Profile, RangeCalls, Roots, Run
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.identity.keys import function_keys
+from profkit.identity.function_keys import function_keys
 from profkit.model import PROJECT, FunctionKey, Process, Profile, Run
 
 #: Built-in functions that set the size of a library's pool, by what a profile calls them.

@@ -1,4 +1,4 @@
-"""What a function is, wherever it runs: the types only; how a path becomes a key is in ``identity.keys``."""
+"""What a function is, wherever it runs: the types only; how a path becomes a key is in ``identity.function_keys``."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from profkit.compare.result_types import DiffTable
 from profkit.measure import noise
-from profkit.measure.movement import is_wait
-from profkit.measure.tables import DiffTable
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import Run
 from profkit.report.document import (
     Bullets,

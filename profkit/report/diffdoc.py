@@ -7,9 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.result_types import DiffTable, SideTable
 from profkit.measure import noise
-from profkit.measure.movement import is_wait
-from profkit.measure.tables import DiffTable, SideTable
+from profkit.measure.waits_by_name import is_wait
 from profkit.report import units
 from profkit.report.document import (
     Block,

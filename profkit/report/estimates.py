@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from profkit.measure.tables import DiffTable, SideTable
+from profkit.compare.result_types import DiffTable, SideTable
 from profkit.model import Process, Run
 from profkit.model.estimates import call_kind, time_kind
 from profkit.report import units

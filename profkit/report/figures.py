@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.calls import CallSide
+from profkit.compare.call_table import CallSide
+from profkit.compare.stack_table import StackTable
 from profkit.measure.group_waits import WaitGroup
-from profkit.measure.stacks import StackTable
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

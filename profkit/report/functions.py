@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.keys import FunctionKeys, function_keys
-from profkit.measure.select import select_profile
+from profkit.identity.function_keys import FunctionKeys, function_keys
+from profkit.measure.selected_processes import select_profile
 from profkit.model import FunctionKey, Profile, Roots, Run
 from profkit.model.estimates import estimates_of
 

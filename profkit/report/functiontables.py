@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.identity.keys import function_keys
-from profkit.measure.movement import is_wait
+from profkit.identity.function_keys import function_keys
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import Process, Run, Thread
 from profkit.report.document import Note, Section, Table, format_one
 from profkit.report.estimates import ESTIMATES_NOTE, calls_cell, calls_interval, error_text

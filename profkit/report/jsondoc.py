@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec
 
+from profkit.compare.result_types import DiffTable, SideSummary, SideTable
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
 from profkit.measure.range_waiting import waiting_of
-from profkit.measure.tables import DiffTable, SideSummary, SideTable
 from profkit.model import Manifest, Process, Profile, Run, Thread
 from profkit.report.document import VerdictBlock
 from profkit.report.estimates import OF_SHARES, estimate_object

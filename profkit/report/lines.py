@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profkit.measure.lines import FunctionLines, SeenLine
+from profkit.measure.line_times import FunctionLines, SeenLine
 from profkit.report.document import Cell, Column, Pair, Row, Section, Table
 from profkit.report.jsonvalues import json_text, members
 from profkit.report.text import clean

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from profkit.measure.counters import gpu_share
-from profkit.measure.yardsticks import speeds
+from profkit.measure.machine_speed import speeds
+from profkit.measure.side_facts import gpu_share
 from profkit.model import Machine, Run
 from profkit.report import units
 from profkit.report.jsonvalues import members

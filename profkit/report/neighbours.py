@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profkit.measure.beside import NOTICED
+from profkit.measure.side_neighbours import NOTICED
 from profkit.model import Neighbour, Neighbours
 from profkit.report.document import Note, Section
 from profkit.report.jsonvalues import members

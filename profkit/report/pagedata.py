@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.calls import CallSide
-from profkit.measure.stacks import StackSide
+from profkit.compare.call_table import CallSide
+from profkit.compare.stack_table import StackSide
 from profkit.report.figures import (
     CallGraph,
     FunctionColumns,

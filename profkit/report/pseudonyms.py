@@ -13,7 +13,7 @@ import hmac
 import re
 from collections.abc import Iterable
 
-from profkit.identity.paths import rooted
+from profkit.identity.rooted_paths import rooted
 from profkit.model import BUILTIN, SITE, STDLIB, Profile, Roots, Run
 from profkit.report.known_words import is_known, is_standard_module, suffix_of
 from profkit.report.placeholders import PLACEHOLDER

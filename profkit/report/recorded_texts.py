@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from profkit.identity.keys import infer_roots
+from profkit.identity.function_keys import infer_roots
 from profkit.model import Notice, Profile, Roots, Run
 
 

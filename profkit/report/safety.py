@@ -16,9 +16,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from profkit.capture.agent.settings import THREAD_VARIABLES
-from profkit.measure.lines import SeenLine
-from profkit.measure.settings import Setting
-from profkit.measure.tables import DiffTable
+from profkit.compare.result_types import DiffTable
+from profkit.compare.setting_differences import Setting
+from profkit.measure.line_times import SeenLine
 from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Notice, Profile, Ranges, Roots, Run
 from profkit.model.notices import CODES, WHERE
 from profkit.model.range_calls import RangeCalls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from profkit.measure.movement import is_wait
+from profkit.measure.waits_by_name import is_wait
 from profkit.report.figures import Slope, Slopes
 from profkit.report.wording.functions import display_name
 from profkit.verdict.types import Diff

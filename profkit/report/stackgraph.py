@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from profkit.measure.calls import CallSide
+from profkit.compare.call_table import CallSide
+from profkit.compare.result_types import SideTable
+from profkit.compare.stack_table import FunctionTimes, placed_paths, stacks_of_pairs, stacks_of_paths
 from profkit.measure.iterations import IterationModel
-from profkit.measure.select import select
-from profkit.measure.stacks import FunctionTimes, placed_paths, stacks_of_pairs, stacks_of_paths
-from profkit.measure.tables import SideTable
+from profkit.measure.selected_processes import select
 from profkit.model import Profile, Run
 from profkit.report.figures import StackGraph
 from profkit.verdict.types import Diff

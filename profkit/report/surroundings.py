@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from profkit.measure.settings import set_by_hand
+from profkit.measure.run_settings import set_by_hand
 from profkit.model import Run
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Note, Section

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from profkit.capture.agent.settings import THREAD_VARIABLES
-from profkit.identity.paths import normalise, rooted
+from profkit.identity.rooted_paths import normalise, rooted
 from profkit.model import GENERATED, PROJECT, SITE, STDLIB, Roots, Run
 from profkit.report.command_mask import HOST_OPTION, CommandMask, is_number, kind_of
 from profkit.report.known_words import is_known, is_said, is_standard_module, suffix_of

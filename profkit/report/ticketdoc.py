@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profkit.identity.paths import rooted
+from profkit.identity.rooted_paths import rooted
 from profkit.model import SITE, Git, Host, Process, Run
 from profkit.report import units
 from profkit.report.document import Column, Document, Note, Row, Section, Table, VerdictBlock

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.counters import first_thread
+from profkit.measure.side_facts import first_thread
 from profkit.model import Process, Ranges, Run, Series, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, PUSHED
 from profkit.report.figures import ProcessStates, Timeline, TimelineSide, Track

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.calls import CallSide, CallTable
-from profkit.measure.movement import is_wait
-from profkit.measure.tables import SideTable
+from profkit.compare.call_table import CallSide, CallTable
+from profkit.compare.result_types import SideTable
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import FunctionKey, Profile
 from profkit.report.figures import CallGraph, FunctionColumns, FunctionTable
 from profkit.report.functions import Ranked, active_seconds

@@ -16,12 +16,12 @@ import numpy as np
 from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
 from profkit.measure.iterations import iteration_model
-from profkit.measure.settings import set_by_hand
+from profkit.measure.run_settings import set_by_hand
 from profkit.model import Notice, Run, RunSet
 from profkit.study.cells import median_quantiles, pooled_spread
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose
 
 #: What runs can be grouped by.
 GROUPINGS = ("auto", "settings", "argument", "run", "command", "revision", "host")
@@ -224,7 +224,7 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
     for i, (group, (runs, failed)) in enumerate(zip(groups, measured, strict=True)):
         slowdown, cause, kind, confidence = Estimate(1.0), "", "", None
         if i != reference:
-            found = diff(basis, RunSet(group.argument, tuple(runs)))
+            found = diagnose(basis, RunSet(group.argument, tuple(runs)))
             slowdown, verdict = found.slowdown, found.verdict
             cause, kind, confidence = verdict.cause, verdict.kind or "", verdict.confidence
         width = spread * float(half[i])

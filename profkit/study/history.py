@@ -23,7 +23,7 @@ from profkit.study.cells import pooled_spread
 from profkit.study.workers import Crew
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose
 
 #: What a series can be made of: the wall, the wall without queueing for CPUs, the time of one iteration.
 METRICS = ("wall", "own", "iteration")
@@ -201,7 +201,7 @@ def history(
     for place, change in enumerate(found):
         typical = [_nearest(kept, values, edges[part], edges[part + 1]) for part in (place, place + 1)]
         sides = [_read(run.files) for run in typical]
-        verdict = diff(*(RunSet(side.path, (side,)) for side in sides)).verdict
+        verdict = diagnose(*(RunSet(side.path, (side,)) for side in sides)).verdict
         changes.append(
             Change(
                 at=change.at,

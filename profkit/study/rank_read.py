@@ -19,18 +19,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.folded_functions import folded, throttled_in
 from profkit.errors import FormatError, UsageError
 from profkit.formats.load import load_run
-from profkit.identity.files import match_files
-from profkit.identity.keys import clean_name
-from profkit.identity.paths import rooted
-from profkit.measure.counters import first_thread
-from profkit.measure.critical_path import waits_for_ranks
+from profkit.identity.file_matches import match_files
+from profkit.identity.function_keys import clean_name
+from profkit.identity.rooted_paths import rooted
 from profkit.measure.iterations import warming_up
-from profkit.measure.movement import is_wait
-from profkit.measure.parts_of_callers import folded, throttled_in
-from profkit.measure.pauses import collected
+from profkit.measure.pause_seconds import collected
 from profkit.measure.range_stats import pattern_of
+from profkit.measure.side_facts import first_thread
+from profkit.measure.waits_by_name import is_wait, waits_for_ranks
 from profkit.model import (
     BUILTIN,
     PROJECT,

@@ -16,7 +16,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.rank import MAD_SCALE, ranks, shares, total_variation
+from profkit.measure.function_orders import MAD_SCALE, ranks, shares, total_variation
 from profkit.model import FunctionKey, Notice
 from profkit.study.rank_read import Member, waits_and_imports
 from profkit.study.rank_table import RangeRow, RankTable

@@ -5,7 +5,7 @@ The identity, along the critical path (`measure.critical_path`):
     ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δcapture
 
 A function's CPU time is its calls times its cost per call, for each place that calls it; their joint effect
-is divided between them by `measure.call_sites`. Other calls are *work*; they are *code* where they originate
+is divided between them by `compare.call_sites`. Other calls are *work*; they are *code* where they originate
 in a function whose source changed, and *startup* where they come with another number of processes. A change
 of the cost per call is *code* in changed functions and what they call, *speed* elsewhere. Queueing is run ×
 (queue/run of the candidate − that of the baseline); the part that only grew with the CPU time is booked with
@@ -18,17 +18,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.readable import readable_name
+from profkit.compare.origins import Origins
+from profkit.compare.signals import Signals
+from profkit.identity.readable_names import readable_name
 from profkit.measure.critical_path import Composition, Repeats
-from profkit.measure.origins import Origins
-from profkit.measure.tables import DiffTable
 from profkit.model.arrays import median
 from profkit.model.pauses import WAITS
 from profkit.verdict.thresholds import value
+
+if TYPE_CHECKING:
+    from profkit.measure.range_stats import RangeChange
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -176,27 +180,19 @@ class Account:
 _Booked = dict[str, tuple[float, "Floats | None"]]
 
 
-def account(
-    table: DiffTable,
-    baseline: Sequence[Composition],
-    candidate: Sequence[Composition],
-    origins: Origins,
-    *,
-    unknown_code: int = -1,
-    spun_s: float = 0.0,
-    ranges: Sequence[Part] = (),
-    captured: bool = False,
-) -> Account:
-    """Return the account of the difference of two sides, whose compositions are over the rows of `table`.
+def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) -> Account:
+    """Return the account of the difference of two sides.
 
     `unknown_code` is the row of a function that alone got slower without known source (−1: none). `spun_s`
-    bounds the seconds in which the path's thread ran only to spin for queued threads. `ranges` queued longer,
-    greatest first. `captured`: whether capture's cost is known of each run.
+    bounds the seconds in which the path's thread ran only to spin for queued threads.
     """
+    table, origins, walls = signals.table, signals.origins, signals.walls
+    baseline: Sequence[Composition] = walls.baseline.parts
+    candidate: Sequence[Composition] = walls.candidate.parts
     paused = all(c.gil is not None for c in (*baseline, *candidate))
     if not paused:
         baseline, candidate = ([c.without_pauses() for c in side] for side in (baseline, candidate))
-    names = BUCKETS + (PAUSES if paused else ()) + ((CAPTURE,) if captured else ())
+    names = BUCKETS + (PAUSES if paused else ()) + ((CAPTURE,) if walls.captured else ())
     wall_a = float(median([c.wall_s for c in baseline]))
     wall_b = float(median([c.wall_s for c in candidate]))
     whole_a, whole_b = _typical(baseline, wall_a), _typical(candidate, wall_b)
@@ -211,7 +207,7 @@ def account(
         share = seconds / added if added else math.nan
         parts = _largest(table.name, rows, seconds)
         if name == "queue":
-            parts += tuple(ranges[:PARTS])
+            parts += tuple(_queued_ranges(signals.ranges)[:PARTS])
         waited: tuple[Waited, ...] = ()
         if name == "blocked":
             waited = _waited(table.name, whole_a.off_by, whole_b.off_by)
@@ -227,6 +223,16 @@ def account(
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
     imports = float(_imports(whole_b).sum() - _imports(whole_a).sum())
     return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown, imports)
+
+
+def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
+    """NVTX ranges whose thread queued longer for a CPU than in the baseline, greatest growth first."""
+    grown = []
+    for change in changes:
+        before, after = (0.0 if row is None else row.wait_s for row in (change.baseline, change.candidate))
+        if before is not None and after is not None and after > before:
+            grown.append(Part(-1, change.key.name, after - before, "range"))
+    return sorted(grown, key=lambda part: -part.seconds)
 
 
 def account_of_run(composition: Composition, names: Sequence[str]) -> Account:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.identity.keys import FunctionKeys, function_keys
-from profkit.identity.readable import readable_name
-from profkit.measure.counters import SideFacts, no_side, side_facts
-from profkit.measure.critical_path import compose, path_rank, read_path, reads_files, waits_for_ranks
-from profkit.measure.lines import FunctionLines, seen_lines
-from profkit.measure.movement import is_wait
-from profkit.measure.select import Selected, select
+from profkit.identity.function_keys import FunctionKeys, function_keys
+from profkit.identity.readable_names import readable_name
+from profkit.measure.critical_path import compose, path_rank, read_path
+from profkit.measure.line_times import FunctionLines, seen_lines
+from profkit.measure.selected_processes import Selected, select
+from profkit.measure.side_facts import SideFacts, no_side, side_facts
+from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
 from profkit.model import ROOTS, Process, Run, RunSet
 from profkit.model.pauses import STOPPED
 from profkit.verdict.account import Account, account_of_run
@@ -66,7 +66,7 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
         found = seen_lines([chosen], [every], chosen.profile, keys, row)
         return FunctionLines(readable_name(keys.key(row).qualname), (), found)
 
-    side = side_facts(RunSet(run.path, (run,)), chosen.profile.total, lambda _: processes)
+    side = side_facts(RunSet(run.path, (run,)), [processes], chosen.profile.total)
     one = _OneRun(_Sides(no_side(), side), account)
     held, checks = rules_held(RULES_ALONE, one.read, READINGS_ALONE)
     findings = tuple(_finding(rule, one, by) for rule in held)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from profkit.identity.readable import readable_name
-from profkit.measure.beside import NOTICED
-from profkit.measure.counters import SideFacts
+from profkit.compare.starvation_signs import SIGNS
+from profkit.identity.readable_names import readable_name
 from profkit.measure.inventory import Inventory
-from profkit.measure.movement import is_wait
-from profkit.measure.signs import SIGNS
+from profkit.measure.side_facts import SideFacts
+from profkit.measure.side_neighbours import NOTICED
+from profkit.measure.waits_by_name import is_wait
 from profkit.model.arrays import median
 from profkit.verdict.account import Bucket
-from profkit.verdict.machines import fixed_work, models_differ, other_instructions
+from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
 from profkit.verdict.readings import Case, code_row, larger_inputs, waited_row
 from profkit.verdict.rule import Judged
 from profkit.verdict.thresholds import value
@@ -318,16 +318,16 @@ def _off(case: Judged) -> Found:
 
 
 def _buckets(case: Judged) -> tuple[Bucket, ...]:
-    return () if case.account is None else case.account.buckets
+    return case.account.buckets
 
 
 def _compares(case: Judged) -> bool:
-    return case.account is not None and case.account.baseline_s > 0
+    return case.account.baseline_s > 0
 
 
 def _imports(case: Judged) -> Found:
     """What other processes import, and for how long of the path."""
-    if case.account is not None and case.account.imports_s > 0:
+    if case.account.imports_s > 0:
         packages = case.signals.candidate.worker_packages
         yield Evidence(
             "worker.imports",
@@ -632,12 +632,17 @@ def _command(case: Case) -> Found:
 
 def _distance(case: Case) -> Found:
     s = case.signals
-    yield Evidence("order.distance", "distance", 0.0, s.rbo, s.rbo_floor, "noise-reaches")
+    yield Evidence("order.distance", "distance", 0.0, s.ranking.rbo, s.ranking.noise_floor, "noise-reaches")
 
 
 def _elsewhere(case: Case) -> Found:
     yield Evidence(
-        "order.elsewhere", "share", 0.0, case.signals.total_variation, value("moved.tv"), "noise-reaches"
+        "order.elsewhere",
+        "share",
+        0.0,
+        case.signals.ranking.total_variation,
+        value("moved.tv"),
+        "noise-reaches",
     )
 
 

@@ -1,4 +1,4 @@
-"""From a case to a verdict: evaluate every rule, and name the finding that explains most of the lost time.
+"""From signals to a case, and to a verdict: evaluate every rule, and name what explains most of the lost time.
 
 All causes that hold are findings; the verdict is the one with the largest bucket. Two programs, or runs of
 which one did not finish, are not judged. Where no rule holds the answer is ``inconclusive``, with what would
@@ -11,12 +11,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from profkit.identity.readable import readable_name
-from profkit.measure.movement import is_wait
+import numpy as np
+
+from profkit.compare.result_types import DiffTable
+from profkit.compare.signals import Signals
+from profkit.identity.readable_names import is_anonymous, readable_name
+from profkit.measure.waits_by_name import is_wait
+from profkit.model import PROJECT
+from profkit.verdict.account import account
 from profkit.verdict.advice import advise
 from profkit.verdict.calibration import STEPS, Steps, arm_of, confidence
 from profkit.verdict.evidence import produce
-from profkit.verdict.readings import READINGS, Case, periodic, worst_mover
+from profkit.verdict.readings import READINGS, Case, Known, periodic, spinning, worst_mover
 from profkit.verdict.rule import Reading, Rule, compared, doubted, evaluate
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.rules.code_change import ONE_FUNCTION
@@ -36,7 +42,9 @@ def judge(case: Case) -> Verdict:
     if case.read("pair.unfinished"):
         return _inconclusive(case, "unfinished", findings, checks)
     residue = case.read("pair.residue")
-    if case.signals.another_program or (isinstance(residue, float) and residue > value("programs.residue")):
+    if _another_program(case.signals.table) or (
+        isinstance(residue, float) and residue > value("programs.residue")
+    ):
         return _inconclusive(case, "another-program", (), checks)
     if case.signals.table.by_share:
         return _inconclusive(case, "sampled", (), checks)
@@ -111,14 +119,49 @@ def _weight(finding: Finding) -> float:
     return finding.severity * finding.confidence
 
 
-def lone_function(case: Case) -> int:
+def case_of(signals: Signals) -> Case:
+    """Return what a comparison is judged by: its signals, and the account that is made of them."""
+    known = Known(signals)
+    booked = account(signals, unknown_code=_lone_function(known), spun_s=spinning(known))
+    return Case(signals, booked)
+
+
+def _lone_function(known: Known) -> int:
     """Return the row of the function that alone got slower, where sources are not known; −1 without one.
 
-    The account books its cost as code, so it is needed before the account.
+    The account books its cost as code, so it is found before the account.
     """
     own = replace(ONE_FUNCTION, unless=())
-    holds, _ = evaluate(own, case.read, READINGS, frozenset())
-    return case.signals.movement.top_row if holds else -1
+    holds, _ = evaluate(own, known.read, READINGS, frozenset())
+    return known.signals.movement.top_row if holds else -1
+
+
+def _another_program(table: DiffTable) -> bool:
+    """Whether the sides share hardly any function of their projects, by number and by time.
+
+    Module bodies and comprehensions do not count: every program has them. Where most functions are missing,
+    one of equal name and other source (many a ``main``) counts as another.
+    """
+    project = table.in_roots(PROJECT)
+    project[[row for row in np.flatnonzero(project).tolist() if is_anonymous(table.name[row])]] = False
+    other_source = table.differs
+    if not project.any():
+        return False
+    alone = table.one_sided
+    for side, other in ((table.baseline, table.candidate), (table.candidate, table.baseline)):
+        rows = project & side.present
+        if not rows.any():
+            return False
+        lacking = rows & ~other.present
+        if not (lacking & alone).any():
+            return False  # samples may have missed them all
+        if lacking.sum() > value("programs.residue") * rows.sum():
+            lacking |= rows & other_source
+        time = float(side.cumtime[rows].sum())
+        by_time = float(side.cumtime[lacking].sum()) / time if time > 0 else 1.0
+        if min(lacking.sum() / rows.sum(), by_time) < value("programs.another"):
+            return False
+    return True
 
 
 def _lone_native(case: Case) -> bool:
@@ -134,7 +177,6 @@ def _lone_native(case: Case) -> bool:
 
 
 def _finding(rule: Rule, case: Case) -> Finding:
-    assert case.account is not None
     seconds = case.account.seconds(rule.bucket) if rule.bucket else math.nan
     # Off the CPU is one loss, whatever was waited for.
     if rule.bucket in ("blocked", "loading"):
@@ -184,7 +226,6 @@ def _lowered(case: Case, findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def _severity(case: Case, seconds: float) -> float:
     """Part of the lost time that a bucket holds, 0 to 1; NaN where nothing was lost."""
-    assert case.account is not None
     added = case.account.program_s
     if math.isnan(seconds) or not added:
         return math.nan
@@ -227,7 +268,7 @@ def _inconclusive(
     most = max(own, helpers if isinstance(helpers, float) else 0.0)
     numbers: dict[str, Value] = {
         "counters": s.counters,
-        "reordered": s.reordered,
+        "reordered": s.ranking.reordered,
         "shifted": s.moved,
         "factor": math.exp(s.log_slowdown),
         "drifted": s.log_slowdown > math.log(value("time.drift")),

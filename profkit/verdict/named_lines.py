@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from profkit.identity.readable import readable_name
-from profkit.measure.lines import FunctionLines
+from profkit.identity.readable_names import readable_name
+from profkit.measure.line_times import FunctionLines
 from profkit.verdict.account import Account
 from profkit.verdict.types import Verdict
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.identity.readable import readable_name
-from profkit.measure.counters import SideFacts
-from profkit.measure.looked_up import rows_where
-from profkit.measure.movement import is_wait
-from profkit.measure.signals import Signals
-from profkit.measure.signs import SIGNS
-from profkit.measure.started import Started, started
+from profkit.compare.signals import Signals
+from profkit.compare.started_processes import Started, started
+from profkit.compare.starvation_signs import SIGNS
+from profkit.identity.readable_names import readable_name
+from profkit.measure.lookup_columns import rows_where
+from profkit.measure.side_facts import SideFacts
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import BUILTIN
 from profkit.verdict.account import CAPTURE, Account
-from profkit.verdict.machines import (
+from profkit.verdict.machine_differences import (
     fixed_work,
     machine_slower,
     models_differ,
@@ -33,11 +33,10 @@ YARDSTICKS = frozenset(("<built-in method marshal.loads>", "<built-in method bui
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
-    """What a comparison is judged by; ``account`` is missing only until it is made."""
+class Known:
+    """What is known before the account, of which some readings are taken."""
 
     signals: Signals
-    account: Account | None = None
 
     def read(self, name: str) -> Value:
         """Return the value of a reading; NaN counts as not known."""
@@ -45,17 +44,19 @@ class Case:
         return None if isinstance(found, float) and math.isnan(found) else found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Case(Known):
+    """What a comparison is judged by."""
+
+    account: Account
+
+
 # The lost time ------------------------------------------------------------------------------------------------
-
-
-def _booked(case: Case) -> Account:
-    assert case.account is not None
-    return case.account
 
 
 def _part(case: Case, *names: str) -> float | None:
     """Part of the difference of the walls that some buckets hold, 0 to 1."""
-    found = _booked(case)
+    found = case.account
     seconds = sum(found.seconds(name) for name in names)
     if seconds <= 0:
         return 0.0
@@ -63,16 +64,16 @@ def _part(case: Case, *names: str) -> float | None:
 
 
 def _queue(case: Case) -> float | None:
-    return None if _booked(case).merged else _part(case, "queue")
+    return None if case.account.merged else _part(case, "queue")
 
 
 def _of_baseline(case: Case, *names: str) -> float | None:
-    found = _booked(case)
+    found = case.account
     return sum(map(found.seconds, names)) / found.baseline_s if found.baseline_s > 0 else None
 
 
 def _saved(case: Case) -> float | None:
-    found = _booked(case)
+    found = case.account
     if found.program_s >= 0:
         return None
     left_out = ("speed", "startup", "rest", CAPTURE)
@@ -82,7 +83,7 @@ def _saved(case: Case) -> float | None:
 
 def _captured(case: Case) -> float | None:
     """Capture's part of what moved the walls, whichever way capture and the program went."""
-    found = _booked(case)
+    found = case.account
     whole = abs(found.capture_s) + abs(found.program_s)
     if not whole or all(bucket.name != CAPTURE for bucket in found.buckets):
         return None
@@ -90,7 +91,7 @@ def _captured(case: Case) -> float | None:
 
 
 def _helpers_part(case: Case) -> float | None:
-    found = _booked(case)
+    found = case.account
     if found.merged or found.helpers_queue_s <= 0:
         return None if found.merged else 0.0
     return min(1.0, found.helpers_queue_s / max(found.program_s, found.helpers_queue_s))
@@ -101,7 +102,7 @@ def _settings_queue(case: Case) -> float | None:
 
     Waiting counts as far as they queued longer meanwhile; 0 where there are no more of them.
     """
-    found, a, b = _booked(case), case.signals.baseline, case.signals.candidate
+    found, a, b = case.account, case.signals.baseline, case.signals.candidate
     if found.merged or a.rest_wait_s is None or b.rest_wait_s is None:
         return None
     if not _more_threads(case):
@@ -173,13 +174,13 @@ def _more_stolen(case: Case) -> float:
     return (case.signals.candidate.steal_cores or 0.0) - (case.signals.baseline.steal_cores or 0.0)
 
 
-def _more_threads(case: Case) -> bool | None:
+def _more_threads(case: Known) -> bool | None:
     """Whether the candidate has more runnable threads per CPU; ``None``: not known."""
     growth = _threads_growth(case)
     return None if growth is None else growth >= value("threads.more")
 
 
-def _threads_growth(case: Case) -> float | None:
+def _threads_growth(case: Known) -> float | None:
     """Growth factor of threads or processes per CPU: the greatest of the ways to count them."""
     a, b = case.signals.baseline, case.signals.candidate
     most = None
@@ -212,13 +213,13 @@ def _kind(case: Case) -> str | None:
     return "external-load" if (b.others_cores or 0.0) >= value("others") else None
 
 
-def spinning(signals: Signals) -> float:
+def spinning(known: Known) -> float:
     """Return the most seconds in which main threads can have run only to spin for threads that queued.
 
     Zero where no thread queued more than in the baseline, or there are no more threads.
     """
-    a, b = signals.baseline, signals.candidate
-    if a.rest_wait_s is None or b.rest_wait_s is None or not _more_threads(Case(signals)):
+    a, b = known.signals.baseline, known.signals.candidate
+    if a.rest_wait_s is None or b.rest_wait_s is None or not _more_threads(known):
         return 0.0
     return max(0.0, (b.rest_wait_s - a.rest_wait_s) / max(1, b.mains))
 
@@ -268,7 +269,7 @@ def _waited_function(case: Case) -> str:
 def _who_queued(case: Case) -> str:
     """Whose queueing is beyond its thresholds: the main thread's, one rank's, or the helpers'."""
     s = case.signals
-    if case.account is not None and case.account.helpers_queue:
+    if case.account.helpers_queue:
         return "helpers"
     for name, before, after in (
         ("main", s.baseline.wait_fraction, s.candidate.wait_fraction),
@@ -290,7 +291,7 @@ def _stopped(case: Case) -> float:
 
 def _loading_of_off(case: Case) -> float | None:
     """Of the added time off the CPU, the part that ends when a loader or a worker delivers."""
-    found = _booked(case)
+    found = case.account
     off = found.seconds("blocked") + found.seconds("loading") + found.seconds("imbalance")
     if off <= 0:
         return None
@@ -299,16 +300,16 @@ def _loading_of_off(case: Case) -> float | None:
 
 def _holder_changed(case: Case) -> bool:
     """Whether the source changed of the function that held the interpreter's lock longest."""
-    for bucket in _booked(case).buckets:
+    for bucket in case.account.buckets:
         held = [part for part in bucket.parts if part.kind == "holder"]
         if held:
             return case.signals.table.same_source[held[0].row] is False
     return False
 
 
-def blocked_on(account: Account | None) -> str | None:
+def blocked_on(account: Account) -> str | None:
     """Return what most time off the CPU waited for; ``None`` where no wait is most, or that was not seen."""
-    for bucket in () if account is None else account.buckets:
+    for bucket in account.buckets:
         if bucket.name == "blocked" and bucket.waited:
             most = bucket.waited[0]
             if most.candidate_s - most.baseline_s >= value("part.most") * bucket.seconds > 0:
@@ -342,14 +343,12 @@ def _same_calls(case: Case) -> bool | None:
     if case.signals.exact:
         if factor is None or value("work.fewer") < factor < value("work.calls"):
             return True
-        work = _of_baseline(case, "work") if case.account is not None else None
+        work = _of_baseline(case, "work")
         return work is not None and value("work.less-of-baseline") < work < value("work.of-baseline")
     moved = case.signals.movement
     few = _calls_known(case) < value("calls.known")
     if value("work.fewer") < moved.calls_low and moved.calls_high < value("work.calls"):
         return None if few else True
-    if case.account is None:
-        return None
     bucket, whole = case.account.bucket("work"), case.account.baseline_s
     if (
         value("work.less-of-baseline") * whole < bucket.low
@@ -575,12 +574,12 @@ READINGS: Mapping[str, Reading] = {
     # The account
     "account.queue": Reading("share", "part of the lost time: queueing for a CPU", _queue),
     "account.queue-beyond": Reading(
-        "bool", "that is beyond its noise", lambda c: _booked(c).bucket("queue").low > 0
+        "bool", "that is beyond its noise", lambda c: c.account.bucket("queue").low > 0
     ),
     "account.within-noise": Reading(
         "bool",
         "no bucket of the account is beyond its noise",
-        lambda c: not any(b.beyond_noise for b in _booked(c).buckets if b.name not in ("rest", CAPTURE)),
+        lambda c: not any(b.beyond_noise for b in c.account.buckets if b.name not in ("rest", CAPTURE)),
     ),
     "account.saved": Reading(
         "share",
@@ -598,12 +597,12 @@ READINGS: Mapping[str, Reading] = {
     "account.queue-of-baseline": Reading(
         "share",
         "added queueing over the baseline's wall",
-        lambda c: None if _booked(c).merged else _of_baseline(c, "queue"),
+        lambda c: None if c.account.merged else _of_baseline(c, "queue"),
     ),
     "account.off": Reading(
         "share",
         "part of the lost time: off the CPU, not queueing",
-        lambda c: None if _booked(c).merged else _part(c, "blocked", "loading", "imbalance"),
+        lambda c: None if c.account.merged else _part(c, "blocked", "loading", "imbalance"),
     ),
     "account.waits": Reading(
         "share",
@@ -616,7 +615,7 @@ READINGS: Mapping[str, Reading] = {
     "account.gil-over-queue": Reading(
         "bool",
         "more of the lost time is waiting for the interpreter's lock than for a CPU",
-        lambda c: _booked(c).seconds("gil") > max(0.0, _booked(c).seconds("queue")),
+        lambda c: c.account.seconds("gil") > max(0.0, c.account.seconds("queue")),
     ),
     "gil.holder-changed": Reading(
         "bool",
@@ -627,15 +626,15 @@ READINGS: Mapping[str, Reading] = {
         "share",
         "part of the lost time: imports in other processes than the main one",
         lambda c: (
-            max(0.0, _booked(c).imports_s) / max(_booked(c).program_s, _booked(c).imports_s)
-            if _booked(c).imports_s > 0
+            max(0.0, c.account.imports_s) / max(c.account.program_s, c.account.imports_s)
+            if c.account.imports_s > 0
             else 0.0
         ),
     ),
     "account.gil": Reading(
         "share",
         "part of the lost time: waiting for the interpreter's lock",
-        lambda c: None if _booked(c).merged else _part(c, "gil"),
+        lambda c: None if c.account.merged else _part(c, "gil"),
     ),
     "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
     "account.code-of-baseline": Reading(
@@ -651,7 +650,7 @@ READINGS: Mapping[str, Reading] = {
     "account.capture-beyond": Reading(
         "bool",
         "that is beyond its interval",
-        lambda c: any(b.name == CAPTURE and b.beyond_noise for b in _booked(c).buckets),
+        lambda c: any(b.name == CAPTURE and b.beyond_noise for b in c.account.buckets),
     ),
     # Waiting for a CPU
     "main.wait": Reading(
@@ -1004,9 +1003,11 @@ READINGS: Mapping[str, Reading] = {
     ),
     # Rankings
     "order.moved": Reading(
-        "bool", "the order of functions moved beyond the noise", lambda c: c.signals.reordered
+        "bool", "the order of functions moved beyond the noise", lambda c: c.signals.ranking.reordered
     ),
-    "order.tv": Reading("share", "time that sits in other functions", lambda c: c.signals.total_variation),
+    "order.tv": Reading(
+        "share", "time that sits in other functions", lambda c: c.signals.ranking.total_variation
+    ),
     "order.shifted": Reading(
         "bool",
         "the order of functions, or time between them, moved beyond the noise",

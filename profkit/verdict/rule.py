@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from profkit.measure.counters import SideFacts
+from profkit.measure.side_facts import SideFacts
 from profkit.verdict.account import Account
 from profkit.verdict.thresholds import THRESHOLDS
 from profkit.verdict.types import Bounded, Checked, Value
@@ -37,7 +37,7 @@ class Judged(Protocol):
         """The measured signals."""
 
     @property
-    def account(self) -> Account | None:
+    def account(self) -> Account:
         """Where the time went."""
 
     def read(self, name: str) -> Value:

@@ -1,7 +1,7 @@
 """Every threshold of the rules in one table: its value, unit and measured origin.
 
 ``docs/rules.md`` and ``--explain`` print it. Rules and readings name thresholds by id and contain no numbers;
-those of `profkit.measure` are defined there.
+those of `profkit.measure` and `profkit.compare` are defined there.
 """
 
 from __future__ import annotations
@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from profkit.measure import (
+from profkit.compare import (
     comparability,
-    counters,
-    estimates,
-    iterations,
+    folded_functions,
+    function_table,
     movement,
-    noise,
     origins,
-    parts_of_callers,
     ranking,
-    signs,
-    table,
-    waiting,
-    weights,
+    sampled_calls,
+    starvation_signs,
+    starvation_weights,
+    waiting_rows,
 )
+from profkit.measure import iterations, noise, side_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +170,7 @@ _TABLE = (
     ),
     Threshold(
         "calls.half-width",
-        estimates.HALF_WIDTH,
+        sampled_calls.HALF_WIDTH,
         "share",
         "relative half-width of the 95 % interval of a ratio of calls up to which its estimate weighs times: "
         "61 calls counted in bursts (1.96 / √61). Of a function with half of the CPU time an eighth of all is then "
@@ -254,7 +252,7 @@ _TABLE = (
     ),
     Threshold(
         "starved.holds",
-        weights.ONE_RUN.threshold,
+        starvation_weights.ONE_RUN.threshold,
         "share",
         "1.5 % of pairs without contention pass it, by weights learnt on other programs (benchmarks/verdict)",
     ),
@@ -322,8 +320,8 @@ _TABLE = (
     Threshold("noise.rest", 0.022, "share", _CLEAN),
     Threshold("noise.gil", 0.012, "share", "as noise.blocked, of which it was a part"),
     Threshold("noise.gc", 0.01, "share", "as noise.work"),
-    # Behind what is measured: by its name in profkit.measure
-    Threshold("threads.work", counters.WORKS, "share", "of the wall: a thread that works (convention)"),
+    # Behind what is measured: by its name in profkit.measure or profkit.compare
+    Threshold("threads.work", side_facts.WORKS, "share", "of the wall: a thread that works (convention)"),
     Threshold("functions.share", noise.MIN_SHARE, "share", "of self time: less is noise"),
     Threshold(
         "functions.seconds", noise.MIN_SECONDS, "s", "a context switch of an idle machine takes 1 to 4 ms"
@@ -336,7 +334,7 @@ _TABLE = (
     ),
     Threshold(
         "functions.sigmas",
-        table.SIGMAS,
+        function_table.SIGMAS,
         "factor",
         "standard deviations of repeats that are no noise (convention)",
     ),
@@ -363,9 +361,12 @@ _TABLE = (
     ),
     Threshold("loss.errors", noise.ERRORS_OF_LOSS, "factor", "standard errors, with loss.least"),
     Threshold("loss.p", noise.P_OF_LOSS, "share", "p-value of the rank-sum test, with loss.least"),
-    Threshold("calls.changed", estimates.CALLS_CHANGED, "share", "of a function's calls: work.calls"),
+    Threshold("calls.changed", sampled_calls.CALLS_CHANGED, "share", "of a function's calls: work.calls"),
     Threshold(
-        "calls.none-seen", estimates.NONE_SEEN, "count", "the rule of three (Hanley and Lippman-Hand 1983)"
+        "calls.none-seen",
+        sampled_calls.NONE_SEEN,
+        "count",
+        "the rule of three (Hanley and Lippman-Hand 1983)",
     ),
     Threshold("code.still-there", movement.STILL_THERE, "share", "less is another program: programs.residue"),
     Threshold(
@@ -388,15 +389,15 @@ _TABLE = (
         "calls of a function that others follow (convention)",
     ),
     Threshold(
-        "code.folded", parts_of_callers.LEAST_PART, "share", "of a folded function's time (convention)"
+        "code.folded", folded_functions.LEAST_PART, "share", "of a folded function's time (convention)"
     ),
     Threshold(
         "waits.serves",
-        waiting.SERVES,
+        waiting_rows.SERVES,
         "share",
         "of a function's calls that come from what waits (convention)",
     ),
-    Threshold("waits.wraps", waiting.WRAPS, "share", "part.most, of a function's time in what waits"),
+    Threshold("waits.wraps", waiting_rows.WRAPS, "share", "part.most, of a function's time in what waits"),
     Threshold(
         "iterations.least", iterations.MIN_ITERATIONS, "count", "a median of fewer means nothing (convention)"
     ),
@@ -405,15 +406,24 @@ _TABLE = (
     ),
     Threshold("iterations.warm-up-most", iterations.WARM_UP_MOST, "share", "of all iterations (convention)"),
     Threshold(
-        "signs.small", signs.SMALL[0], "s", "self time in which a lump shows: below it is the clock's noise"
+        "signs.small",
+        starvation_signs.SMALL[0],
+        "s",
+        "self time in which a lump shows: below it is the clock's noise",
     ),
-    Threshold("signs.not-small", signs.SMALL[1], "s", "… above it a lump is little (convention)"),
-    Threshold("signs.lump", signs.LUMP_S, "s", "a time slice is longer (convention)"),
+    Threshold("signs.not-small", starvation_signs.SMALL[1], "s", "… above it a lump is little (convention)"),
+    Threshold("signs.lump", starvation_signs.LUMP_S, "s", "a time slice is longer (convention)"),
     Threshold(
-        "signs.lump-part", signs.LUMP_PART, "share", "… and that of what the function took (convention)"
+        "signs.lump-part",
+        starvation_signs.LUMP_PART,
+        "share",
+        "… and that of what the function took (convention)",
     ),
     Threshold(
-        "lumps.like", signs.LIKE, "share", "of the median: slices so near to it are alike (convention)"
+        "lumps.like",
+        starvation_signs.LIKE,
+        "share",
+        "of the median: slices so near to it are alike (convention)",
     ),
     Threshold("lumps.fewest", 3, "count", "slices that show whether they are alike (convention)"),
     Threshold(
@@ -431,13 +441,20 @@ _TABLE = (
         "a quarter of the period of a quota, which is 100 ms by default (convention)",
     ),
     Threshold("lumps.period", 0.09, "s", "nine tenths of it: the program runs in the rest (convention)"),
-    Threshold("signs.fewest", signs.FEWEST, "count", "functions that show a distribution (convention)"),
-    Threshold("signs.large", signs.LARGE, "share", "of self time: a large function (convention)"),
     Threshold(
-        "signs.scatter", signs.SCATTER_SHARE, "share", "of self time: its scatter is looked at (convention)"
+        "signs.fewest", starvation_signs.FEWEST, "count", "functions that show a distribution (convention)"
     ),
-    Threshold("signs.bound", signs.MOST_LOG, "factor", "of ln of a ratio: more adds nothing (convention)"),
-    Threshold("signs.depth", signs.DEPTH, "count", "order.depth"),
+    Threshold("signs.large", starvation_signs.LARGE, "share", "of self time: a large function (convention)"),
+    Threshold(
+        "signs.scatter",
+        starvation_signs.SCATTER_SHARE,
+        "share",
+        "of self time: its scatter is looked at (convention)",
+    ),
+    Threshold(
+        "signs.bound", starvation_signs.MOST_LOG, "factor", "of ln of a ratio: more adds nothing (convention)"
+    ),
+    Threshold("signs.depth", starvation_signs.DEPTH, "count", "order.depth"),
 )
 
 #: By id.

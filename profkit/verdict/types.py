@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from profkit.measure.calls import CallTable
+from profkit.compare.call_table import CallTable
+from profkit.compare.result_types import Comparability, DiffTable, Ranking, Residue, SideSummary
+from profkit.compare.setting_differences import Setting
+from profkit.compare.stack_table import StackTable
 from profkit.measure.intervals import UNKNOWN, Estimate
-from profkit.measure.lines import FunctionLines
-from profkit.measure.settings import Setting
-from profkit.measure.stacks import StackTable
-from profkit.measure.tables import Comparability, DiffTable, Ranking, Residue, SideSummary
+from profkit.measure.line_times import FunctionLines
 from profkit.model import FunctionKey, Notice
 from profkit.verdict.account import Account
 

@@ -18,8 +18,8 @@ import pytest
 
 from benchmarks import big_profiles
 from profkit.cli import main
+from profkit.compare.call_table import CallSide, CallTable
 from profkit.formats import load_run
-from profkit.measure.calls import CallSide, CallTable
 from profkit.model import Run, Series, Slice, ThreadSamples
 from profkit.report import html, units
 from profkit.report.diffdoc import diff_document

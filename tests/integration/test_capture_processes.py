@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
-from profkit.measure.counters import side_facts
+from profkit.measure.side_facts import side_facts
 from profkit.model import RunSet
 from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
 from tests.interpreters import interpreter, packages
@@ -300,7 +300,7 @@ def test_a_program_that_executes_another_is_one_process(tmp_path: Path) -> None:
     mains = [process for process in run.processes if process.role == "main"]
     assert len(mains) == 2
     assert len({process.pid for process in mains}) == 1
-    facts = side_facts(RunSet("", (run,)), 1.0, lambda run: run.processes)
+    facts = side_facts(RunSet("", (run,)), [run.processes], 1.0)
     assert facts.mains == 1
     assert facts.wait_fraction == facts.worst_wait_fraction
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from tests.integration.capturing import ROOT, environment, profkit_command
 from tests.interpreters import VARIABLE, having
 from tests.programs import one_side

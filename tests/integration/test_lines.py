@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from profkit import read
+from profkit.compare.pair import pair_of
+from profkit.compare.pair_details import function_lines
 from profkit.formats import load_side
 from profkit.model import Run
-from profkit.verdict.comparison import compare
 from tests.integration.capturing import captured, profkit_command
 from tests.interpreters import interpreter
 
@@ -133,9 +134,9 @@ def test_lines_in_every_report(tmp_path: Path) -> None:
         sides.append((tmp_path / "run.prof").rename(tmp_path / f"{word}.prof"))
     line, text = "program.py:7", "if i not in seen:"
     # Both sides have it, whatever the verdict is beside the load of the machine.
-    compared = compare(load_side(str(sides[0])), load_side(str(sides[1])))
-    row = compared.case.signals.table.name.index("clean")
-    assert [seen.line for seen in compared.lines(row).candidate][:1] == [7]
+    compared = pair_of(load_side(str(sides[0])), load_side(str(sides[1])))
+    row = compared.table.name.index("clean")
+    assert [seen.line for seen in function_lines(compared, row).candidate][:1] == [7]
     shown = read(sides[1])
     assert line in shown.report(full_paths=True)
     assert text in shown.report(full_paths=True)

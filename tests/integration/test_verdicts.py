@@ -15,9 +15,9 @@ import pytest
 
 import profkit
 from profkit.formats.load import load_side
-from profkit.measure.counters import side_facts
+from profkit.measure.side_facts import side_facts
 from profkit.verdict.alone import judge_run
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
 from tests.integration.capturing import environment, profkit_command, run_capture
 from tests.requirements import require
@@ -338,7 +338,7 @@ def test_merged_ranks_that_are_bound_may_use_all_their_cpus(tmp_path: Path) -> N
     assert len(set(allowed)) == 2  # each on a core of its own
     assert run.manifest is not None
     assert run.manifest.host.affinity == len({cpu for cpus in allowed for cpu in cpus})
-    facts = side_facts(side, 1.0, lambda one: one.processes)
+    facts = side_facts(side, [one.processes for one in side.runs], 1.0)
     assert facts.available_cpus == len({cpu for cpus in allowed for cpu in cpus})
     found = judge_run(run, run.processes)
     assert found.verdict is None or found.verdict.kind != "self-oversubscription"

@@ -16,13 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profkit.compare.call_sites import logarithmic_mean
 from profkit.formats.load import load_side
-from profkit.measure.call_sites import logarithmic_mean
 from profkit.model import Process, Run, RunSet, Thread
 from profkit.verdict.account import BUCKETS, RUN_BUCKETS, Account
 from profkit.verdict.alone import judge_run
-from profkit.verdict.comparison import compare
-from tests.programs import ACQUIRE, QUEUE_GET, Fn, one_side, plain, program, sampled, training
+from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, one_side, plain, program, sampled, training
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_profiles"
 #: The identity holds to rounding.

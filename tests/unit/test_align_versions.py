@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from profkit.compare.folded_comprehensions import fold_comprehensions, needs_folding
 from profkit.identity.align import align
-from profkit.identity.fold import fold_comprehensions, needs_folding
 from profkit.model import Profile
 from tests.builders import Row, profile
 from tests.interpreters import interpreter

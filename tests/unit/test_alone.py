@@ -12,7 +12,7 @@ import pytest
 from profkit.formats import load_side
 from profkit.model import Pause, Run, RunSet
 from profkit.verdict.alone import judge_run
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Verdict
 from tests.builders import Row, captured, foreign, profile
 from tests.programs import ACQUIRE, Fn, program

@@ -21,7 +21,7 @@ from profkit.errors import FormatError, UsageError
 from profkit.formats import load_run
 from profkit.model import RunSet
 from profkit.report.renderers import RENDERERS
-from profkit.verdict.comparison import diff as compare
+from profkit.verdict.diagnosis import diagnose as compare
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles"

@@ -23,6 +23,7 @@ ROOMS = (
     "capture",
     "identity",
     "measure",
+    "compare",
     "verdict",
     "study",
     "fleet",
@@ -32,7 +33,7 @@ ROOMS = (
 )
 
 #: Rooms that compute: no files, no clock, no environment, no output.
-PURE = ("identity", "measure", "verdict")
+PURE = ("identity", "measure", "compare", "verdict")
 
 #: What ``profkit --help`` must not load: numbers, optimisers, renderers and viewers.
 HEAVY = {"numpy", "optuna", "dask", "distributed", "fsspec", "snakeviz", "tornado", "gprof2dot", "flameprof"}
@@ -112,7 +113,7 @@ def test_every_directory_of_the_package_is_a_known_room() -> None:
 
 def test_no_two_modules_of_the_lower_rooms_share_a_name() -> None:
     """A name in a traceback or in an editor's tab says which module it is."""
-    rooms = ROOMS[: ROOMS.index("capture") + 1]
+    rooms = ROOMS[: ROOMS.index("verdict") + 1]
     paths = [path for path in MODULES if own_room(path) in rooms and path.stem != "__init__"]
     of_name: dict[str, list[str]] = {}
     for path in paths:
@@ -132,7 +133,7 @@ def test_a_wrong_import_would_be_found(tmp_path: Path, monkeypatch: pytest.Monke
     for source in (
         "from profkit.report import Document",
         "from profkit import cli",
-        "import profkit.verdict.comparison",
+        "import profkit.verdict.diagnosis",
         "def f():\n    from ..formats import load",
         "from .. import capture",
     ):
@@ -186,6 +187,22 @@ def test_what_computes_is_pure(path: Path) -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     assert calls & {"open", "print", "input", "exec", "eval"} == set()
+
+
+def test_a_pair_is_prepared_in_one_place() -> None:
+    """What selects, folds, aligns and brings under common rows is called there, and for one run alone."""
+    prepare = {
+        *("select", "select_processes", "summed", "folded_alike", "in_shares", "fold_comprehensions"),
+        *("gather", "join", "align_joined", "build_table", "call_table"),
+    }
+    users = {
+        relative(path)
+        for path in MODULES
+        if own_room(path) in ("compare", "verdict")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom) and prepare & {alias.name for alias in node.names}
+    }
+    assert users == {"profkit/compare/pair.py", "profkit/verdict/alone.py"}
 
 
 @pytest.mark.parametrize("path", AGENT, ids=relative)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.measure.call_sites import CallSites, logarithmic_mean
+from profkit.compare.call_sites import CallSites, logarithmic_mean
 from profkit.model import Run
-from profkit.verdict.comparison import Comparison, compare
-from tests.programs import Fn, one_side, plain
+from profkit.verdict.readings import Case
+from tests.programs import Fn, compare, one_side, plain
 
 SUM = "<built-in method builtins.sum>"
 
@@ -72,11 +72,11 @@ def site_times(run: Run, times: Mapping[tuple[str, str], float]) -> Run:
     return replace(run, processes=(replace(main, threads=(replace(thread, profile=changed),)),))
 
 
-def pair(a: Run, b: Run) -> Comparison:
+def pair(a: Run, b: Run) -> Case:
     return compare(one_side(a), one_side(b))
 
 
-def bucket(found: Comparison, name: str) -> float:
+def bucket(found: Case, name: str) -> float:
     return found.account.seconds(name)
 
 
@@ -100,13 +100,13 @@ def test_a_few_long_calls_do_not_price_many_short_ones() -> None:
     more = bucket(found, "work") + bucket(found, "code")
     assert more == pytest.approx(2.0)
     assert bucket(found, "speed") == pytest.approx(0.0, abs=1e-9)
-    moved = found.case.signals.movement
+    moved = found.signals.movement
     assert 1 < moved.calls_factor < 2
 
 
-def other_calls(found: Comparison, name: str, before: float, after: float) -> float:
+def other_calls(found: Case, name: str, before: float, after: float) -> float:
     """Seconds that other calls of one function account for, where it took so long."""
-    table, sites = found.case.signals.table, found.case.signals.origins.sites
+    table, sites = found.signals.table, found.signals.origins.sites
     row = table.name.index(name)
     a, b = (np.where(np.arange(sites.n) == row, time, 0.0) for time in (before, after))
     return float(sites.by_row(sites.seconds(a, b))[row])

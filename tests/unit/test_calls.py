@@ -11,7 +11,7 @@ import pytest
 
 from profkit.formats.load import load_side
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 
 
 def profile(names: list[str], edges: list[tuple[str, str, int, float]]) -> Profile:

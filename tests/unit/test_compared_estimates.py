@@ -18,20 +18,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import profkit
+from profkit.compare.replicates import Replicates, gather
+from profkit.compare.sampled_calls import HALF_WIDTH, NONE_SEEN, call_ratios, unseen_seconds
 from profkit.formats import write_run
-from profkit.measure.estimates import HALF_WIDTH, NONE_SEEN, call_ratios, unseen_seconds
-from profkit.measure.sides import Side, gather
 from profkit.model import Process, Profile, Roots, Run, RunSet, Thread, Tier
 from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.verdicts import summary_of, verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE, Account
-from profkit.verdict.comparison import Comparison, compare, diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
+from profkit.verdict.readings import Case
 from profkit.verdict.rule import Reading, Rule, evaluate, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Verdict
 from tests.builders import Row, profile, timed
-from tests.programs import ACQUIRE, Fn, captured, estimated, one_side, program, training
+from tests.programs import ACQUIRE, Fn, captured, compare, estimated, one_side, program, training
 
 #: What rounding of samples and of calls may leave in a bucket, of the walls.
 SLIGHT = 1e-3
@@ -41,13 +42,13 @@ SLIGHT = 1e-3
 LOOP_S, STEP_S = 2.36, 0.0235
 
 
-def compared(a: Run | RunSet, b: Run | RunSet) -> Comparison:
+def compared(a: Run | RunSet, b: Run | RunSet) -> Case:
     first, second = (side if isinstance(side, RunSet) else one_side(side) for side in (a, b))
     return compare(first, second)
 
 
 def judged(a: Run | RunSet, b: Run | RunSet) -> Verdict:
-    return judge(compared(a, b).case)
+    return judge(compared(a, b))
 
 
 def assert_adds_up(found: Account) -> None:
@@ -55,8 +56,8 @@ def assert_adds_up(found: Account) -> None:
     assert math.fsum(b.seconds for b in found.buckets) == pytest.approx(found.added_s, abs=1e-9 * whole)
 
 
-def matches(found: Comparison) -> Mapping[str, str]:
-    table = found.case.signals.table
+def matches(found: Case) -> Mapping[str, str]:
+    table = found.signals.table
     return dict(zip(table.name, table.match, strict=True))
 
 
@@ -145,7 +146,7 @@ class TestOneSided:
 
     def test_its_calls_are_not_known_and_its_time_is_no_code_and_no_work(self) -> None:
         found = compared(self.rare(0.0029), estimated(program(training()), 0.0))
-        table = found.case.signals.table
+        table = found.signals.table
         row = table.name.index("rare")
         assert not call_ratios(table).known[row]
         assert not table.anomalous[row]
@@ -157,7 +158,7 @@ class TestOneSided:
         assert exact.seconds("code") == pytest.approx(-0.0029)
 
 
-def calls_of(side: Side) -> tuple[list[int], list[float], list[float]]:
+def calls_of(side: Replicates) -> tuple[list[int], list[float], list[float]]:
     found = side.profile
     assert found.calls_low is not None
     assert found.calls_high is not None
@@ -177,7 +178,7 @@ def counted(calls: int, low: float, high: float, error: float = 0.1, time: float
 class TestSides:
     """Medians over runs."""
 
-    def side(self, *profiles: Profile, unseen: tuple[float, ...] = ()) -> Side:
+    def side(self, *profiles: Profile, unseen: tuple[float, ...] = ()) -> Replicates:
         return gather(profiles, [Roots()] * len(profiles), unseen)
 
     def test_limits_are_medians_of_limits(self) -> None:
@@ -228,13 +229,13 @@ class TestSides:
 
 class TestRatios:
     def test_exact_ones_are_points(self) -> None:
-        found = call_ratios(compared(loop(), loop(steps=200)).case.signals.table)
+        found = call_ratios(compared(loop(), loop(steps=200)).signals.table)
         assert found.exact.all()
         assert found.known.all()
         assert np.array_equal(found.low, found.high, equal_nan=True)
 
     def test_errors_of_both_sides_add_up_in_quadrature(self) -> None:
-        table = compared(estimated(loop(), 0.1), estimated(loop(steps=200), 0.1)).case.signals.table
+        table = compared(estimated(loop(), 0.1), estimated(loop(steps=200), 0.1)).signals.table
         found = call_ratios(table)
         row = table.name.index("sharpen")
         assert found.value[row] == pytest.approx(2.0)
@@ -248,7 +249,7 @@ class TestRatios:
     def test_wide_ones_weigh_nothing(self, part: float, known: bool) -> None:
         width = part * HALF_WIDTH
         found = compared(loop(), estimated(loop(steps=130), width))
-        table = found.case.signals.table
+        table = found.signals.table
         assert call_ratios(table).known[table.name.index("sharpen")] == known
         assert_adds_up(found.account)
         work = 30 * STEP_S if known else 0.0
@@ -262,7 +263,7 @@ class TestRatios:
     ) -> None:
         sides = [loop(), estimated(loop(steps=200), width)]
         found = compared(*(sides if more else sides[::-1]))
-        table = found.case.signals.table
+        table = found.signals.table
         ratios, row = call_ratios(table), table.name.index("sharpen")
         assert ratios.apart[row] == apart
         assert not ratios.known[row]
@@ -275,12 +276,12 @@ class TestRatios:
         mean = 100 * STEP_S / math.log(2)  # logarithmic, of both sides
         booked = mean * (math.log(limit) if more else -math.log(limit)) if apart else 0.0
         assert found.account.seconds("work") == pytest.approx(booked, abs=1e-9)
-        rules = [finding.rule for finding in judge(found.case).findings]
+        rules = [finding.rule for finding in judge(found).findings]
         assert ("call-counts" in rules) == apart
         assert found.account.calls_unknown < 0.01 if apart else found.account.calls_unknown > 0.9
 
     def test_calls_of_one_side_that_are_not_known(self) -> None:
-        table = compared(loop(), estimated(loop(steps=200), 0.1, of={"sharpen": None})).case.signals.table
+        table = compared(loop(), estimated(loop(steps=200), 0.1, of={"sharpen": None})).signals.table
         found, row = call_ratios(table), table.name.index("sharpen")
         assert not found.known[row]
         assert not found.changed[row]
@@ -378,19 +379,19 @@ class TestCallsUnknown:
     def test_a_higher_cost_needs_calls_that_are_the_same(self, width: float, same: bool | None) -> None:
         """± 5 % leaves out that there are a tenth more calls, ± 15 % does not."""
         found = compared(loop(), estimated(loop(slower=1.5), width))
-        assert found.case.read("calls.same") is same
-        assert (judge(found.case).rule == "calls-unknown") == (same is None)
+        assert found.read("calls.same") is same
+        assert (judge(found).rule == "calls-unknown") == (same is None)
 
     def test_one_function_whose_calls_are_not_known_leaves_it_open_if_it_gained(self) -> None:
         slow = {"times": {"sharpen": 3.0}}
         unknown = estimated(loop(**slow), 0.02, of={"sharpen": None})
         found = compared(loop(), unknown)
-        assert found.case.read("calls.known") < value("calls.known")
-        self.assert_undecided(judge(found.case))
+        assert found.read("calls.known") < value("calls.known")
+        self.assert_undecided(judge(found))
         # One that did not gain leaves nothing open.
         other = compared(loop(), estimated(loop(**slow), 0.02, of={"load": None}))
-        assert other.case.read("calls.known") >= value("calls.known")
-        assert judge(other.case).rule != "calls-unknown"
+        assert other.read("calls.known") >= value("calls.known")
+        assert judge(other).rule != "calls-unknown"
 
     def test_what_needs_no_calls_is_said_all_the_same(self) -> None:
         changed = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
@@ -429,14 +430,14 @@ class TestCallsUnknown:
             other = replace(prof, samples=n, tottime=n * 0.01, cumtime=prof.cumtime, tottime_error=error)
             return replace(run, processes=(replace(main, threads=(replace(thread, profile=other),)),))
 
-        shifted = [compared(drawn(), drawn()).case.signals.moved for _ in range(40)]
+        shifted = [compared(drawn(), drawn()).signals.moved for _ in range(40)]
         assert sum(shifted) <= 2
-        assert compared(drawn(), estimated(loop(times={"sharpen": 4.0}), None)).case.signals.moved
+        assert compared(drawn(), estimated(loop(times={"sharpen": 4.0}), None)).signals.moved
 
     def test_repeats_of_samples_are_not_taken_for_scatter(self) -> None:
         runs = one_side(*(loop(slower=s) for s in (1.0, 1.01, 1.02)))
         noisy = one_side(*(estimated(loop(slower=s), 0.1) for s in (1.0, 1.3, 1.1)))
-        assert math.isnan(compared(runs, noisy).case.signals.noisier)
+        assert math.isnan(compared(runs, noisy).signals.noisier)
 
 
 class TestNative:
@@ -452,11 +453,11 @@ class TestNative:
     def test_they_are_compared_as_parts_of_their_callers(self) -> None:
         found = compared(program(training()), estimated(self.seen_in_callers(), 0.02))
         assert_adds_up(found.account)
-        assert not any(name.startswith("<") for name in found.case.signals.table.name)
+        assert not any(name.startswith("<") for name in found.signals.table.name)
         assert all(abs(bucket.seconds) < SLIGHT for bucket in found.account.buckets)
-        assert not found.case.signals.table.anomalous.any()
+        assert not found.signals.table.anomalous.any()
         assert [(n.code, n.numbers["functions"]) for n in found.warnings] == [("native-functions-folded", 1)]
-        assert judge(found.case).cause == "no-change"
+        assert judge(found).cause == "no-change"
 
     def test_a_part_that_was_traced_before_is_no_whole(self) -> None:
         """Exact at first: the native function has a row with what it took until then, and no sample."""
@@ -467,20 +468,18 @@ class TestNative:
         assert thread.profile.samples is not None
         none = replace(thread.profile, samples=np.where(native, 0, thread.profile.samples))
         partly = replace(run, processes=(replace(main, threads=(replace(thread, profile=none),)),))
-        assert not any(
-            n.startswith("<") for n in compared(program(training()), partly).case.signals.table.name
-        )
+        assert not any(n.startswith("<") for n in compared(program(training()), partly).signals.table.name)
 
     def test_one_in_which_samples_were_taken_stays(self) -> None:
         found = compared(program(training()), estimated(program(training()), 0.02))
-        assert any(name.startswith("<") for name in found.case.signals.table.name)
+        assert any(name.startswith("<") for name in found.signals.table.name)
         assert found.warnings == ()
 
     def test_what_waits_by_design_stays(self) -> None:
         """A sampled run that has no sample in a lock did not wait there; which waiting it is would be lost."""
         waits = [*training(), Fn(ACQUIRE, 10, off=1.0, callers={"main": 10})]
         found = compared(estimated(self.seen_in_callers(), 0.02), estimated(program(waits), 0.02))
-        assert ACQUIRE in found.case.signals.table.name
+        assert ACQUIRE in found.signals.table.name
         assert found.account.bucket("blocked").parts[0].seconds == pytest.approx(1.0, rel=0.01)
 
     def test_exact_sides_stay_as_they_are(self) -> None:
@@ -490,7 +489,7 @@ class TestNative:
     def test_samples_and_their_errors_go_with_them(self) -> None:
         """The baseline has the product as a function of its own, in samples; the candidate does not."""
         found = compared(estimated(program(training()), 0.02), estimated(self.seen_in_callers(), 0.02))
-        table = found.case.signals.table
+        table = found.signals.table
         row = table.name.index("forward")
         samples, error = table.baseline.samples, table.baseline.tottime_error
         assert samples is not None
@@ -575,7 +574,7 @@ class TestCapture:
         assert found.account.added_s == pytest.approx(0.2)
         assert found.account.seconds(CAPTURE) == pytest.approx(-1.0)
         assert found.account.seconds("queue") == pytest.approx(1.2, rel=0.01)
-        assert judge(found.case).cause == "contention"
+        assert judge(found).cause == "contention"
 
     def test_its_interval_is_that_of_the_estimates(self) -> None:
         a, b = captured(with_capture(loop(), 0.5), 0.5, 0.3), captured(with_capture(loop(), 0.9), 0.9, 0.4)

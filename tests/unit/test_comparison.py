@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from profkit.compare.pair import select_pair
 from profkit.errors import UsageError
-from profkit.measure.select import FIRST, select_pair, select_profile
+from profkit.measure.selected_processes import FIRST, select_profile
 from profkit.model import Notice, Process, Profile, Roots, Run, RunSet, Thread
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
 from tests.builders import Row, captured, foreign, profile
 from tests.programs import Fn, one_side, program, sampled, training

@@ -19,7 +19,7 @@ from profkit.cli import demo, main
 from profkit.cli.demo_check import MOST_EFFECT, MOST_QUEUED, trouble_of, trouble_of_clean
 from profkit.errors import ProfkitError
 from profkit.model import Effect, Neighbour, Neighbours, Run, RunSet
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Row, captured, foreign, profile
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,13 +20,13 @@ import pytest
 import profkit
 from profkit.capture.record_types import Estimates
 from profkit.capture.tables import ThreadTables
+from profkit.compare.folded_comprehensions import fold_comprehensions
+from profkit.compare.replicates import gather
+from profkit.compare.time_shares import in_shares
 from profkit.errors import FormatError
 from profkit.formats import load_run
 from profkit.formats.load import join_files
 from profkit.formats.runfile import write_run
-from profkit.identity.fold import fold_comprehensions
-from profkit.measure.shares import in_shares
-from profkit.measure.sides import gather
 from profkit.model import Effect, Process, Profile, ProfileError, Roots, Run, RunSet, Thread, Tier
 from profkit.model.estimates import call_kind, stated, time_kind
 from profkit.model.merge import merge_profiles
@@ -40,7 +40,7 @@ from profkit.report.pictures import run_figures
 from profkit.report.safety import Masker
 from profkit.report.showdoc import run_facts, show_document
 from profkit.report.wording.functions import moved_text
-from profkit.verdict.comparison import diff as compare
+from profkit.verdict.diagnosis import diagnose as compare
 from tests import builders
 from tests import report_builders as build
 from tests.builders import Row
@@ -185,7 +185,7 @@ def test_medians_over_runs() -> None:
 
 def test_a_side_of_another_profiler_leaves_no_estimates() -> None:
     sides = (builders.foreign(profile([4, 5, 6], None)), builders.foreign(SAMPLED))
-    for side in in_shares(*sides, (None, None)):
+    for side in in_shares(sides, [[run.processes for run in side.runs] for side in sides]):
         for run in side.runs:
             assert run.processes[0].threads[0].profile.validate().calls_low is None
 

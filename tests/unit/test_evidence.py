@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from profkit.model import Machine, Neighbour, Neighbours, Process, Run, Series
-from profkit.verdict.comparison import compare, diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.evidence import produce
 from profkit.verdict.types import Diff, Evidence
 from tests.builders import timed
-from tests.programs import ACQUIRE, QUEUE_GET, Fn, one_side, program, sampled, training
+from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, one_side, program, sampled, training
 from tests.unit.test_iterations import beside, ranges_from
 
 
 def found_in(a: Run, b: Run, *names: str) -> dict[str, Evidence]:
     """Evidence of some producers, by signal; of several of one signal the first."""
-    case = compare(one_side(a), one_side(b)).case
+    case = compare(one_side(a), one_side(b))
     found: dict[str, Evidence] = {}
     for piece in produce(names, case):
         found.setdefault(piece.signal, piece)
@@ -97,7 +97,7 @@ class TestWaitingForACpu:
         assert others.reading == reading
 
     def test_functions_that_queued_most(self) -> None:
-        pieces = produce(("queue-functions",), compare(one_side(side()), one_side(side(ratio=1.0))).case)
+        pieces = produce(("queue-functions",), compare(one_side(side()), one_side(side(ratio=1.0))))
         assert [piece.subject for piece in pieces] == ["sharpen", "lib.dot", "backward"]
         first = pieces[0]
         assert (first.signal, first.baseline, first.candidate) == ("function.queue", 0.0, pytest.approx(1.0))
@@ -313,7 +313,7 @@ def test_functions_that_changed_have_their_calls_source_and_cost() -> None:
 
 
 def test_what_two_producers_give_is_there_once() -> None:
-    case = compare(one_side(side()), one_side(side(slower=1.3))).case
+    case = compare(one_side(side()), one_side(side(slower=1.3)))
     assert len(produce(("wall", "wall", "main-wait", "main-wait"), case)) == 2
 
 

@@ -14,7 +14,7 @@ from profkit.report.jsondoc import diff_object, show_object
 from profkit.report.showdoc import show_document
 from profkit.report.wording.explain import brief_explanation, explain_sections
 from profkit.verdict.alone import READINGS_ALONE, judge_run
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.readings import READINGS
 from profkit.verdict.rule import Reading, Rule, evaluate, less, more, yes
 from profkit.verdict.rules import RULES, RULES_ALONE

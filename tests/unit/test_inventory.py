@@ -24,7 +24,7 @@ from profkit.model import (
 )
 from profkit.report.document import Note, Table
 from profkit.report.inventory_sections import inventory_object, pool_differences, pool_sections
-from profkit.verdict.advice.limits import limit_advice
+from profkit.verdict.advice.size_limits import limit_advice
 from profkit.verdict.types import Advice
 
 HOST = Host(name="node", cpus=8, affinity=8)

@@ -20,7 +20,7 @@ from profkit.report.document import VerdictBlock, Waterfall
 from profkit.report.jsondoc import DIFF_SCHEMA, SHOW_SCHEMA, diff_json, show_json
 from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS
 from profkit.verdict.alone import judge_run
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.thresholds import THRESHOLDS
 from profkit.verdict.types import UNITS
 from tests.rank_files import Did, rank_run

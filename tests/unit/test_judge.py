@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from profkit.model import Notice, Pool, Profile, Run, RunSet, Thread
-from profkit.verdict.comparison import compare, diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
 from profkit.verdict.types import CAUSES, Advice, Diff, Evidence
 from tests.builders import Row, captured, foreign, profile, timed
-from tests.programs import Fn, one_side, program, training
+from tests.programs import Fn, compare, one_side, program, training
 
 #: Ten functions of a few tenths of a second: 3.2 s in all.
 BASE = [Row("m.py", 10 * i, f"f{i}", 100, 0.32, source=f"s{i}") for i in range(10)]
@@ -64,7 +64,7 @@ def test_a_doubt_lowers_the_confidence_that_is_printed() -> None:
 @pytest.mark.parametrize(("before", "after", "lacked"), [(0.31, 0.31, True), (0.29, 0.31, False)])
 def test_both_sides_lacked_cpus_where_both_queued_for_long(before: float, after: float, lacked: bool) -> None:
     one, other = (run(scaled(k), wait=part * scaled(k).total) for k, part in ((1.0, before), (1.01, after)))
-    case = compare(RunSet("a", (one,)), RunSet("b", (other,))).case
+    case = compare(RunSet("a", (one,)), RunSet("b", (other,)))
     assert case.read("both.lacked-cpus") is lacked
 
 
@@ -536,13 +536,13 @@ def test_more_workers_are_the_cause_in_a_program_that_queued_before_as_well() ->
         wait = Fn("<built-in method posix.waitpid>", 1, off=waited, callers={"main": 1})
         return one_side(program([*training(ratio=2.0), wait], helpers=[(1.0, queued)] * workers))
 
-    case = compare(ranks(4, 2.0, 1.0), ranks(16, 3.0, 9.0)).case
+    case = compare(ranks(4, 2.0, 1.0), ranks(16, 3.0, 9.0))
     found = judge(case)
     assert (found.cause, found.kind) == ("contention", "self-oversubscription")
     assert case.read("settings.queue") == pytest.approx(1.0)
     # As many of them, or more that do not queue, explain nothing.
-    assert compare(ranks(4, 2.0, 1.0), ranks(4, 3.0, 9.0)).case.read("settings.queue") == 0.0
-    assert judge(compare(ranks(4, 2.0, 1.0), ranks(16, 0.2, 9.0)).case).cause != "contention"
+    assert compare(ranks(4, 2.0, 1.0), ranks(4, 3.0, 9.0)).read("settings.queue") == 0.0
+    assert judge(compare(ranks(4, 2.0, 1.0), ranks(16, 0.2, 9.0))).cause != "contention"
 
 
 def test_a_main_thread_that_spins_while_its_team_queues_is_contended() -> None:

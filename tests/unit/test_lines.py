@@ -15,9 +15,9 @@ from profkit.capture.mapped_tables import decode_tables
 from profkit.capture.source import SourceFile
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
-from profkit.identity.keys import function_keys
-from profkit.measure.lines import FunctionLines, SeenLine, seen_lines
-from profkit.measure.select import select
+from profkit.identity.function_keys import function_keys
+from profkit.measure.line_times import FunctionLines, SeenLine, seen_lines
+from profkit.measure.selected_processes import select
 from profkit.model import FunctionKey, Line, Process, Run, Slice, Thread
 from profkit.report import terminal
 from profkit.report.brief import brief_diff

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profkit.identity.paths import rooted, rooted_all
-from profkit.measure.looked_up import Keys, Looked, rows_in, rows_starting, rows_where
+from profkit.identity.rooted_paths import rooted, rooted_all
+from profkit.measure.lookup_columns import Keys, Looked, rows_in, rows_starting, rows_where
 from profkit.model import FunctionKey, Roots
 
 NAMES = ("", "f", "<lambda>", "g")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profkit.measure.signs import Matched, noisier
+from profkit.compare.starvation_signs import Matched, noisier
 
 FUNCTIONS = 40
 

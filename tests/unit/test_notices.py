@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profkit.compare.pair import pair_of
 from profkit.formats import load_run, write_run
 from profkit.formats.run_notices import read_notices
-from profkit.measure.comparability import sampled, threads_mixed
 from profkit.model import Notice, Process, Run, RunSet
 from profkit.model.notices import CODES, MOST_PIDS, UNITS, WHERE, Number, grouped, missing_ranks
 from profkit.report.jsonvalues import plain as notice_object
@@ -377,8 +377,9 @@ def test_sentences_of_old_files(sentence: str, notice: Notice | None, tmp_path: 
     rewritten(path, {"manifest.json": json.dumps(manifest).encode()})
     side = RunSet("old", (load_run(path),))
     assert side.runs[0].warnings == (expected,)
-    assert sampled(side) == (expected.code == "sampled-profile")
-    assert threads_mixed(side) == (expected.code == "threads-in-one-stack")
+    prepared = pair_of(side, side).baseline
+    assert prepared.sampled == (expected.code == "sampled-profile")
+    assert prepared.threads_mixed == (expected.code == "threads-in-one-stack")
     if expected.code == "text":
         assert notice_text(expected) == sentence
 

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.measure.call_sites import CallSites
-from profkit.measure.origins import Origins
+from profkit.compare.call_sites import CallSites
+from profkit.compare.origins import Origins
 from profkit.model import Run, RunSet
-from profkit.verdict.comparison import compare
-from tests.programs import ACQUIRE, Fn, one_side, plain, program, training
+from tests.programs import ACQUIRE, Fn, compare, one_side, plain, program, training
 
 
 def from_code(sites: CallSites) -> list[float]:
@@ -26,7 +25,7 @@ class Found:
 
     def __init__(self, a: Run | RunSet, b: Run | RunSet) -> None:
         sides = [side if isinstance(side, RunSet) else one_side(side) for side in (a, b)]
-        signals = compare(sides[0], sides[1]).case.signals
+        signals = compare(sides[0], sides[1]).signals
         self.names = signals.table.name
         self.origins: Origins = signals.origins
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from profkit.compare.started_processes import started
 from profkit.formats.load import load_run
-from profkit.measure.started import started
 from profkit.model import Run
 from profkit.report.wording.verdicts import comparison_block
-from profkit.verdict.comparison import compare, diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
-from tests.programs import ACQUIRE, Fn, one_side, plain, training
+from tests.programs import ACQUIRE, Fn, compare, one_side, plain, training
 
 SCRIPT = """\
 def words(count):
@@ -99,7 +99,7 @@ def test_lines_that_no_function_got_change_none(tmp_path: Path, old: str, new: s
         profiled(tmp_path / "before", SCRIPT),
         profiled(tmp_path / "after", SCRIPT.replace(old, new)),
     )
-    table = compare(one_side(before), one_side(after)).case.signals.table
+    table = compare(one_side(before), one_side(after)).signals.table
     changed = {table.name[row] for row, same in enumerate(table.same_source) if same is False}
     assert changed <= {"rest", "total_of"}
     assert not changed & {"words", "score", "main", "<module>"}
@@ -171,7 +171,7 @@ class TestMoreStarted:
         assert found.account.seconds("startup") == pytest.approx(1.2, abs=0.05)
 
     def test_what_is_counted(self) -> None:
-        table = compare(one_side(self.run(2, 1.0)), one_side(self.run(8, 1.0))).case.signals.table
+        table = compare(one_side(self.run(2, 1.0)), one_side(self.run(8, 1.0))).signals.table
         assert started(table).processes == (2, 8)
         assert started(table).growth == 4.0
         assert started(table).any

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.measure.process_calls import calls_of_processes
+from profkit.compare.process_calls import calls_of_processes
+from profkit.compare.sampled_calls import call_ratios
 from profkit.model import Run
-from profkit.verdict.comparison import Comparison, compare
-from tests.programs import Fn, one_side, program, training
+from profkit.verdict.readings import Case
+from tests.programs import Fn, compare, one_side, program, training
 
 IMPORTLIB = "<frozen importlib._bootstrap>"
 POOL = "/usr/lib/python3.11/multiprocessing/pool.py"
@@ -35,14 +36,14 @@ def with_workers(number: int, *, items: int = 1200, steps: int = 100) -> Run:
     return program(training(steps), workers=[worker(steps, share) for _ in range(number)])
 
 
-def compared(a: Run, b: Run) -> Comparison:
+def compared(a: Run, b: Run) -> Case:
     return compare(one_side(a), one_side(b))
 
 
-def added(comparison: Comparison, name: str, processes: tuple[int, int]) -> float:
-    table = comparison.case.signals.table
-    assert comparison.calls is not None
-    return float(calls_of_processes(table, comparison.calls, processes)[table.name.index(name)])
+def added(comparison: Case, name: str, processes: tuple[int, int]) -> float:
+    table, calls = comparison.signals.table, comparison.signals.calls
+    assert calls is not None
+    return float(calls_of_processes(table, calls, call_ratios(table), processes)[table.name.index(name)])
 
 
 def test_more_workers_import_and_are_fed_more_often() -> None:
@@ -55,22 +56,22 @@ def test_more_workers_import_and_are_fed_more_often() -> None:
     assert added(found, "step", (3, 7)) == 0
     # As many processes: nothing comes with their number.
     assert added(found, LOADS, (3, 3)) == 0
-    moved = found.case.signals.movement
+    moved = found.signals.movement
     assert moved.calls_factor == pytest.approx(1.0, abs=1e-3)
     assert found.account.seconds("work") == pytest.approx(0.0, abs=1e-3)
     other_way = compared(with_workers(6), with_workers(2))
     assert added(other_way, LOADS, (7, 3)) == -4 * 300
-    assert other_way.case.signals.movement.calls_factor == pytest.approx(1.0, abs=1e-3)
+    assert other_way.signals.movement.calls_factor == pytest.approx(1.0, abs=1e-3)
 
 
 def test_what_the_workers_do_more_is_work() -> None:
     found = compared(with_workers(2), with_workers(6, items=2400))
     assert added(found, "augment", (3, 7)) == 0
     assert added(found, DUMP, (3, 7)) == 400
-    assert found.case.signals.movement.calls_factor > 1.1
+    assert found.signals.movement.calls_factor > 1.1
     more = compared(with_workers(2), with_workers(6, steps=200))
     assert added(more, "step", (3, 7)) == 0
-    assert more.case.signals.movement.calls_factor > 1.3
+    assert more.signals.movement.calls_factor > 1.3
 
 
 def test_the_seconds_stand_under_start_and_end() -> None:
@@ -79,7 +80,7 @@ def test_the_seconds_stand_under_start_and_end() -> None:
     found = compared(quick, slow)
     buckets = found.account.buckets
     assert sum(bucket.seconds for bucket in buckets) == pytest.approx(found.account.added_s)
-    sites = found.case.signals.origins.sites
-    of_loads = sites.row == found.case.signals.table.name.index(LOADS)
+    sites = found.signals.origins.sites
+    of_loads = sites.row == found.signals.table.name.index(LOADS)
     assert sites.of_processes[of_loads].tolist() == pytest.approx([1.0] * int(of_loads.sum()))
     assert not sites.from_code[of_loads].any()

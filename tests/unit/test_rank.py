@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.measure.noise import adjusted, log_scatter, rank_sum_p
-from profkit.measure.rank import (
+from profkit.measure.function_orders import (
     location_and_spread,
     log_ratios,
     ranks,
@@ -18,6 +17,7 @@ from profkit.measure.rank import (
     shares,
     total_variation,
 )
+from profkit.measure.noise import adjusted, log_scatter, rank_sum_p
 
 
 def ids(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from profkit.measure.calls import CallSide
+from profkit.compare.call_table import CallSide
 from profkit.model import Process, Run, Series, Slice, Thread, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, pagedata, timeline, wholetable

@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from profkit.compare.sampled_calls import UNSEEN
 from profkit.identity.alignment import RUNGS
-from profkit.measure.estimates import UNSEEN
 from profkit.model import ROOTS, Window
 from profkit.report.jsondoc import diff_json, show_json
 from profkit.verdict.types import CAUSES, RunVerdict

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from profkit.formats.load import load_side
-from profkit.measure.movement import is_wait
+from profkit.measure.waits_by_name import is_wait
 from profkit.report import html, markdown, svg, terminal, units
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
@@ -24,7 +24,7 @@ from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.evidence import evidence_texts
 from profkit.report.wording.functions import display_name
 from profkit.report.wording.verdicts import summary_of, verdict_block
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff, Value
 from tests import report_builders as build
 

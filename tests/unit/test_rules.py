@@ -345,31 +345,32 @@ class TestCalibration:
 WORDING = ROOT / "profkit" / "report" / "wording" / "verdicts.py"
 #: Numbers of modules that feed verdicts, and move none: what a room draws at most, shows, prices or seeds.
 MOVE_NO_VERDICT = {
-    "beside": {"NOTICED"},  # neighbours that are named
+    "side_neighbours": {"NOTICED"},  # neighbours that are named
     # A score that orders pairs; those that lower a confidence are in the table.
     "comparability": {
         *("SAMPLED", "CUMTIME_ONLY", "THREADS", "WORKLOAD", "COMMAND", "PROCESSES", "CPUS"),
         *("MUCH_RESIDUE", "CALLS_FACTOR"),
     },
+    "folded_comprehensions": {"INLINED_FROM", "FEW"},  # versions of Python
     "imports": {"PACKAGES"},  # that are named
     "intervals": {"LEVEL", "MIN_RUNS_INTERVAL", "SAMPLES", "MOST_WAYS", "SEED"},  # they inform
     "inventory": {"IDLE_CORES", "POOL_WORKS", "MORE_THAN_EXPECTED", "OVERSUBSCRIBED"},  # lines of `show`
     "iterations": {"NOTICEABLE_WAIT"},  # a line of the report
-    "lines": {"MOST", "LEAST_SHARE", "FEWEST_SAMPLES"},  # that are shown
+    "line_times": {"MOST", "LEAST_SHARE", "FEWEST_SAMPLES"},  # that are shown
     "movement": {"MOST_BELOW"},
     "named_lines": {"LEAST_PART"},  # functions whose lines are shown
     "noise": {"_MEDIAN_ERROR"},  # a constant of the normal distribution
     "origins": {"STEPS", "ROUNDS", "MOST_ORIGINS"},
-    "parts_of_callers": {"LEVELS"},
+    "folded_functions": {"LEVELS"},
     "process_calls": {"STEPS"},
     "range_roles": {"_BATCH", "_SHOWN"},
     "range_stats": {"MIN_P95", "MIN_SHIFT"},  # figures of ranges
-    "rank": {"MAD_SCALE"},  # a constant of the normal distribution
-    "shares": {"_DEPTH"},
+    "function_orders": {"MAD_SCALE"},  # a constant of the normal distribution
+    "time_shares": {"_DEPTH"},
     "signals": {"SIGNALLED", "MOST_SIGNALS"},  # how systems number them
     "size_calls": {"_BETWEEN"},  # advice
-    "stacks": {"OTHERS", "COVERED", "MOST_NODES", "LEAST_SHARE", "DEEPEST"},  # a drawing
-    "waiting": {"LEVELS"},
+    "stack_table": {"OTHERS", "COVERED", "MOST_NODES", "LEAST_SHARE", "DEEPEST"},  # a drawing
+    "waiting_rows": {"LEVELS"},
     "account": {"PARTS", "RESAMPLES", "SEED", "INTERVAL"},  # what is kept, and the method of an interval
     "evidence": {
         "NAMED",
@@ -379,7 +380,7 @@ MOVE_NO_VERDICT = {
         "GPU_FELL",
         "LOOKED_AT",
     },  # what is listed
-    "limits": {"_BUSY_CORES"},  # advice
+    "size_limits": {"_BUSY_CORES"},  # advice
     "producers": {"MOST_BLAMED", "ENOUGH_RUNS", "LEAST_GAIN", "FULL", "WAITED", "SAME_PER_CALL"},  # advice
 }
 #: Comparisons with a number that is no threshold: rounding of floats, sizes of texts and drawings, half a CPU.
@@ -395,7 +396,7 @@ NO_THRESHOLDS = {
 
 
 def feeding() -> dict[str, ast.Module]:
-    """Modules that feed verdicts: those of the room, what they import of `measure`, and the words of verdicts."""
+    """Modules that feed verdicts: those of the room, what they import of lower rooms, and the words of verdicts."""
     found: dict[Path, ast.Module] = {}
     left = [*VERDICT.rglob("*.py"), WORDING]
     while left:
@@ -404,14 +405,15 @@ def feeding() -> dict[str, ast.Module]:
             continue
         found[path] = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(found[path]):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("profkit.measure"):
-                names = [alias.name for alias in node.names] if node.module == "profkit.measure" else []
+            rooms = ("profkit.measure", "profkit.compare")
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(rooms):
+                names = [alias.name for alias in node.names] if node.module in rooms else []
                 for module in [f"{node.module}.{name}" for name in names] or [str(node.module)]:
                     left.append(ROOT / f"{module.replace('.', '/')}.py")
     return {
         path.stem: tree
         for path, tree in found.items()
-        if path.stem not in ("calibration", "weights", "thresholds")
+        if path.stem not in ("calibration", "starvation_weights", "thresholds")
     }
 
 
@@ -457,7 +459,7 @@ class TestNumbers:
         table = ast.parse((VERDICT / "thresholds.py").read_text(encoding="utf-8"))
         entered = {ast.unparse(node) for node in ast.walk(table) if isinstance(node, ast.Attribute)}
         trees = feeding()
-        assert {"judge", "readings", "noise", "signs", "origins", "verdicts"} <= set(trees)
+        assert {"judge", "readings", "noise", "starvation_signs", "origins", "verdicts"} <= set(trees)
         found = {(module, name) for module, tree in trees.items() for name in module_numbers(tree)}
         left = {(module, name) for module, name in found if f"{module}.{name}" not in entered}
         assert left == {(module, name) for module, names in MOVE_NO_VERDICT.items() for name in names}

@@ -19,7 +19,7 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.jsondoc import diff_object, show_object
 from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from tests.run_files import member_of, npy, rewritten
 from tests.unit.test_ranges import ranges_of, spread
 

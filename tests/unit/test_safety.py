@@ -49,7 +49,7 @@ from profkit.report.scalingdoc import ScalingReport
 from profkit.report.secrets import holds_secret, looks_random, masked_by_rules, rules
 from profkit.report.sweepdoc import SweepReport, TuneReport
 from profkit.verdict import types as verdict_types
-from profkit.verdict.comparison import diff as compare
+from profkit.verdict.diagnosis import diagnose as compare
 from profkit.verdict.types import Diff, RunVerdict
 from tests import report_builders as build
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.measure.counters import side_facts
+from profkit.measure.side_facts import side_facts
 from profkit.model import Host, Process, Profile, Run, RunSet, Thread
 from profkit.report import terminal
 from profkit.report.diffdoc import diff_document
 from profkit.verdict.alone import judge_run
-from profkit.verdict.comparison import compare, diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
-from tests.programs import ACQUIRE, Fn, one_side, plain, program, training
+from tests.programs import ACQUIRE, Fn, compare, one_side, plain, program, training
 
 #: Both runs queue as long as they compute, beside other programs that take 1.5 of two CPUs.
 NEIGHBOUR: Mapping[str, object] = {"ratio": 1.0, "others": 1.5}
@@ -298,7 +298,7 @@ class TestBoundRanks:
         return replace(first, processes=ranks, manifest=replace(first.manifest, host=host), machine=machine)
 
     def available(self, run: Run) -> float | None:
-        return side_facts(RunSet("job", (run,)), 1.0, lambda one: one.processes).available_cpus
+        return side_facts(RunSet("job", (run,)), [run.processes], 1.0).available_cpus
 
     def test_their_cpus_add_up_where_they_are_not_the_same(self) -> None:
         assert self.available(self.job((0,), (1,))) == 2.0
@@ -315,7 +315,7 @@ class TestBoundRanks:
         assert (alone.cause, alone.kind) == ("contention", "self-oversubscription")
         verdict = diff(one_side(apart), one_side(together)).verdict
         assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
-        freed = compare(one_side(together), one_side(apart)).case
+        freed = compare(one_side(together), one_side(apart))
         assert freed.read("contention.itself") is False
         assert freed.signals.candidate.demand_cores == pytest.approx(8.0 / 4.2)
 

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Rooms that make results and texts of them; those before read foreign formats and nothing of ours.
-ROOMS = ("measure", "verdict", "report", "api", "cli")
+ROOMS = ("measure", "compare", "verdict", "report", "api", "cli")
 MODULES = {
     str(path.relative_to(ROOT / "profkit")): ast.parse(path.read_text(encoding="utf-8"))
     for room in ROOMS
@@ -42,19 +42,20 @@ FOREIGN: Mapping[str, str] = {
     "cli/demo.py": "what the demo's program printed",
     "cli/diff.py": "the causes that a user named in an option",
     "cli/options.py": "the word that a user is completing",
-    "measure/comparability.py": "commands and versions of interpreters",
-    "measure/counters.py": "paths of source files",
-    "measure/critical_path.py": "names of native functions",
+    "compare/comparability.py": "words of commands",
+    "compare/pair.py": "versions of interpreters",
+    "measure/side_facts.py": "paths of source files",
+    "measure/waits_by_name.py": "names of native functions",
+    "compare/folded_comprehensions.py": "names that CPython gives to functions",
     "measure/imports.py": "paths of source files, and names of modules",
     "measure/inventory.py": "names of threads",
-    "measure/movement.py": "names of native functions",
     "api/fleet.py": "identities of files and revisions in the store",
-    "measure/process_calls.py": "paths of source files",
-    "measure/started.py": "names of native functions and paths of source files",
+    "compare/process_calls.py": "paths of source files",
+    "compare/started_processes.py": "names of native functions and paths of source files",
     "measure/range_roles.py": "names that programs gave to their NVTX ranges",
     "measure/range_stats.py": "names that programs gave to their NVTX ranges",
-    "measure/select.py": "the process that a user named in an option",
-    "measure/settings.py": "names of environment variables",
+    "measure/selected_processes.py": "the process that a user named in an option",
+    "measure/run_settings.py": "names of environment variables",
     "measure/size_calls.py": "paths of source files",
     "report/command_mask.py": "commands, their options and paths",
     "report/declared.py": "versions, dates and words that files hold",
@@ -72,7 +73,7 @@ FOREIGN: Mapping[str, str] = {
     "report/ticketdoc.py": "dates, members of archives and paths of source files",
     "report/text_mask.py": "paths, hosts and users in whatever was recorded",
     "report/text.py": "control characters in foreign names",
-    "verdict/advice/limits.py": "commands, their options and environment variables",
+    "verdict/advice/size_limits.py": "commands, their options and environment variables",
     "verdict/advice/producers.py": "names of environment variables",
 }
 #: Modules that look at texts that this room has just formatted from numbers, and only at how they are set.

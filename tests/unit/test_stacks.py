@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from profkit.compare import stack_table
+from profkit.compare.call_table import CallSide
+from profkit.compare.stack_table import OTHERS, FunctionTimes, StackTable, stacks_of_pairs, stacks_of_paths
 from profkit.formats.load import load_run
-from profkit.measure import stacks
-from profkit.measure.calls import CallSide
-from profkit.measure.stacks import OTHERS, FunctionTimes, StackTable, stacks_of_pairs, stacks_of_paths
 from profkit.model import Paths
 from profkit.model.paths import depths, with_callees
 from profkit.report.functions import ranked_run
@@ -107,10 +107,10 @@ def test_a_tree_is_bounded_whatever_the_calls_are(monkeypatch: pytest.MonkeyPatc
     for pair in pairs:
         called[pair.callee] += pair.within
     total = [float(max(called[i], sum(p.within for p in pairs if p.caller == i) + 1)) for i in range(n)]
-    monkeypatch.setattr(stacks, "MOST_NODES", 300)
+    monkeypatch.setattr(stack_table, "MOST_NODES", 300)
     table = tree(own.tolist(), total, pairs)
     assert 300 <= len(table) <= 2 * (300 + n)
-    assert table.depth.max() < stacks.DEEPEST
+    assert table.depth.max() < stack_table.DEEPEST
     assert math.isfinite(float(table.sides[0].own.sum()))
 
 
@@ -164,7 +164,7 @@ class Told(NamedTuple):
     own: float
 
 
-def thread_of(rows: list[Told], of_table: list[int], wait: float = 0.0) -> stacks.PlacedPaths:
+def thread_of(rows: list[Told], of_table: list[int], wait: float = 0.0) -> stack_table.PlacedPaths:
     own = np.array([row.own for row in rows])
     found = Paths(
         np.array([row.parent for row in rows], np.int32),

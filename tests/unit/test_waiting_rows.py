@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.measure.movement import is_wait
-from profkit.measure.waiting import waiting_rows
+from profkit.compare.waiting_rows import waiting_rows
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import BUILTIN, PROJECT, STDLIB
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from tests.programs import ACQUIRE, Fn, one_side, program
 
 CONNECTION = "/usr/lib/python3.11/multiprocessing/connection.py"

@@ -23,7 +23,7 @@ from profkit.report.wording.evidence import READINGS, SIGNALS, evidence_texts, v
 from profkit.report.wording.functions import moved_text
 from profkit.report.wording.verdicts import SUMMARIES, finding_text, summary_of, verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS, Account, Bucket, Part
-from profkit.verdict.comparison import diff
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.types import CAUSES, UNITS, Advice, Evidence, Finding, Value, Verdict
 from tests import report_builders as build

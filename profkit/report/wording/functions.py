@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from profkit.identity.readable import readable_name
-from profkit.measure.estimates import UNSEEN
-from profkit.measure.movement import CALLS_CHANGED, is_wait
-from profkit.measure.tables import DiffTable
+from profkit.compare.movement import CALLS_CHANGED
+from profkit.compare.result_types import DiffTable
+from profkit.compare.sampled_calls import UNSEEN
+from profkit.identity.readable_names import readable_name
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import FunctionKey
 from profkit.model.estimates import call_kind
 from profkit.report import units

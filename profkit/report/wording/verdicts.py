@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from profkit.measure.signals import signal_number
+from profkit.compare.signals import signal_number
 from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.report.notices import notice_text

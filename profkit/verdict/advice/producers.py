@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from profkit.identity.readable import readable_name
-from profkit.measure.counters import SideFacts
-from profkit.measure.movement import is_wait
-from profkit.measure.settings import set_by_hand
+from profkit.identity.readable_names import readable_name
+from profkit.measure.run_settings import set_by_hand
+from profkit.measure.side_facts import SideFacts
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import PROJECT
-from profkit.verdict.advice.limits import limit_advice
+from profkit.verdict.advice.size_limits import limit_advice
 from profkit.verdict.readings import Case, code_row
 from profkit.verdict.rule import Judged
 from profkit.verdict.types import Advice
@@ -282,7 +282,7 @@ def _git_log(case: Case, lost: float) -> Found:
 
 def _await(case: Judged, lost: float) -> Found:
     """What to do about the main wait; where it was not seen, how to record it."""
-    for bucket in () if case.account is None else case.account.buckets:
+    for bucket in case.account.buckets:
         longer = [one for one in bucket.waited if one.candidate_s > one.baseline_s and one.what != "other"]
         if bucket.name == "blocked" and longer:
             most = longer[0]
@@ -306,7 +306,7 @@ def _start_once(case: Judged, lost: float) -> Found:
 
 
 def _release_gil(case: Judged, lost: float) -> Found:
-    buckets = () if case.account is None else case.account.buckets
+    buckets = case.account.buckets
     held = [part for bucket in buckets for part in bucket.parts if part.kind == "holder"]
     if held:
         yield Advice("release-gil", subject=held[0].name, cures="gil")

@@ -11,9 +11,9 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.calls import CallTable
-from profkit.measure.estimates import call_ratios
-from profkit.measure.tables import DiffTable
+from profkit.compare.call_table import CallTable
+from profkit.compare.result_types import DiffTable
+from profkit.compare.sampled_calls import CallRatios
 from profkit.model import BUILTIN, STDLIB, FunctionKey
 
 Floats = npt.NDArray[np.float64]
@@ -29,7 +29,9 @@ _IMPORTS = re.compile(r"<frozen (?:importlib\.|zipimport)|(?:^|/)importlib/")
 STEPS = 64
 
 
-def calls_of_processes(table: DiffTable, calls: CallTable | None, processes: tuple[int, int]) -> Floats:
+def calls_of_processes(
+    table: DiffTable, calls: CallTable | None, ratios: CallRatios, processes: tuple[int, int]
+) -> Floats:
     """Return how many of each function's added calls come with another number of processes; shape (n,).
 
     Signed, and no more than the added calls; 0 without a `CallTable`.
@@ -42,7 +44,7 @@ def calls_of_processes(table: DiffTable, calls: CallTable | None, processes: tup
     caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
     before, after = (side.ncalls.astype(np.float64) for side in (calls.baseline, calls.candidate))
     calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))
-    change = np.where(call_ratios(table).weighed, calls_b - calls_a, 0.0)
+    change = np.where(ratios.weighed, calls_b - calls_a, 0.0)
     # What a module runs while it is imported may be anything. A process module hands the program its work, too:
     # of what it calls, only the library's functions serve the processes themselves.
     direct = imports[caller] | (feeds[caller] & (library | feeds)[callee])

@@ -5,18 +5,11 @@ Both manifests are compared; a foreign profile has none, and then nothing is kno
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from profkit.model import Git, Host, Pool, Process, Run, RunSet
-
-#: Variables that a launcher sets by itself: they name the rank of a process, and no user sets them.
-_OF_LAUNCHERS = re.compile(
-    r"(?:LOCAL_)?(?:RANK|WORLD_SIZE)$|(?:OMPI_COMM|PMI|PMIX|MPI_LOCAL|MV2_COMM|SLURM|NVTX)_?"
-)
-
-_REVISION = re.compile(r"[0-9a-f]{7,64}")
+from profkit.measure.run_settings import revision_of, set_by_hand
+from profkit.model import Host, Pool, Process, Run, RunSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +43,6 @@ def differences(baseline: RunSet, candidate: RunSet) -> tuple[Setting, ...]:
     return tuple(found)
 
 
-def set_by_hand(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the recorded variables without those that launchers set by themselves."""
-    return {name: value for name, value in sorted(environment.items()) if not _OF_LAUNCHERS.match(name)}
-
-
 _KINDS = ("machine", "python", "variable", "pool", "package", "source")
 
 
@@ -69,15 +57,6 @@ def _facts(run: Run) -> Iterator[dict[str, str]]:
     yield dict(run.manifest.packages)
     revision = revision_of(run)
     yield {"revision": revision} if revision else {}
-
-
-def revision_of(run: Run) -> str:
-    """Return the revision that was run: twelve digits, then `` +`` for changed files; empty if unknown."""
-    git = (run.manifest.git if run.manifest is not None else None) or Git()
-    revision = git.get("revision", "")
-    if not _REVISION.fullmatch(revision):
-        return ""
-    return f"{revision[:12]}{' +' if git.get('dirty') else ''}"
 
 
 def _machine(host: Host) -> dict[str, str]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.calls import CallTable
-from profkit.measure.estimates import CallRatios
-from profkit.measure.tables import DiffTable
+from profkit.compare.call_table import CallTable
+from profkit.compare.result_types import DiffTable
+from profkit.compare.sampled_calls import CallRatios
 from profkit.model import PROJECT
 
 Floats = npt.NDArray[np.float64]

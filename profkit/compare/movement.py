@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.call_sites import CallSites, logarithmic_mean
+from profkit.compare.result_types import DiffTable
+from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
-from profkit.measure.call_sites import CallSites, logarithmic_mean
-from profkit.measure.estimates import CALLS_CHANGED, call_ratios
-from profkit.measure.rank import location_and_spread, log_ratios
-from profkit.measure.tables import DiffTable
-from profkit.model import PROJECT, STDLIB
+from profkit.measure.function_orders import location_and_spread, log_ratios
+from profkit.measure.waits_by_name import is_wait
+from profkit.model import PROJECT
 
-__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "STILL_THERE", "Movement", "is_wait", "movement"]
+__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "STILL_THERE", "Movement", "movement"]
 
 Floats = npt.NDArray[np.float64]
-
-#: Native functions that wait by design; their time and calls follow the speed of everything else.
-#: The types are named for verbs that other types use for computing (``str.join``, ``dict.get``).
-_NATIVE_WAITS = re.compile(
-    r"[.' ](?:acquire|poll|epoll_wait|kqueue|select|sleep|nanosleep|recv\w*|_?accept|connect|fsync|fdatasync|flock|"
-    r"wait\w*|sigtimedwait|posix\.p?readv?|nt\.read|WaitFor\w+|GetOverlappedResult)[' >]"
-    r"|'(?:get|put)' of '_queue\.|'__enter__' of '_(?:multiprocessing|thread)\."
-    r"|'read\w*' of '_io\.|'join' of '_thread"
-)
-#: Python functions that do nothing but wait; those of a pool's threads loop over blocking calls of native
-#: iterators, which no profile shows.
-_WAITS = frozenset(
-    (
-        *("wait", "_wait", "_wait_for_tstate_lock", "sleep", "_handle_workers", "_handle_tasks"),
-        *("_handle_results", "SemLock.__enter__", "Condition.__enter__"),
-    )
-)
 
 #: Part of the baseline's time in functions that the candidate has too, below which it is another program.
 STILL_THERE = 0.5
@@ -92,22 +75,12 @@ class Movement:
         return self.calls_low if self.calls_low > 1 else self.calls_high
 
 
-def is_wait(name: str, root: str) -> bool:
-    """Return whether a function waits by design (``acquire``, ``poll``, ``recv`` …).
-
-    A Python function counts only if it is in the standard library: a project's own ``wait`` may compute.
-    """
-    if name.startswith("<"):
-        return _NATIVE_WAITS.search(name) is not None
-    return root == STDLIB and (name in _WAITS or name.rpartition(".")[2] in _WAITS)
-
-
 def movement(
     table: DiffTable,
-    busy_a: Floats,
-    busy_b: Floats,
+    busy: tuple[Floats, Floats],
     of_processes: Floats,
     sites: CallSites,
+    called: CallRatios,
     *,
     python_differs: bool = False,
     within: tuple[Floats, Floats] | None = None,
@@ -115,10 +88,11 @@ def movement(
 ) -> Movement:
     """Summarise how times and calls moved over the table; arrays have shape (n,).
 
-    `busy_*` is seconds on a CPU (self time where not measured), `within` the same with callees, `stopped` off
+    `busy` is seconds on a CPU (self time where not measured), `within` the same with callees, `stopped` off
     the CPU without queueing. Calls `of_processes` come with the number of processes, and are no work.
     """
     a, b = table.baseline, table.candidate
+    busy_a, busy_b = busy
     total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
     share = np.maximum(busy_a / max(total_a, 1e-12), busy_b / max(total_b, 1e-12))
     heavy = np.flatnonzero(share >= noise.MIN_SHARE)
@@ -127,7 +101,6 @@ def movement(
         if len(heavy)
         else heavy
     )
-    called = call_ratios(table)
     both = heavy[(a.present & b.present)[heavy] & ~(called.exact & np.isnan(called.value))[heavy]]
     active = both[(a.ncalls[both] > 0) & (b.ncalls[both] > 0) & called.weighed[both]]
     time_a, time_b = busy_a[active], busy_b[active]
@@ -140,7 +113,7 @@ def movement(
     altered = (log_low > math.log1p(CALLS_CHANGED)) | (log_high < -math.log1p(CALLS_CHANGED))
     added = b.ncalls - a.ncalls
     with_processes = np.divide(of_processes, added, out=np.zeros(len(added)), where=added != 0)
-    factors = _calls_index(sites, (busy_a, busy_b), with_processes, active)
+    factors = _calls_index(sites, busy, with_processes, active)
     ratios = log_ratios(time_a, a.ncalls[active], time_b, b.ncalls[active])
     ratios = np.where(called.known[active], ratios, np.nan)
     location, spread = location_and_spread(ratios)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from profkit.measure.beside import neighbours_of
 from profkit.measure.imports import imported_packages
 from profkit.measure.inventory import Inventory, inventory
-from profkit.measure.settings import revision_of
-from profkit.measure.yardsticks import Speed, speeds
+from profkit.measure.machine_speed import Speed, speeds
+from profkit.measure.run_settings import revision_of
+from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
 from profkit.model.arrays import median
 
@@ -110,10 +110,13 @@ class SideFacts:
         return self.main_off_s / whole if whole > 0 else None
 
 
-def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[Process]]) -> SideFacts:
-    """Return the medians of the counters of a side's runs, of the processes that `selected` gives."""
+def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: float) -> SideFacts:
+    """Return the medians of the counters of a side's runs, of the `selected` processes of each."""
     inventories = [inventory(run) for run in side.runs]
-    each = [_run_facts(run, selected(run), own) for run, own in zip(side.runs, inventories, strict=True)]
+    each = [
+        _run_facts(run, chosen, own)
+        for run, chosen, own in zip(side.runs, selected, inventories, strict=True)
+    ]
     known = {key: _median([facts[key] for facts in each]) for key in each[0]}
     memory = [m for facts in each if (m := facts["memory_bytes"]) is not None]
     run = side.runs[0]
@@ -123,7 +126,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         file=run.path,
         runs=len(side.runs),
         total_s=total_s,
-        mains=len({_identity(p) for p in main_processes(selected(run))}),
+        mains=len({_identity(p) for p in main_processes(selected[0])}),
         processes=len(run.processes),
         threads=sum(len(p.threads) for p in run.processes),
         cpu_model=host.cpu_model if host else "",
@@ -134,7 +137,7 @@ def side_facts(side: RunSet, total_s: float, selected: Callable[[Run], Sequence[
         inventory=inventories[0],
         neighbours=neighbours_of(side.runs),
         revision=revision_of(run),
-        worker_packages=_worker_packages(selected(run)),
+        worker_packages=_worker_packages(selected[0]),
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
         **known,

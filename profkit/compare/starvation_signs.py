@@ -14,13 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.align import Joined
-from profkit.identity.alignment import Alignment
+from profkit.compare.movement import CALLS_CHANGED
+from profkit.compare.pair import Pair
 from profkit.measure import noise
-from profkit.measure.looked_up import Keys, Looked, rows_in
-from profkit.measure.movement import CALLS_CHANGED, is_wait
-from profkit.measure.rank import MAD_SCALE, rbo_distance
-from profkit.measure.sides import Side
+from profkit.measure.function_orders import MAD_SCALE, rbo_distance
+from profkit.measure.lookup_columns import Keys, Looked, rows_in
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import BUILTIN, STDLIB
 from profkit.model.arrays import median, quantile
 
@@ -99,8 +98,10 @@ class Lumps:
     alike: float = math.nan
 
 
-def matched(joined: Joined, found: Alignment, a: Side, b: Side) -> Matched:
-    """Return the functions that both sides have, from the sides' alignment in common numbering."""
+def matched(pair: Pair) -> Matched:
+    """Return the functions that both sides have."""
+    joined, found = pair.joined, pair.alignment
+    a, b = (side.replicates for side in pair.sides)
     rows_a, rows_b = found.baseline, found.candidate
     times_a, times_b = a.tottime[:, rows_a], b.tottime[:, rows_b]
     some = np.maximum(times_a.max(axis=0, initial=0.0), times_b.max(axis=0, initial=0.0)) >= SMALL[0]

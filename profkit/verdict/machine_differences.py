@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from profkit.measure.counters import SideFacts
+from profkit.measure.side_facts import SideFacts
 from profkit.verdict.thresholds import value
 
 #: Variables that choose the instructions that libraries use.

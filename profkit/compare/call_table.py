@@ -50,7 +50,7 @@ def call_table(
 ) -> CallTable | None:
     """Bring caller–callee sums of both sides under the rows of the table; ``None`` if no profile has any.
 
-    `places` are as `Side.places` for each run; `rows` are the union's rows behind the table's, or −1.
+    `places` are as `Replicates.places` for each run; `rows` are the union's rows behind the table's, or −1.
     """
     if not any(profile.edges is not None for side in profiles for profile in side):
         return None

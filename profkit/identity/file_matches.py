@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.keys import unique_files
-from profkit.identity.paths import rooted_all
+from profkit.identity.function_keys import unique_files
+from profkit.identity.rooted_paths import rooted_all
 from profkit.model import PROJECT, SITE, Profile, Roots
 
 Index = npt.NDArray[np.int32]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from profkit.model import Process
 
 if TYPE_CHECKING:
-    from profkit.measure.tables import DiffTable, SideTable
+    from profkit.compare.result_types import DiffTable, SideTable
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.keys import function_keys
-from profkit.measure.estimates import unseen_seconds
-from profkit.measure.movement import is_wait
+from profkit.compare.sampled_calls import unseen_seconds
+from profkit.identity.function_keys import function_keys
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import (
     BUILTIN,
     ROOTS,

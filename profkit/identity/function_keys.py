@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.paths import ANYWHERE, normalise, rooted, rooted_all
+from profkit.identity.rooted_paths import ANYWHERE, normalise, rooted, rooted_all
 from profkit.model import PROJECT, ROOTS, FunctionKey, Profile, Roots
 from profkit.model.versions import python_of_paths
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.align import align
-from profkit.identity.files import KnownFiles
+from profkit.identity.file_matches import KnownFiles
 from profkit.model import Profile, Roots
 from profkit.model.arrays import median
 from profkit.model.estimates import estimates_of
@@ -36,7 +36,7 @@ VALUE_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
+class Replicates:
     """Replicates of one side, in `profile` as medians over the runs, without edges.
 
     A run that lacks a function counts as 0 there, calls that are not known are left out. `ncalls`, `tottime`
@@ -66,11 +66,11 @@ class Side:
         return self.profile.calls_low is None
 
 
-def ranked_times(a: Side, b: Side, by: str) -> tuple[Floats, Floats]:
+def ranked_times(a: Replicates, b: Replicates, by: str) -> tuple[Floats, Floats]:
     """Return the seconds that functions are ranked by, shape (runs, n): active time if both know it."""
     active = a.blocked is not None and b.blocked is not None
 
-    def times(side: Side) -> Floats:
+    def times(side: Replicates) -> Floats:
         whole = side.tottime if by == "tottime" else side.cumtime
         off = side.blocked if by == "tottime" else side.cumblocked
         return np.maximum(whole - off, 0.0) if active and off is not None else whole
@@ -78,10 +78,10 @@ def ranked_times(a: Side, b: Side, by: str) -> tuple[Floats, Floats]:
     return times(a), times(b)
 
 
-def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float] = ()) -> Side:
+def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float] = ()) -> Replicates:
     """Bring one or more runs of a side under common rows.
 
-    `unseen_s` is from `profkit.measure.estimates.unseen_seconds` for each run, empty where all are exact.
+    `unseen_s` is from `profkit.compare.sampled_calls.unseen_seconds` for each run, empty where all are exact.
     """
     exact: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
     union = replace(profiles[0], edges=None, **exact)
@@ -120,7 +120,7 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
         )
     if estimates is not None:
         values |= _middle_estimates(estimates, tottime)
-    return Side(
+    return Replicates(
         replace(union, **values),  # type: ignore[arg-type]
         known,
         ncalls,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.measure.looked_up import rows_where
-from profkit.measure.tables import DiffTable
+from profkit.compare.result_types import DiffTable
+from profkit.measure.lookup_columns import rows_where
 
 _PROCESSES = re.compile(
     r"<built-in method (?:posix\.(?:fork|forkpty|posix_spawnp?)|_posixsubprocess\.fork_exec)>"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import UsageError
-from profkit.model import Notice, Process, Profile, Roots, Run
+from profkit.model import Process, Profile, Roots, Run
 from profkit.model.merge import merge_with_rows
 
 #: What functions can be ranked by: self time, and time including callees.
@@ -75,36 +75,15 @@ def select_profile(run: Run, process: str | None = None, *, edges: bool = True) 
 
 def select(run: Run, process: str | None = None, *, edges: bool = True) -> Selected:
     """Sum like `select_profile`, and keep the row that each thread's function went to."""
-    processes = select_processes(run, process)
+    return summed(select_processes(run, process), edges=edges)
+
+
+def summed(processes: tuple[Process, ...], *, edges: bool = True) -> Selected:
+    """Sum the threads of some processes of one run."""
     profile, places = merge_with_rows([t.profile for p in processes for t in p.threads], edges=edges)
     left = iter(places)
     rows = tuple(tuple(next(left) for _ in p.threads) for p in processes)
     return Selected(processes, profile, _together(processes), rows)
-
-
-def select_pair(
-    baseline: Run, candidate: Run, process: str | None
-) -> tuple[str | None, str | None, tuple[Notice, ...]]:
-    """Return selectors under which the first runs of two sides hold the same part of a job, with warnings.
-
-    A foreign file has the main thread alone: against a whole captured run, all others would look new.
-    """
-    if process is not None:
-        # A foreign file is one process, whatever the user calls it.
-        alike = is_foreign(baseline) == is_foreign(candidate)
-        return (
-            process if alike or not is_foreign(baseline) else FIRST,
-            process if alike or not is_foreign(candidate) else FIRST,
-            (),
-        )
-    if is_foreign(baseline) == is_foreign(candidate):
-        return None, None, ()
-    captured, side = (candidate, "candidate") if is_foreign(baseline) else (baseline, "baseline")
-    others = sum(process.profiled for process in captured.processes) - 1
-    if others < 1:
-        return None, None, ()
-    warning = Notice("one-process-compared", side, {"processes": others + 1})
-    return (FIRST, None, (warning,)) if side == "baseline" else (None, FIRST, (warning,))
 
 
 def is_foreign(run: Run) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.keys import infer_python
+from profkit.identity.function_keys import infer_python
 from profkit.model import Edges, Profile
 from profkit.model.estimates import estimates_of, summed_estimates
 from profkit.model.profile import Floats

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from profkit.identity.keys import infer_python
-from profkit.measure.select import is_foreign
-from profkit.measure.tables import Comparability, Residue
-from profkit.model import Notice, Profile, Run, RunSet
+from profkit.compare.pair import Pair, Side
+from profkit.compare.result_types import Comparability, Residue
+from profkit.measure.selected_processes import is_foreign
+from profkit.model import Notice, Profile, Run
 from profkit.model.arrays import median
+
+Rows = npt.NDArray[np.integer]
 
 #: What each difference leaves of the score; products of them. They order the cases by how much of a ranking
 #: the difference can explain alone, and are conventions, not measurements.
@@ -39,52 +42,59 @@ def same_capture(baseline: Run, candidate: Run) -> bool:
     return all(_same_columns(a, b) for a, b in zip(profiles_a, profiles_b, strict=True))
 
 
-def same_captures(baseline: RunSet, candidate: RunSet) -> bool:
-    """Return whether each run of either side is on the other side too; a few shared ones prove nothing."""
-    return all(
-        any(same_capture(a, b) for b in other.runs)
-        for side, other in ((baseline, candidate), (candidate, baseline))
-        for a in side.runs
-    )
+def same_captures(pair: Pair) -> npt.NDArray[np.bool_]:
+    """Return for each run of the baseline and each of the candidate whether both are one capture."""
+    runs, others = (side.runs.runs for side in pair.sides)
+    return np.array([[same_capture(a, b) for b in others] for a in runs])
 
 
-def comparability(
-    baseline: RunSet,
-    candidate: RunSet,
-    profile_a: Profile,
-    profile_b: Profile,
-    residue: Residue,
-    calls_factor: float,
-    warnings: Sequence[Notice] = (),
-) -> Comparability:
+def residue_of(pair: Pair) -> Residue:
+    """Return how much only one side has, by number of functions and by self time."""
+    of_one_side = pair.table.one_sided
+
+    def only(rows: Rows, side: Side) -> tuple[int, float]:
+        alone = rows[np.isin(rows, side.behind[of_one_side])]
+        profile = side.replicates.profile
+        total = profile.total
+        # Added in another order, a few of the rows can come to a little more than all of them.
+        return len(alone), min(1.0, float(profile.tottime[alone].sum()) / total) if total > 0 else 0.0
+
+    before, before_share = only(pair.alignment.baseline_only, pair.baseline)
+    after, after_share = only(pair.alignment.candidate_only, pair.candidate)
+    return Residue(before, after, before_share, after_share)
+
+
+def comparability(pair: Pair, residue: Residue, calls_factor: float, *, shared: bool) -> Comparability:
     """Score how alike the sides are in all that is known of them.
 
-    `calls_factor` is the candidate's calls over the baseline's, weighted by time; NaN where unknown.
+    `calls_factor` is the candidate's calls over the baseline's, weighted by time; NaN where unknown. `shared`:
+    some run is on both sides.
     """
+    baseline, candidate = (side.runs for side in pair.sides)
     score = 1.0
-    said = list(warnings)
+    said = list(pair.narrowed)
 
     def differs(part: float, notice: Notice) -> None:
         nonlocal score
         score *= part
         said.append(notice)
 
-    if any(same_capture(a, b) for a in baseline.runs for b in candidate.runs):
+    if shared:
         said.append(Notice("same-capture"))
-    sampled_a, sampled_b = sampled(baseline), sampled(candidate)
+    sampled_a, sampled_b = (side.sampled for side in pair.sides)
     if sampled_a != sampled_b:
         differs(SAMPLED, Notice("one-side-sampled", "baseline" if sampled_a else "candidate"))
     if sampled_a and sampled_b:
         said.append(Notice("both-sides-sampled"))
-    mixed_a, mixed_b = threads_mixed(baseline), threads_mixed(candidate)
+    mixed_a, mixed_b = (side.threads_mixed for side in pair.sides)
     if mixed_a != mixed_b:
         differs(THREADS, Notice("one-side-mixes-threads", "baseline" if mixed_a else "candidate"))
-    for side, profile in (("baseline", profile_a), ("candidate", profile_b)):
+    for side, profile in zip(("baseline", "candidate"), pair.profiles, strict=True):
         if len(profile) and not profile.tottime.any() and profile.cumtime.any():
             differs(CUMTIME_ONLY, Notice("cumulative-times-only", side))
-    python_a, python_b = _python(baseline, profile_a), _python(candidate, profile_b)
-    if versions_differ(baseline, candidate, profile_a, profile_b):
-        differs(PYTHON, Notice("python-differs", "", {"baseline": python_a, "candidate": python_b}))
+    if pair.python_differs:
+        versions = {"baseline": pair.baseline.python, "candidate": pair.candidate.python}
+        differs(PYTHON, Notice("python-differs", "", versions))
     known_a, known_b = baseline.runs[0].manifest, candidate.runs[0].manifest
     if known_a and known_b:
         host_a, host_b = known_a.host, known_b.host
@@ -125,38 +135,6 @@ def _same_columns(a: Profile, b: Profile) -> bool:
     if a.strings is b.strings or a.strings == b.strings:
         return np.array_equal(a.name, b.name)
     return [a.strings[i] for i in a.name.tolist()] == [b.strings[i] for i in b.name.tolist()]
-
-
-def sampled(side: RunSet) -> bool:
-    """Return whether a side's times come from samples: readers note it, the columns do not show it."""
-    return _noted(side, "sampled-profile")
-
-
-def threads_mixed(side: RunSet) -> bool:
-    """Return whether a side holds calls of all threads where cProfile before 3.12 holds those of one."""
-    return _noted(side, "threads-in-one-stack")
-
-
-def _noted(side: RunSet, code: str) -> bool:
-    return any(notice.code == code for run in side.runs for notice in run.warnings)
-
-
-def versions_differ(baseline: RunSet, candidate: RunSet, profile_a: Profile, profile_b: Profile) -> bool:
-    """Return whether both sides' Python is known and differs in its minor version."""
-    python_a, python_b = _python(baseline, profile_a), _python(candidate, profile_b)
-    return bool(python_a) and bool(python_b) and _minor(python_a) != _minor(python_b)
-
-
-def _python(side: RunSet, profile: Profile) -> str:
-    for process in side.runs[0].processes:
-        if process.python:
-            return process.python
-    inferred = infer_python(profile)
-    return f"{inferred[0]}.{inferred[1]}" if inferred else ""
-
-
-def _minor(version: str) -> str:
-    return ".".join(version.split(".")[:2])
 
 
 def _arguments(command: Sequence[str]) -> tuple[str, ...]:

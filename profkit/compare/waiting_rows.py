@@ -1,6 +1,6 @@
 """Which functions wait by design, and which only serve them: their calls and their time are no work.
 
-`movement.is_wait` knows native waits by name. What those call, and what only wraps them (``Connection.poll``,
+`waits_by_name.is_wait` knows native waits by name. What those call, and what only wraps them (``Connection.poll``,
 ``Queue.get``), is found from who calls whom: a longer wait calls all of these more often.
 """
 
@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.calls import CallTable
-from profkit.measure.critical_path import reads_files
-from profkit.measure.movement import is_wait
-from profkit.measure.tables import DiffTable
+from profkit.compare.call_table import CallTable
+from profkit.compare.result_types import DiffTable
+from profkit.measure.waits_by_name import is_wait, reads_files
 from profkit.model import BUILTIN, STDLIB
 
 Bools = npt.NDArray[np.bool_]

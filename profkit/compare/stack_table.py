@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.calls import CallSide
-from profkit.measure.select import Selected
+from profkit.compare.call_table import CallSide
+from profkit.measure.selected_processes import Selected
 from profkit.model.paths import Paths, depths, with_callees
 
 Index = npt.NDArray[np.int32]

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.replicates import Replicates, ranked_times
+from profkit.compare.result_types import DiffTable, SideTable
+from profkit.compare.sampled_calls import UNSEEN, call_ratios
 from profkit.identity.align import Columns, Joined
 from profkit.identity.alignment import RUNGS, Alignment
 from profkit.identity.edits import edited_rows
-from profkit.identity.keys import infer_roots
-from profkit.identity.paths import relative_to
+from profkit.identity.function_keys import infer_roots
+from profkit.identity.rooted_paths import relative_to
 from profkit.measure import noise
-from profkit.measure.estimates import UNSEEN, call_ratios
-from profkit.measure.looked_up import Keys, Looked
-from profkit.measure.rank import MAD_SCALE, ascending, log_ratios, ranks
-from profkit.measure.sides import Side, ranked_times
-from profkit.measure.tables import DiffTable, SideTable
+from profkit.measure.function_orders import MAD_SCALE, ascending, log_ratios, ranks
+from profkit.measure.lookup_columns import Keys, Looked
 from profkit.model import PROJECT, Profile
 from profkit.model.arrays import median
 
@@ -31,7 +31,7 @@ SIGMAS = 3.0
 
 
 def build_table(
-    joined: Joined, found: Alignment, a: Side, b: Side, by: str
+    joined: Joined, found: Alignment, a: Replicates, b: Replicates, by: str
 ) -> tuple[DiffTable, tuple[Rows, Rows]]:
     """Return the functions of both sides, greatest absolute change first, and their rows in each side.
 
@@ -82,7 +82,7 @@ def build_table(
     return replace(table, per_call_ratio=np.exp(log_ratio), anomalous=anomalous), (row_a, row_b)
 
 
-def _may_be_missed(side: Side, own: SideTable, other: SideTable) -> Bools:
+def _may_be_missed(side: Replicates, own: SideTable, other: SideTable) -> Bools:
     """Return rows that a side lacks, and that take so little on the other that it may have missed them."""
     seen_s = np.maximum(other.tottime, other.cumtime)
     if other.tottime_error is not None:
@@ -214,8 +214,8 @@ def _same_source(joined: Joined, row_a: Rows, row_b: Rows, added: Ints) -> Looke
 
 
 def _anomalous(
-    a: Side,
-    b: Side,
+    a: Replicates,
+    b: Replicates,
     row_a: npt.NDArray[np.integer],
     row_b: npt.NDArray[np.integer],
     side_a: SideTable,
@@ -262,7 +262,7 @@ def _error(side: SideTable) -> Floats:
 
 
 def _noise(
-    a: Side, b: Side, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer], by: str
+    a: Replicates, b: Replicates, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer], by: str
 ) -> Floats:
     """Return the change of ln of a row's seconds that noise can make: its own where replicates show it."""
     pooled = np.full(len(row_a), np.log(noise.TOTAL_RATIO_P95))
@@ -280,8 +280,8 @@ def _noise(
 
 
 def _p_values(
-    a: Side,
-    b: Side,
+    a: Replicates,
+    b: Replicates,
     row_a: npt.NDArray[np.integer],
     row_b: npt.NDArray[np.integer],
     side_a: SideTable,
@@ -301,7 +301,7 @@ def _p_values(
 
 
 def _labels(
-    joined: Joined, a: Side, b: Side, row_a: Rows, row_b: Rows
+    joined: Joined, a: Replicates, b: Replicates, row_a: Rows, row_b: Rows
 ) -> tuple[Keys, Looked[str], Looked[str], Looked[int]]:
     """Return key, name, file and line of every row, the candidate's where it has the row."""
     n = len(row_a)
@@ -323,7 +323,7 @@ def _labels(
     return keys, names, Looked(columns["raw_file"], joined.strings), lines
 
 
-def _relative_files(joined: Joined, a: Side, b: Side) -> list[tuple[str, str]]:
+def _relative_files(joined: Joined, a: Replicates, b: Replicates) -> list[tuple[str, str]]:
     """Return files by common number; project files that no vote paired are cut at their inferred root."""
     if not any(root == PROJECT and (path[:1] == "/" or path[1:2] == ":") for root, path in joined.files):
         return list(joined.files)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.keys import FunctionKeys
-from profkit.measure.select import Selected
+from profkit.identity.function_keys import FunctionKeys
+from profkit.measure.selected_processes import Selected
 from profkit.model import FunctionKey, Profile
 
 #: Looks at a function that say nothing of its lines, if there are fewer.

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.pair import Pair
+from profkit.compare.replicates import ranked_times
+from profkit.compare.result_types import Ranking, SideTable
 from profkit.measure import noise
+from profkit.measure.function_orders import rbo_distance, total_variation
 from profkit.measure.intervals import displacement, estimate
-from profkit.measure.rank import rbo_distance, total_variation
-from profkit.measure.sides import Side, ranked_times
-from profkit.measure.tables import DiffTable, Ranking, SideTable
 from profkit.model.arrays import median
 
 Floats = npt.NDArray[np.float64]
@@ -26,21 +27,22 @@ NORMAL = 1.96
 REACH = 4 * DEPTH
 
 
-def ranking_of(table: DiffTable, rows: tuple[Rows, Rows], a: Side, b: Side, by: str) -> Ranking:
-    """Compare the orders of both sides by ``tottime`` or ``cumtime``; `rows` are from `build_table`."""
+def ranking_of(pair: Pair) -> Ranking:
+    """Compare the orders of both sides, by what they are ranked by."""
+    table, rows = pair.table, pair.behind
     before, after = table.baseline, table.candidate
     # Shares of active time, whatever the functions are ranked by; only functions that matter on either side count.
     share_a, share_b = (s.active / max(float(s.active.sum()), 1e-12) for s in (before, after))
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
     distance = rbo_distance(_order(before.rank), _order(after.rank), depth=DEPTH)
     apart = max(0.0, total_variation(share_a[heavy], share_b[heavy]) - _of_samples((before, after), heavy))
-    ranked_a, ranked_b = ranked_times(a, b, by)
+    ranked_a, ranked_b = ranked_times(pair.baseline.replicates, pair.candidate.replicates, pair.by)
     floor = _own_floor(ranked_a)
     near = ((before.rank > 0) & (before.rank <= REACH)) | ((after.rank > 0) & (after.rank <= REACH))
     times_a, times_b = _run_times(ranked_a, rows[0][near]), _run_times(ranked_b, rows[1][near])
     overlap = replace(estimate(times_a, times_b, _distance), value=distance)
     return Ranking(
-        by=by,
+        by=pair.by,
         rbo=distance,
         total_variation=apart,
         # Functions of nearly equal time that change places move no time.

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.estimates import UNSEEN
+from profkit.compare.sampled_calls import UNSEEN
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
-from profkit.measure.looked_up import rows_in, rows_starting, rows_where
+from profkit.measure.lookup_columns import rows_in, rows_starting, rows_where
 from profkit.model import FunctionKey, Neighbours, Notice
 
 Ints = npt.NDArray[np.int64]

@@ -6,17 +6,16 @@ program. So only shares of time are compared: runs are scaled to one total, each
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.calls import CallSide, CallTable
-from profkit.measure.select import select_processes
-from profkit.measure.tables import DiffTable, SideTable
-from profkit.model import Edges, Profile, Run, RunSet, Thread
+from profkit.compare.call_table import CallSide, CallTable
+from profkit.compare.result_types import DiffTable, SideTable
+from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
 from profkit.model.arrays import median
 from profkit.model.profile import ESTIMATES
 
@@ -31,23 +30,23 @@ _UNSTATED: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
 
 
 def in_shares(
-    baseline: RunSet, candidate: RunSet, selectors: tuple[str | None, str | None]
+    runs: tuple[RunSet, RunSet], processes: Sequence[Sequence[tuple[Process, ...]]]
 ) -> tuple[RunSet, RunSet]:
-    """Return the selected processes of both sides, each run scaled to one total of self time.
+    """Return the chosen processes of each run of both sides, each run scaled to one total of self time.
 
     It is the baseline's median. Built-in functions are in their callers where a side has none. Counters and
     manifests are dropped.
     """
     sides = [
-        [replace(run, processes=select_processes(run, selector)) for run in side.runs]
-        for side, selector in zip((baseline, candidate), selectors, strict=True)
+        [replace(run, processes=chosen) for run, chosen in zip(side.runs, of_side, strict=True)]
+        for side, of_side in zip(runs, processes, strict=True)
     ]
     with_natives = [any(map(_has_natives, runs)) for runs in sides]
     if with_natives[0] != with_natives[1]:
         sides = [[_each(run, _without_natives) for run in runs] for runs in sides]
     whole = float(median([_total(run) for run in sides[0]]))
     made = [[_scaled(run, whole) for run in runs] for runs in sides]
-    return replace(baseline, runs=tuple(made[0])), replace(candidate, runs=tuple(made[1]))
+    return replace(runs[0], runs=tuple(made[0])), replace(runs[1], runs=tuple(made[1]))
 
 
 def calls_unknown(table: DiffTable, calls: CallTable | None) -> tuple[DiffTable, CallTable | None]:

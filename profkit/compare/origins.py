@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.call_sites import CallSites, logarithmic_mean
+from profkit.compare.call_table import CallTable
+from profkit.compare.movement import CALLS_CHANGED, ROOT_SHARE, STILL_THERE
+from profkit.compare.result_types import DiffTable
+from profkit.compare.sampled_calls import CallRatios
 from profkit.measure import noise
-from profkit.measure.call_sites import CallSites, logarithmic_mean
-from profkit.measure.calls import CallTable
-from profkit.measure.estimates import CallRatios, call_ratios
-from profkit.measure.movement import CALLS_CHANGED, ROOT_SHARE, STILL_THERE
-from profkit.measure.rank import location_and_spread, log_ratios
-from profkit.measure.tables import DiffTable
+from profkit.measure.function_orders import location_and_spread, log_ratios
 from profkit.model import BUILTIN, PROJECT
 
 Floats = npt.NDArray[np.float64]
@@ -80,6 +80,7 @@ def find_origins(
     waits: Bools,
     of_processes: Floats,
     sites: CallSites,
+    ratios: CallRatios,
     *,
     python_differs: bool = False,
 ) -> Origins:
@@ -87,11 +88,10 @@ def find_origins(
 
     `busy` and `within` are CPU seconds without and with callees. Calls of functions in `waits` are neither
     work nor a change; `of_processes` are added calls that come with the number of processes
-    (`profkit.measure.process_calls`).
+    (`profkit.compare.process_calls`).
     """
     a, b = table.baseline, table.candidate
     calls_a, calls_b = a.ncalls.astype(np.float64), b.ncalls.astype(np.float64)
-    ratios = call_ratios(table)
     code = _changed(table, busy, python_differs)
     roots = within[0] >= ROOT_SHARE * max(float(within[0].max(initial=0.0)), 1e-12)
     if calls is None or not len(calls):

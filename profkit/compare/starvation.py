@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.weights import ONE_RUN, Weights
+from profkit.compare.starvation_weights import ONE_RUN, Weights
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,0 +1,240 @@
+"""Two sides prepared for their comparison, once: what is selected, folded, aligned, and in one table.
+
+All that is measured later (`profkit.compare.signals`) is taken from here, and nothing is prepared again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.compare.call_table import CallTable, call_table
+from profkit.compare.folded_comprehensions import fold_comprehensions, needs_folding
+from profkit.compare.folded_functions import folded_alike
+from profkit.compare.function_table import build_table
+from profkit.compare.replicates import Replicates, gather
+from profkit.compare.result_types import DiffTable
+from profkit.compare.sampled_calls import unseen_seconds
+from profkit.compare.time_shares import in_shares
+from profkit.errors import UsageError
+from profkit.identity.align import Joined, align_joined, join
+from profkit.identity.alignment import Alignment
+from profkit.identity.function_keys import infer_python
+from profkit.measure.selected_processes import (
+    FIRST,
+    Selected,
+    check_ranked_by,
+    is_foreign,
+    select_processes,
+    summed,
+)
+from profkit.model import Notice, Process, Profile, Run, RunSet
+
+Index = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.integer]
+Chosen = Sequence[tuple[Process, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """One side of a `Pair`.
+
+    `runs` are as they were read, of each `processes` are compared. Functions are measured of `measured`: the
+    same runs, or these processes in shares of time. For each run, `selected` is what is compared, `profiles`
+    the same with comprehensions folded, and `rows` maps the rows of the former to those of `replicates`, of
+    which `folded` took in comprehensions. `behind` is the row of `replicates` for each row of the table, −1
+    without one.
+
+    `sampled`: another profiler sampled it. `threads_mixed`: it holds calls of all threads where cProfile before
+    3.12 holds those of one. `python` is empty where not known.
+    """
+
+    runs: RunSet
+    processes: Chosen
+    measured: RunSet
+    selected: tuple[Selected, ...]
+    profiles: tuple[Profile, ...]
+    rows: tuple[Index, ...]
+    folded: Index
+    replicates: Replicates
+    behind: Rows
+    sampled: bool
+    threads_mixed: bool
+    python: str
+
+    @property
+    def rows_of_table(self) -> npt.NDArray[np.int64]:
+        """Row of the table for each row of `replicates`, −1 without one."""
+        of_table = np.full(len(self.replicates.profile), -1, np.int64)
+        present = np.flatnonzero(self.behind >= 0)
+        of_table[self.behind[present]] = present
+        return of_table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Two sides under the rows of one table, ranked `by` ``tottime`` or ``cumtime``.
+
+    `by_share`: a side was sampled by another profiler, so that only shares of time are compared. `folded` says
+    which functions are parts of their callers, `narrowed` that one process of a side is compared.
+    """
+
+    baseline: Side
+    candidate: Side
+    by: str
+    by_share: bool
+    joined: Joined
+    alignment: Alignment
+    table: DiffTable
+    calls: CallTable | None
+    folded: tuple[Notice, ...]
+    narrowed: tuple[Notice, ...]
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Baseline and candidate."""
+        return self.baseline, self.candidate
+
+    @property
+    def profiles(self) -> tuple[Profile, Profile]:
+        """The medians over the runs of each side."""
+        return self.baseline.replicates.profile, self.candidate.replicates.profile
+
+    @property
+    def behind(self) -> tuple[Rows, Rows]:
+        """The rows of `profiles` behind those of the table."""
+        return self.baseline.behind, self.candidate.behind
+
+    @property
+    def exact(self) -> bool:
+        """Whether all calls and times of both sides are exact."""
+        return self.baseline.replicates.exact and self.candidate.replicates.exact
+
+    @property
+    def python_differs(self) -> bool:
+        """Whether both sides' Python is known and differs in its minor version."""
+        first, second = (side.python.split(".")[:2] for side in self.sides)
+        return first != [""] and second != [""] and first != second
+
+
+def pair_of(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: str | None = None) -> Pair:
+    """Prepare two sides; several runs of a side are replicates.
+
+    `by` is the ranking, ``tottime`` or ``cumtime``. `process` is ``None`` (all, summed), ``main``, ``rank:N``
+    or ``pid:N``. Raises `UsageError` where a side is empty, `by` is neither, or a run has no such process.
+    """
+    check_ranked_by(by)
+    for side in (baseline, candidate):
+        if not side.runs:
+            raise UsageError(f"{side.label}: there is no run to compare")
+    baseline, candidate, folded = folded_alike(baseline, candidate)
+    *selectors, narrowed = select_pair(baseline.runs[0], candidate.runs[0], process)
+    runs = (baseline, candidate)
+    processes = [
+        [select_processes(run, selector) for run in side.runs]
+        for side, selector in zip(runs, selectors, strict=True)
+    ]
+    sampled = [_noted(side, "sampled-profile") for side in runs]
+    by_share = any(sampled)
+    # What the runs say of themselves stays; what is measured of functions is of these.
+    measured = in_shares(runs, processes) if by_share else runs
+    chosen = [[run.processes for run in side.runs] for side in measured] if by_share else processes
+    selected = [[summed(of_run) for of_run in of_side] for of_side in chosen]
+    merged = needs_folding(selected[0][0].profile, selected[1][0].profile)
+    first, second = (_gathered(of_side, merged=merged) for of_side in selected)
+    joined = join(first[0].profile, second[0].profile, first[0].roots, second[0].roots)
+    alignment = align_joined(
+        joined,
+        first[0].profile,
+        second[0].profile,
+        baseline_folded=first[2],
+        candidate_folded=second[2],
+    )
+    table, behind = build_table(joined, alignment, first[0], second[0], by)
+    calls = call_table((first[1], second[1]), (first[0].places, second[0].places), behind)
+    made = [
+        Side(
+            runs=runs[i],
+            processes=processes[i],
+            measured=measured[i],
+            selected=tuple(selected[i]),
+            profiles=profiles,
+            rows=rows,
+            folded=into,
+            replicates=replicates,
+            behind=behind[i],
+            sampled=sampled[i],
+            threads_mixed=_noted(runs[i], "threads-in-one-stack"),
+            python=_python(runs[i], replicates.profile),
+        )
+        for i, (replicates, profiles, into, rows) in enumerate((first, second))
+    ]
+    return Pair(made[0], made[1], by, by_share, joined, alignment, table, calls, folded, narrowed)
+
+
+def select_pair(
+    baseline: Run, candidate: Run, process: str | None
+) -> tuple[str | None, str | None, tuple[Notice, ...]]:
+    """Return selectors under which the first runs of two sides hold the same part of a job, with warnings.
+
+    A foreign file has the main thread alone: against a whole captured run, all others would look new.
+    """
+    if process is not None:
+        # A foreign file is one process, whatever the user calls it.
+        alike = is_foreign(baseline) == is_foreign(candidate)
+        return (
+            process if alike or not is_foreign(baseline) else FIRST,
+            process if alike or not is_foreign(candidate) else FIRST,
+            (),
+        )
+    if is_foreign(baseline) == is_foreign(candidate):
+        return None, None, ()
+    captured, side = (candidate, "candidate") if is_foreign(baseline) else (baseline, "baseline")
+    others = sum(process.profiled for process in captured.processes) - 1
+    if others < 1:
+        return None, None, ()
+    warning = Notice("one-process-compared", side, {"processes": others + 1})
+    return (FIRST, None, (warning,)) if side == "baseline" else (None, FIRST, (warning,))
+
+
+def _noted(side: RunSet, code: str) -> bool:
+    """Whether the reader of some run said so: the columns do not show it."""
+    return any(notice.code == code for run in side.runs for notice in run.warnings)
+
+
+def _python(side: RunSet, profile: Profile) -> str:
+    known = next((process.python for process in side.runs[0].processes if process.python), None)
+    if known:
+        return known
+    inferred = infer_python(profile)
+    return f"{inferred[0]}.{inferred[1]}" if inferred else ""
+
+
+def _gathered(
+    selected: Sequence[Selected], *, merged: bool
+) -> tuple[Replicates, tuple[Profile, ...], Index, tuple[Index, ...]]:
+    """Bring the runs of a side under common rows, with comprehensions `merged` into their functions.
+
+    Returns these, and `profiles`, `folded` and `rows` of `Side`.
+    """
+    found = [fold_comprehensions(one.profile) if merged else (one.profile, {}) for one in selected]
+    profiles = tuple(profile for profile, _ in found)
+    unseen = [unseen_seconds(one.processes) for one in selected]
+    whole = gather(profiles, [one.roots for one in selected], unseen)
+    into = {
+        int(place[row])
+        for (_, taken), place in zip(found, whole.places, strict=True)
+        for row in taken.values()
+    }
+    rows = []
+    for one, (_, taken), place in zip(selected, found, whole.places, strict=True):
+        stays = np.ones(len(one.profile), np.bool_)
+        stays[list(taken)] = False
+        of_folded = np.cumsum(stays).astype(np.int32) - 1
+        for row, to in taken.items():
+            of_folded[row] = to
+        rows.append(place[of_folded])
+    return whole, profiles, np.array(sorted(into), np.int32), tuple(rows)

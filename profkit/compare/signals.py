@@ -1,0 +1,266 @@
+"""The signals of a comparison: the one object that every reading of the rules is taken from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.compare.call_sites import call_sites
+from profkit.compare.call_table import CallTable
+from profkit.compare.comparability import comparability, residue_of, same_captures
+from profkit.compare.function_table import busy_seconds, stopped_seconds
+from profkit.compare.movement import Movement, movement
+from profkit.compare.origins import Origins, find_origins
+from profkit.compare.pair import Pair, Side
+from profkit.compare.process_calls import calls_of_processes
+from profkit.compare.ranking import ranking_of
+from profkit.compare.result_types import Comparability, DiffTable, Ranking, Residue
+from profkit.compare.sampled_calls import call_ratios
+from profkit.compare.started_processes import started
+from profkit.compare.starvation import Starvation, starvation
+from profkit.compare.starvation_signs import Lumps, lumps_of, matched, noisier, signs
+from profkit.compare.time_shares import calls_unknown
+from profkit.compare.waiting_rows import waiting_rows
+from profkit.compare.walls import Walls, walls_of
+from profkit.measure import noise
+from profkit.measure.function_orders import location_and_spread
+from profkit.measure.side_facts import SideFacts, side_facts
+from profkit.model import Ranges
+from profkit.model.arrays import median
+
+if TYPE_CHECKING:
+    from profkit.measure.iterations import IterationModel, IterationNames
+    from profkit.measure.range_stats import RangeChange
+    from profkit.measure.range_waiting import RangeWaiting
+
+#: A shell's exit status of a program that a signal ended: this much and the signal's number, of which there are 64.
+SIGNALLED = 128
+MOST_SIGNALS = 64
+
+
+def signal_number(exit_status: int) -> int | None:
+    """Return the signal that ended a program, from its exit status as a shell sees it; ``None`` for none."""
+    return exit_status - SIGNALLED if SIGNALLED < exit_status <= SIGNALLED + MOST_SIGNALS else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signals:
+    """Everything that is known of two sides.
+
+    `total_scatter` is the standard deviation of ln of the ratio of totals, and `noisier` the mean over
+    functions of ln of candidate's over baseline's scatter, both from repeats, else NaN. `lost_throughout`: at
+    least three repeats of the candidate each took longer than every baseline run, with medians beyond their
+    noise. `signs` has the order of `profkit.compare.starvation_signs.SIGNS`; `lumps` are the slices lost.
+
+    `threads_differ`: one side has calls of threads that the other could not see. `exits` are as a shell sees
+    them, of the first target that failed; 0 also if not known.
+    """
+
+    baseline: SideFacts
+    candidate: SideFacts
+    table: DiffTable
+    calls: CallTable | None
+    movement: Movement
+    ranking: Ranking
+    comparability: Comparability
+    residue: Residue
+    identical: bool
+    python_differs: bool
+    sampled_differs: bool
+    threads_differ: bool
+    total_scatter: float
+    signs: npt.NDArray[np.float64]
+    starved: Starvation
+    noisier: float
+    lumps: Lumps
+    origins: Origins
+    lost_throughout: bool
+    exits: tuple[int, int]
+    ranges: tuple[RangeChange, ...]
+    iterations: tuple[IterationModel | None, IterationModel | None]
+    walls: Walls
+    exact: bool
+
+    @property
+    def unmatched(self) -> float:
+        """Part of self time in functions of one side only, of the side with less of it."""
+        return min(self.residue.baseline_only_share, self.residue.candidate_only_share)
+
+    @property
+    def capture_s(self) -> tuple[float, float]:
+        """Seconds that capture added to each wall, 0 if not known of both."""
+        return self.walls.baseline.capture_s, self.walls.candidate.capture_s
+
+    @property
+    def repeats(self) -> int:
+        """Runs of the side with fewer."""
+        return min(self.baseline.runs, self.candidate.runs)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the targets ended in different ways, or by a signal, or failed before anything was profiled."""
+        failed = any(self.exits) and not len(self.table)
+        return failed or self.exits[0] != self.exits[1] or any(map(signal_number, self.exits))
+
+    @property
+    def counters(self) -> bool:
+        """Whether both sides know how long their main threads queued for a CPU."""
+        return self.baseline.wait_fraction is not None and self.candidate.wait_fraction is not None
+
+    @property
+    def moved(self) -> bool:
+        """Whether the order of functions, or the time between them, left the noise."""
+        return self.ranking.reordered or self.ranking.total_variation > noise.TV_P99
+
+    @property
+    def cpu_part(self) -> float:
+        """Part of ln of the slow-down that the tree's growth in CPU time explains; NaN if unknown."""
+        run_a, run_b = self.baseline.own_run_s, self.candidate.own_run_s
+        if not run_a or not run_b or self.log_slowdown <= 0:
+            return float("nan")
+        return min(1.0, max(0.0, math.log(run_b / run_a) / self.log_slowdown))
+
+    @property
+    def log_slowdown(self) -> float:
+        """`log_walls` of the program alone, without what capture added."""
+        a, b = (
+            (side.wall_s or 0.0) - s
+            for side, s in zip((self.baseline, self.candidate), self.capture_s, strict=True)
+        )
+        return math.log(b / a) if any(self.capture_s) and a > 0 and b > 0 else self.log_walls
+
+    @property
+    def log_walls(self) -> float:
+        """Return ln of the candidate's wall over the baseline's; of the totals where one is unknown."""
+        a, b = self.baseline, self.candidate
+        if a.wall_s and b.wall_s:
+            return math.log(b.wall_s / a.wall_s)
+        return math.log(b.total_s / a.total_s) if a.total_s > 0 and b.total_s > 0 else 0.0
+
+
+def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
+    """Measure a pair; `iterations` names the NVTX ranges that are one iteration, where a user did."""
+    table, calls = pair.table, pair.calls
+    ratios = call_ratios(table)
+    busy = busy_seconds(*pair.profiles, pair.behind)
+    within = busy_seconds(*pair.profiles, pair.behind, cumulative=True)
+    of_processes = calls_of_processes(table, calls, ratios, _processes(pair))
+    sites = call_sites(table, calls, ratios)
+    moved = movement(
+        table,
+        busy,
+        of_processes,
+        sites,
+        ratios,
+        python_differs=pair.python_differs,
+        within=within,
+        stopped=stopped_seconds(*pair.profiles, pair.behind),
+    )
+    waits = waiting_rows(table, calls)
+    origins = find_origins(
+        table, calls, busy, within, waits, of_processes, sites, ratios, python_differs=pair.python_differs
+    )
+    walls = walls_of(pair, waits)
+    own = walls.baseline.own_s, walls.candidate.own_s
+    both = matched(pair)
+    shown = signs(both)
+    residue, same = residue_of(pair), same_captures(pair)
+    if pair.by_share:
+        table, calls = calls_unknown(table, calls)
+    return Signals(
+        baseline=_facts(pair.baseline),
+        candidate=_facts(pair.candidate),
+        table=table,
+        calls=calls,
+        movement=moved,
+        ranking=ranking_of(pair),
+        comparability=comparability(pair, residue, moved.calls_shown, shared=bool(same.any())),
+        residue=residue,
+        # A few captures that both sides share prove nothing.
+        identical=bool(same.any(axis=0).all() and same.any(axis=1).all()),
+        python_differs=pair.python_differs,
+        sampled_differs=pair.baseline.sampled != pair.candidate.sampled,
+        threads_differ=pair.baseline.threads_mixed != pair.candidate.threads_mixed,
+        total_scatter=_total_scatter(*own),
+        signs=shown,
+        starved=starvation(shown),
+        # Samples scatter by themselves.
+        noisier=noisier(both) if pair.exact else math.nan,
+        lumps=lumps_of(both),
+        origins=origins,
+        lost_throughout=noise.lost_throughout(*own),
+        exits=(_exit(pair.baseline), _exit(pair.candidate)),
+        ranges=_compared_ranges(pair),
+        iterations=(_iterations(pair.baseline, iterations), _iterations(pair.candidate, iterations)),
+        walls=walls,
+        exact=pair.exact,
+    )
+
+
+def _processes(pair: Pair) -> tuple[int, int]:
+    """Processes of each side, median over its runs."""
+    before, after = (int(median([len(one.processes) for one in side.selected])) for side in pair.sides)
+    if (before, after) == (1, 1) and pair.exact:
+        # A plain profile holds one; how many it started, its calls say.
+        return started(pair.table).processes
+    return before, after
+
+
+def _facts(side: Side) -> SideFacts:
+    totals = [
+        sum(thread.profile.total for process in chosen for thread in process.threads)
+        for chosen in side.processes
+    ]
+    return side_facts(side.runs, side.processes, float(median(totals)))
+
+
+def _exit(side: Side) -> int:
+    """Exit status of a side's first target that failed; 0 where all succeeded or nothing is known."""
+    statuses = (run.manifest.exit_status for run in side.runs.runs if run.manifest is not None)
+    return next((status for status in statuses if status), 0)
+
+
+def _total_scatter(totals_a: npt.NDArray[np.float64], totals_b: npt.NDArray[np.float64]) -> float:
+    """Standard deviation of ln(candidate's total / baseline's), from the repeats; NaN without."""
+    if min(len(totals_a), len(totals_b)) < noise.MIN_RUNS_NOISE:
+        return float("nan")
+    spread_a, spread_b = (location_and_spread(np.log(totals))[1] for totals in (totals_a, totals_b))
+    return math.hypot(spread_a, spread_b)
+
+
+def _has_ranges(side: Side) -> bool:
+    """Whether any run recorded NVTX ranges; the modules that process them are imported only then."""
+    return any(process.ranges is not None for run in side.runs.runs for process in run.processes)
+
+
+def _iterations(side: Side, names: IterationNames | None) -> IterationModel | None:
+    if names is None and not _has_ranges(side):
+        return None
+    from profkit.measure.iterations import iteration_model, typical_model
+
+    runs = zip(side.runs.runs, side.processes, strict=True)
+    return typical_model([iteration_model(replace(run, processes=chosen), names) for run, chosen in runs])
+
+
+def _compared_ranges(pair: Pair) -> tuple[RangeChange, ...]:
+    if not any(map(_has_ranges, pair.sides)):
+        return ()
+    from profkit.measure.range_stats import compare_ranges
+
+    (a, waits_a), (b, waits_b) = map(_ranges, pair.sides)
+    return compare_ranges(a, b, (waits_a, waits_b))
+
+
+def _ranges(side: Side) -> tuple[list[list[Ranges]], list[list[RangeWaiting | None]]]:
+    """NVTX ranges of the selected processes of every run that recorded any, and their waiting."""
+    from profkit.measure.range_waiting import waiting_of
+
+    runs = [[p for p in chosen if p.ranges is not None] for chosen in side.processes]
+    runs = [run for run in runs if run]
+    return [[p.ranges for p in run if p.ranges is not None] for run in runs], [
+        waiting_of(run) for run in runs
+    ]

@@ -1,0 +1,114 @@
+"""How the walls of both sides are made up, run by run, and what capture added to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.compare.pair import Pair, Side
+from profkit.compare.result_types import DiffTable
+from profkit.measure.critical_path import (
+    Composition,
+    PathReading,
+    compose,
+    path_effect,
+    path_rank,
+    read_path,
+)
+from profkit.measure.waits_by_name import reads_files, waits_for_ranks
+from profkit.model import Effect
+from profkit.model.arrays import median
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: What capture adds where it traces nothing.
+_NO_EFFECT = Effect(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SideWalls:
+    """The walls of one side's runs.
+
+    `seconds` and `own_s`, shape (runs,), are with and without what capture added; self times where a wall is not
+    known. `capture_s` is the median of the latter, 0 if not known of both sides. `parts` are over the table.
+    """
+
+    seconds: Floats
+    own_s: Floats
+    capture_s: float
+    parts: tuple[Composition, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walls:
+    """The walls of both sides; `captured`: what capture added is known of each run."""
+
+    baseline: SideWalls
+    candidate: SideWalls
+    captured: bool
+
+
+def walls_of(pair: Pair, waits: Bools) -> Walls:
+    """Return how the walls of a pair are made up; `waits` are the rows of its table that wait by design."""
+    rank = path_rank(pair.baseline.selected[0].processes, pair.candidate.selected[0].processes)
+    effects = [_effects(side, rank) for side in pair.sides]
+    # What is known of one side alone is no difference.
+    captured = all(effects) and any(side != [_NO_EFFECT] * len(side) for side in effects)
+    masks = (waits, *_masks(pair.table))
+    first, second = (
+        _side_walls(side, rank, masks, of_side if captured else [])
+        for side, of_side in zip(pair.sides, effects, strict=True)
+    )
+    return Walls(first, second, captured)
+
+
+def _side_walls(
+    side: Side, rank: int | None, masks: tuple[Bools, Bools, Bools], effects: Sequence[Effect]
+) -> SideWalls:
+    seconds = own = _totals(side)
+    added = np.array([max(0.0, effect.seconds) for effect in effects])
+    if effects:
+        less = seconds - added
+        own = np.where(less > 0, less, seconds)
+    of_table = side.rows_of_table
+
+    def placed(reading: PathReading, rows: npt.NDArray[np.int32]) -> PathReading:
+        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(masks[0]))
+
+    parts = [
+        compose(placed(read_path(run, selected, rank), rows), *masks)
+        for run, selected, rows in zip(side.measured.runs, side.selected, side.rows, strict=True)
+    ]
+    if effects:
+        parts = [whole.less_capture(effect) for whole, effect in zip(parts, effects, strict=True)]
+    return SideWalls(seconds, own, float(median(added)) if effects else 0.0, tuple(parts))
+
+
+def _masks(table: DiffTable) -> tuple[Bools, Bools]:
+    """Return the rows that wait for other ranks, and those that read."""
+    ranks, reads = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
+    # Only native functions wait for ranks, and of large tables hardly a row does.
+    native = [(i, table.name[i]) for i in np.flatnonzero(table.native).tolist()]
+    ranks[[i for i, name in native if waits_for_ranks(name)]] = True
+    reads[[i for i, name in native if reads_files(name)]] = True
+    return ranks, reads
+
+
+def _effects(side: Side, rank: int | None) -> list[Effect]:
+    """What capture added to each run of a side; empty where it is not known of all."""
+    found = [path_effect(selected, rank) for selected in side.selected]
+    known = [effect for effect in found if effect is not None]
+    return known if len(known) == len(found) else []
+
+
+def _totals(side: Side) -> Floats:
+    """Wall-clock seconds of every run of a side, or its self time where a wall is not known."""
+    walls = [run.manifest.wall_s for run in side.measured.runs if run.manifest is not None]
+    if len(walls) == side.replicates.runs and all(wall > 0 for wall in walls):
+        return np.array(walls, np.float64)
+    totals: Floats = np.maximum(side.replicates.tottime.sum(axis=1), 1e-12)
+    return totals
