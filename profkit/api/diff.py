@@ -22,6 +22,7 @@ from profkit.verdict.comparison import diff as compare
 
 if TYPE_CHECKING:
     from profkit import model
+    from profkit.measure.import_table import Imports
     from profkit.measure.intervals import Estimate
     from profkit.measure.iterations import IterationNames
     from profkit.measure.tables import DiffTable, SideTable
@@ -157,6 +158,14 @@ class Diff(Reported):
         too few runs a side.
         """
         return self._result.slowdown
+
+    @property
+    def imports(self) -> tuple[Imports | None, Imports | None]:
+        """What each side imported, medians over its runs: ``seconds`` of all processes, ``packages``.
+
+        ``None`` where a side's profiles do not say (`profkit.measure.import_table`).
+        """
+        return self._result.imports
 
     @property
     def warnings(self) -> tuple[Any, ...]:

@@ -39,6 +39,7 @@ from profkit.measure.critical_path import (
     waits_for_ranks,
 )
 from profkit.measure.estimates import call_ratios, unseen_seconds
+from profkit.measure.import_table import Imports, imports_of_side
 from profkit.measure.intervals import UNKNOWN, Estimate, ratio_estimate
 from profkit.measure.lines import FunctionLines, SeenLine, seen_lines
 from profkit.measure.movement import movement
@@ -112,6 +113,7 @@ class Comparison:
     stacks: StackTable | None
     warnings: tuple[Notice, ...]
     settings: tuple[Setting, ...]
+    imports: tuple[Imports | None, Imports | None]
     lines: Callable[[int], FunctionLines]
 
 
@@ -149,6 +151,7 @@ def diff(
         calls=found.calls if calls else None,
         stacks=found.stacks,
         settings=found.settings,
+        imports=found.imports,
         lines=lines_of_verdict(verdict, found.account, signals.table.name, found.lines),
     )
 
@@ -289,8 +292,13 @@ def compare(
         stacks=_stacks((first, second), rows) if stacks else None,
         warnings=tuple(dict.fromkeys((*said, *of_folded))),
         settings=differences(baseline, candidate),
+        imports=(None, None) if by_share else (_imports(baseline, first), _imports(candidate, second)),
         lines=partial(_lines, table, (first, second), rows),
     )
+
+
+def _imports(runs: RunSet, side: _Gathered) -> Imports | None:
+    return imports_of_side(runs, [selected.processes for selected in side.selected])
 
 
 def _lines(

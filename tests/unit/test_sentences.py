@@ -46,6 +46,7 @@ FOREIGN: Mapping[str, str] = {
     "measure/counters.py": "paths of source files",
     "measure/critical_path.py": "names of native functions",
     "measure/imports.py": "paths of source files, and names of modules",
+    "measure/import_table.py": "paths of source files, and names of modules",
     "measure/inventory.py": "names of threads",
     "measure/movement.py": "names of native functions",
     "api/fleet.py": "identities of files and revisions in the store",
