@@ -1,0 +1,49 @@
+"""`profkit mcp`: the real client of the protocol's package starts the real server, and gets what the command line prints."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+mcp = pytest.importorskip("mcp")
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp"
+SIDES = {"baseline": str(SAMPLES / "clean-1.prof"), "candidate": str(SAMPLES / "oversubscribed.prof")}
+PROFKIT = (sys.executable, "-m", "profkit")
+#: Each tool with its arguments, and the command that prints the same.
+SAME: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
+    ("diff", SIDES, ("diff", *SIDES.values(), "--limit", "20")),
+    ("show", {"run": SIDES["candidate"], "limit": 3}, ("show", SIDES["candidate"], "--limit", "3")),
+    ("explain", {**SIDES, "limit": 2}, ("diff", *SIDES.values(), "--explain", "--limit", "2")),
+    ("doctor", {"ranks": 4, "threads": 64}, ("doctor", "--ranks", "4", "--threads", "64")),
+)
+
+
+async def answers() -> tuple[set[str], list[Any]]:
+    server = mcp.StdioServerParameters(command=PROFKIT[0], args=[*PROFKIT[1:], "mcp"])
+    async with mcp.Client(server) as client:
+        listed = (await client.list_tools()).tools
+        assert all(tool.annotations.read_only_hint for tool in listed)
+        calls = [*((tool, given) for tool, given, _ in SAME), ("show", {"run": "missing.prof"})]
+        return {tool.name for tool in listed}, [await client.call_tool(tool, given) for tool, given in calls]
+
+
+def test_tools_answer_as_the_command_line_does() -> None:
+    names, (*found, missing) = asyncio.run(answers())
+    assert names == {tool for tool, _, _ in SAME}
+    for answer, (tool, _, words) in zip(found, SAME, strict=True):
+        command = [*PROFKIT, *words, "--format", "json"]
+        printed = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        assert not answer.is_error, tool
+        assert answer.structured_content == json.loads(answer.content[1].text) == printed
+        said = printed.get("text") or printed["verdict"]
+        assert answer.content[0].text == f"{said['headline']}. {said['summary']}"
+    said = subprocess.run([*PROFKIT, "show", "missing.prof"], capture_output=True, text=True, check=False)
+    assert missing.is_error
+    assert said.stderr == f"profkit: error: {missing.content[0].text}\n"
