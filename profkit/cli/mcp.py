@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import profkit
-from profkit.cli import told
+from profkit.cli import one_line
 from profkit.cli.app import CONTEXT
 from profkit.errors import ProfkitError, UsageError
 
@@ -44,7 +44,7 @@ def mcp() -> None:
 
 
 def diff(baseline: str, candidate: str, limit: int = ROWS) -> str:
-    """Say why one profiled run is slower than another: verdict, account of the lost time, evidence, functions, advice.
+    """Say why one profiled run is slower than another: verdict, account of the time, evidence, functions, advice.
 
     Sides are paths of run files of `profkit capture` or of cProfile, directories of them, or patterns; limit is the
     most rows of a list.
@@ -58,13 +58,13 @@ def show(run: str, limit: int = ROWS) -> str:
 
 
 def explain(candidate: str, baseline: str = "", limit: int = ROWS) -> str:
-    """Say why the verdict on a run, or on a run against a baseline, is what it is: also every condition of every rule."""
+    """Say why the verdict on a run, alone or against a baseline, is what it is: with all conditions of all rules."""
     found: Reported = profkit.diff(baseline, candidate) if baseline else profkit.read(candidate)
     return _json(found, limit, explain=True)
 
 
 def doctor(ranks: int | None = None, workers: int | None = None, threads: int | None = None) -> str:
-    """Say how many threads and processes Python's libraries would start on this machine, and whether that is too much.
+    """Say how many threads and processes libraries of Python would start here, and whether that is too much.
 
     A plan may be given: ranks on this machine, worker processes of each rank, threads of each process.
     """
@@ -86,10 +86,10 @@ def _answering(tool: Callable[..., str]) -> Callable[..., Any]:
         try:
             text = tool(**given)
         except (ProfkitError, OSError) as error:
-            said = told(error) if isinstance(error, ProfkitError) else f"{error.filename}: {error.strerror}"
-            return CallToolResult(
-                content=[TextContent(type="text", text=" ".join(said.split()))], is_error=True
+            said = (
+                one_line(error) if isinstance(error, ProfkitError) else f"{error.filename}: {error.strerror}"
             )
+            return CallToolResult(content=[TextContent(type="text", text=said)], is_error=True)
         found = json.loads(text)
         told_of = found["text"] if "text" in found else found["verdict"]
         headline = (
