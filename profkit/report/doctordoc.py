@@ -82,7 +82,7 @@ class DoctorReport:
                 "trial": diagnosis.load and self._trial(diagnosis.load),
                 "advice": [{"variable": name, "value": value} for name, value in diagnosis.advice],
                 "own": plain(diagnosis.own),
-                "launch": [_launch(launch) for launch in diagnosis.launches],
+                "launch": [launch_object(launch) for launch in diagnosis.launches],
                 "text": {"headline": answer.headline, "summary": answer.summary},
             }
         )
@@ -98,7 +98,13 @@ class DoctorReport:
         )
 
 
-def _launch(launch: Launch) -> dict[str, Any]:
+def launch_block(launch: Launch) -> Bullets:
+    """Return launch lines to paste."""
+    return Bullets(tuple(map(clean, lines(launch))), commands=True)
+
+
+def launch_object(launch: Launch) -> dict[str, Any]:
+    """Return launch lines as JSON, with their numbers."""
     names = "launcher? ranks threads workers cpus_each lines"
     return members(launch, names, lines=plain(lines(launch)))
 
@@ -170,7 +176,7 @@ def _cores(value: float) -> str:
 def _cures(diagnosis: Diagnosis) -> tuple[Block, ...]:
     blocks: list[Block] = []
     if diagnosis.launches:
-        blocks += [Bullets(tuple(map(clean, lines(launch))), commands=True) for launch in diagnosis.launches]
+        blocks += map(launch_block, diagnosis.launches)
     elif diagnosis.advice:
         settings = " ".join(f"{name}={value}" for name, value in diagnosis.advice)
         blocks.append(Bullets((f"export {settings}",), commands=True))

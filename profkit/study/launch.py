@@ -1,6 +1,6 @@
 """Launch lines for a batch script: ranks, threads and workers that fit the CPUs together, for each launcher.
 
-`fitting` divides the CPUs; each launcher is a function of the result. Pure; `profkit doctor` prints the lines.
+`fitting` divides the CPUs, `of_setting` takes what a study found; each launcher is a function of the result. Pure.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ _PROGRAMS = {
 }
 #: Where the program begins behind a launcher.
 _BEGINS = re.compile(r"(?:^|/)(?:python[\d.]*|bash|sh)$|\.(?:py|sh)$")
+_PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
+#: What a parameter of a study counts, by its name, if no threads; the rest are workers.
+_RANKS = re.compile(r"rank|nproc|ntasks")
 _PLACEHOLDER = ("python", "train.py")
 
 
@@ -33,9 +36,9 @@ _PLACEHOLDER = ("python", "train.py")
 class Launch:
     """Ranks of one machine that fit its CPUs: ``ranks × (threads + workers) ≤ ranks × cpus_each ≤ CPUs``.
 
-    `workers` are processes of each rank (``None``: not known), each of which may have `threads`, too, while the rank
-    waits for them.
-    `cores_each` are physical cores, 0 where there are fewer cores than ranks. `launcher` starts it, empty for none; `variables` size pools.
+    `workers` are processes of each rank (``None``: not known), each of which may have `threads`, too, while the
+    rank waits for them. `cores_each` are physical cores, 0 where there are fewer than ranks. `launcher` starts
+    it, empty for none; `variables` size pools.
     """
 
     launcher: str
@@ -76,6 +79,31 @@ def fitting(
         tuple(dict.fromkeys(("OMP_NUM_THREADS", *variables))),
         _program(command) or _PLACEHOLDER,
     )
+
+
+def of_setting(limits: Limits, counts: Mapping[str, int], command: Sequence[str]) -> Launch | None:
+    """Return how to start what a study found best, by its numbers of ranks, workers and threads.
+
+    ``None`` where no launcher is known, or they do not fit the CPUs as they are.
+    """
+    launcher = launcher_of(limits, command)
+    threads = {name: number for name, number in counts.items() if "thread" in name.lower()}
+    ranks = {name: number for name, number in counts.items() if _RANKS.search(name.lower())}
+    workers = [number for name, number in counts.items() if name not in {*threads, *ranks}]
+    if not launcher or len(ranks) != 1 or len(workers) > 1 or len(set(threads.values())) != 1:
+        return None
+    wanted = (*ranks.values(), sum(workers), max(threads.values()))
+    launch = fitting(
+        limits,
+        limits.effective,
+        ranks=wanted[0],
+        workers=wanted[1],
+        threads=wanted[2],
+        launcher=launcher,
+        variables=[name for name in threads if name.isupper()],
+        command=command,
+    )
+    return launch if (launch.ranks, launch.workers or 0, launch.threads) == wanted else None
 
 
 def launcher_of(limits: Limits, command: Sequence[str]) -> str:
@@ -133,9 +161,10 @@ def _mpirun(launch: Launch) -> tuple[str, ...]:
 
 
 def _torchrun(launch: Launch) -> tuple[str, ...]:
-    script = (
-        launch.command[1:] if launch.command[0].startswith("python") else ("--no-python", *launch.command)
-    )
+    python, *script = launch.command
+    # Options of the interpreter itself are not torchrun's, but for -m.
+    if not _PYTHON.search(python) or (script and script[0].startswith("-") and script[0] != "-m"):
+        script = ["--no-python", *launch.command]
     return (_exports(launch), f"torchrun --nproc-per-node={launch.ranks} {shlex.join(script)}")
 
 

@@ -13,7 +13,7 @@ from itertools import product
 import pytest
 
 from profkit.capture.cpu_limits import Limits, Ranks, read_limits
-from profkit.study.launch import LAUNCHERS, fitting, launcher_of, lines
+from profkit.study.launch import LAUNCHERS, fitting, launcher_of, lines, of_setting
 from tests.requirements import require
 
 
@@ -23,11 +23,7 @@ def test_ranks_with_threads_and_workers_fit_the_cpus(launcher: str) -> None:
         limits = Limits(cpus=64, cores=32, affinity=tuple(range(64)), affinity_cores=32)
         launch = fitting(limits, cpus, ranks=ranks, workers=workers, threads=threads, launcher=launcher)
         text = "\n".join(lines(launch))
-        started = int(
-            re.findall(r"--(?:ntasks-per-node|nproc-per-node)=(\d+)|mpirun -n (\d+)", text)[0][
-                launcher == "mpirun"
-            ]
-        )
+        started = int(re.findall(r"(?:--ntasks-per-node=|--nproc-per-node=|mpirun -n )(\d+)", text)[0])
         sized = int(re.findall(r"OMP_NUM_THREADS=(\d+)", text)[0])
         helping = int((re.findall(r"num_workers=(\d+)", text) or ["0"])[0])
         most = max(1, int(cpus))
@@ -48,9 +44,8 @@ def test_the_launcher_is_that_of_the_command_or_of_the_job() -> None:
     assert launcher_of(in_slurm, ("mpirun", "python", "t.py")) == "mpirun"
     assert launcher_of(free, ()) == ""
     # Behind the launcher the program stays, and only it.
-    launch = fitting(
-        free, 8, ranks=2, workers=0, launcher="torchrun", command=("mpirun", "-n", "2", "python", "t.py")
-    )
+    command = ("mpirun", "-n", "2", "python", "t.py")
+    launch = fitting(free, 8, ranks=2, workers=0, launcher="torchrun", command=command)
     assert lines(launch)[-1] == "torchrun --nproc-per-node=2 t.py"
 
 
@@ -76,3 +71,17 @@ def test_mpirun_takes_its_lines() -> None:
     assert len(said) == launch.ranks
     assert len(set(said)) == launch.ranks, "each rank has CPUs of its own"
     assert all(line.endswith(f" {launch.threads}") for line in said)
+
+
+def test_a_setting_that_was_found_best_has_lines_if_it_fits() -> None:
+    limits = Limits(cpus=16, cores=16, affinity=tuple(range(16)), affinity_cores=16)
+    command = ("mpirun", "-n", "4", "python", "t.py", "--workers", "2")
+    best = {"ranks": 4, "workers": 2, "OMP_NUM_THREADS": 2}
+    launch = of_setting(limits, best, command)
+    assert launch is not None
+    assert lines(launch)[1] == (
+        "mpirun -n 4 --map-by slot:PE=4 --bind-to core -x OMP_NUM_THREADS python t.py --workers 2"
+    )
+    # It may be the fastest all the same, but no such lines are advice.
+    assert of_setting(limits, {**best, "OMP_NUM_THREADS": 4}, command) is None
+    assert of_setting(limits, best, ("python", "t.py")) is None
