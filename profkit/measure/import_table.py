@@ -141,13 +141,14 @@ def _is_system(profile: Profile, row: int) -> bool:
 
 
 def _packages(profile: Profile, roots: Roots, most: float) -> Iterable[tuple[str, float]]:
-    """Yield the packages that a thread imported, with the seconds of what it imported last to first.
+    """Yield packages that a thread imported, with seconds that are to be added up.
 
-    Of the modules of a package, the longest counts, and each further one that was not imported by it: that takes
-    longer than all that it imported. A body that took longer than all imports is the program itself.
+    Of the modules of a package, the longest counts, and each further one that cannot have been inside it: that
+    takes longer than all that the longest imported. A body that took longer than all imports is the program itself.
     """
     body = np.flatnonzero(_rows(profile, _BODY) & (profile.cumtime <= most))
-    keys = function_keys(profile, roots)
+    # A capture knows modules; keys of all functions take long.
+    keys = None if profile.module[body].any() else function_keys(profile, roots)
     within = np.zeros(len(profile))
     if profile.edges is None:
         within[:] = most
@@ -158,10 +159,11 @@ def _packages(profile: Profile, roots: Roots, most: float) -> Iterable[tuple[str
         np.add.at(within, edges.caller[into], edges.cumtime[into])
     counted: dict[str, float] = {}
     for row in body[np.argsort(-profile.cumtime[body], kind="stable")].tolist():
-        key = keys.key(row)
-        name = profile.strings[profile.module[row]].partition(".")[0] or key.path.partition("/")[0]
-        package = name.removeprefix("<frozen ").removesuffix(">").removesuffix(".py").partition(".")[0]
-        if key.root == GENERATED or not package:
+        name = profile.strings[profile.module[row]]
+        if keys is not None and keys.key(row).root != GENERATED:
+            name = keys.key(row).path.partition("/")[0].removeprefix("<frozen ").removesuffix(">")
+        package = name.partition(".")[0]
+        if not package:
             continue
         seconds = float(profile.cumtime[row])
         if seconds > counted.get(package, 0.0):
