@@ -23,6 +23,7 @@ from profkit.verdict.diagnosis import diagnose
 if TYPE_CHECKING:
     from profkit import model
     from profkit.compare.result_types import DiffTable, SideTable
+    from profkit.measure.import_table import Imports
     from profkit.measure.intervals import Estimate
     from profkit.verdict.account import Account
     from profkit.verdict.types import Diff as Result
@@ -142,6 +143,14 @@ class Diff(Reported):
         too few runs a side.
         """
         return self._result.slowdown
+
+    @property
+    def imports(self) -> tuple[Imports | None, Imports | None]:
+        """What each side imported, medians over its runs: ``seconds`` of all processes, ``packages``.
+
+        ``None`` where a side's profiles do not say (`profkit.measure.import_table`).
+        """
+        return self._result.imports
 
     @property
     def warnings(self) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from profkit.capture.interpreter import find_python, read_interpreter
 from profkit.errors import UsageError
 from profkit.report.doctordoc import DoctorReport
 from profkit.study.doctor import Diagnosis, diagnose
+from profkit.study.launch import LAUNCHERS
 
 if TYPE_CHECKING:
     from profkit.study.doctor_load import Load
@@ -30,14 +31,19 @@ def doctor(
     workers: int | None = None,
     threads: int | None = None,
     seconds: float = 10.0,
+    launcher: str | None = None,
 ) -> Studied[Diagnosis]:
     """Say what would start how many threads and processes here, and whether that is too much.
 
     A `command` is run for some `seconds`, captured, and ended; its output is not shown. `python` is whose libraries
     are asked about; by default the command's, if it is a Python, then that of the active virtual environment, then
     the first of the path. `ranks` on this machine, `workers` of each and `threads` of each process are planned.
-    Raises `UsageError` if the interpreter or the command cannot be run.
+    `launcher` is one of ``slurm``, ``mpirun``, ``torchrun`` and ``all``, whose lines are to be printed; by
+    default the user's own. Raises `UsageError` if there is no such launcher, or the interpreter or the command
+    cannot be run.
     """
+    if launcher not in (None, "all", *LAUNCHERS):
+        raise UsageError(f"use {', '.join(LAUNCHERS)} or all", parameter="launcher", value=launcher)
     if command and shutil.which(command[0]) is None:
         raise UsageError(f"{command[0]}: no such command; nothing was run")
     chosen = os.fspath(python) if python is not None else find_python(command, os.environ)
@@ -53,6 +59,7 @@ def doctor(
         threads=threads,
         load=load,
         command=command,
+        launcher=launcher,
     )
     return Studied(diagnosis, DoctorReport(diagnosis, tuple(command), problem))
 

@@ -69,11 +69,22 @@ def read(
     check_ranked_by(by)
     running = None if os.path.isfile(path) else _running(path)
     whole = running or load_run(path, edges=calls)
-    # What workers import is known by their calling contexts.
-    if running is None and not calls and (len(whole.processes) > 1 or _names_places(whole)):
+    # What workers import is known by their calling contexts, and what packages import by callers.
+    if (
+        running is None
+        and not calls
+        and (len(whole.processes) > 1 or _names_places(whole) or _imports(whole))
+    ):
         whole = load_run(path)
     names = iteration_names(iteration, load, compute, batch_size)
     return Run(whole, replace(whole, processes=select_processes(whole, process)), by, names)
+
+
+def _imports(run: model.Run) -> bool:
+    from profkit.measure.import_table import imports_of
+
+    found = imports_of(run, run.processes)
+    return found is not None and found.matter
 
 
 def _names_places(run: model.Run) -> bool:

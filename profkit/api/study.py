@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit.api.reported import Studied
+from profkit.capture.cpu_limits import read_limits
 from profkit.capture.host import cpus_to_use
 from profkit.errors import FormatError, ProfkitError, UsageError
 from profkit.formats import load_run
 from profkit.report.sweepdoc import SweepReport, TuneReport
 from profkit.study.cells import Results, resources, results
 from profkit.study.journal import Journal, Plan, Trial, make_runs, read_plan, read_trials
+from profkit.study.launch import Launch, of_setting
 from profkit.study.objectives import WALL, Objective, parse_objective
 from profkit.study.space import Setting, Space, parse_parameter, parse_setting
 from profkit.study.sweep import Progress, Runner
@@ -128,8 +130,21 @@ def tune(
     again = _confirmed(
         directory, replace(runner, space=replace(space, listed=(default, *best))), repeat, progress
     )
-    report = TuneReport(found, space, again.results, again.account(), again.compared())
+    report = TuneReport(found, space, again.results, again.account(), again.compared(), _launch(space, again))
     return Studied(found, report, known=again.compared_runs())
+
+
+def _launch(space: Space, found: _Grid) -> Launch | None:
+    """Return how to start the advised setting of a study as a job; ``None`` where none is, or it is not known."""
+    if found.results.advised is None:
+        return None
+    setting = found.results.cells[found.results.advised].setting
+    counts = {
+        space.parameters[i].name: int(setting[i])
+        for i in resources(space.parameters) or ()
+        if setting[i].isascii() and setting[i].isdigit()
+    }
+    return of_setting(read_limits(os.environ), counts, space.command_of(setting))
 
 
 def _advice_of(runner: Runner, baseline: Setting, trial: Trial) -> list[Setting]:

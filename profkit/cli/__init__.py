@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         say("aborted")
         sys.exit(1)
     except ProfkitError as error:
-        say("error: " + " ".join(told(error).split()))
+        say(f"error: {one_line(error)}")
         sys.exit(error.exit_code)
     except OSError as error:
         # Of the many places where a file is looked at, one did not expect this of it: a name that is too long, say.
@@ -74,6 +74,11 @@ def _refused(error: ClickException) -> int:
     said = " ".join(error.format_message().split()).rstrip(".")
     say(f"error: {said[:1].lower()}{said[1:]}{helps}")
     return error.exit_code
+
+
+def one_line(error: ProfkitError) -> str:
+    """Return an error's message in one line, whatever a foreign text in it holds."""
+    return " ".join(told(error).split())
 
 
 def told(error: ProfkitError) -> str:

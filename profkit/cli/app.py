@@ -35,6 +35,7 @@ COMMANDS = {
     "sweep": "Run a command with all combinations of settings and show which is fastest.",
     "tune": "Search for the best settings of a command, and confirm them against the default.",
     "doctor": "Say what would oversubscribe this machine.",
+    "mcp": "Serve diff, show, explain and doctor to an assistant over MCP.",
     "merge": "Join the rank files of one job, or rescue a killed capture.",
     "extract": "Write one process as a plain pstats file.",
     "view": "Open one process of a run in snakeviz.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from profkit.api.diff import Diff
     from profkit.cli.destination import Destination
 
+#: What --fail-on takes a limit of, beside causes; and the limit, as a factor, in percent or in seconds more.
+IMPORT_TIME = "import-time"
+_LIMIT = re.compile(rf"{IMPORT_TIME}>(\d{{1,9}}(?:\.\d{{1,9}})?)(x|%|s)")
+
 
 @click.command(context_settings=CONTEXT)
 @click.argument("baseline", metavar="BASELINE", type=click.Path())
@@ -27,7 +32,8 @@ if TYPE_CHECKING:
 @click.option(
     "--fail-on",
     metavar="CAUSE[,CAUSE…]",
-    help="Exit with 1 if the verdict is one of these; any: whatever makes it slower.",
+    help="Exit with 1 if the verdict is one of these; any: whatever makes it slower; import-time>1.3x (30%, "
+    "2s): imports take that much longer.",
 )
 @click.option(
     "--min-slowdown",
@@ -68,14 +74,15 @@ def diff(
 
     goal = report.destination()
     least = None if min_slowdown is None else percent(min_slowdown, "min_slowdown")
-    causes = _causes("any" if fail_on is None and least is not None else fail_on)
+    limits, named = _limits(fail_on)
+    causes = _causes("any" if fail_on is None and least is not None else named)
     if github:
         _check_github(goal)
     goal.keep(path for side in (baseline, candidate) for path in files_of(side)[0])
     with Progress("comparing"):
         result = profkit.api.diff.diff(baseline, candidate, calls=goal.drawn, **reading)
     goal.write(result, masked=github)
-    failed = _failed(result, causes, least)
+    failed = _failed(result, causes, least) | _imported_longer(result, limits)
     if github:
         from profkit.api.github import annotation, append_summary
 
@@ -103,6 +110,47 @@ def _failed(result: Diff, causes: frozenset[str], least: float | None) -> bool:
     return True
 
 
+def _limits(fail_on: str | None) -> tuple[tuple[str, ...], str | None]:
+    """Return the limits of import time in ``--fail-on``, and what else it names."""
+    words = [] if fail_on is None else [word.strip() for word in fail_on.split(",")]
+    limits = tuple(word for word in words if word.startswith(IMPORT_TIME))
+    for word in limits:
+        if _LIMIT.fullmatch(word) is None:
+            raise UsageError(
+                f"give a limit of {IMPORT_TIME}: {IMPORT_TIME}>1.3x, {IMPORT_TIME}>30% or {IMPORT_TIME}>2s",
+                parameter="fail_on",
+                value=word,
+            )
+    rest = [word for word in words if word not in limits]
+    return limits, ",".join(rest) if rest else None
+
+
+def _imported_longer(result: Diff, limits: tuple[str, ...]) -> bool:
+    """Whether imports took longer than one of the limits allows; say which."""
+    failed = False
+    for limit in limits:
+        before, after = result.imports
+        if before is None or after is None:
+            side = "the baseline" if before is None else "the candidate"
+            raise UsageError(
+                f"what {side} imported is not known: no call of Python's import system is in its profile",
+                parameter="fail_on",
+                value=limit,
+            )
+        found = _LIMIT.fullmatch(limit)
+        assert found is not None
+        allowed, unit = float(found[1]), found[2]
+        more = {
+            "x": after.seconds / before.seconds,
+            "%": 100 * (after.seconds / before.seconds - 1),
+            "s": after.seconds - before.seconds,
+        }[unit]
+        if more > allowed:
+            say(f"exit status 1: imports took {before.seconds:.3g} → {after.seconds:.3g} s, beyond {limit}")
+            failed = True
+    return failed
+
+
 def _check_github(goal: Destination) -> None:
     """Refuse ``--github`` with JSON and the like on stdout, before anything is read."""
     from profkit.api.github import summary_file
@@ -127,7 +175,8 @@ def _causes(fail_on: str | None) -> frozenset[str]:
     unknown = [cause for cause in named if cause not in (*CAUSES, "any")]
     if unknown:
         raise UsageError(
-            f"not a cause, the causes are {', '.join(CAUSES)}, and any for all that make it slower",
+            f"not a cause, the causes are {', '.join(CAUSES)}, and any for all that make it slower; a limit is "
+            f"{IMPORT_TIME}>1.3x",
             parameter="fail_on",
             value=unknown[0] or fail_on,
         )

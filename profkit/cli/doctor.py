@@ -22,6 +22,11 @@ from profkit.errors import UsageError
 @number_option("--workers", "Plan for this many worker processes of each rank.")
 @number_option("--threads", "Plan for this many threads of each process.")
 @click.option(
+    "--launcher",
+    metavar="slurm|mpirun|torchrun|all",
+    help="Print the lines for this launcher.  [default: the one in use, if any]",
+)
+@click.option(
     "--seconds",
     metavar="S",
     type=click.FloatRange(min=0.5, max=3600),

@@ -79,6 +79,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("profkit doctor --ranks 8 --workers 4", "a plan"),
         ("profkit doctor -- python train.py", "what a command really starts"),
     ),
+    "mcp": (("profkit mcp", "what a client of MCP starts; docs/howto/assistants.md"),),
     "merge": (
         ("profkit merge node-rank*.prof -o node.prof", "one file for each rank → one run"),
         ("profkit merge .run.prof.spool-k3x9 -o run.prof", "rescues a capture that was killed"),

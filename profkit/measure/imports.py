@@ -16,9 +16,9 @@ Bools = npt.NDArray[np.bool_]
 #: Packages that are named.
 PACKAGES = 3
 #: Files of the import system: as it is frozen, and as it is on a disk.
-_SYSTEM = ("<frozen importlib._bootstrap>", "importlib/_bootstrap.py")
+SYSTEM = ("<frozen importlib._bootstrap>", "importlib/_bootstrap.py")
 #: The function of the import system that is around all of an import.
-_AROUND = "_find_and_load"
+AROUND = "_find_and_load"
 
 
 def import_seconds(thread: Thread) -> Floats:
@@ -66,8 +66,8 @@ def _inside_imports(thread: Thread) -> Bools:
     paths, profile = thread.paths, thread.profile
     if paths is None or not len(paths.parent):
         return np.zeros(0, np.bool_)
-    files = np.array([text.endswith(_SYSTEM) for text in profile.strings], np.bool_)
-    names = np.array([text == _AROUND for text in profile.strings], np.bool_)
+    files = np.array([text.endswith(SYSTEM) for text in profile.strings], np.bool_)
+    names = np.array([text == AROUND for text in profile.strings], np.bool_)
     around = files[profile.file] & names[profile.name]
     if not around.any():
         return np.zeros(len(paths.parent), np.bool_)

@@ -13,6 +13,7 @@ import numpy as np
 
 from profkit.compare.result_types import DiffTable
 from profkit.measure import noise
+from profkit.measure.import_table import imports_of
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import Run
 from profkit.report.document import (
@@ -30,6 +31,7 @@ from profkit.report.document import (
     Waterfall,
 )
 from profkit.report.functions import Ranked, ranked_run
+from profkit.report.imports import import_change_line, import_line
 from profkit.report.lines import line_sections
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
@@ -77,7 +79,7 @@ def brief_diff(diff: Diff, *, explain: bool = False) -> Document:
     sections += _evidence(verdict.evidence, alone=False)
     if verdict.cause != "no-change":
         lines = line_sections(diff.lines, brief=True)
-        sections += [*_changed(diff, _room(lines)), *lines]
+        sections += [*_changed(diff, _room(lines)), *lines, *_note(import_change_line(diff))]
     sections += _advice(verdict)
     return Document("profkit diff", tuple(sections), brief=True)
 
@@ -112,6 +114,7 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, expla
     if judged is not None and verdict is not None and verdict.cause in _WAITING:
         waiting = _off_the_cpu(judged.account, None, _room(lines))
     sections += [*(waiting or _ranked(functions, by, _room(lines))), *lines]
+    sections += _note(import_line(imports_of(run, run.processes)))
     sections += _advice(verdict)
     return Document("profkit show", tuple(sections), brief=True)
 
@@ -123,6 +126,10 @@ _NOTHING_LOST = frozenset(("native-functions-folded",))
 _WAITING = frozenset(("blocked", "data-starvation", "interpreter-lock"))
 #: Buckets of time off the CPU.
 _OFF = ("blocked", "gil", "loading", "imbalance")
+
+
+def _note(text: str) -> list[Section]:
+    return [Section("", (Note(text),))] if text else []
 
 
 def _room(lines: Sequence[Section]) -> int:

@@ -100,6 +100,7 @@ _FIELDS: Mapping[Kind, str] = {
         Library.starts Library.per Library.files Honours.library Honours.version Honours.quota
         Honours.views Honours.python Honours.source Variable.name Variable.cap Size.origin Size.variable
         Crew.role Own.kind HistoryRun.cause HistoryRun.kind Change.cause Change.kind Tier.kind
+        Launch.launcher Launch.variables
         History.metric Compared.cause Compared.kind DayShift.what DayShift.since SlowerJob.since
         SlowerFunction.since SlowerRun.day FunctionTrend.days
     """,
@@ -111,7 +112,7 @@ _FIELDS: Mapping[Kind, str] = {
         IterationModel.thread IterationModel.iteration IterationModel.loads IterationModel.computes
         IterationModel.waits Setting.baseline Setting.candidate Parameter.name VerifyReport.edit
         Deviation.range RangeRow.domain RangeRow.name Own.name Diagnosis.advice SlowerJob.job
-        SlowerFunction.job SlowerRun.job FunctionTrend.job Trends.asked FleetHost.job
+        SlowerFunction.job SlowerRun.job FunctionTrend.job Trends.asked FleetHost.job ImportedPackage.package
     """,
     Kind.LABEL: """
         Host.system Host.cpu_model Pool.library Setting.name Limits.slurm Limits.container
@@ -133,7 +134,7 @@ _FIELDS: Mapping[Kind, str] = {
         Process.command Manifest.command SideSummary.command Advice.argv Parameter.values Cell.setting
         Parameter.words Space.command VerifyReport.command VerifyReport.changed Space.listed
         SweepReport.compared TuneReport.compared Member.command Configuration.words HistoryRun.command
-        DoctorReport.command
+        DoctorReport.command Launch.command
     """,
     Kind.ENVIRONMENT: """
         Process.environment Pool.variable Manifest.environment SideSummary.environment

@@ -25,6 +25,7 @@ from profkit.report.document import (
 )
 from profkit.report.estimates import side_calls
 from profkit.report.evidence_rows import evidence_table
+from profkit.report.imports import import_change_sections
 from profkit.report.inventory_sections import pool_differences
 from profkit.report.lines import line_sections
 from profkit.report.listed import Listed, Of, cut_note
@@ -69,6 +70,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
         *line_sections(diff.lines),
         *neighbour_sections(diff.candidate.neighbours, diff.baseline.neighbours),
         *pool_differences(diff.baseline.inventory, diff.candidate.inventory),
+        *import_change_sections(diff, limit),
         *_story(diff, limit),
         *_moved(diff, limit),
         *_one_sided(diff, limit),

@@ -24,6 +24,7 @@ from profkit.report.wording.doctor import (
 )
 from profkit.study.doctor import Demand, Diagnosis, Size
 from profkit.study.doctor_load import Crew, Load
+from profkit.study.launch import Launch, lines
 
 DOCTOR_SCHEMA = "profkit.doctor/1"
 
@@ -81,6 +82,7 @@ class DoctorReport:
                 "trial": diagnosis.load and self._trial(diagnosis.load),
                 "advice": [{"variable": name, "value": value} for name, value in diagnosis.advice],
                 "own": plain(diagnosis.own),
+                "launch": [launch_object(launch) for launch in diagnosis.launches],
                 "text": {"headline": answer.headline, "summary": answer.summary},
             }
         )
@@ -94,6 +96,17 @@ class DoctorReport:
             problem=plain(self.problem),
             crews=[members(one, crew) for one in load.crews],
         )
+
+
+def launch_block(launch: Launch) -> Bullets:
+    """Return launch lines to paste."""
+    return Bullets(tuple(map(clean, lines(launch))), commands=True)
+
+
+def launch_object(launch: Launch) -> dict[str, Any]:
+    """Return launch lines as JSON, with their numbers."""
+    names = "launcher? ranks threads workers cpus_each lines"
+    return members(launch, names, lines=plain(lines(launch)))
 
 
 def _demand(demand: Demand) -> dict[str, Any]:
@@ -162,7 +175,9 @@ def _cores(value: float) -> str:
 
 def _cures(diagnosis: Diagnosis) -> tuple[Block, ...]:
     blocks: list[Block] = []
-    if diagnosis.advice:
+    if diagnosis.launches:
+        blocks += map(launch_block, diagnosis.launches)
+    elif diagnosis.advice:
         settings = " ".join(f"{name}={value}" for name, value in diagnosis.advice)
         blocks.append(Bullets((f"export {settings}",), commands=True))
     if diagnosis.python is not None and diagnosis.python.tracer_missing:

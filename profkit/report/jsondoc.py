@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec
 
 from profkit.compare.result_types import DiffTable, SideSummary, SideTable
+from profkit.measure.import_table import imports_of
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.iterations import IterationNames, iteration_model
@@ -21,6 +22,7 @@ from profkit.model import Manifest, Process, Profile, Run, Thread
 from profkit.report.document import VerdictBlock
 from profkit.report.estimates import OF_SHARES, estimate_object
 from profkit.report.functions import Ranked, name_of, ranked, ranked_run
+from profkit.report.imports import import_changes_object, imports_object
 from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object
 from profkit.report.jsonvalues import (
@@ -77,6 +79,7 @@ def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[s
         "ranges": change_objects(diff.ranges, limit),
         "iterations": change_object(diff.iterations),
         "residue": plain(diff.residue),
+        "imports": import_changes_object(diff),
         "settings": plain(diff.settings),
         "warnings": plain(diff.warnings),
     }
@@ -251,6 +254,7 @@ def show_object(
         "ranges_total": len(ranges),
         "ranges": range_objects(ranges, range_functions(run), limit),
         "iterations": plain(iteration_model(run, names)),
+        "imports": imports_object(imports_of(run, run.processes)),
         "machine": None if run.machine is None else machine_object(run.machine),
         "machines": {json_text(name): machine_object(machine) for name, machine in run.machines.items()},
         "warnings": plain(run.warnings),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from profkit.measure.import_table import imports_of
 from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
@@ -17,6 +18,7 @@ from profkit.report.estimates import capture_items
 from profkit.report.evidence_rows import evidence_table
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
+from profkit.report.imports import import_sections
 from profkit.report.inventory_sections import pool_sections
 from profkit.report.iterations import model_sections
 from profkit.report.lines import line_sections
@@ -83,6 +85,7 @@ def show_document(
         *_windows(run.manifest, limit),
         *_processes(run.processes, limit),
         *pool_sections(run, limit),
+        *import_sections(imports_of(run, run.processes), limit),
         *(function_sections(functions, limit, by) if profiled else ()),
         *(throttled_sections(run, limit) if profiled else ()),
         *model_sections(iteration_model(run, names)),

@@ -8,6 +8,7 @@ import shlex
 from dataclasses import dataclass, replace
 
 from profkit.measure.intervals import Estimate
+from profkit.report.doctordoc import launch_block, launch_object
 from profkit.report.document import Bullets, Document, HeatCell, HeatMap, Section, Table, laid_out
 from profkit.report.jsonvalues import dumps, json_number, members, plain
 from profkit.report.listed import Listed, Of
@@ -21,6 +22,7 @@ from profkit.report.wording.studies import (
     study_verdict,
 )
 from profkit.study.cells import Cell, Results, gain
+from profkit.study.launch import Launch
 from profkit.study.space import UNSET, Space
 from profkit.verdict.account import Account
 
@@ -58,7 +60,7 @@ class TuneReport:
 
     `confirmed` are figures of the best settings and the default, repeated in turn (``None``: not done).
     `account` is where the default loses time against the advised setting (``None`` without profiles of both);
-    `compared` is the command that compares them.
+    `compared` is the command that compares them; `launch` starts the advised setting, where a launcher is known.
     """
 
     study: Results
@@ -66,6 +68,7 @@ class TuneReport:
     confirmed: Results | None = None
     account: Account | None = None
     compared: tuple[str, ...] = ()
+    launch: Launch | None = None
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
         """See `profkit.report.reports.Report`."""
@@ -82,7 +85,14 @@ class TuneReport:
             ),
             Section("Run again, in turn", (_table(again, rows),) if again else (), role="account"),
             *_settings(self.study, rows),
-            Section("What to do next", _next(self.space, last, better, self.compared), role="advice"),
+            Section(
+                "What to do next",
+                (
+                    *_next(self.space, last, better, self.compared),
+                    *([launch_block(self.launch)] if self.launch else []),
+                ),
+                role="advice",
+            ),
         )
 
     def json(self, rows: int) -> str:
@@ -91,7 +101,14 @@ class TuneReport:
             **_study(self.confirmed, self.space),
             **members(_gain(self.confirmed), "gain=value gain_low=low gain_high=high"),
         }
-        return dumps({"schema": "profkit.tune/1", **_study(self.study, self.space), "confirmed": confirmed})
+        return dumps(
+            {
+                "schema": "profkit.tune/1",
+                **_study(self.study, self.space),
+                "confirmed": confirmed,
+                "launch": self.launch and launch_object(self.launch),
+            }
+        )
 
 
 def _gain(study: Results) -> Estimate:

@@ -452,7 +452,9 @@ class TextMask:
         return known
 
     def module(self, text: str, among: Sequence[SecretRule] | None = None) -> str:
-        """Return a module's name without the parts that its file's path does not show."""
+        """Return a module's name without the parts that its file's path does not show; an unknown one stays so."""
+        if not text:
+            return text
         text = masked_by_rules(text, self._placeholders.secret, among)
         if may_hold_parts(text):
             text = masked_parts(text, self._placeholders, self._is_module)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profkit.capture.cpu_limits import Limits
 from profkit.capture.interpreter import Interpreter
@@ -17,6 +17,7 @@ from profkit.measure.inventory import OVERSUBSCRIBED
 from profkit.model.pools import NOT_BUSY, whole_number
 from profkit.study.doctor_libraries import LIBRARIES, Honours, Library, honours_of
 from profkit.study.doctor_load import Load
+from profkit.study.launch import LAUNCHERS, Launch, fitting, launcher_of
 
 #: Words in an option whose value is a number of threads or processes.
 _COUNTS = re.compile(r"thread|worker|proc|rank|core|job|cpu|parallel", re.IGNORECASE)
@@ -109,6 +110,7 @@ class Diagnosis:
     `load` is ``None`` unless a command was run. `pooled`: `demand` with a process pool of default size, where
     that would be too much; ``None`` otherwise, and if a command was run. `advice`: variables to set. `share`:
     threads for each process so that all fit. `own`: what variables do not change.
+    `launches`: how to start it so that all fits, where ranks, workers or a launcher are known.
     """
 
     limits: Limits
@@ -121,6 +123,7 @@ class Diagnosis:
     advice: tuple[tuple[str, str], ...]
     share: int
     own: tuple[Own, ...]
+    launches: tuple[Launch, ...] = ()
 
 
 def diagnose(
@@ -133,12 +136,59 @@ def diagnose(
     threads: int | None = None,
     load: Load | None = None,
     command: Sequence[str] = (),
+    launcher: str | None = None,
 ) -> Diagnosis:
     """Return the diagnosis for one machine, one Python and one environment.
 
     `ranks` on this machine default to those of the launcher, `workers` of each to none, `threads` of each
-    process to what libraries start. `load` and `command` are those of a command that was run.
+    process to what libraries start. `load` and `command` are those of a command that was run. `launcher` is the
+    one to have lines for, ``all`` for each; ``None`` takes the user's.
     """
+    found = _diagnosed(limits, interpreter, environ, ranks, workers, threads, load, command)
+    return replace(found, launches=_launches(found, threads, command, launcher))
+
+
+def _launches(
+    found: Diagnosis, threads: int | None, command: Sequence[str], asked: str | None
+) -> tuple[Launch, ...]:
+    ranks, workers = found.demand.ranks, found.demand.workers
+    if found.load is not None:
+        crews = found.load.crews
+        ranks_seen = sum(crew.processes for crew in crews if crew.role == "rank")
+        if not ranks_seen and launcher_of(replace(found.limits, ranks=None, slurm=None), command):
+            return ()  # it ended before its launcher had started any
+        ranks *= ranks_seen or 1
+        workers = sum(crew.processes for crew in crews if crew.role == "worker" and crew.threads) // ranks
+    own = launcher_of(found.limits, command)
+    if asked is None and not own and ranks < 2 and not workers:
+        return ()
+    named = LAUNCHERS if asked == "all" else (own if asked is None else asked,)
+    variables = [name for name, _ in found.advice]
+    return tuple(
+        fitting(
+            found.limits,
+            found.demand.cpus,
+            ranks=ranks,
+            workers=workers,
+            threads=threads,
+            launcher=name,
+            variables=variables,
+            command=command,
+        )
+        for name in named
+    )
+
+
+def _diagnosed(
+    limits: Limits,
+    interpreter: Interpreter | None,
+    environ: Mapping[str, str],
+    ranks: int | None,
+    workers: int | None,
+    threads: int | None,
+    load: Load | None,
+    command: Sequence[str],
+) -> Diagnosis:
     sizes = sizes_of(limits, interpreter, environ)
     python = (
         None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from profkit.compare.pair import pair_of
+from profkit.compare.pair import Side, pair_of
 from profkit.compare.pair_details import function_lines, side_summary, stacks_of_pair
 from profkit.compare.setting_differences import differences
 from profkit.compare.signals import signals_of
+from profkit.measure.import_table import Imports, imports_of_side
 from profkit.measure.intervals import UNKNOWN, ratio_estimate
 from profkit.model import RunSet
 from profkit.verdict.judge import case_of, judge
@@ -63,5 +64,10 @@ def diagnose(
         calls=signals.calls if calls else None,
         stacks=stacks_of_pair(pair) if calls else None,
         settings=differences(pair.baseline.runs, pair.candidate.runs),
+        imports=(None, None) if pair.by_share else (_imports(pair.baseline), _imports(pair.candidate)),
         lines=lines_of_verdict(verdict, case.account, signals.table.name, partial(function_lines, pair)),
     )
+
+
+def _imports(side: Side) -> Imports | None:
+    return imports_of_side(side.runs, [selected.processes for selected in side.selected])

@@ -11,6 +11,7 @@ from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import Comparability, DiffTable, Ranking, Residue, SideSummary
 from profkit.compare.setting_differences import Setting
 from profkit.compare.stack_table import StackTable
+from profkit.measure.import_table import Imports
 from profkit.measure.intervals import UNKNOWN, Estimate
 from profkit.measure.line_times import FunctionLines
 from profkit.model import FunctionKey, Notice
@@ -223,7 +224,7 @@ class Diff:
     """The whole result of ``profkit diff``, before layout; `calls` and `stacks` only where requested.
 
     `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known). `lines` are
-    of the function that the verdict names, ``None`` where not known.
+    of the function that the verdict names, ``None`` where not known; so is what a side imported.
     """
 
     baseline: SideSummary
@@ -241,4 +242,5 @@ class Diff:
     stacks: StackTable | None = None
     settings: tuple[Setting, ...] = ()
     slowdown: Estimate = UNKNOWN
+    imports: tuple[Imports | None, Imports | None] = (None, None)
     lines: FunctionLines | None = None

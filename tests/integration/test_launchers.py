@@ -19,8 +19,10 @@ from pathlib import Path
 
 import pytest
 
+from profkit.capture.cpu_limits import Limits
 from profkit.formats import load_run
 from profkit.model import Process
+from profkit.study.launch import fitting, lines
 from tests.integration.capturing import calls, environment, profkit_command, run_capture
 from tests.requirements import require
 
@@ -264,6 +266,19 @@ def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, 
         time.sleep(0.2)
     (process,) = (p for p in load_run(tmp_path / "job.prof").processes if p.profiled)
     assert calls(process)["step"] == 20
+
+
+def test_slurm_takes_launch_lines(tmp_path: Path, slurm: dict[str, str]) -> None:
+    """What `profkit doctor --launcher slurm` prints, as a batch script: each rank has the CPUs of its own."""
+    require("slurm", len(os.sched_getaffinity(0)) > 1, "one CPU")
+    shown = "os.environ['SLURM_PROCID'], os.environ['OMP_NUM_THREADS'], len(os.sched_getaffinity(0))"
+    asked = f"import os; print({shown})"
+    limits = Limits(cpus=2, affinity=(0, 1))
+    launch = fitting(limits, 2, ranks=2, workers=0, launcher="slurm", command=(sys.executable, "-c", asked))
+    (tmp_path / "job.sh").write_text("\n".join(("#!/bin/bash", *lines(launch), "")))
+    command = ["sbatch", "--wait", "--nodes=1", "--output=job.out", "job.sh"]
+    subprocess.run(command, cwd=tmp_path, env=slurm, check=True, timeout=60, capture_output=True)
+    assert sorted((tmp_path / "job.out").read_text().splitlines()) == ["0 1 1", "1 1 1"]
 
 
 def test_hydra(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ PURE = ("identity", "measure", "compare", "verdict")
 
 #: What ``profkit --help`` must not load: numbers, optimisers, renderers and viewers.
 HEAVY = {"numpy", "optuna", "dask", "distributed", "fsspec", "snakeviz", "tornado", "gprof2dot", "flameprof"}
-HEAVY |= {"nvtx", "mpi4py", "duckdb", "pyarrow"}
+HEAVY |= {"nvtx", "mpi4py", "duckdb", "pyarrow", "mcp"}
 
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "__pycache__" not in path.parts)
 AGENT = [path for path in MODULES if path.is_relative_to(PACKAGE / "capture" / "agent")]
@@ -161,6 +161,7 @@ def test_what_every_installation_gets_is_what_the_package_imports() -> None:
         "distributed",
         "duckdb",
         "fsspec",
+        "mcp",
         "optuna",
         "pyarrow",
         "pynvml",

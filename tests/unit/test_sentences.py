@@ -48,6 +48,7 @@ FOREIGN: Mapping[str, str] = {
     "measure/waits_by_name.py": "names of native functions",
     "compare/folded_comprehensions.py": "names that CPython gives to functions",
     "measure/imports.py": "paths of source files, and names of modules",
+    "measure/import_table.py": "paths of source files, and names of modules",
     "measure/inventory.py": "names of threads",
     "api/fleet.py": "identities of files and revisions in the store",
     "compare/process_calls.py": "paths of source files",

@@ -1,0 +1,171 @@
+"""What importing takes, by package: seconds of walls, from who calls whom.
+
+A package's seconds have what it imports in them, as in ``python -X importtime``: most of it is the import system's
+own, which finds and loads files, and that cannot be told apart by package. `measure.imports` has what is CPU time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.identity.function_keys import function_keys
+from profkit.measure.side_facts import main_processes
+from profkit.measure.imports import AROUND, SYSTEM
+from profkit.model import GENERATED, Process, Profile, Roots, Run, RunSet
+from profkit.model.arrays import median
+
+Bools = npt.NDArray[np.bool_]
+
+#: Files whose functions a module body calls to import others: of the import system, and what hands on to it.
+_IMPORTING = re.compile(r"<frozen importlib\.|(?:^|/)importlib/(?:_bootstrap|__init__)")
+_BODY = "<module>"
+#: Imports matter from this part of the wall and these seconds on, or from so many seconds on (convention): those of
+#: NumPy take 0.1 s, so that a small program is not told of what it cannot help.
+MATTER_SHARE = 0.05
+MATTER_LEAST_S = 0.1
+MATTER_S = 1.0
+#: A package that took less than this, on both sides, is not listed: a clock and a scheduler's slice are as much.
+LISTED_S = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedPackage:
+    """A package that processes imported, with all that it imports; seconds of their walls.
+
+    `seconds`: of all processes, `main_s` of the main one or the ranks. `processes` imported it.
+    """
+
+    package: str
+    seconds: float
+    main_s: float
+    processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Imports:
+    """All importing of a run, or medians of a side's runs; `packages`, the longest first, overlap.
+
+    `seconds` is a sum over processes, which may import at the same time. `matter`: whether the average process
+    imports for long enough.
+    """
+
+    seconds: float
+    main_s: float
+    matter: bool
+    packages: tuple[ImportedPackage, ...]
+
+
+def imports_of(run: Run, processes: Sequence[Process]) -> Imports | None:
+    """Return what these processes of a run imported; ``None`` where no profile has a call of the import system."""
+    mains = {id(process) for process in main_processes(processes)}
+    importing = 0
+    total = in_main = 0.0
+    found: dict[str, tuple[float, float, int]] = {}
+    for process in processes:
+        of_process: dict[str, float] = {}
+        main = id(process) in mains
+        before = total
+        for profile in (thread.profile for thread in process.threads):
+            seconds = _importing(profile)
+            total += seconds
+            in_main += seconds * main
+            for package, own in _packages(profile, process.roots, seconds) if seconds else ():
+                of_process[package] = of_process.get(package, 0.0) + own
+        importing += total > before
+        for package, seconds in of_process.items():
+            all_s, main_s, number = found.get(package, (0.0, 0.0, 0))
+            found[package] = all_s + seconds, main_s + seconds * main, number + 1
+    if not importing:
+        return None
+    wall = run.manifest.wall_s if run.manifest is not None else None
+    if wall is None:
+        wall = max((p.wall_s or sum(t.profile.total for t in p.threads) for p in processes), default=0.0)
+    rows = [ImportedPackage(name, *sums) for name, sums in found.items() if sums[0] >= LISTED_S]
+    return Imports(total, in_main, matters(total / importing, wall), _longest_first(rows))
+
+
+def _longest_first(rows: Iterable[ImportedPackage]) -> tuple[ImportedPackage, ...]:
+    return tuple(sorted(rows, key=lambda row: (-row.seconds, row.package)))
+
+
+def matters(seconds: float, wall_s: float) -> bool:
+    """Whether so many seconds of importing, more or less, matter beside a wall."""
+    return abs(seconds) >= min(MATTER_S, max(MATTER_LEAST_S, MATTER_SHARE * wall_s))
+
+
+def imports_of_side(side: RunSet, selected: Iterable[Sequence[Process]]) -> Imports | None:
+    """Return the medians over the runs of a side, of each of which these processes are `selected`."""
+    each = [imports_of(run, processes) for run, processes in zip(side.runs, selected, strict=True)]
+    known = [found for found in each if found is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    absent = ImportedPackage("", 0.0, 0.0, 0)
+    of_runs = [{row.package: row for row in found.packages} for found in known]
+    rows = []
+    for package in dict.fromkeys(name for of_run in of_runs for name in of_run):
+        same = [of_run.get(package, absent) for of_run in of_runs]
+        seconds, main_s, processes = (
+            float(median([getattr(row, name) for row in same])) for name in ("seconds", "main_s", "processes")
+        )
+        if seconds >= LISTED_S:
+            rows.append(ImportedPackage(package, seconds, main_s, round(processes)))
+    return Imports(
+        float(median([found.seconds for found in known])),
+        float(median([found.main_s for found in known])),
+        any(found.matter for found in known),
+        _longest_first(rows),
+    )
+
+
+def _rows(profile: Profile, name: str) -> Bools:
+    """Return which functions have a name."""
+    named = [at for at, text in enumerate(profile.strings) if text == name]
+    found: Bools = np.isin(profile.name, named)
+    return found
+
+
+def _importing(profile: Profile) -> float:
+    """Return the seconds for which a thread imported; nested imports count once."""
+    around = [row for row in np.flatnonzero(_rows(profile, AROUND)).tolist() if _is_system(profile, row)]
+    return float(profile.cumtime[around].sum())
+
+
+def _is_system(profile: Profile, row: int) -> bool:
+    file: str = profile.strings[profile.file[row]]
+    return file.endswith(SYSTEM)
+
+
+def _packages(profile: Profile, roots: Roots, most: float) -> Iterable[tuple[str, float]]:
+    """Yield packages that a thread imported, with seconds that are to be added up.
+
+    Of the modules of a package, the longest counts, and each further one that cannot have been inside it: that
+    takes longer than all that the longest imported. A body that took longer than all imports is the program itself.
+    """
+    body = np.flatnonzero(_rows(profile, _BODY) & (profile.cumtime <= most))
+    # A capture knows modules; keys of all functions take long.
+    keys = None if profile.module[body].any() else function_keys(profile, roots)
+    within = np.zeros(len(profile))
+    if profile.edges is None:
+        within[:] = most
+    else:
+        of_system = np.array([_IMPORTING.search(text) is not None for text in profile.strings], np.bool_)
+        edges = profile.edges
+        into = of_system[profile.file[edges.callee]]
+        np.add.at(within, edges.caller[into], edges.cumtime[into])
+    counted: dict[str, float] = {}
+    for row in body[np.argsort(-profile.cumtime[body], kind="stable")].tolist():
+        name = profile.strings[profile.module[row]]
+        if keys is not None and keys.key(row).root != GENERATED:
+            name = keys.key(row).path.partition("/")[0].removeprefix("<frozen ").removesuffix(">")
+        package = name.partition(".")[0]
+        if not package:
+            continue
+        seconds = float(profile.cumtime[row])
+        if seconds > counted.get(package, 0.0):
+            counted[package] = max(counted.get(package, 0.0), float(within[row]))
+            yield package, seconds

@@ -1,0 +1,53 @@
+"""`profkit mcp`: the real client of the protocol starts the real server, and gets what commands print."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.cli import main
+
+mcp = pytest.importorskip("mcp")
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp"
+SIDES = {"baseline": str(SAMPLES / "clean-1.prof"), "candidate": str(SAMPLES / "oversubscribed.prof")}
+#: Each tool with its arguments, and the command that prints the same.
+SAME: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
+    ("diff", SIDES, ("diff", *SIDES.values(), "--limit", "20")),
+    ("show", {"run": SIDES["candidate"], "limit": 3}, ("show", SIDES["candidate"], "--limit", "3")),
+    ("explain", {**SIDES, "limit": 2}, ("diff", *SIDES.values(), "--explain", "--limit", "2")),
+    ("doctor", {"ranks": 4, "threads": 64}, ("doctor", "--ranks", "4", "--threads", "64")),
+)
+
+
+async def answers() -> tuple[set[str], list[Any]]:
+    server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "profkit", "mcp"])
+    async with mcp.Client(server) as client:
+        listed = (await client.list_tools()).tools
+        assert all(tool.annotations.read_only_hint for tool in listed)
+        calls = [*((tool, given) for tool, given, _ in SAME), ("show", {"run": "missing.prof"})]
+        return {tool.name for tool in listed}, [await client.call_tool(tool, given) for tool, given in calls]
+
+
+def printed_by(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
+    with pytest.raises(SystemExit):
+        main(words)
+    return capsys.readouterr()
+
+
+def test_tools_answer_as_the_command_line_does(capsys: pytest.CaptureFixture[str]) -> None:
+    names, (*found, missing) = asyncio.run(answers())
+    assert names == {tool for tool, _, _ in SAME}
+    for answer, (tool, _, words) in zip(found, SAME, strict=True):
+        printed = json.loads(printed_by(capsys, *words, "--format", "json")[0])
+        assert not answer.is_error, tool
+        assert answer.structured_content == json.loads(answer.content[1].text) == printed
+        said = printed.get("text") or printed["verdict"]
+        assert answer.content[0].text == f"{said['headline']}. {said['summary']}"
+    assert missing.is_error
+    assert printed_by(capsys, "show", "missing.prof")[1] == f"profkit: error: {missing.content[0].text}\n"
