@@ -129,7 +129,7 @@ def _same_columns(a: Profile, b: Profile) -> bool:
 
 def sampled(side: RunSet) -> bool:
     """Return whether a side's times come from samples: readers note it, the columns do not show it."""
-    return _noted(side, "sampled-profile")
+    return _noted(side, "sampled-profile", "foreign-samples")
 
 
 def threads_mixed(side: RunSet) -> bool:
@@ -137,8 +137,8 @@ def threads_mixed(side: RunSet) -> bool:
     return _noted(side, "threads-in-one-stack")
 
 
-def _noted(side: RunSet, code: str) -> bool:
-    return any(notice.code == code for run in side.runs for notice in run.warnings)
+def _noted(side: RunSet, *codes: str) -> bool:
+    return any(notice.code in codes for run in side.runs for notice in run.warnings)
 
 
 def versions_differ(baseline: RunSet, candidate: RunSet, profile_a: Profile, profile_b: Profile) -> bool:

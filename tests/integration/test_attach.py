@@ -372,7 +372,7 @@ def test_where_tracing_is_not_possible_stacks_are_sampled(tmp_path: Path) -> Non
         assert process.poll() is None
     if sys.version_info >= (3, 14):
         pytest.skip("this interpreter can be traced")
-    assert codes(run)[:4] == ["attached", "attach-not-traced", "attach-sampled", "sampled-profile"]
+    assert codes(run)[:4] == ["attached", "attach-not-traced", "attach-sampled", "foreign-samples"]
     both = workers(run)
     assert len(both) == 2
     for worker in both:

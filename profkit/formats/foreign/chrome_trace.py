@@ -1,0 +1,106 @@
+"""Reads traces in Chrome's JSON: those of torch.profiler (Kineto), VizTracer, py-spy and others.
+
+Complete events of a thread nest: they are calls. Kineto's and VizTracer's are all that there were; what others write
+may come from samples, so that calls are not known.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, TypeAlias
+
+from profkit.errors import FormatError
+from profkit.formats.foreign.calls import Call, RangeRow, profile_from_calls, ranges_from, segments
+from profkit.formats.foreign.frames import frame_of
+from profkit.formats.foreign.stacks import Frame, Samples, run_of_threads
+from profkit.formats.limits import Budget
+from profkit.model import Notice, Run, Thread
+
+#: Categories of events that a tracer makes of every call.
+_TRACERS = {"python_function": "torch.profiler", "cpu_op": "torch.profiler", "FEE": "VizTracer"}
+_RANGE = "user_annotation"
+#: Categories of what no thread of the program does: the GPU, and the profiler itself.
+_ELSEWHERE = (
+    "kernel",
+    "gpu_memcpy",
+    "gpu_memset",
+    "gpu_user_annotation",
+    "Trace",
+    "overhead",
+    "python_stack",
+)
+_MICROSECOND = 1e-6
+
+_Place: TypeAlias = tuple[int | None, int | None]
+
+
+def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
+    """Read decoded JSON; raise `FormatError` or `LimitError`, and whatever a wrong type raises."""
+    events = data["traceEvents"] if isinstance(data, dict) else data
+    if isinstance(data, dict) and "profkit" in (data.get("otherData") or ()):
+        raise FormatError(path, "was exported by profkit", "give the run file that it was made from")
+    names: dict[_Place, str] = {}
+    calls: dict[_Place, list[Call]] = defaultdict(list)
+    ranges: dict[int | None, list[RangeRow]] = defaultdict(list)
+    open_: dict[_Place, list[tuple[float, Frame]]] = defaultdict(list)
+    frames: dict[str, Frame] = {}
+    tool = ""
+    for event in events:
+        kind, category = event.get("ph"), event.get("cat")
+        place = _number(event.get("pid")), _number(event.get("tid"))
+        if kind == "M" and event.get("name") == "thread_name":
+            names[place] = str(event["args"]["name"])
+        if kind not in ("X", "B", "E") or category in _ELSEWHERE:
+            continue
+        begin = float(event["ts"])
+        if kind == "E":
+            if open_[place]:
+                since, frame = open_[place].pop()
+                calls[place].append((since, begin, frame))
+            continue
+        text = str(event.get("name"))
+        tool = tool or _TRACERS.get(category, "")
+        if category == _RANGE:
+            ends = int((begin + float(event["dur"])) * 1000)
+            ranges[place[0]].append((int(begin * 1000), ends, text, "", place[1] or 0))
+            continue
+        arguments = event.get("args")
+        located = isinstance(arguments, dict) and "filename" in arguments
+        frame = (
+            (str(arguments["filename"]), int(arguments.get("line") or 0), text)
+            if located
+            else frames.get(text) or frames.setdefault(text, frame_of(text))
+        )
+        if kind == "B":
+            open_[place].append((begin, frame))
+        else:
+            calls[place].append((begin, begin + float(event["dur"]), frame))
+    budget.spend("NVTX ranges", sum(map(len, ranges.values())))
+    if not tool:
+        return _sampled(path, calls, names, budget, edges)
+    processes: dict[int | None, list[Thread]] = {}
+    for place, found in calls.items():
+        profile = profile_from_calls(found, _MICROSECOND, edges=edges)
+        processes.setdefault(place[0], []).append(Thread(profile, place[1], names.get(place, "")))
+    warnings = (Notice("foreign-trace", tool),)
+    return run_of_threads(
+        path, processes, warnings, ranges={p: ranges_from(rows) for p, rows in ranges.items()}
+    )
+
+
+def _sampled(
+    path: object, calls: dict[_Place, list[Call]], names: dict[_Place, str], budget: Budget, edges: bool
+) -> Run:
+    """Take the time between two changes of a thread's stack for a sample."""
+    samples = Samples(budget)
+    for place, found in calls.items():
+        thread = (*place, names.get(place, ""))
+        for stack, begin, end in segments(found):
+            samples.add(thread, stack, (end - begin) * _MICROSECOND)
+    return samples.run(
+        path, Notice("foreign-samples", "Chrome's trace format"), edges=edges, executed_lines=True
+    )
+
+
+def _number(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None
