@@ -344,10 +344,10 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
     ),
     "foreign-samples": (
         (
-            "stacks ({subject}): calls are not known, nor what was waited for; the file does not say how often "
+            "stacks ({subject}): of functions, neither calls nor waiting are known; the file does not say how often "
             "samples were taken: seconds hold for {assumed} samples a second, shares hold in any case"
         ),
-        "stacks ({subject}): calls are not known, nor what was waited for",
+        "stacks ({subject}): of functions, neither calls nor waiting are known",
     ),
     "foreign-trace": (
         "a trace of {subject}: calls and times are those of the traced part; tracing lengthens short functions"

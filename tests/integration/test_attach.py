@@ -165,7 +165,7 @@ def script(directory: Path, text: str) -> str:
 
 
 def workers(run: Run) -> list[Process]:
-    return [process for process in run.processes if calls(process).get("task")]
+    return [p for p in run.processes if any("task" in names(thread) for thread in p.threads)]
 
 
 def codes(run: Run) -> list[str]:

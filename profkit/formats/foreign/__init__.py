@@ -6,6 +6,7 @@ Which one reads a file is told by its content. pstats dumps are not foreign here
 from __future__ import annotations
 
 import json
+import struct
 import zlib
 from typing import Any
 
@@ -19,6 +20,8 @@ from profkit.model import ProfileError, Run
 _HEAD = 1 << 16
 _GZIP = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"
+#: What a reader that trusts the form of its file stumbles over where that is not so.
+_DAMAGED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, struct.error)
 _AGAIN = "copy it again, or record again"
 
 
@@ -37,15 +40,7 @@ def read_foreign(path: Any, *, edges: bool = True) -> Run | None:
         return _read(path, kind, edges)
     except (LimitError, ProfileError) as error:
         raise FormatError(path, str(error), "its numbers are damaged; record again") from None
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except _DAMAGED as error:
         raise FormatError(path, f"is damaged: {_what(error)}", _AGAIN) from None
 
 

@@ -37,7 +37,7 @@ _Place: TypeAlias = tuple[int | None, int | None]
 def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
     """Read decoded JSON; raise `FormatError` or `LimitError`, and whatever a wrong type raises."""
     events = data["traceEvents"] if isinstance(data, dict) else data
-    if isinstance(data, dict) and "profkit" in (data.get("otherData") or ()):
+    if isinstance(data, dict) and (data.get("otherData") or {}).get("writer") == "profkit":
         raise FormatError(path, "was exported by profkit", "give the run file that it was made from")
     names: dict[_Place, str] = {}
     calls: dict[_Place, list[Call]] = defaultdict(list)

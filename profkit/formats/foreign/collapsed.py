@@ -59,7 +59,7 @@ def read_collapsed(path: object, text: str, budget: Budget, *, edges: bool) -> R
     notice = (
         Notice("foreign-samples", "Austin")
         if "austin" in said
-        else Notice("foreign-samples", "Tachyon" if tachyon else "collapsed stacks", {"assumed": hertz})
+        else Notice("foreign-samples", "Tachyon" if tachyon else "collapsed", {"assumed": hertz})
     )
     return samples.run(path, notice, edges=edges, executed_lines=True)
 

@@ -130,10 +130,14 @@ def _decompressed(path: object, data: bytes) -> bytes:
     most = FLOOR + FACTOR * len(data)
     for name in ("compression.zstd", "backports.zstd"):
         try:
-            decompressor = importlib.import_module(name).ZstdDecompressor()
+            library = importlib.import_module(name)
         except ImportError:
             continue
-        unpacked: bytes = decompressor.decompress(data, most)
+        decompressor = library.ZstdDecompressor()
+        try:
+            unpacked: bytes = decompressor.decompress(data, most)
+        except library.ZstdError as error:
+            raise ValueError(str(error)) from None
         if not decompressor.eof:
             raise ValueError("its samples are cut off, or more than a file of its size may hold")
         return unpacked
