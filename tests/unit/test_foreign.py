@@ -115,6 +115,7 @@ def test_threads_and_processes_of_collapsed_stacks(tmp_path: Path) -> None:
         tmp_path,
         'process 7:"python p.py";thread (8): Loader;f (p.py:1) 3\n'
         'process 7:"python p.py";thread (7): MainThread;f (p.py:1);g (p.py:9) 5\n'
+        " 2\n"
         'process 9:"python q.py";thread (9): MainThread;h (q.py:1) 1\n',
     )
     assert [(p.pid, p.role, [(t.tid, t.name) for t in p.threads]) for p in run.processes] == [

@@ -6,6 +6,7 @@ may come from samples, so that calls are not known.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import Any, TypeAlias
 
@@ -42,7 +43,9 @@ def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
     names: dict[_Place, str] = {}
     calls: dict[_Place, list[Call]] = defaultdict(list)
     ranges: dict[int | None, list[RangeRow]] = defaultdict(list)
-    open_: dict[_Place, list[tuple[float, Frame]]] = defaultdict(list)
+    # Calls that have begun, as numbers of those of the thread: one that ends with its caller stays inside it.
+    open_: dict[_Place, list[int]] = defaultdict(list)
+    last = 0.0
     frames: dict[str, Frame] = {}
     tool = ""
     for event in events:
@@ -53,10 +56,12 @@ def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
         if kind not in ("X", "B", "E") or category in _ELSEWHERE:
             continue
         begin = float(event["ts"])
+        last = max(last, begin)
         if kind == "E":
             if open_[place]:
-                since, frame = open_[place].pop()
-                calls[place].append((since, begin, frame))
+                number = open_[place].pop()
+                since, _, frame = calls[place][number]
+                calls[place][number] = since, begin, frame
             continue
         text = str(event.get("name"))
         tool = tool or _TRACERS.get(category, "")
@@ -72,10 +77,14 @@ def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
             else frames.get(text) or frames.setdefault(text, frame_of(text))
         )
         if kind == "B":
-            open_[place].append((begin, frame))
+            open_[place].append(len(calls[place]))
+            calls[place].append((begin, math.inf, frame))
         else:
             calls[place].append((begin, begin + float(event["dur"]), frame))
     budget.spend("NVTX ranges", sum(map(len, ranges.values())))
+    calls = {
+        place: [(b, min(e, last), f) for b, e, f in of] if open_[place] else of for place, of in calls.items()
+    }
     if not tool:
         return _sampled(path, calls, names, budget, edges)
     processes: dict[int | None, list[Thread]] = {}

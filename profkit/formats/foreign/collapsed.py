@@ -14,7 +14,8 @@ from profkit.formats.foreign.stacks import Frame, Samples, ThreadKey
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run
 
-_LINE = re.compile(r"(\S.*) (\d{1,15})")
+#: py-spy has samples without a frame.
+_LINE = re.compile(r"(\S.*|) (\d{1,15})")
 #: Of the lines of a file as of this many, one may be no stack: it is taken for collapsed stacks all the same.
 _LOOKED_AT = 20
 #: What frames of processes and threads look like: py-spy's and Austin's, and Tachyon's.
@@ -44,9 +45,9 @@ def read_collapsed(path: object, text: str, budget: Budget, *, edges: bool) -> R
     samples, frames = Samples(budget), dict[str, Frame]()
     for number, line in enumerate(text.split("\n"), 1):
         line = line.rstrip("\r")
-        if not line.strip() or line.startswith("#"):
-            continue
         found = _LINE.fullmatch(line)
+        if not line.strip() or line.startswith("#") or (found and not found[1]):
+            continue
         if found is None:
             raise FormatError(
                 path, f"line {number} is no stack with a number", "it was cut short: copy it again"
