@@ -253,6 +253,7 @@ def show_object(
         "iterations": plain(iteration_model(run, names)),
         "machine": None if run.machine is None else machine_object(run.machine),
         "machines": {json_text(name): machine_object(machine) for name, machine in run.machines.items()},
+        **({} if run.gpu is None else {"gpu": plain(run.gpu)}),
         "warnings": plain(run.warnings),
     }
 

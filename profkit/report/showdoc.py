@@ -17,6 +17,7 @@ from profkit.report.estimates import capture_items
 from profkit.report.evidence_rows import evidence_table
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
+from profkit.report.gpu import gpu_sections
 from profkit.report.inventory_sections import pool_sections
 from profkit.report.iterations import model_sections
 from profkit.report.lines import line_sections
@@ -83,6 +84,7 @@ def show_document(
         *_windows(run.manifest, limit),
         *_processes(run.processes, limit),
         *pool_sections(run, limit),
+        *gpu_sections(run.gpu, limit),
         *(function_sections(functions, limit, by) if profiled else ()),
         *(throttled_sections(run, limit) if profiled else ()),
         *model_sections(iteration_model(run, names)),

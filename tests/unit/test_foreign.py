@@ -216,6 +216,10 @@ def test_segments_are_the_innermost_calls_over_time() -> None:
 
 def test_an_nsys_export_has_ranges_and_cuda_calls(tmp_path: Path) -> None:
     run = load_run(SEEDS / "foreign" / "nsys.sqlite")
+    assert [(idle.function, idle.seconds) for idle in run.gpu.idle] == [
+        ("data", pytest.approx(0.022)),
+        ("forward", pytest.approx(0.002)),
+    ]
     (process,) = run.processes
     assert process.pid == 4242
     assert process.ranges.duration_s.tolist() == pytest.approx([0.012, 0.008] * 3)
@@ -244,6 +248,35 @@ def test_cpu_samples_of_nsys(tmp_path: Path) -> None:
     run = load_run(path)
     assert named(run) == {"main": pytest.approx((0.001, 0.002)), "compute": pytest.approx((0.001, 0.001))}
     assert (run.processes[0].pid, run.processes[0].threads[0].tid) == (7, 8)
+
+
+def test_the_gpu_was_idle_because_of(tmp_path: Path) -> None:
+    """Work from 100 to 200 and from 190 to 250, then from 400 to 500 µs; the CPU was in `load` and its sleep."""
+
+    def event(name: str, ts: float, dur: float, cat: str, tid: int = 5) -> dict[str, Any]:
+        return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "pid": 5, "tid": tid}
+
+    python = "python_function"
+    events = [
+        *(event("gemm", ts, dur, "kernel", 7) for ts, dur in ((100, 100), (190, 60), (400, 100))),
+        event("p.py(1): train", 0, 450, python),
+        event("cudaLaunchKernel", 60, 5, "cuda_runtime"),
+        event("p.py(5): load", 240, 130, python),
+        event("<built-in function sleep>", 260, 100, python),
+        *(event("p.py(9): other", ts, 1, python, 6) for ts in range(0, 500, 2)),
+    ]
+    use = read(tmp_path, {"traceEvents": events}).gpu
+    assert (use.span_s, use.busy_s) == (pytest.approx(400e-6), pytest.approx(250e-6))
+    assert [(idle.function, idle.within, idle.seconds) for idle in use.idle] == [
+        ("<built-in function sleep>", "load", pytest.approx(100e-6)),
+        ("train", "", pytest.approx(30e-6)),
+        ("load", "", pytest.approx(20e-6)),
+    ]
+    path = str(tmp_path / "file")
+    shown = " ".join(said_by("show", path, "--format", "md").split())
+    assert "was idle for 150 µs (37.5 %)" in shown
+    assert "sleep" in shown[shown.index("GPU idle") :].split("Functions")[0]
+    assert json.loads(said_by("show", path, "--format", "json"))["gpu"]["idle"][0]["within"] == "load"
 
 
 def test_a_view_that_never_ends_is_no_table(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ Floats = npt.NDArray[np.float64]
 
 #: Begin and end of a call, in any one unit of time.
 Call: TypeAlias = tuple[float, float, Frame]
-#: Begin and end in nanoseconds, name, domain, thread.
-RangeRow: TypeAlias = tuple[int, int, str, str, int]
+#: Begin and end in nanoseconds, name, domain, thread, kind (`PUSHED` or `STARTED`).
+RangeRow: TypeAlias = tuple[int, int, str, str, int, int]
 
 
 def profile_from_calls(calls: Iterable[Call], unit_s: float, *, edges: bool) -> Profile:
@@ -116,12 +116,15 @@ def _profile(
 
 
 def ranges_from(rows: Sequence[RangeRow]) -> Ranges:
-    """Return pushed ranges, each inside the innermost one of its thread and domain that is around it."""
+    """Return ranges; a pushed one is inside the innermost pushed one of its thread and domain that is around it."""
     rows = sorted(rows, key=lambda row: (row[4], row[0], -row[1]))
     strings: dict[str, int] = {"": 0}
     parents: list[int] = []
     open_: dict[tuple[int, str], list[int]] = {}
-    for i, (begin, end, _, domain, thread) in enumerate(rows):
+    for i, (begin, end, _, domain, thread, kind) in enumerate(rows):
+        if kind != PUSHED:
+            parents.append(-1)
+            continue
         around = open_.setdefault((thread, domain), [])
         while around and rows[around[-1]][1] < max(end, begin + 1):
             around.pop()
@@ -139,7 +142,7 @@ def ranges_from(rows: Sequence[RangeRow]) -> Ranges:
         names,
         domains,
         np.zeros(n, np.int32),
-        np.full(n, PUSHED, np.uint8),
+        np.array([row[5] for row in rows], np.uint8),
         threads,
         begin_ns,
         end_ns,

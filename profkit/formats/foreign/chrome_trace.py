@@ -7,29 +7,26 @@ may come from samples, so that calls are not known.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from profkit.errors import FormatError
 from profkit.formats.foreign.calls import Call, RangeRow, profile_from_calls, ranges_from, segments
 from profkit.formats.foreign.frames import frame_of
+from profkit.formats.foreign.gpu_idle import gpu_use
 from profkit.formats.foreign.stacks import Frame, Samples, run_of_threads
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run, Thread
+from profkit.model.ranges import PUSHED
 
 #: Categories of events that a tracer makes of every call.
 _TRACERS = {"python_function": "torch.profiler", "cpu_op": "torch.profiler", "FEE": "VizTracer"}
 _RANGE = "user_annotation"
-#: Categories of what no thread of the program does: the GPU, and the profiler itself.
-_ELSEWHERE = (
-    "kernel",
-    "gpu_memcpy",
-    "gpu_memset",
-    "gpu_user_annotation",
-    "Trace",
-    "overhead",
-    "python_stack",
-)
+#: Categories of calls that give the GPU work, of its work, and of what else is no thread's of the program.
+_LAUNCHES = ("cuda_runtime", "cuda_driver")
+_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+_ELSEWHERE = ("gpu_user_annotation", "Trace", "overhead")
 _MICROSECOND = 1e-6
 
 _Place: TypeAlias = tuple[int | None, int | None]
@@ -46,6 +43,8 @@ def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
     # Calls that have begun, as numbers of those of the thread: one that ends with its caller stays inside it.
     open_: dict[_Place, list[int]] = defaultdict(list)
     last = 0.0
+    work: list[tuple[float, float]] = []
+    launches: Counter[_Place] = Counter()
     frames: dict[str, Frame] = {}
     tool = ""
     for event in events:
@@ -56,6 +55,9 @@ def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
         if kind not in ("X", "B", "E") or category in _ELSEWHERE:
             continue
         begin = float(event["ts"])
+        if category in _GPU:
+            work.append((begin, begin + float(event["dur"])))
+            continue
         last = max(last, begin)
         if kind == "E":
             if open_[place]:
@@ -65,9 +67,10 @@ def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
             continue
         text = str(event.get("name"))
         tool = tool or _TRACERS.get(category, "")
+        launches[place] += category in _LAUNCHES
         if category == _RANGE:
             ends = int((begin + float(event["dur"])) * 1000)
-            ranges[place[0]].append((int(begin * 1000), ends, text, "", place[1] or 0))
+            ranges[place[0]].append((int(begin * 1000), ends, text, "", place[1] or 0, PUSHED))
             continue
         arguments = event.get("args")
         located = isinstance(arguments, dict) and "filename" in arguments
@@ -92,9 +95,13 @@ def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
         profile = profile_from_calls(found, _MICROSECOND, edges=edges)
         processes.setdefault(place[0], []).append(Thread(profile, place[1], names.get(place, "")))
     warnings = (Notice("foreign-trace", tool),)
-    return run_of_threads(
-        path, processes, warnings, ranges={p: ranges_from(rows) for p, rows in ranges.items()}
+    run = run_of_threads(
+        path, processes, warnings, ranges={pid: ranges_from(rows) for pid, rows in ranges.items()}
     )
+    # What gives the GPU its work; without launches, what was called most.
+    giver = max(calls, key=lambda place: (launches[place], len(calls[place])), default=None)
+    use = gpu_use(work, segments(calls[giver]), _MICROSECOND) if work and giver else None
+    return replace(run, gpu=use)
 
 
 def _sampled(

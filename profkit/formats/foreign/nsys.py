@@ -11,19 +11,26 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
+from itertools import pairwise
 from statistics import median
 from typing import Any
 from urllib.parse import quote
 
 from profkit.errors import FormatError
-from profkit.formats.foreign.calls import Call, RangeRow, profile_from_calls, ranges_from
-from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, run_of_threads
+from profkit.formats.foreign.calls import Call, RangeRow, profile_from_calls, ranges_from, segments
+from profkit.formats.foreign.gpu_idle import gpu_use
+from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, Stack, run_of_threads
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run, Thread
+from profkit.model.gpu import GpuUse
+from profkit.model.ranges import PUSHED, STARTED
 
 #: ``NVTX_EVENTS.eventType``: a pushed range, a started one, and a domain's name.
 _PUSHED, _STARTED, _DOMAIN = 59, 60, 75
 _NANOSECOND = 1e-9
+#: After every sample.
+_NEVER = 1 << 62
 #: Steps of SQLite's machine for each byte of a file, beyond those that any file may take: a row of 30 bytes takes 50.
 _STEPS_A_BYTE, _STEPS = 20, 50_000_000
 _HINT = "export it again: nsys export --type sqlite FILE.nsys-rep"
@@ -47,6 +54,10 @@ def read_nsys(path: str | os.PathLike[str], *, edges: bool) -> Run:
 class _Export:
     def __init__(self, path: Any, database: sqlite3.Connection, budget: Budget) -> None:
         self._path, self._database, self._budget = path, database, budget
+        # By thread: calls of CUDA's API, pushed ranges, and samples with the time that each stands for.
+        self._calls: dict[int, list[Call]] = defaultdict(list)
+        self._pushed: dict[int, list[Call]] = defaultdict(list)
+        self._sampled: dict[int, list[tuple[Stack, float, float]]] = defaultdict(list)
         rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self._tables = {
             name: {row[1] for row in database.execute(f'PRAGMA table_info("{name}")')}
@@ -69,8 +80,14 @@ class _Export:
         return str(self._texts.get(number, otherwise))
 
     def run(self, edges: bool) -> Run:
+        """Return functions by samples, or else the calls of CUDA's API; and what ran while the GPU was idle."""
         ranges = self._ranges()
         samples = self._samples()
+        columns = ("start", "end", "nameId", "globalTid")
+        for begin, end, name, thread in self._rows(
+            "CUPTI_ACTIVITY_KIND_RUNTIME", columns, "samples of threads"
+        ):
+            self._calls[thread].append((begin, end, (NATIVE, 0, self._text(name, "CUDA"))))
         if samples is not None:
             run = samples.run(
                 self._path, Notice("foreign-samples", "Nsight Systems"), edges=edges, ranges=ranges
@@ -79,7 +96,22 @@ class _Export:
             threads = self._api_threads(edges)
             warnings = (Notice("foreign-trace", "Nsight Systems"),)
             run = run_of_threads(self._path, threads, warnings, ranges=ranges)
-        return run
+        return replace(run, gpu=self._gpu())
+
+    def _gpu(self) -> GpuUse | None:
+        """Return what the thread that calls CUDA most did while the GPU was idle: its ranges, samples, or calls."""
+        work = [
+            row
+            for table in ("KERNEL", "MEMCPY", "MEMSET")
+            for row in self._rows(f"CUPTI_ACTIVITY_KIND_{table}", ("start", "end"), "samples of threads")
+        ]
+        giver = max(self._calls, key=lambda thread: len(self._calls[thread]), default=None)
+        if not work or giver is None:
+            return None
+        running = self._sampled[giver]
+        if self._pushed[giver] or not running:
+            running = list(segments(self._pushed[giver] or self._calls[giver]))
+        return gpu_use(work, running, _NANOSECOND)
 
     def _ranges(self) -> dict[int | None, Any]:
         columns = ("start", "end", "eventType", "text", "textId", "domainId", "globalTid")
@@ -92,9 +124,13 @@ class _Export:
             if kind == _DOMAIN:
                 domains[domain] = name
             elif kind in (_PUSHED, _STARTED) and end is not None and thread is not None:
-                rows.append((begin, end, name, domain, thread))
-        for begin, end, name, domain, thread in rows:
-            found[_pid(thread)].append((begin, max(begin, end), name, domains.get(domain, ""), _tid(thread)))
+                rows.append((begin, max(begin, end), name, domain, thread, kind))
+        for begin, end, name, domain, thread, kind in rows:
+            pushed = kind == _PUSHED
+            if pushed:
+                self._pushed[thread].append((begin, end, (NATIVE, 0, name)))
+            row = (begin, end, name, domains.get(domain, ""), _tid(thread), PUSHED if pushed else STARTED)
+            found[_pid(thread)].append(row)
         return {pid: ranges_from(of) for pid, of in found.items()}
 
     def _samples(self) -> Samples | None:
@@ -117,25 +153,18 @@ class _Export:
                 taken[thread].append((at, sample))
         if not taken:
             return None
-        gaps = [
-            b[0] - a[0] for of in taken.values() for a, b in zip(sorted(of), sorted(of)[1:], strict=False)
-        ]
-        seconds = median(gaps) * _NANOSECOND if gaps else 0.0
+        gap = median([b[0] - a[0] for of in taken.values() for a, b in pairwise(sorted(of))] or [0])
         samples = Samples(self._budget)
         for thread, of in taken.items():
-            for _, sample in of:
-                samples.add((_pid(thread), _tid(thread), ""), tuple(stacks[sample]), seconds)
+            for (at, sample), (until, _) in pairwise([*sorted(of), (_NEVER, 0)]):
+                stack = tuple(stacks[sample])
+                samples.add((_pid(thread), _tid(thread), ""), stack, gap * _NANOSECOND)
+                self._sampled[thread].append((stack, at, min(until, at + gap)))
         return samples
 
     def _api_threads(self, edges: bool) -> dict[int | None, list[Thread]]:
-        calls: dict[int, list[Call]] = defaultdict(list)
-        columns = ("start", "end", "nameId", "globalTid")
-        for begin, end, name, thread in self._rows(
-            "CUPTI_ACTIVITY_KIND_RUNTIME", columns, "samples of threads"
-        ):
-            calls[thread].append((begin, end, (NATIVE, 0, self._text(name, "CUDA"))))
         found: dict[int | None, list[Thread]] = defaultdict(list)
-        for thread, of in calls.items():
+        for thread, of in self._calls.items():
             profile = profile_from_calls(of, _NANOSECOND, edges=edges)
             found[_pid(thread)].append(Thread(profile, _tid(thread)))
         return found
