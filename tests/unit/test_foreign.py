@@ -12,6 +12,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -276,7 +277,14 @@ def test_the_gpu_was_idle_because_of(tmp_path: Path) -> None:
     shown = " ".join(said_by("show", path, "--format", "md").split())
     assert "was idle for 150 µs (37.5 %)" in shown
     assert "sleep" in shown[shown.index("GPU idle") :].split("Functions")[0]
-    assert json.loads(said_by("show", path, "--format", "json"))["gpu"]["idle"][0]["within"] == "load"
+    shown_json = json.loads(said_by("show", path, "--format", "json"))
+    schema = Path(__file__).parents[2] / "docs" / "schema" / "show-2.json"
+    jsonschema.Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(shown_json)
+    assert shown_json["gpu"]["idle"][0]["within"] == "load"
+    # It is kept in a run file.
+    kept = str(tmp_path / "kept.prof")
+    said_by("merge", path, "-o", kept)
+    assert load_run(kept).gpu == use
 
 
 def test_a_view_that_never_ends_is_no_table(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from profkit.formats.foreign.stacks import Frame, Stack, texts_of
+from profkit.formats.foreign.stacks import DEEPEST, Frame, Stack, texts_of
 from profkit.model import Edges, Profile, ProfileError, Ranges
 from profkit.model.ranges import PUSHED
 
@@ -81,6 +81,8 @@ def segments(calls: Iterable[Call]) -> Iterator[tuple[Stack, float, float]]:
         at = begin
         ends.append(min(end, ends[-1]) if ends else end)
         frames.append(frame)
+        if len(frames) > DEEPEST:
+            raise ProfileError(f"its calls nest deeper than {DEEPEST:,}")
 
 
 def _profile(

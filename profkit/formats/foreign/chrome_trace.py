@@ -20,11 +20,13 @@ from profkit.formats.limits import Budget
 from profkit.model import Notice, Run, Thread
 from profkit.model.ranges import PUSHED
 
-#: Categories of events that a tracer makes of every call.
-_TRACERS = {"python_function": "torch.profiler", "cpu_op": "torch.profiler", "FEE": "VizTracer"}
-_RANGE = "user_annotation"
-#: Categories of calls that give the GPU work, of its work, and of what else is no thread's of the program.
+#: Categories of calls that give the GPU work.
 _LAUNCHES = ("cuda_runtime", "cuda_driver")
+#: Categories of events that a tracer makes of every call.
+_RANGE = "user_annotation"
+_KINETO = ("python_function", "cpu_op", _RANGE, *_LAUNCHES)
+_TRACERS = {"FEE": "VizTracer", **dict.fromkeys(_KINETO, "torch.profiler")}
+#: Categories of the GPU's work, and of what else is no thread's of the program.
 _GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 _ELSEWHERE = ("gpu_user_annotation", "Trace", "overhead")
 _MICROSECOND = 1e-6

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from profkit.formats.foreign.stacks import NATIVE, Stack
+from profkit.model import ProfileError
+from profkit.model.bounds import Seconds, bounds_of
 from profkit.model.gpu import GpuIdle, GpuUse
 
 #: Of what ran while the GPU was idle, so many are kept.
@@ -17,7 +19,8 @@ def gpu_use(
 ) -> GpuUse | None:
     """Return how much the GPUs worked, ``None`` if they did not.
     `work` are begins and ends; `running` are the stacks of the thread that gives the work, in time order and without
-    overlaps, of which those inside the pauses between work count. `unit_s` is the unit of time in seconds."""
+    overlaps, of which those inside the pauses between work count. `unit_s` is the unit of time in seconds. Raise
+    `ProfileError` for times that cannot be."""
     busy: list[list[float]] = []
     for begin, end in sorted(work):
         if busy and begin <= busy[-1][1]:
@@ -44,6 +47,11 @@ def gpu_use(
         found["", ""] = rest
     longest = sorted(found.items(), key=lambda item: -item[1])[:_KEPT]
     idle = tuple(GpuIdle(function, within, seconds * unit_s) for (function, within), seconds in longest)
+    bounds = bounds_of(Seconds)
+    assert bounds is not None
+    for seconds in (span * unit_s, worked * unit_s, *(row.seconds for row in idle)):
+        if problem := bounds.problem(seconds):
+            raise ProfileError(f"a time of its GPU {problem}")
     return GpuUse(span * unit_s, worked * unit_s, idle)
 
 

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from profkit.errors import FormatError
-from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, ThreadKey
+from profkit.formats.foreign.stacks import DEEPEST, NATIVE, Frame, Samples, ThreadKey
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run
 
@@ -66,6 +66,8 @@ def _read_profile(
         last = at
         if event["type"] == "O":
             open_.append(frame)
+            if len(open_) > DEEPEST:
+                raise ValueError(f"its calls nest deeper than {DEEPEST:,}")
         elif open_.pop() != frame:
             raise ValueError("closes another frame than the innermost")
 

@@ -35,6 +35,8 @@ NATIVE = "~"
 #: Seconds and samples of each thread by stack.
 _Sums: TypeAlias = dict[ThreadKey, dict[Stack, list[float]]]
 
+#: Most frames of a stack that is written as its changes: each change copies the stack.
+DEEPEST = 2000
 _NORMAL = 1.96
 #: Added to the samples that were taken, so that the interval of few is wide enough (`capture.mapped_tables`).
 _FEW_SAMPLES = 2.0
