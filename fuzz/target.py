@@ -37,6 +37,7 @@ MOST_SECONDS = 10.0
 #: Every target written in Python, each a module of its name in ``fuzz.targets``.
 TARGETS = (
     "pstats",
+    "foreign",
     "tokens",
     "run_json",
     "run_file",

@@ -26,9 +26,9 @@ from profkit.capture.agent import process_facts, settings
 from profkit.capture.proc_files import read_stat
 from profkit.capture.provenance import git_state
 from profkit.capture.reservation import check_output, free_name, reserved, spool_prefix
+from profkit.capture.sampled_stacks import with_stacks
 from profkit.capture.sampler import Sampler
 from profkit.capture.spool import remove_spool, write_facts
-from profkit.capture.stacks import with_stacks
 from profkit.errors import UsageError
 from profkit.model import Notice, Run
 
@@ -425,7 +425,7 @@ def _said_of_sampling(sampled: pyspy.Sampled) -> list[Notice]:
     found: list[Notice] = []
     if sampled.threads:
         numbers = {"rate": sampled.rate_hz, "share": sampled.share}
-        found += [Notice("attach-sampled", "", numbers), Notice("sampled-profile")]
+        found += [Notice("attach-sampled", "", numbers), Notice("foreign-samples", "py-spy")]
     many = {pid: lost for pid, lost in sampled.lost.items() if lost > _MANY_LOST}
     if many:
         found.append(Notice("attach-samples-lost", "", {"share": max(many.values())}).at(pids=many))

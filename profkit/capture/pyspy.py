@@ -22,7 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.capture.stacks import Stacks, joined, lost_share, read_stacks, threads_of
+from profkit.capture.sampled_stacks import Stacks, joined, lost_share, read_stacks, threads_of
 from profkit.model import Thread
 
 #: Part of one CPU that all py-spys together may take.

@@ -22,8 +22,8 @@ from profkit.cli.progress import Progress
 def show(run: Path, report: ReportOptions, **reading: Any) -> None:
     """Show one run: processes, waiting, top functions.
 
-    RUN is a run file, or any pstats file. Of a run that is still going it is the file that is to be written, the
-    spool directory, or the number of a process: what was done until now is shown.
+    RUN is a run file, any pstats file, or what another profiler wrote. Of a run that is still going it is the file
+    that is to be written, the spool directory, or the number of a process: what was done until now is shown.
     """
     gc.disable()  # as in ``profkit diff``
     import_numpy()

@@ -167,7 +167,8 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
     parts = _parts(profile.edges, len(profile), np.array(sorted(known), np.int64))
     keep = np.ones(len(profile), np.bool_)
     keep[parts.rows] = False
-    keep[[row for row in known if not profile.ncalls[row] and not profile.tottime[row]]] = False  # only named
+    used = profile.ncalls.astype(np.bool_) | (profile.tottime != 0) | (profile.cumtime != 0)
+    keep[[row for row in known if not used[row]]] = False  # only named
     if keep.all():
         return thread
     place = np.where(keep, np.cumsum(keep) - 1, -1)

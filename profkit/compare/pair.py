@@ -137,7 +137,7 @@ def pair_of(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process
         [select_processes(run, selector) for run in side.runs]
         for side, selector in zip(runs, selectors, strict=True)
     ]
-    sampled = [_noted(side, "sampled-profile") for side in runs]
+    sampled = [_noted(side, "sampled-profile", "foreign-samples") for side in runs]
     by_share = any(sampled)
     # What the runs say of themselves stays; what is measured of functions is of these.
     measured = in_shares(runs, processes) if by_share else runs
@@ -200,9 +200,9 @@ def select_pair(
     return (FIRST, None, (warning,)) if side == "baseline" else (None, FIRST, (warning,))
 
 
-def _noted(side: RunSet, code: str) -> bool:
+def _noted(side: RunSet, *codes: str) -> bool:
     """Whether the reader of some run said so: the columns do not show it."""
-    return any(notice.code == code for run in side.runs for notice in run.warnings)
+    return any(notice.code in codes for run in side.runs for notice in run.warnings)
 
 
 def _python(side: RunSet, profile: Profile) -> str:

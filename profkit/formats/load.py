@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from profkit.errors import FormatError
+from profkit.formats.foreign import read_foreign
 from profkit.formats.pstats_file import like_it, read_pstats
 from profkit.model import (
     Host,
@@ -41,7 +42,7 @@ BASELINE = "baseline:"
 
 
 def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Run:
-    """Read a run file, or a pstats file of any profiler.
+    """Read a run file, a pstats file of any profiler, or what another tool wrote (`profkit.formats.foreign`).
     Without `edges` every ``profile.edges`` is ``None``; without `processes` only the manifest is read. A
     foreign profile becomes one process with one thread and no manifest; its ``python`` is derived from
     library paths, and ``warnings`` state its limits. Raise only `FormatError`, whatever the bytes are."""
@@ -49,6 +50,10 @@ def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Ru
         from profkit.formats.runfile import read_run
 
         return read_run(path, edges=edges, processes=processes)
+    foreign = read_foreign(path, edges=edges)
+    if foreign is not None:
+        run = _validated(foreign)
+        return run if processes else replace(run, processes=())
     read = read_pstats(path, edges=edges)
     python = "" if read.python is None else ".".join(map(str, read.python))
     process = Process(python=python, threads=(Thread(read.profile),))

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.function_keys import function_keys
-from profkit.measure.side_facts import main_processes
 from profkit.measure.imports import AROUND, SYSTEM
+from profkit.measure.side_facts import main_processes
 from profkit.model import GENERATED, Process, Profile, Roots, Run, RunSet
 from profkit.model.arrays import median
 

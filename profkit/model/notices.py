@@ -170,6 +170,9 @@ CODES: Mapping[str, Meaning] = {
     "rank-file-missing": Meaning("", {"ranks": "ids", "missing": "count", "size": "count"}),
     # Profiles of other tools.
     "sampled-profile": Meaning(),
+    # `assumed`: samples a second, where the file does not say it.
+    "foreign-samples": Meaning("the tool or its format", {"assumed": "Hz?"}),
+    "foreign-trace": Meaning("the tool"),
     "pure-python-profile": Meaning(),
     "trailing-bytes": Meaning("", {"bytes": "count"}),
     # How far two sides can be compared. A side is ``baseline`` or ``candidate``.

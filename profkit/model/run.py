@@ -25,6 +25,7 @@ from profkit.model.bounds import (
     SignedSeconds,
     bounds_of,
 )
+from profkit.model.gpu import GpuUse
 from profkit.model.keys import Roots
 from profkit.model.lines import Line
 from profkit.model.neighbours import Neighbours
@@ -502,6 +503,8 @@ class Run:
         Machine-wide counters over time, ``None`` without the sampler.
     machines
         Where the processes ran on several hosts: the machine of each by host name, `machine` among them.
+    gpu
+        How much the GPUs worked, of a trace that has them; ``None`` otherwise.
     """
 
     path: str
@@ -511,6 +514,7 @@ class Run:
     warnings: tuple[Notice, ...] = ()
     series: Series | None = None
     machines: Mapping[str, Machine] = field(default_factory=dict)
+    gpu: GpuUse | None = None
 
     def validate(self) -> Run:
         """Check what no part of it shows alone, and return the run itself; its parts are valid.

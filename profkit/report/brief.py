@@ -31,6 +31,7 @@ from profkit.report.document import (
     Waterfall,
 )
 from profkit.report.functions import Ranked, ranked_run
+from profkit.report.gpu import gpu_sections
 from profkit.report.imports import import_change_line, import_line
 from profkit.report.lines import line_sections
 from profkit.report.notices import notice_text
@@ -113,6 +114,7 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, expla
     lines = line_sections(judged.lines if judged is not None and in_lines else None, brief=True)
     if judged is not None and verdict is not None and verdict.cause in _WAITING:
         waiting = _off_the_cpu(judged.account, None, _room(lines))
+    sections += gpu_sections(run.gpu, FUNCTIONS_ABOVE_LINES)
     sections += [*(waiting or _ranked(functions, by, _room(lines))), *lines]
     sections += _note(import_line(imports_of(run, run.processes)))
     sections += _advice(verdict)

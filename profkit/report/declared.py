@@ -113,6 +113,9 @@ _FIELDS: Mapping[Kind, str] = {
         IterationModel.waits Setting.baseline Setting.candidate Parameter.name VerifyReport.edit
         Deviation.range RangeRow.domain RangeRow.name Own.name Diagnosis.advice SlowerJob.job
         SlowerFunction.job SlowerRun.job FunctionTrend.job Trends.asked FleetHost.job ImportedPackage.package
+=======
+        SlowerFunction.job SlowerRun.job FunctionTrend.job Trends.asked FleetHost.job
+        GpuIdle.function GpuIdle.within
     """,
     Kind.LABEL: """
         Host.system Host.cpu_model Pool.library Setting.name Limits.slurm Limits.container

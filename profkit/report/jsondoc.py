@@ -257,6 +257,7 @@ def show_object(
         "imports": imports_object(imports_of(run, run.processes)),
         "machine": None if run.machine is None else machine_object(run.machine),
         "machines": {json_text(name): machine_object(machine) for name, machine in run.machines.items()},
+        **({} if run.gpu is None else {"gpu": plain(run.gpu)}),
         "warnings": plain(run.warnings),
     }
 

@@ -345,6 +345,16 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
     "sampled-profile": (
         "written by a sampling profiler: counts are samples, not calls, and times are samples times their interval"
     ),
+    "foreign-samples": (
+        (
+            "stacks ({subject}): of functions, neither calls nor waiting are known; the file does not say how often "
+            "samples were taken: seconds hold for {assumed} samples a second, shares hold in any case"
+        ),
+        "stacks ({subject}): of functions, neither calls nor waiting are known",
+    ),
+    "foreign-trace": (
+        "a trace of {subject}: calls and times are those of the traced part; tracing lengthens short functions"
+    ),
     "pure-python-profile": (
         "written by the pure-Python profiler: caller–callee rows have counts but no times, and the profiler's own "
         "cost distorts the others"

@@ -18,6 +18,7 @@ from profkit.report.estimates import capture_items
 from profkit.report.evidence_rows import evidence_table
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
+from profkit.report.gpu import gpu_sections
 from profkit.report.imports import import_sections
 from profkit.report.inventory_sections import pool_sections
 from profkit.report.iterations import model_sections
@@ -86,6 +87,7 @@ def show_document(
         *_processes(run.processes, limit),
         *pool_sections(run, limit),
         *import_sections(imports_of(run, run.processes), limit),
+        *gpu_sections(run.gpu, limit),
         *(function_sections(functions, limit, by) if profiled else ()),
         *(throttled_sections(run, limit) if profiled else ()),
         *model_sections(iteration_model(run, names)),

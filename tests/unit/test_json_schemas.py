@@ -113,8 +113,8 @@ def test_a_schema_allows_no_field_that_it_does_not_describe(name: str) -> None:
     for path, value in found:
         assert value["additionalProperties"] is False, path
         optional = value["properties"].keys() - set(value["required"])
-        # Only --explain adds a field.
-        assert optional <= ({"checks"} if path == () else set()), path
+        # Only --explain and a trace of a GPU add a field.
+        assert optional <= ({"checks", "gpu"} if path == () else set()), path
 
 
 #: What each command with ``--format`` is tried with; runs of a job are in ``{job}``.

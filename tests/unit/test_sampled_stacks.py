@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from profkit.capture import pyspy
-from profkit.capture.stacks import Stack, Stacks, joined, lost_share, read_stacks, threads_of
+from profkit.capture.sampled_stacks import Stack, Stacks, joined, lost_share, read_stacks, threads_of
 from profkit.model import Thread
 
 OUTER, MIDDLE, LEAF = ("/p.py", 1, "<module>"), ("/p.py", 5, "middle"), ("/p.py", 9, "leaf")

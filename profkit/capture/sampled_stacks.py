@@ -12,16 +12,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
 
-import numpy as np
-
-from profkit.model import Edges, Process, Profile, Thread
-
-#: A file, the first line of a function in it, and the function's name.
-Frame: TypeAlias = tuple[str, int, str]
-#: The outermost frame comes first.
-Stack: TypeAlias = tuple[Frame, ...]
+from profkit.formats.foreign.stacks import Frame, Stack, profile_from_stacks
+from profkit.model import Process, Thread
 
 #: What a profile of its file is called: the kernel's number of the thread, up to Python 3.10 its address.
 _THREAD = re.compile(r'Thread (\d{1,10}|0x[0-9A-F]{1,16}) "(.*)"', re.DOTALL)
@@ -81,8 +74,8 @@ def threads_of(stacks: Stacks, seconds: float, tids: Mapping[str, int]) -> tuple
     found: list[Thread] = []
     for thread, (name, samples) in stacks.threads.items():
         whole = _whole(samples)
-        lived = seconds * len(samples) / max(stacks.rounds, 1)
-        found.append(Thread(_profile(whole, lived / max(len(whole), 1)), tids.get(thread), name))
+        each = seconds * len(samples) / max(stacks.rounds, 1) / max(len(whole), 1)
+        found.append(Thread(profile_from_stacks((stack, each, 1) for stack in whole), tids.get(thread), name))
     return tuple(found)
 
 
@@ -104,66 +97,6 @@ def _whole(stacks: Sequence[Stack]) -> list[Stack]:
 def _is_function(frame: Frame) -> bool:
     file, line, name = frame
     return file.isprintable() and name.isprintable() and bool(name) and line < _NO_LINE
-
-
-def _profile(stacks: Sequence[Stack], seconds: float) -> Profile:
-    """Sum the stacks of one thread by function and by caller and callee; each stands for so many seconds."""
-    counts: dict[Frame, list[float]] = {}
-    pairs: dict[tuple[Frame, Frame], list[float]] = {}
-    for stack in stacks:
-        seen: set[Frame] = set()
-        linked: set[tuple[Frame, Frame]] = set()
-        for depth, frame in enumerate(stack):
-            row = counts.setdefault(frame, [0, 0, 0.0, 0.0])
-            if frame not in seen:
-                row[1] += 1
-                row[3] += seconds
-            seen.add(frame)
-            link = (stack[depth - 1], frame)
-            if depth and link not in linked:
-                linked.add(link)
-                pair = pairs.setdefault(link, [0, 0.0, 0.0])
-                pair[0] += 1
-                pair[2] += seconds
-        if stack:
-            counts[stack[-1]][0] += 1
-            counts[stack[-1]][2] += seconds
-            if len(stack) > 1:
-                pairs[stack[-2], stack[-1]][1] += seconds
-    strings: dict[str, int] = {"": 0}
-
-    def texts(values: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int32]]:
-        return np.array([strings.setdefault(value, len(strings)) for value in values], np.int32)
-
-    used = list(counts)
-    place = {frame: row for row, frame in enumerate(counts)}
-    n = len(used)
-    file, qualname = texts([key[0] for key in used]), texts([key[2] for key in used])
-    name = texts([key[2].rpartition(".")[2] or key[2] for key in used])
-    numbers = list(counts.values())
-    links = list(pairs.items())
-    calls = np.array([number[0] for _, number in links], np.int64)
-    return Profile(
-        tuple(strings),
-        file,
-        np.array([key[1] for key in used], np.int32),
-        name,
-        qualname,
-        np.zeros(n, np.int32),
-        np.zeros(n, np.int32),
-        np.array([row[1] for row in numbers], np.int64),
-        np.array([row[0] for row in numbers], np.int64),
-        np.array([row[2] for row in numbers], np.float64),
-        np.array([row[3] for row in numbers], np.float64),
-        edges=Edges(
-            np.array([place[link[0]] for link, _ in links], np.int32),
-            np.array([place[link[1]] for link, _ in links], np.int32),
-            calls,
-            calls,
-            np.array([number[1] for _, number in links], np.float64),
-            np.array([number[2] for _, number in links], np.float64),
-        ),
-    ).validate()
 
 
 def with_stacks(processes: Sequence[Process], sampled: Mapping[int, Sequence[Thread]]) -> tuple[Process, ...]:

@@ -1,0 +1,126 @@
+"""Readers of what other tools write: each gives a `Run`, and what a format cannot say stays unknown.
+
+Which one reads a file is told by its content. pstats dumps are not foreign here: `formats.pstats_file` reads those.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import Any
+
+from profkit.errors import FormatError
+from profkit.formats.limits import FACTOR, FLOOR, Budget, LimitError, json_weight
+from profkit.formats.pstats_file import read_dump
+from profkit.formats.regular_file import NotRegularError, open_regular
+from profkit.model import ProfileError, Run
+
+#: Bytes from which the kind of a file is told.
+_HEAD = 1 << 16
+_GZIP = b"\x1f\x8b"
+_SQLITE = b"SQLite format 3\0"
+#: What a reader that trusts the form of its file stumbles over where that is not so.
+_DAMAGED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, struct.error)
+_AGAIN = "copy it again, or record again"
+
+
+def read_foreign(path: Any, *, edges: bool = True) -> Run | None:
+    """Read the profile of another tool; ``None`` if the file is none of those that are read here.
+    Raise only `FormatError`, whatever the bytes are."""
+    try:
+        with open_regular(path) as file:
+            head = file.read(_HEAD)
+    except (OSError, NotRegularError):
+        return None  # the reader that follows says why
+    kind = _kind(_gunzipped(head, _HEAD) if head.startswith(_GZIP) else head)
+    if not kind:
+        return None
+    try:
+        return _read(path, kind, edges)
+    except (LimitError, ProfileError) as error:
+        raise FormatError(path, str(error), "its numbers are damaged; record again") from None
+    except _DAMAGED as error:
+        raise FormatError(path, f"is damaged: {_what(error)}", _AGAIN) from None
+
+
+def _what(error: Exception) -> str:
+    """Say in a few words what a reader stumbled over."""
+    if isinstance(error, KeyError):
+        return f"it lacks {str(error)[:60]}"
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def _kind(head: bytes) -> str:
+    """Return what a file's first bytes are, a word that `_read` knows; nothing if none of these."""
+    from profkit.formats.foreign.collapsed import is_collapsed
+    from profkit.formats.foreign.perf_script import is_perf_script
+    from profkit.formats.foreign.tachyon import MAGICS
+
+    if head.startswith(_SQLITE):
+        return "sqlite"
+    if head[:4] in MAGICS:
+        return "tachyon"
+    start = head.lstrip()[:2].split()
+    # A dump of pstats begins with a brace, too, and then the type of an object, which is none of these characters.
+    if start and (start[0] in (b"{", b"[", b"[{") or start[0] == b'{"'):
+        return "json"
+    if b"\0" in head:
+        return ""
+    text = head.decode("utf-8", "replace")
+    return "perf" if is_perf_script(text) else "collapsed" if is_collapsed(text) else ""
+
+
+def _read(path: Any, kind: str, edges: bool) -> Run:
+    if kind == "sqlite":
+        from profkit.formats.foreign.nsys import read_nsys
+
+        return read_nsys(path, edges=edges)
+    data = read_dump(path)
+    budget = Budget(len(data))
+    if data.startswith(_GZIP):
+        data = _gunzipped(data, FLOOR + FACTOR * len(data), whole=True)
+    if kind == "tachyon":
+        from profkit.formats.foreign.tachyon import read_tachyon
+
+        return read_tachyon(path, data, budget, edges=edges)
+    if kind == "json":
+        return _read_json(path, data, budget, edges)
+    text = data.decode("utf-8", "replace")
+    if kind == "perf":
+        from profkit.formats.foreign.perf_script import read_perf_script
+
+        return read_perf_script(path, text, budget, edges=edges)
+    from profkit.formats.foreign.collapsed import read_collapsed
+
+    return read_collapsed(path, text, budget, edges=edges)
+
+
+def _read_json(path: Any, data: bytes, budget: Budget, edges: bool) -> Run:
+    budget.spend("values of JSON", json_weight(data))
+    found = json.loads(data.decode("utf-8", "replace"))
+    if isinstance(found, dict) and "shared" in found and "profiles" in found:
+        from profkit.formats.foreign.speedscope_json import read_speedscope
+
+        return read_speedscope(path, found, budget, edges=edges)
+    if isinstance(found, list) or "traceEvents" in found:
+        from profkit.formats.foreign.chrome_trace import read_chrome
+
+        return read_chrome(path, found, budget, edges=edges)
+    raise FormatError(
+        path, "is JSON, and no profile that is known", "speedscope's and Chrome's (traceEvents) are read"
+    )
+
+
+def _gunzipped(data: bytes, most: int, *, whole: bool = False) -> bytes:
+    """Return the first bytes that compressed data unpack to; of a `whole` file, all, or raise `ValueError`."""
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        unpacked = unpacker.decompress(data, most)
+    except zlib.error as error:
+        if whole:
+            raise ValueError(str(error)) from None
+        return b""
+    if whole and not unpacker.eof:
+        raise ValueError("it is cut off, or unpacks to more than a file of its size may hold")
+    return unpacked

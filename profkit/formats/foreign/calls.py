@@ -1,0 +1,155 @@
+"""Nested intervals of threads as profiles and as ranges: what tracers write, of which calls and times are exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.formats.foreign.stacks import DEEPEST, Frame, Stack, texts_of
+from profkit.model import Edges, Profile, ProfileError, Ranges
+from profkit.model.ranges import PUSHED
+
+Floats = npt.NDArray[np.float64]
+
+#: Begin and end of a call, in any one unit of time.
+Call: TypeAlias = tuple[float, float, Frame]
+#: Begin and end in nanoseconds, name, domain, thread, kind (`PUSHED` or `STARTED`).
+RangeRow: TypeAlias = tuple[int, int, str, str, int, int]
+
+
+def profile_from_calls(calls: Iterable[Call], unit_s: float, *, edges: bool) -> Profile:
+    """Sum the calls of one thread by function, and by caller and callee; `unit_s` is their unit of time in seconds.
+    One that outlasts the call around it is cut there. Raise `ProfileError` for numbers that no profile has."""
+    numbers: dict[Frame, int] = {}
+    # Calls, primitive calls, self time, cumulative time.
+    rows: list[list[float]] = []
+    pairs: dict[tuple[int, int], list[float]] = {}
+    within: list[int] = []  # calls of each function that are open
+    open_: list[tuple[float, float, int]] = []  # begin, end, function
+    inside: list[float] = []  # time of what each open call has called
+
+    def close() -> None:
+        begin, end, row = open_.pop()
+        own = end - begin - inside.pop()
+        within[row] -= 1
+        sums = [rows[row]]
+        if open_:
+            inside[-1] += end - begin
+            sums.append(pairs.setdefault((open_[-1][2], row), [0, 0, 0.0, 0.0]))
+        for of in sums:
+            of[0] += 1
+            of[1] += not within[row]
+            of[2] += own * unit_s
+            of[3] += 0.0 if within[row] else (end - begin) * unit_s
+
+    for begin, end, frame in sorted(calls, key=_outer_first):
+        while open_ and open_[-1][1] <= begin:
+            close()
+        row = numbers.setdefault(frame, len(numbers))
+        if row == len(rows):
+            rows.append([0, 0, 0.0, 0.0])
+            within.append(0)
+        within[row] += 1
+        open_.append((begin, max(begin, min(end, open_[-1][1]) if open_ else end), row))
+        inside.append(0.0)
+    while open_:
+        close()
+    return _profile(list(numbers), np.array(rows, np.float64).reshape(-1, 4), pairs if edges else None)
+
+
+def _outer_first(call: Call) -> tuple[float, float]:
+    return call[0], -call[1]
+
+
+def segments(calls: Iterable[Call]) -> Iterator[tuple[Stack, float, float]]:
+    """Yield the stacks of one thread in time order, each with its begin and end; no two overlap."""
+    ends: list[float] = []
+    frames: list[Frame] = []
+    at = 0.0
+    for begin, end, frame in [*sorted(calls, key=_outer_first), (math.inf, math.inf, ("", 0, ""))]:
+        while ends and ends[-1] <= begin:
+            if ends[-1] > at:
+                yield tuple(frames), at, ends[-1]
+            at = max(at, ends.pop())
+            frames.pop()
+        if ends and begin > at:
+            yield tuple(frames), at, begin
+        at = begin
+        ends.append(min(end, ends[-1]) if ends else end)
+        frames.append(frame)
+        if len(frames) > DEEPEST:
+            raise ProfileError(f"its calls nest deeper than {DEEPEST:,}")
+
+
+def _profile(
+    frames: Sequence[Frame], sums: Floats, links: dict[tuple[int, int], list[float]] | None
+) -> Profile:
+    pairs = links or {}
+    try:
+        lines = np.array([line for _, line, _ in frames], np.int32)
+        of_pairs = np.array(list(pairs.values()), np.float64).reshape(-1, 4)
+    except OverflowError:
+        raise ProfileError("holds a number that no profile has") from None
+    strings, file, name, qualname = texts_of(frames)
+    unknown = np.zeros(len(frames), np.int32)
+    between = np.array(list(pairs), np.int32).reshape(-1, 2).T.copy()
+    counts, times = sums[:, :2].T.astype(np.int64), sums[:, 2:].T.copy()
+    link_counts, link_times = of_pairs[:, :2].T.astype(np.int64), of_pairs[:, 2:].T.copy()
+    # What is left of a subtraction of floats may be a trifle below 0.
+    times[0], link_times[0] = (np.where(np.abs(own) < 1e-12, 0.0, own) for own in (times[0], link_times[0]))
+    return Profile(
+        strings,
+        file,
+        lines,
+        name,
+        qualname,
+        unknown,
+        unknown,
+        counts[0],
+        counts[1],
+        times[0],
+        times[1],
+        edges=None if links is None else Edges(between[0], between[1], *link_counts, *link_times),
+    ).validate()
+
+
+def ranges_from(rows: Sequence[RangeRow]) -> Ranges:
+    """Return ranges; a pushed one is inside the innermost pushed one of its thread and domain that is around it."""
+    rows = sorted(rows, key=lambda row: (row[4], row[0], -row[1]))
+    strings: dict[str, int] = {"": 0}
+    parents: list[int] = []
+    open_: dict[tuple[int, str], list[int]] = {}
+    for i, (begin, end, _, domain, thread, kind) in enumerate(rows):
+        if kind != PUSHED:
+            parents.append(-1)
+            continue
+        around = open_.setdefault((thread, domain), [])
+        while around and rows[around[-1]][1] < max(end, begin + 1):
+            around.pop()
+        parents.append(around[-1] if around else -1)
+        around.append(i)
+    names = np.array([strings.setdefault(row[2], len(strings)) for row in rows], np.int32)
+    domains = np.array([strings.setdefault(row[3], len(strings)) for row in rows], np.int32)
+    n = len(rows)
+    try:
+        begin_ns, end_ns, threads = (np.array([row[i] for row in rows], np.int64) for i in (0, 1, 4))
+    except OverflowError:
+        raise ProfileError("holds a time that no clock has") from None
+    return Ranges(
+        tuple(strings),
+        names,
+        domains,
+        np.zeros(n, np.int32),
+        np.array([row[5] for row in rows], np.uint8),
+        threads,
+        begin_ns,
+        end_ns,
+        np.array(parents, np.int32),
+        np.zeros(n, np.uint32),
+        np.zeros(n, np.uint8),
+        np.zeros(n, np.uint64),
+    ).validate()

@@ -1,0 +1,124 @@
+"""Reads traces in Chrome's JSON: those of torch.profiler (Kineto), VizTracer, py-spy and others.
+
+Complete events of a thread nest: they are calls. Kineto's and VizTracer's are all that there were; what others write
+may come from samples, so that calls are not known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from profkit.errors import FormatError
+from profkit.formats.foreign.calls import Call, RangeRow, profile_from_calls, ranges_from, segments
+from profkit.formats.foreign.frames import frame_of
+from profkit.formats.foreign.gpu_idle import gpu_use
+from profkit.formats.foreign.stacks import Frame, Samples, run_of_threads
+from profkit.formats.limits import Budget
+from profkit.model import Notice, Run, Thread
+from profkit.model.ranges import PUSHED
+
+#: Categories of calls that give the GPU work.
+_LAUNCHES = ("cuda_runtime", "cuda_driver")
+#: Categories of events that a tracer makes of every call.
+_RANGE = "user_annotation"
+_KINETO = ("python_function", "cpu_op", _RANGE, *_LAUNCHES)
+_TRACERS = {"FEE": "VizTracer", **dict.fromkeys(_KINETO, "torch.profiler")}
+#: Categories of the GPU's work, and of what else is no thread's of the program.
+_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+_ELSEWHERE = ("gpu_user_annotation", "Trace", "overhead")
+_MICROSECOND = 1e-6
+
+_Place: TypeAlias = tuple[int | None, int | None]
+
+
+def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
+    """Read decoded JSON; raise `FormatError` or `LimitError`, and whatever a wrong type raises."""
+    events = data["traceEvents"] if isinstance(data, dict) else data
+    if isinstance(data, dict) and (data.get("otherData") or {}).get("writer") == "profkit":
+        raise FormatError(path, "was exported by profkit", "give the run file that it was made from")
+    names: dict[_Place, str] = {}
+    calls: dict[_Place, list[Call]] = defaultdict(list)
+    ranges: dict[int | None, list[RangeRow]] = defaultdict(list)
+    # Calls that have begun, as numbers of those of the thread: one that ends with its caller stays inside it.
+    open_: dict[_Place, list[int]] = defaultdict(list)
+    last = 0.0
+    work: list[tuple[float, float]] = []
+    launches: Counter[_Place] = Counter()
+    frames: dict[str, Frame] = {}
+    tool = ""
+    for event in events:
+        kind, category = event.get("ph"), event.get("cat")
+        place = _number(event.get("pid")), _number(event.get("tid"))
+        if kind == "M" and event.get("name") == "thread_name":
+            names[place] = str(event["args"]["name"])
+        if kind not in ("X", "B", "E") or category in _ELSEWHERE:
+            continue
+        begin = float(event["ts"])
+        if category in _GPU:
+            work.append((begin, begin + float(event["dur"])))
+            continue
+        last = max(last, begin)
+        if kind == "E":
+            if open_[place]:
+                number = open_[place].pop()
+                since, _, frame = calls[place][number]
+                calls[place][number] = since, begin, frame
+            continue
+        text = str(event.get("name"))
+        tool = tool or _TRACERS.get(category, "")
+        launches[place] += category in _LAUNCHES
+        if category == _RANGE:
+            ends = int((begin + float(event["dur"])) * 1000)
+            ranges[place[0]].append((int(begin * 1000), ends, text, "", place[1] or 0, PUSHED))
+            continue
+        arguments = event.get("args")
+        located = isinstance(arguments, dict) and "filename" in arguments
+        frame = (
+            (str(arguments["filename"]), int(arguments.get("line") or 0), text)
+            if located
+            else frames.get(text) or frames.setdefault(text, frame_of(text))
+        )
+        if kind == "B":
+            open_[place].append(len(calls[place]))
+            calls[place].append((begin, math.inf, frame))
+        else:
+            calls[place].append((begin, begin + float(event["dur"]), frame))
+    budget.spend("NVTX ranges", sum(map(len, ranges.values())))
+    calls = {
+        place: [(b, min(e, last), f) for b, e, f in of] if open_[place] else of for place, of in calls.items()
+    }
+    if not tool:
+        return _sampled(path, calls, names, budget, edges)
+    processes: dict[int | None, list[Thread]] = {}
+    for place, found in calls.items():
+        profile = profile_from_calls(found, _MICROSECOND, edges=edges)
+        processes.setdefault(place[0], []).append(Thread(profile, place[1], names.get(place, "")))
+    warnings = (Notice("foreign-trace", tool),)
+    run = run_of_threads(
+        path, processes, warnings, ranges={pid: ranges_from(rows) for pid, rows in ranges.items()}
+    )
+    # What gives the GPU its work; without launches, what was called most.
+    giver = max(calls, key=lambda place: (launches[place], len(calls[place])), default=None)
+    use = gpu_use(work, segments(calls[giver]), _MICROSECOND) if work and giver else None
+    return replace(run, gpu=use)
+
+
+def _sampled(
+    path: object, calls: dict[_Place, list[Call]], names: dict[_Place, str], budget: Budget, edges: bool
+) -> Run:
+    """Take the time between two changes of a thread's stack for a sample."""
+    samples = Samples(budget)
+    for place, found in calls.items():
+        thread = (*place, names.get(place, ""))
+        for stack, begin, end in segments(found):
+            samples.add(thread, stack, (end - begin) * _MICROSECOND)
+    return samples.run(
+        path, Notice("foreign-samples", "Chrome's trace format"), edges=edges, executed_lines=True
+    )
+
+
+def _number(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None

@@ -1,0 +1,216 @@
+"""Weighted stacks of any tool as a profile: the one place where samples become functions.
+
+A sample says where a thread was, not how often anything was called. So calls are not known here, and self times
+have the interval that the number of samples gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from profkit.errors import FormatError
+from profkit.formats.limits import Budget
+from profkit.model import Edges, Notice, Process, Profile, ProfileError, Ranges, Run, Thread
+from profkit.model.bounds import EXACT
+from profkit.model.versions import python_of_paths
+
+#: A file, the first line of a function in it (0: not known), and the function's qualified name.
+Frame: TypeAlias = tuple[str, int, str]
+#: The outermost frame comes first.
+Stack: TypeAlias = tuple[Frame, ...]
+#: A stack, its seconds, and in how many samples it was seen.
+Weighted: TypeAlias = tuple[Stack, float, int]
+
+#: A process and a thread, ``None`` where not known, and the thread's name.
+ThreadKey: TypeAlias = tuple[int | None, int | None, str]
+
+#: Of a native function: what has no file is built in, as for cProfile.
+NATIVE = "~"
+#: Seconds and samples of each thread by stack.
+_Sums: TypeAlias = dict[ThreadKey, dict[Stack, list[float]]]
+
+#: Most frames of a stack that is written as its changes: each change copies the stack.
+DEEPEST = 2000
+_NORMAL = 1.96
+#: Added to the samples that were taken, so that the interval of few is wide enough (`capture.mapped_tables`).
+_FEW_SAMPLES = 2.0
+#: Upper limit of the 95 % interval of a count of which nothing was seen (`measure.estimates.NONE_SEEN`).
+_NONE_SEEN = 3.0
+
+
+class Samples:
+    """Samples of the threads of one file, summed by stack as they are read; `Budget` bounds what they take."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._threads: _Sums = {}
+
+    def add(self, thread: ThreadKey, stack: Stack, seconds: float, samples: int = 1) -> None:
+        """Add one stack; raise `LimitError` where there are more than the file's size allows."""
+        stacks = self._threads.setdefault(thread, {})
+        sums = stacks.get(stack)
+        if sums is None:
+            # A frame of a stack is a pointer to what all stacks share.
+            self._budget.spend("calling contexts", 1 + len(stack) // 16)
+            sums = stacks[stack] = [0.0, 0]
+        sums[0] += seconds
+        sums[1] += samples
+
+    def run(
+        self,
+        path: object,
+        notice: Notice,
+        *,
+        edges: bool,
+        executed_lines: bool = False,
+        python: str = "",
+        ranges: Mapping[int | None, Ranges] = MappingProxyType({}),
+    ) -> Run:
+        """Return the samples as a run, a process for each that the file tells apart, main threads first."""
+        processes: dict[int | None, list[Thread]] = {}
+        for (pid, tid, name), stacks in self._threads.items():
+            weighted = ((stack, seconds, int(count)) for stack, (seconds, count) in stacks.items())
+            profile = profile_from_stacks(weighted, executed_lines=executed_lines)
+            profile = profile if edges else replace(profile, edges=None)
+            processes.setdefault(pid, []).append(Thread(profile, tid, name))
+        return run_of_threads(path, processes, (notice,), python, ranges)
+
+
+def run_of_threads(
+    path: object,
+    processes: Mapping[int | None, list[Thread]],
+    warnings: tuple[Notice, ...],
+    python: str = "",
+    ranges: Mapping[int | None, Ranges] = MappingProxyType({}),
+) -> Run:
+    """Return the threads and ranges of a file's processes as a run, main threads first; raise `FormatError` if no
+    process has a function or a range."""
+    made: list[Process] = []
+    for pid in dict.fromkeys([*processes, *ranges]):
+        threads = [thread for thread in processes.get(pid, ()) if len(thread.profile)]
+        threads.sort(key=lambda t: t.name != "MainThread" and (pid is None or t.tid != pid))
+        if threads or pid in ranges:
+            files = {
+                thread.profile.strings[i] for thread in threads for i in set(thread.profile.file.tolist())
+            }
+            found = python_of_paths(sorted(files))
+            version = python or (".".join(map(str, found)) if found else "")
+            role = "child" if made else "main"
+            made.append(
+                Process(pid=pid, role=role, python=version, threads=tuple(threads), ranges=ranges.get(pid))
+            )
+    if not made:
+        raise FormatError(path, "holds no functions", "was it recorded while the program ran?")
+    return Run(str(path), tuple(made), warnings=warnings)
+
+
+def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = False) -> Profile:
+    """Sum weighted stacks by function, and by caller and callee; self times are sampled, calls are not known.
+    With `executed_lines`, lines are not the first of functions but those that ran: a function then has the first
+    that was seen. Of recursion, cumulative time counts once. Stacks without a frame are left out. The caller bounds
+    how many there are, and how deep they are; raise `ProfileError` for numbers that no profile has."""
+    whole: dict[Stack, list[float]] = {}
+    for stack, seconds, samples in stacks:
+        if stack:
+            of = whole.setdefault(stack, [0.0, 0])
+            of[0] += seconds
+            of[1] += samples
+    if executed_lines:
+        whole = _by_function(whole)
+    rows: dict[Frame, list[float]] = {}  # self time, cumulative time, samples
+    pairs: dict[tuple[int, int], list[float]] = {}  # the callee's self time, and its cumulative time
+    numbers: dict[Frame, int] = {}
+    for stack, (seconds, count) in whole.items():
+        places = [numbers.setdefault(frame, len(numbers)) for frame in stack]
+        for frame in dict.fromkeys(stack):
+            rows.setdefault(frame, [0.0, 0.0, 0])[1] += seconds
+        links = list(pairwise(places))
+        for link in dict.fromkeys(links):
+            pairs.setdefault(link, [0.0, 0.0])[1] += seconds
+        leaf = rows[stack[-1]]
+        leaf[0] += seconds
+        leaf[2] += count
+        if links:
+            pairs[links[-1]][0] += seconds
+    try:
+        own, cumulative, taken = np.array(list(rows.values()), np.float64).reshape(-1, 3).T.copy()
+        lines = np.array([line for _, line, _ in numbers], np.int32)
+    except OverflowError:
+        raise ProfileError("holds a number that no profile has") from None
+    if not ((taken >= 0) & (taken <= EXACT)).all() or not np.isfinite(own).all():
+        raise ProfileError("holds a number of samples or a time that no profile has")
+    all_taken = taken.sum()
+    interval = own.sum() / all_taken if all_taken else 0.0
+    weight = np.divide(own, taken, out=np.full(len(own), interval), where=taken > 0)
+    error = np.where(taken > 0, _NORMAL * np.sqrt(taken + _FEW_SAMPLES), _NONE_SEEN) * weight
+    unknown = np.full(len(rows), np.nan)
+    strings, file, name, qualname = texts_of(list(numbers))
+    nothing, none = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int64)
+    between = np.array(list(pairs), np.int32).reshape(-1, 2).T.copy()
+    times = np.array(list(pairs.values()), np.float64).reshape(-1, 2).T.copy()
+    no_calls = np.zeros(len(pairs), np.int64)
+    return Profile(
+        strings,
+        file,
+        lines,
+        name,
+        qualname,
+        nothing,
+        nothing,
+        none,
+        none,
+        own,
+        cumulative,
+        edges=Edges(between[0], between[1], no_calls, no_calls, times[0], times[1]),
+        calls_low=unknown,
+        calls_high=unknown,
+        samples=taken.astype(np.int64),
+        tottime_error=error,
+    ).validate()
+
+
+def _by_function(stacks: dict[Stack, list[float]]) -> dict[Stack, list[float]]:
+    """Give each function the first of its lines that was seen. Those without a name of their own stay separate by
+    line, as in `pstats_lines`, since several may share a name."""
+    first: dict[Frame, int] = {}
+    for stack in stacks:
+        for frame in stack:
+            key = _apart(frame)
+            first[key] = min(first.get(key, frame[1]), frame[1])
+    found: dict[Stack, list[float]] = {}
+    for stack, (seconds, samples) in stacks.items():
+        of = found.setdefault(tuple((f[0], first[_apart(f)], f[2]) for f in stack), [0.0, 0])
+        of[0] += seconds
+        of[1] += samples
+    return found
+
+
+def _apart(frame: Frame) -> Frame:
+    file, line, name = frame
+    last = _last_part(name)
+    return file, line if last.startswith("<") and last != "<module>" else 0, name
+
+
+def texts_of(frames: Sequence[Frame]) -> tuple[tuple[str, ...], Any, Any, Any]:
+    """Return a string table, and in it the files, the names and the qualified names of frames."""
+    strings: dict[str, int] = {"": 0}
+
+    def numbered(values: Iterable[str]) -> np.ndarray[Any, np.dtype[np.int32]]:
+        return np.array([strings.setdefault(value, len(strings)) for value in values], np.int32)
+
+    file = numbered(file for file, _, _ in frames)
+    qualname = numbered(name for _, _, name in frames)
+    name = numbered(_last_part(name) for _, _, name in frames)
+    return tuple(strings), file, name, qualname
+
+
+def _last_part(qualname: str) -> str:
+    """Return the name of a Python function; names of C++ are left whole."""
+    last = qualname.rpartition(".")[2]
+    return last if last.isidentifier() or last.startswith("<") else qualname
