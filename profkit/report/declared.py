@@ -113,8 +113,6 @@ _FIELDS: Mapping[Kind, str] = {
         IterationModel.waits Setting.baseline Setting.candidate Parameter.name VerifyReport.edit
         Deviation.range RangeRow.domain RangeRow.name Own.name Diagnosis.advice SlowerJob.job
         SlowerFunction.job SlowerRun.job FunctionTrend.job Trends.asked FleetHost.job ImportedPackage.package
-=======
-        SlowerFunction.job SlowerRun.job FunctionTrend.job Trends.asked FleetHost.job
         GpuIdle.function GpuIdle.within
     """,
     Kind.LABEL: """
