@@ -16,7 +16,7 @@ import numpy as np
 from mpi4py import MPI
 
 KIND, CAUSE, LATE, DIRECTORY = sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
-STEPS, DEVICE_S = 60, 0.02
+STEPS, DEVICE_S = 100, 0.02
 WORLD = MPI.COMM_WORLD
 RANK, SIZE = WORLD.Get_rank(), WORLD.Get_size()
 

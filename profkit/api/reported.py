@@ -75,7 +75,7 @@ class Reported(ABC):
         """
         renderer = renderer_named(format)() if isinstance(format, str) else format
         laid = self.laid_out(Layout(full_paths, explain, renderer.draws))
-        return renderer.render(laid, rows_of(limit, renderer))
+        return renderer.fitted(laid) if limit is None else renderer.render(laid, rows_of(limit, renderer))
 
     def save(
         self,

@@ -47,6 +47,9 @@ MAD_EFFICIENCY = 0.37
 LEAST_SCATTER = 4
 #: Part (1) of its usual time that a process must lose to be a straggler.
 MATERIAL = 0.04
+#: The same where it is off the CPU, and the others were seen to wait `KEPT` of it for this process: their waiting is a second
+#: measurement, so that the noise of time off the CPU in general does not matter.
+MATERIAL_SEEN = 0.10
 #: Part (1) from which a function counts as called more often, not as slower.
 CALLS_CHANGED = 0.05
 #: Part (1) of the excess in single functions by which the main thread as a whole must be longer.
@@ -336,6 +339,10 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     slow_off = np.zeros(n, np.bool_)
     for name in ("queue", "blocked"):
         slow_off |= (parts[name][1] > limit) & (parts[name][0] >= MATERIAL * usual_pace)
+    waits_by = np.array([m.waits_by for m in members])
+    for_it = np.array([waited_for(waits_by, r)[1] for r in range(n)])
+    off_seen = (parts["blocked"][0] >= MATERIAL_SEEN * usual_pace) & (for_it >= KEPT * parts["blocked"][0])
+    slow_off |= off_seen
     slow_range = np.array(
         [sum(d.excess_s for d in found) >= MATERIAL * usual_pace for found in in_ranges], np.bool_
     )
@@ -357,7 +364,6 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     if len(collects) == n:
         own = np.array(collects)
         collecting = own - others_median(own[:, None])[:, 0]
-    waits_by = np.array([m.waits_by for m in members])
     off = np.array([m.off_for for m in members if m.off_for is not None])
     looked = len(off) == n
     off_excess = off - others_median(off) if looked else None
@@ -379,7 +385,9 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
         deviations += in_ranges[r]
         deviations.sort(key=lambda d: -d.excess_s)
         without, faster = _without(r, pace, life)
-        kind = _kind(r, parts, bool(slow_work[r]), bool(slow_off[r]), deviations, limit)
+        kind = _kind(
+            r, parts, bool(slow_work[r]), bool(slow_off[r]), deviations, limit, off_seen=bool(off_seen[r])
+        )
         of_collector = None if collecting is None else float(collecting[r])
         if kind in COMPUTING and (of_collector or 0.0) > COLLECTED * float(parts["run"][0][r]):
             kind = "collections"
@@ -478,9 +486,15 @@ def _kind(
     stood: bool,
     deviations: Sequence[Deviation],
     limit: float,
+    *,
+    off_seen: bool = False,
 ) -> str:
     """Return the kind of a straggler: the greatest part that is beyond the noise."""
-    off = [(float(parts[name][0][r]), name) for name in ("queue", "blocked") if parts[name][1][r] > limit]
+    off = [
+        (float(parts[name][0][r]), name)
+        for name in ("queue", "blocked")
+        if parts[name][1][r] > limit or (off_seen and name == "blocked")
+    ]
     most = max(off, default=(0.0, ""))
     extra = float(parts["run"][0][r])
     if (stood and most[0] > extra) or (not worked and most[1]):
