@@ -1,9 +1,9 @@
-"""How often ``profkit ranks`` names the late rank of an MPI job, its wait state in Scalasca's terms, and why it was late.
+"""How often ``profkit ranks`` names the late rank of an MPI job, its wait state in Scalasca's terms, and the cause.
 
-``python -m benchmarks.ranks --python PYTHON [--ranks 4 8 16] [--repeats N] [--seconds S]`` runs ``program.py`` with 4, 8 and 16
-ranks under ``profkit capture``. One cause is put into a rank that is drawn from a seed. The truth is what was put in; a job is right
-where this rank alone is named, with this cause and the wait state of the call. The program's ranks wait for a device most of the time,
-so that those of a large job leave each other CPU time on a machine with few CPUs.
+``python -m benchmarks.ranks --python PYTHON [--ranks 4 8 16] [--repeats N] [--seconds S]`` runs ``program.py`` with
+4, 8 and 16 ranks under ``profkit capture``. One cause is put into a rank that is drawn from a seed. The truth is what
+was put in; a job is right where this rank alone is named, with this cause and the wait state of the call. The ranks
+wait for a device most of the time, so that those of a large job leave each other CPU time where CPUs are few.
 """
 
 from __future__ import annotations
@@ -92,14 +92,28 @@ def judge(python: str, kind: str, cause: str, ranks: int, late: int) -> tuple[li
     with tempfile.TemporaryDirectory(prefix="ranks-") as made:
         directory = Path(made)
         job = ["mpirun", "-n", str(ranks), python, str(_PROGRAM), kind, cause, str(late), made]
-        command = [sys.executable, "-m", "profkit", "capture", "-q", "-o", str(directory / "job.prof"), "--", *job]
+        command = [
+            sys.executable,
+            "-m",
+            "profkit",
+            "capture",
+            "-q",
+            "-o",
+            str(directory / "job.prof"),
+            "--",
+            *job,
+        ]
         inherited = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
         with _from_outside(cause, directory):
             subprocess.run(command, check=True, env={**inherited, **_MPI}, cwd=Path(__file__).parents[2])
         study = read_ranks([directory / "job.prof"]).study
         named = [study.members[s.member].rank for s in study.stragglers]
         first = study.stragglers[0] if study.stragglers else None
-        return [r for r in named if r is not None], first.kind if first else "", first.wait_state if first else ""
+        return (
+            [r for r in named if r is not None],
+            first.kind if first else "",
+            first.wait_state if first else "",
+        )
 
 
 def main() -> None:
@@ -135,7 +149,9 @@ def main() -> None:
         for i, hit in enumerate((True, right_rank, right_cause, right_state)):
             of[i] += hit
         progress(f"{cause} {kind} {ranks}: rank {late}; named {named} {why} {state!r}")
-    print("| put in | ranks | jobs | right rank | right cause | right wait state |\n|---|--:|--:|--:|--:|--:|")
+    print(
+        "| put in | ranks | jobs | right rank | right cause | right wait state |\n|---|--:|--:|--:|--:|--:|"
+    )
     for (cause, ranks), of in counts.items():
         print(f"| {cause} | {ranks} | {' | '.join(map(str, of))} |")
     whole = [sum(column) for column in zip(*counts.values(), strict=True)]

@@ -281,7 +281,11 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
         return []
     every = [(process.pid, thread) for process in processes for thread in process.threads]
     # Threads of a pool that nothing used say nothing.
-    did = [row for row in every if len(row[1].profile) or row[1].run_s or row[1].run_queue_wait_s] if limit else every
+    did = (
+        [row for row in every if len(row[1].profile) or row[1].run_s or row[1].run_queue_wait_s]
+        if limit
+        else every
+    )
     idle = len(every) - len(did)
     listed = Listed(did, limit, "threads")
     table = listed.table(

@@ -47,8 +47,8 @@ MAD_EFFICIENCY = 0.37
 LEAST_SCATTER = 4
 #: Part (1) of its usual time that a process must lose to be a straggler.
 MATERIAL = 0.04
-#: The same where it is off the CPU, and the others were seen to wait `KEPT` of it for this process: their waiting is a second
-#: measurement, so that the noise of time off the CPU in general does not matter.
+#: The same where it is off the CPU, and the others were seen to wait `KEPT` of it for this process: their waiting is
+#: a second measurement, so that the noise of time off the CPU in general does not matter.
 MATERIAL_SEEN = 0.10
 #: Part (1) from which a function counts as called more often, not as slower.
 CALLS_CHANGED = 0.05
@@ -100,8 +100,8 @@ class Straggler:
 
     `kind`: ``work`` (it does more), ``slower`` (as many calls take more CPU time in some functions), ``slower-cpu``
     (in all of them), ``longer`` (calls were estimated too coarsely to tell), ``collections`` (its garbage collector
-    takes the time), ``queue`` (it lacks CPUs), ``loading`` (files, disks, sockets, pipes), ``stopped`` (by a signal, or
-    with its container), or ``blocked`` (locks, sleep, or not known).
+    takes the time), ``queue`` (it lacks CPUs), ``loading`` (files, disks, sockets, pipes), ``stopped`` (by a signal,
+    or with its container), or ``blocked`` (locks, sleep, or not known).
     `wait_state`, of `WAIT_STATES` or `IMBALANCE`, is that in which the others wait for it, empty if none was seen;
     `wait_s` a mean over the others. `unknown`: what keeps the reason from being known (`wait_states.unknown_of`).
     `pace_s` excludes its waiting for others; `usual_s` is the median of the others.

@@ -72,7 +72,7 @@ def waited_for(waits: Floats, member: int) -> tuple[int, float]:
 
 
 def why_off(excess: Floats, blocked_s: float) -> str:
-    """Return the kind of a straggler that is off the CPU `blocked_s` longer, by `excess` (one for each of `WAITS`)."""
+    """Return the kind of a straggler that is off the CPU `blocked_s` longer, `excess` by `WAITS`."""
     if float(excess[_STOPPED]) >= MOST_OF_IT * blocked_s:
         return "stopped"
     return "loading" if float(excess[_LOADING].sum()) >= MOST_OF_IT * blocked_s else "blocked"

@@ -27,8 +27,8 @@ KINDS = {
 _SETTLES = {
     "calls": "calls were estimated too coarsely to tell more work from slower work; capture with --exact",
     "looks": "what it was off the CPU for was not seen; capture it again with the compiled tracer (profkit doctor)",
-    "speed": "one function has nearly all CPU time, so that more work in a call and a slower CPU look alike; run the rank "
-    "on another CPU or host",
+    "speed": "one function has nearly all CPU time, so that more work in a call and a slower CPU look alike; run the "
+    "rank on another CPU or host",
 }
 #: Load balance (1) below which the work counts as uneven although no process stands out.
 EVEN = 0.9
