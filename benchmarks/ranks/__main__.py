@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.ranks --python PYTHON [--ranks 4 8 16] [--repeats N] [--seconds S]`` runs ``program.py`` with
 4, 8 and 16 ranks under ``profkit capture``. One cause is put into a rank that is drawn from a seed. The truth is what
-was put in; a job is right where this rank alone is named, with this cause and the wait state of the call. The ranks
+was put in; a job is right where this rank is named first, with this cause and the wait state of the call. The ranks
 wait for a device most of the time, so that those of a large job leave each other CPU time where CPUs are few.
 """
 
@@ -87,10 +87,13 @@ def _from_outside(cause: str, directory: Path) -> Iterator[None]:
             hog.wait()
 
 
-def judge(python: str, kind: str, cause: str, ranks: int, late: int) -> tuple[list[int], str, str]:
-    """Run one job; return the ranks that are named, and cause and wait state of the first."""
+def judge(
+    python: str, kind: str, cause: str, ranks: int, late: int, kept: Path | None
+) -> tuple[list[int], str, str]:
+    """Run one job, unless `kept` has it; return the ranks that are named, and cause and wait state of the first."""
     with tempfile.TemporaryDirectory(prefix="ranks-") as made:
         directory = Path(made)
+        run = (kept or directory) / f"{cause}-{kind}-{ranks}-{late}.prof"
         job = ["mpirun", "-n", str(ranks), python, str(_PROGRAM), kind, cause, str(late), made]
         command = [
             sys.executable,
@@ -99,14 +102,15 @@ def judge(python: str, kind: str, cause: str, ranks: int, late: int) -> tuple[li
             "capture",
             "-q",
             "-o",
-            str(directory / "job.prof"),
+            str(run),
             "--",
             *job,
         ]
         inherited = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
-        with _from_outside(cause, directory):
-            subprocess.run(command, check=True, env={**inherited, **_MPI}, cwd=Path(__file__).parents[2])
-        study = read_ranks([directory / "job.prof"]).study
+        if not run.exists():
+            with _from_outside(cause, directory):
+                subprocess.run(command, check=True, env={**inherited, **_MPI}, cwd=Path(__file__).parents[2])
+        study = read_ranks([run]).study
         named = [study.members[s.member].rank for s in study.stragglers]
         first = study.stragglers[0] if study.stragglers else None
         return (
@@ -125,6 +129,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no job after so long")
+    parser.add_argument(
+        "--keep", type=Path, help="a directory for the run files; those there are not made again"
+    )
     options = parser.parse_args()
     draw, begin = random.Random(options.seed), time.monotonic()
     counts: dict[tuple[str, int], list[int]] = {}
@@ -141,16 +148,16 @@ def main() -> None:
         if time.monotonic() - begin > options.seconds:
             progress(f"not run: {cause} {kind} {ranks}")
             continue
-        named, why, state = judge(options.python, kind, cause, ranks, late)
-        right_rank = named == ([late] if kinds else [])
+        named, why, state = judge(options.python, kind, cause, ranks, late, options.keep)
+        right_rank = named[:1] == ([late] if kinds else [])
         right_cause = right_rank and (not kinds or why in kinds)
         right_state = right_rank and (not kinds or state == _STATES[kind])
-        of = counts.setdefault((cause, ranks), [0, 0, 0, 0])
-        for i, hit in enumerate((True, right_rank, right_cause, right_state)):
+        of = counts.setdefault((cause, ranks), [0, 0, 0, 0, 0])
+        for i, hit in enumerate((True, right_rank, right_cause, right_state, right_rank and len(named) < 2)):
             of[i] += hit
         progress(f"{cause} {kind} {ranks}: rank {late}; named {named} {why} {state!r}")
     print(
-        "| put in | ranks | jobs | right rank | right cause | right wait state |\n|---|--:|--:|--:|--:|--:|"
+        "| put in | ranks | jobs | right rank | right cause | right wait state | no other named |\n|---|--:|--:|--:|--:|--:|--:|"
     )
     for (cause, ranks), of in counts.items():
         print(f"| {cause} | {ranks} | {' | '.join(map(str, of))} |")

@@ -2,8 +2,8 @@
 
 ``program.py KIND CAUSE RANK DIRECTORY``. KIND: ``allreduce``, ``bcast``, ``ring`` (each rank sends to the next one),
 ``collect`` (the late rank receives from all others). A step is what a rank of a training does: it waits for its
-device, computes on the CPU, reads its part of the data from a feed, and communicates. Causes from outside (a neighbour, a
-stopped process) find the rank by the file ``pid``.
+device, computes on the CPU, reads its part of the data from a feed, and communicates. Causes from outside (a
+neighbour, a stopped process) find the rank by the file ``pid``.
 """
 
 import gc

@@ -18,11 +18,10 @@ from profkit.model import Edges, Paths, Profile, RangeCalls, Thread
 from profkit.model.estimates import estimates_of
 
 #: Methods in the order of the tracer's numbers; the first is of tracers that did not tell them apart.
-RANK_METHODS = (
-    "call Allgather Allgatherv Allreduce Alltoall Alltoallv Barrier Bcast Gather Gatherv Probe Recv Reduce Scatter "
-    "Scatterv Sendrecv Wait Waitall Waitany allgather allreduce alltoall barrier bcast sendrecv Reduce_scatter Send "
-    "Ssend ssend recv send gather scatter reduce probe wait"
-).split()  # noqa: SIM905
+_METHODS = """call Allgather Allgatherv Allreduce Alltoall Alltoallv Barrier Bcast Gather Gatherv Probe Recv Reduce Scatter Scatterv Sendrecv
+Wait Waitall Waitany allgather allreduce alltoall barrier bcast sendrecv Reduce_scatter Send Ssend ssend recv
+send gather scatter reduce probe wait"""
+RANK_METHODS = tuple(_METHODS.split())
 
 #: Part of a function's self time in such calls from which all of it is: looks do not tell the rest apart.
 WRAPS = 0.8
@@ -38,13 +37,16 @@ def mpi_call(method: int) -> tuple[str, str]:
 def with_mpi_calls(
     thread: Thread,
     seen: Mapping[int, Mapping[int, tuple[float, int]]],
+    looked: _Floats,
     texts: Mapping[int, tuple[int, int]],
     strings: tuple[str, ...],
 ) -> Thread:
     """Add a function for each method to a thread; `texts` has the indices of its `mpi_call` in `strings`.
-    `seen` maps methods and callers' rows to the seconds of self time in these calls, and the number of samples."""
+    `seen` maps methods and callers' rows to the seconds of self time in these calls, and the number of samples;
+    `looked` has the seconds for which samples saw each row in any line: of a function that often runs for less than
+    the time between two looks, they see only a part."""
     n = len(thread.profile)
-    tottime = thread.profile.tottime
+    tottime = np.where(looked > 0, looked, thread.profile.tottime)
     parts = {method: np.zeros(n) for method in seen}
     for method, of in seen.items():
         for row, (seconds, _) in of.items():

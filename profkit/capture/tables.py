@@ -160,7 +160,11 @@ class ThreadTables:
             file, name = (self._strings.setdefault(text, len(self._strings)) for text in mpi_call(method))
             texts[method] = file, name
         self._table = tuple(self._strings)
-        return with_mpi_calls(thread, seen, texts, self._table)
+        lines = table.lines
+        looked = np.zeros(len(thread.profile))
+        if lines is not None:
+            looked = np.bincount(row_of[lines.function], lines.seconds, len(looked))
+        return with_mpi_calls(thread, seen, looked, texts, self._table)
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:
         codes = record.codes

@@ -132,7 +132,7 @@ static void book(const struct charge *charge, bool sampled) {
     PyObject *code = charge->place >= 0 && charge->n ? (PyObject *)charge->codes[0] : NULL;
     int ranks = charge->what != PAUSE_HELD_GIL && code ? rank_calls_at(code, charge->place) : PAUSE_NONE;
     if (ranks != PAUSE_NONE)
-        pause_add(table, function, (enum pause_kind)ranks, charge->run + charge->blocked, charge->samples);
+        pause_add(table, function, (enum pause_kind)ranks, charge->run + charge->wait + charge->blocked, charge->samples);
     else if (charge->what != PAUSE_NONE && charge->blocked > 0)
         pause_add(table, function, charge->what, charge->blocked, charge->samples);
 }
