@@ -156,9 +156,8 @@ def main() -> None:
         for i, hit in enumerate((True, right_rank, right_cause, right_state, right_rank and len(named) < 2)):
             of[i] += hit
         progress(f"{cause} {kind} {ranks}: rank {late}; named {named} {why} {state!r}")
-    print(
-        "| put in | ranks | jobs | right rank | right cause | right wait state | no other named |\n|---|--:|--:|--:|--:|--:|--:|"
-    )
+    print("| put in | ranks | jobs | right rank | right cause | right wait state | no other named |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
     for (cause, ranks), of in counts.items():
         print(f"| {cause} | {ranks} | {' | '.join(map(str, of))} |")
     whole = [sum(column) for column in zip(*counts.values(), strict=True)]

@@ -18,9 +18,11 @@ from profkit.model import Edges, Paths, Profile, RangeCalls, Thread
 from profkit.model.estimates import estimates_of
 
 #: Methods in the order of the tracer's numbers; the first is of tracers that did not tell them apart.
-_METHODS = """call Allgather Allgatherv Allreduce Alltoall Alltoallv Barrier Bcast Gather Gatherv Probe Recv Reduce Scatter Scatterv Sendrecv
-Wait Waitall Waitany allgather allreduce alltoall barrier bcast sendrecv Reduce_scatter Send Ssend ssend recv
-send gather scatter reduce probe wait"""
+_METHODS = """
+call Allgather Allgatherv Allreduce Alltoall Alltoallv Barrier Bcast Gather Gatherv Probe Recv Reduce Scatter
+Scatterv Sendrecv Wait Waitall Waitany allgather allreduce alltoall barrier bcast sendrecv
+Reduce_scatter Send Ssend ssend recv send gather scatter reduce probe wait
+"""
 RANK_METHODS = tuple(_METHODS.split())
 
 #: Part of a function's self time in such calls from which all of it is: looks do not tell the rest apart.
