@@ -262,7 +262,8 @@ def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: s
 def _one_sided(diff: Diff, limit: int) -> list[Section]:
     """What only one side has: residue of the alignment, never dropped silently."""
     table, residue = diff.table, diff.residue
-    sections, small = [], []
+    sections: list[Section] = []
+    small: list[str] = []
     for title, name, side, count, share in (
         ("New functions", "candidate", table.candidate, residue.candidate_only, residue.candidate_only_share),
         ("Functions gone", "baseline", table.baseline, residue.baseline_only, residue.baseline_only_share),
