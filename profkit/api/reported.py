@@ -75,7 +75,8 @@ class Reported(ABC):
         """
         renderer = renderer_named(format)() if isinstance(format, str) else format
         laid = self.laid_out(Layout(full_paths, explain, renderer.draws))
-        return renderer.render(laid, rows_of(limit, renderer))
+        fits = limit is None and not explain  # an explanation is as long as it must be
+        return renderer.fitted(laid) if fits else renderer.render(laid, rows_of(limit, renderer))
 
     def save(
         self,

@@ -207,11 +207,11 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _pack(target: Target, spool: Path, path: Path, progress: Callable[[str], None]) -> Run:
-    sources = target.prepared()
-    from profkit.capture.packer import pack_spool
-    from profkit.formats.runfile import write_run
-
     with _without_collections():
+        sources = target.prepared()
+        from profkit.capture.packer import pack_spool
+        from profkit.formats.runfile import write_run
+
         run = pack_spool(spool, wait_for_stragglers=True, sources=sources, progress=progress)
         progress(f"writing {path}")
         write_run(path, run)

@@ -964,7 +964,7 @@ class _Reader:
         """Return the pauses of functions, without the agent's own and what is outside every call."""
         file, at = self._file, self._pauses
         function, what = self._shown(self._place(file.half(at, 4))), file.half(at, 8)
-        if len(what) and not 1 <= int(what.min()) <= int(what.max()) <= types.RANK_CALLS:
+        if len(what) and not 1 <= int(what.min()) <= int(what.max()) <= types.LAST_RANK_CALL:
             raise MemberError("damaged: it has a pause of no kind")
         shown = function >= 0
         seconds, count = self._checked(file.word(at, 16) / 1e9), self._counts(file.word(at, 24))

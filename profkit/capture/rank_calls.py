@@ -1,8 +1,8 @@
-"""Calls of mpi4py as a function of their own; no tracer sees them, since they are Cython functions.
+"""Calls of mpi4py as functions of their own; no tracer sees them, since they are Cython functions.
 
-The tracer's sampler gives the time that threads spent in them, by calling function
-(``native/tracer/rank_calls.h``). That time is moved from the caller to one native function, as if it had been
-traced; its number of calls is unknown.
+The tracer's sampler gives the time that threads spent in them, by calling function and method
+(``native/tracer/rank_calls.h``). That time is moved from the caller to a native function for each method, as if it
+had been traced; its number of calls is unknown.
 """
 
 from __future__ import annotations
@@ -17,8 +17,13 @@ import numpy.typing as npt
 from profkit.model import Edges, Paths, Profile, RangeCalls, Thread
 from profkit.model.estimates import estimates_of
 
-#: File and name of the function, as of any native one.
-MPI_CALL = ("~", "<built-in method mpi4py.MPI.call>")
+#: Methods in the order of the tracer's numbers; the first is of tracers that did not tell them apart.
+_METHODS = """
+call Allgather Allgatherv Allreduce Alltoall Alltoallv Barrier Bcast Gather Gatherv Probe Recv Reduce Scatter
+Scatterv Sendrecv Wait Waitall Waitany allgather allreduce alltoall barrier bcast sendrecv
+Reduce_scatter Send Ssend ssend recv send gather scatter reduce probe wait
+"""
+RANK_METHODS = tuple(_METHODS.split())
 
 #: Part of a function's self time in such calls from which all of it is: looks do not tell the rest apart.
 WRAPS = 0.8
@@ -26,25 +31,51 @@ _NORMAL = 1.96
 _Floats = npt.NDArray[np.float64]
 
 
+def mpi_call(method: int) -> tuple[str, str]:
+    """Return file and name of the function that stands for a method, as of any native one."""
+    return "~", f"<built-in method mpi4py.MPI.{RANK_METHODS[method]}>"
+
+
 def with_mpi_calls(
-    thread: Thread, seen: Mapping[int, tuple[float, int]], file: int, name: int, strings: tuple[str, ...]
+    thread: Thread,
+    seen: Mapping[int, Mapping[int, tuple[float, int]]],
+    looked: _Floats,
+    texts: Mapping[int, tuple[int, int]],
+    strings: tuple[str, ...],
 ) -> Thread:
-    """Add the function to a thread; `file` and `name` are the indices of `MPI_CALL` in `strings`.
-    `seen` maps a caller's row to the seconds of its self time in these calls, and the number of samples."""
+    """Add a function for each method to a thread; `texts` has the indices of its `mpi_call` in `strings`.
+    `seen` maps methods and callers' rows to the seconds of self time in these calls, and the number of samples;
+    `looked` has the seconds for which samples saw each row in any line: of a function that often runs for less than
+    the time between two looks, they see only a part."""
+    n = len(thread.profile)
+    tottime = np.where(looked > 0, looked, thread.profile.tottime)
+    parts = {method: np.zeros(n) for method in seen}
+    for method, of in seen.items():
+        for row, (seconds, _) in of.items():
+            if tottime[row] > 0:
+                parts[method][row] = seconds / tottime[row]
+    whole = np.zeros(n) + sum(parts.values())
+    scale = np.where(whole >= WRAPS, 1.0 / np.maximum(whole, WRAPS), 1.0)
+    taken = np.zeros(n)
+    for method, part in parts.items():
+        own = part * scale
+        # Of what the methods before it have left.
+        left = np.divide(own, 1.0 - taken, out=np.zeros(n), where=1.0 - taken > 1e-9)
+        taken += own
+        left = np.append(np.minimum(left, 1.0), np.zeros(len(thread.profile) - n))
+        looks = sum(count for _, count in seen[method].values())
+        thread = _with_call(thread, left, looks, (*texts[method], strings))
+    return thread
+
+
+def _with_call(thread: Thread, part: _Floats, looks: int, texts: tuple[int, int, tuple[str, ...]]) -> Thread:
     profile, new = thread.profile, len(thread.profile)
-    part = np.zeros(new)
-    for row, (seconds, _) in seen.items():
-        if profile.tottime[row] > 0:
-            part[row] = min(1.0, seconds / profile.tottime[row])
-    part[part >= WRAPS] = 1.0
     callers = np.flatnonzero(part)
     if not len(callers):
         return thread
     return replace(
         thread,
-        profile=_profile(
-            profile, part, callers, sum(looks for _, looks in seen.values()), (file, name, strings)
-        ).validate(),
+        profile=_profile(profile, part, callers, looks, texts).validate(),
         paths=None if thread.paths is None else _paths(thread.paths, part, new).validate(new + 1),
         range_calls=None
         if thread.range_calls is None

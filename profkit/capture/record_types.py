@@ -137,14 +137,14 @@ class Paths:
     blocked: Floats
 
 
-#: See `Pauses`.
-RANK_CALLS = 17
+#: See `Pauses`; from it to the last there is one number for each method of MPI.
+RANK_CALLS, LAST_RANK_CALL = 17, 52
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pauses:
     """What kept functions from going on; `what` counts in `profkit.model.pauses.PAUSE_KINDS`, from 1 on.
-    `RANK_CALLS` is one more: time in calls that wait for other ranks and were not traced."""
+    From `RANK_CALLS` on: time in calls that wait for other ranks and were not traced (`rank_calls.RANK_METHODS`)."""
 
     function: Ints
     what: Ints

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from profkit.capture.path_tables import paths_of
 from profkit.capture.range_tables import range_calls
-from profkit.capture.rank_calls import MPI_CALL, with_mpi_calls
+from profkit.capture.rank_calls import mpi_call, with_mpi_calls
 from profkit.capture.record_types import RANK_CALLS, Codes, Record, ThreadTable
 from profkit.capture.source_cache import Sources
 from profkit.model import Edges, Line, OpenCall, Pause, Process, Profile, Slice, Thread
@@ -141,21 +141,30 @@ class ThreadTables:
 
     def _with_mpi_calls(self, thread: Thread, table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Thread:
         found = table.pauses
-        if found is None or not (found.what == RANK_CALLS).any():
+        if found is None or not (found.what >= RANK_CALLS).any():
             return thread
-        at = np.flatnonzero(found.what == RANK_CALLS)
-        seen: dict[int, tuple[float, int]] = {}
-        for row, seconds, count in zip(
+        at = np.flatnonzero(found.what >= RANK_CALLS)
+        seen: dict[int, dict[int, tuple[float, int]]] = {}
+        for what, row, seconds, count in zip(
+            found.what[at].tolist(),
             row_of[found.function[at]].tolist(),
             found.seconds[at].tolist(),
             found.count[at].tolist(),
             strict=True,
         ):
-            before = seen.get(row, (0.0, 0))
-            seen[row] = before[0] + seconds, before[1] + count
-        file, name = (self._strings.setdefault(text, len(self._strings)) for text in MPI_CALL)
+            of = seen.setdefault(what - RANK_CALLS, {})
+            before = of.get(row, (0.0, 0))
+            of[row] = before[0] + seconds, before[1] + count
+        texts = {}
+        for method in seen:
+            file, name = (self._strings.setdefault(text, len(self._strings)) for text in mpi_call(method))
+            texts[method] = file, name
         self._table = tuple(self._strings)
-        return with_mpi_calls(thread, seen, file, name, self._table)
+        lines = table.lines
+        looked = np.zeros(len(thread.profile))
+        if lines is not None:
+            looked = np.bincount(row_of[lines.function], lines.seconds, len(looked))
+        return with_mpi_calls(thread, seen, looked, texts, self._table)
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:
         codes = record.codes

@@ -36,10 +36,13 @@ if TYPE_CHECKING:  # numpy, which starting a target does not need
 _STARTING_S = 0.25
 #: Seconds for which a CPU must have been free, and how many of them, before one is used.
 _LOOK_S, _SPARE_CPUS = 0.1, 0.8
+#: A run shorter than this has no yardsticks after it: the machine is as it was a moment before.
+_MOMENT_S = 0.05
 #: What packing imports, in pieces, before each of which a CPU must be free. The first call of `numpy.unique` imports
-#: `numpy.ma`.
+#: `numpy.ma`, which packing a run without functions does not need.
 _NEEDED = (
-    ("numpy", "numpy.ma"),
+    ("numpy",),
+    ("numpy.ma",),
     ("profkit.model", "profkit.capture.records"),
     (
         "profkit.capture.packer",
@@ -213,7 +216,8 @@ class Target:
         with self._kept():
             self._facts["wall_s"] = time.monotonic() - self._begin
             self._facts["readings"] = [_as_dict(self._before), _as_dict(host.take_reading())]
-            self._yardsticks.read_all("after")
+            if self._facts["wall_s"] >= _MOMENT_S:
+                self._yardsticks.read_all("after")
             self._facts["yardsticks"] = self._yardsticks.as_facts()
 
     @contextlib.contextmanager
@@ -234,6 +238,8 @@ class Target:
             # numpy's BLAS must not start its pool of threads beside the target's.
             os.environ["OPENBLAS_NUM_THREADS"] = "1"
             for modules in _NEEDED:
+                if modules == ("numpy.ma",) and self._over.is_set():
+                    continue
                 while self._beside and not self._over.is_set() and not self._has_cpu_to_spare():
                     pass
                 for module in modules:

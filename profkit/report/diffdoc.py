@@ -66,7 +66,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
         "profkit diff",
         Section("", (comparison_block(diff), _sides(diff))),
         *_account(diff),
-        Section("Evidence", _evidence(diff), role="evidence"),
+        Section("Evidence", _evidence(diff, limit), role="evidence"),
         *line_sections(diff.lines),
         *neighbour_sections(diff.candidate.neighbours, diff.baseline.neighbours),
         *pool_differences(diff.baseline.inventory, diff.candidate.inventory),
@@ -138,11 +138,11 @@ def _account(diff: Diff) -> list[Section]:
     return [Section(title, (waterfall(diff.account),), role="account")]
 
 
-def _evidence(diff: Diff) -> tuple[Block, ...]:
+def _evidence(diff: Diff, limit: int) -> tuple[Block, ...]:
     """What the verdict rests on, and how far the order of functions moved."""
     blocks: list[Block] = []
     if diff.verdict.evidence:
-        blocks.append(evidence_table(diff.verdict.evidence))
+        blocks.append(evidence_table(diff.verdict.evidence, limit=limit))
     slow = diff.slowdown
     if math.isfinite(slow.low):
         tested = "" if math.isnan(slow.p_value) else f"; p = {slow.p_value:.2g}, permutation test"
@@ -264,7 +264,8 @@ def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: s
 def _one_sided(diff: Diff, limit: int) -> list[Section]:
     """What only one side has: residue of the alignment, never dropped silently."""
     table, residue = diff.table, diff.residue
-    sections = []
+    sections: list[Section] = []
+    small: list[str] = []
     for title, name, side, count, share in (
         ("New functions", "candidate", table.candidate, residue.candidate_only, residue.candidate_only_share),
         ("Functions gone", "baseline", table.baseline, residue.baseline_only, residue.baseline_only_share),
@@ -272,9 +273,14 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
         text = f"{count:,} found only in the {name}, with {units.share(share)} of its self time."
         if count:
             rows = _one_side(diff, side, name, text, limit)
-            none = "It took no" if count == 1 else "None of them took"
-            block = rows if rows.rows else Note(f"{text} {none} noticeable time.")
-            sections.append(Section(title, (block,), detail=True, role="functions"))
+            if rows.rows:
+                sections.append(Section(title, (rows,), detail=True, role="functions"))
+            else:
+                small.append(text)
+    if small:
+        none = "None of these took noticeable time."
+        note = Note(f"{' '.join(small)} {none}")
+        sections.append(Section("Functions of one side", (note,), detail=True, role="functions"))
     return sections
 
 

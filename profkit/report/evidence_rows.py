@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.report.document import Column, Measured, Row, Table
+from profkit.report.listed import Listed
 from profkit.report.wording.evidence import evidence_texts
 from profkit.verdict.types import Evidence
 
 
-def evidence_table(evidence: Sequence[Evidence], candidate: str = "candidate") -> Table:
-    """Return a table of evidence; `candidate` is the title of that side."""
+def evidence_table(evidence: Sequence[Evidence], candidate: str = "candidate", limit: int = 0) -> Table:
+    """Return a table of at most `limit` (0: all) pieces of evidence; `candidate` is the title of that side."""
+    listed = Listed(evidence, limit)
     titles = (
         Column("what was measured"),
         Column("baseline"),
         Column(candidate),
         Column("what it says", "prose"),
     )
-    return Table(titles, tuple(map(evidence_row, evidence)))
+    return Table(titles, tuple(map(evidence_row, listed.shown)), listed.cut)
 
 
 def evidence_row(evidence: Evidence) -> Row:

@@ -184,10 +184,10 @@ def _variables(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
 def _cores_rows(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
     """Consequences of the differences; they vary a little between any two runs and do not count alone."""
     working = [sum(host.working for host in side.hosts) for side in (a, b)]
-    yield "processes that work at a time", str(working[0]), str(working[1])
-    yield "cores that the pools ask for", _cores(a.expected_cores), _cores(b.expected_cores)
+    yield "processes at work", str(working[0]), str(working[1])
+    yield "cores asked for", _cores(a.expected_cores), _cores(b.expected_cores)
     yield "cores used", _cores(a.observed_cores), _cores(b.observed_cores)
-    yield "cores demanded (used, and queued for)", _cores(a.demand_cores), _cores(b.demand_cores)
+    yield "cores demanded", _cores(a.demand_cores), _cores(b.demand_cores)
 
 
 # JSON

@@ -80,11 +80,12 @@ def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) 
     if not known:
         return []
     listed = Listed(known, limit, "ranges")
+    most = min(MOST_INSIDE, limit // 2 or MOST_INSIDE)
     note = (
-        f"Up to {MOST_INSIDE} functions of each range with at least {units.share(SMALL_INSIDE)} of its time, "
+        f"Up to {most} functions of each range with at least {units.share(SMALL_INSIDE)} of its time, "
         "ranges inside it included."
     )
-    table = Listed([one for key, found in listed.shown for one in _inside_rows(key, found)]).table(
+    table = Listed([one for key, found in listed.shown for one in _inside_rows(key, found, most)]).table(
         Of("range", lambda row: row[0], "name"),
         Of("opened by", lambda row: row[1], "path", 2),
         Of("function inside", lambda row: display_name(row[2].name), "name"),
@@ -99,9 +100,9 @@ def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) 
     return [Section("Functions inside NVTX ranges", (table,))]
 
 
-def _inside_rows(key: RangeKey, found: RangeFunctions) -> Iterator[tuple[str, str, RangeFunction]]:
+def _inside_rows(key: RangeKey, found: RangeFunctions, most: int) -> Iterator[tuple[str, str, RangeFunction]]:
     """The functions of a range that are worth a row, the first of them with the range and who opens it."""
-    worth = [f for f in found.functions[:MOST_INSIDE] if f.share >= SMALL_INSIDE] or found.functions[:1]
+    worth = [f for f in found.functions[:most] if f.share >= SMALL_INSIDE] or found.functions[:1]
     by = ", ".join(display_name(opener.name) for opener in found.opened_by)
     for i, function in enumerate(worth):
         yield ("", "", function) if i else (_label(key), by, function)

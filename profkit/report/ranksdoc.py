@@ -25,9 +25,10 @@ from profkit.report.listed import Listed, Of
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
-from profkit.report.wording.ranks import KINDS, deviation_name, rank_notes, ranks_verdict
+from profkit.report.wording.ranks import KINDS, deviation_name, rank_notes, ranks_verdict, wait_sentence
 from profkit.study.rank_table import RangeRow
 from profkit.study.ranks import LEAST_LISTED, RankStudy, Straggler
+from profkit.study.wait_states import WAIT_STATES, totals
 
 #: Functions of the heat map, and most processes of it: those that deviate most.
 HEAT_FUNCTIONS, HEAT_MEMBERS = 12, 16
@@ -55,6 +56,7 @@ class RanksReport:
             f"profkit ranks: {len(study.members)} processes",
             Section("", (ranks_verdict(study),)),
             Section("Stragglers", (_stragglers(study, rows),) if study.stragglers else (), role="account"),
+            Section("Wait states", _wait_states(study, rows), role="evidence"),
             Section("Where they take longer", (_deviations(study, rows),), role="evidence"),
             Section("Processes with another order of functions", (_order(study),), role="evidence"),
             Section("Functions by process", (_heat(study),), role="evidence"),
@@ -100,6 +102,22 @@ def _stragglers(study: RankStudy, limit: int) -> Table:
         marked=lambda _: True,
         tone=lambda _: "bad",
     )
+
+
+def _wait_states(study: RankStudy, limit: int) -> tuple[Bullets, Table]:
+    listed = Listed(study.stragglers, limit)
+    life = float(np.mean([m.life_s for m in study.members]))
+    table = Listed(totals([m.waits_by for m in study.members])).table(
+        Of("wait state", lambda row: WAIT_STATES[row[0]]),
+        Of("mean", lambda row: float(row[1].mean()), "seconds"),
+        Of("of the time", lambda row: float(row[1].mean()) / max(life, 1e-12), "share"),
+        Of("most", lambda row: float(row[1].max()), "seconds", 1),
+        Of("most in", lambda row: _label(study, int(row[1].argmax())), "text", 1),
+        Of("least", lambda row: float(row[1].min()), "seconds", 2),
+        Of("least in", lambda row: _label(study, int(row[1].argmin())), "text", 2),
+        notes=("Time in calls that wait for other processes, by what such a call waits for.", listed.cut),
+    )
+    return Bullets(tuple(wait_sentence(study, s) for s in listed.shown)), table
 
 
 def _deviations(study: RankStudy, limit: int) -> Table:
@@ -300,9 +318,10 @@ def _json(study: RankStudy, limit: int) -> dict[str, object]:
             members(
                 m,
                 "label file=path rank local_rank node host? measured life_s own_s=pace_s run_s queue_s blocked_s "
-                "collects_s collects_in waits_s imports_s helpers_run_s elsewhere",
+                "collects_s collects_in waits_s wait_states imports_s helpers_run_s elsewhere",
                 queue_s=m.queue_s if m.measured else None,
                 collects_in=_function(m.collects_in),
+                wait_states={name: s for name, s in zip(WAIT_STATES, m.waits_by, strict=True) if s > 0},
                 elsewhere=float(study.elsewhere[i]),
             )
             for i, m in enumerate(study.members)
@@ -365,7 +384,9 @@ def _straggler(study: RankStudy, s: Straggler) -> dict[str, object]:
     return members(
         s,
         "process=member label kind own_s=pace_s usual_s run_excess_s=run_s queue_excess_s blocked_excess_s=blocked_s "
-        "collects_excess_s=collects_s waits_s usual_waits_s without_s faster deviations",
+        "collects_excess_s=collects_s waits_s usual_waits_s without_s faster wait_state wait_s reason deviations",
+        reason=wait_sentence(study, s),
+        wait_state=s.wait_state or None,
         label=plain(study.members[s.member].label),
         queue_excess_s=s.queue_s if study.measured else None,
         deviations=[

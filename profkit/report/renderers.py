@@ -35,6 +35,15 @@ class Renderer(ABC):
     def render(self, report: Report, rows: int) -> str:
         """Return the report in this format, ended by a newline, with at most `rows` rows a list (0: all)."""
 
+    def fitted(self, report: Report) -> str:
+        """Return it where the user gives no number of rows."""
+        return self.render(report, self.default_rows)
+
+
+#: Lines that a report on the terminal has at most, and the rows a list that are tried until it has no more.
+MOST_LINES = 120
+_FEWER_ROWS = (12, 8, 6, 4, 3)
+
 
 @dataclass(frozen=True, slots=True)
 class Terminal(Renderer):
@@ -67,6 +76,15 @@ class Terminal(Renderer):
             color_system=self.color_system,
             ascii_only=self.ascii_only,
         )
+
+    def fitted(self, report: Report) -> str:
+        """Return it with fewer rows a list where it is too long: the first of a list matter most."""
+        text = self.render(report, self.default_rows)
+        for rows in _FEWER_ROWS:
+            if text.count("\n") <= MOST_LINES:
+                break
+            text = self.render(report, rows)
+        return text
 
 
 class Json(Renderer):

@@ -79,7 +79,7 @@ def show_document(
         "profkit show",
         Section("", _head(run, functions, verdict)),
         Section("Where the time went", (waterfall(account),) if account is not None else (), role="account"),
-        Section("Evidence", (evidence_table(evidence, "this run").only((0, 2, 3)),), role="evidence"),
+        Section("Evidence", (evidence_table(evidence, "this run", limit).only((0, 2, 3)),), role="evidence"),
         *line_sections(None if judged is None else judged.lines),
         *neighbour_sections(None if run.machine is None else run.machine.neighbours),
         Section("Warnings", (Bullets(tuple(run_warnings(run))),)),
@@ -285,7 +285,14 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
     if not any(len(process.threads) > 1 for process in processes):
         return []
     every = [(process.pid, thread) for process in processes for thread in process.threads]
-    listed = Listed(every, limit, "threads")
+    # Threads of a pool that nothing used say nothing.
+    did = (
+        [row for row in every if len(row[1].profile) or row[1].run_s or row[1].run_queue_wait_s]
+        if limit
+        else every
+    )
+    idle = len(every) - len(did)
+    listed = Listed(did, limit, "threads")
     table = listed.table(
         Of("pid", lambda row: _id(row[0]), "pid"),
         Of("tid", lambda row: _id(row[1].tid), "pid", 3),
@@ -296,6 +303,6 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
         Of("CPU queue", lambda row: row[1].run_queue_wait_s, "seconds", 1),
         Of("of run+queue", lambda row: wait_fraction(row[1].run_s, row[1].run_queue_wait_s), "share", 1),
         Of("functions", lambda row: len(row[1].profile) or None, "count", 2),
-        notes=(listed.cut,),
+        notes=(listed.cut, f"{idle:,} that never ran are not listed." if idle else ""),
     )
     return [Section("Threads", (table,), detail=True)]

@@ -26,7 +26,7 @@ from profkit.identity.file_matches import match_files
 from profkit.identity.function_keys import clean_name
 from profkit.identity.rooted_paths import rooted
 from profkit.measure.iterations import warming_up
-from profkit.measure.pause_seconds import collected
+from profkit.measure.pause_seconds import collected, waited
 from profkit.measure.range_stats import pattern_of
 from profkit.measure.side_facts import first_thread
 from profkit.measure.waits_by_name import is_wait, waits_for_ranks
@@ -43,6 +43,7 @@ from profkit.model import (
     Run,
     Thread,
 )
+from profkit.study.wait_states import WAIT_STATES, wait_state
 
 Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]
@@ -65,6 +66,8 @@ _COLLECTIVE = re.compile(
 #: What imports do: before the work begins, and in ``MPI_Init``, which waits for all ranks.
 _IMPORTS = re.compile(r"<built-in method (?:_imp\.|marshal\.loads|posix\.stat|_io\.open_code|nt\.stat)")
 _RANK_WAIT, _NATIVE_WAIT, _LIBRARY_WAIT, _IMPORT = 1, 2, 4, 8
+#: The bits above them are the number of a wait state.
+_STATE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ class Member:
     `projects`: directories that a report must mask.
     `collects_s` is the garbage collector's part of `run_s`, `collects_in` the function with the most of it;
     both are ``None`` where not measured, `collects_in` also if nothing was collected.
+    `waits_by` divides `waits_s` by `wait_states.WAIT_STATES`, `off_for` what was seen of `blocked_s` by
+    `model.pauses.WAITS`; that is ``None`` where nothing looked.
     """
 
     label: str
@@ -107,6 +112,8 @@ class Member:
     node: int | None = None
     collects_s: float | None = None
     collects_in: FunctionKey | None = None
+    waits_by: tuple[float, ...] = (0.0,) * len(WAIT_STATES)
+    off_for: tuple[float, ...] | None = None
 
     @property
     def pace_s(self) -> float:
@@ -292,12 +299,20 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
     measured = True
     totals = np.zeros(6)
     collects_s, collects_in = None, None
+    off_for: tuple[float, ...] | None = None
+    waits_by = np.zeros(len(WAIT_STATES))
     if main is not None:
         measured = main.profile.wait is not None and main.profile.blocked is not None
         rows = names.rows(main.profile, process.roots, task.reference)
         totals = sums.add(main, rows, main=True)
+        bits = rows[2]
+        run, queue, off = _divided(main.profile, bits)
+        waits = (bits & _RANK_WAIT) != 0
+        waits_by = np.bincount(bits[waits] >> _STATE, (run + queue + off)[waits], len(WAIT_STATES))
         if measured and main.pauses is not None:
             collects_s, collects_in = _collections(main, rows, names)
+            work = (bits & (_RANK_WAIT | _IMPORT)) == 0
+            off_for = tuple(waited(main)[:, work].sum(axis=1).tolist())
     of_helpers = 0.0
     for owner in (process, *helpers):
         for thread in owner.threads:
@@ -331,6 +346,8 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
         projects=tuple(dict.fromkeys((*process.roots.project, *process.roots.site, *process.roots.stdlib))),
         collects_s=collects_s,
         collects_in=collects_in,
+        waits_by=tuple(waits_by.tolist()),
+        off_for=off_for,
     )
     shares, more = sums.shares(task.floor)
     return Reading(member, sums.values, shares, more, _ranges(process, main, names, task))
@@ -383,7 +400,8 @@ class _Names:
         if number is None:
             number = self.names[text] = len(self.name_list)
             self.name_list.append(text)
-            self.name_bits.append(self._bits(text))
+            bits = self._bits(text)
+            self.name_bits.append(bits | (wait_state(text) << _STATE if bits & _RANK_WAIT else 0))
         return number
 
     def _bits(self, name: str) -> int:

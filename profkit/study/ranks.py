@@ -20,6 +20,14 @@ from profkit.measure.function_orders import MAD_SCALE, ranks, shares, total_vari
 from profkit.model import FunctionKey, Notice
 from profkit.study.rank_read import Member, waits_and_imports
 from profkit.study.rank_table import RangeRow, RankTable
+from profkit.study.wait_states import (
+    IMBALANCE,
+    WAIT_STATES,
+    slower_everywhere,
+    unknown_of,
+    waited_for,
+    why_off,
+)
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -39,6 +47,9 @@ MAD_EFFICIENCY = 0.37
 LEAST_SCATTER = 4
 #: Part (1) of its usual time that a process must lose to be a straggler.
 MATERIAL = 0.04
+#: The same where it is off the CPU, and the others were seen to wait `KEPT` of it for this process: their waiting is
+#: a second measurement, so that the noise of time off the CPU in general does not matter.
+MATERIAL_SEEN = 0.10
 #: Part (1) from which a function counts as called more often, not as slower.
 CALLS_CHANGED = 0.05
 #: Part (1) of the excess in single functions by which the main thread as a whole must be longer.
@@ -52,7 +63,9 @@ LEAST_LISTED = 0.005
 #: Part (1) of a straggler's excess on a CPU from which the garbage collector is what it does instead.
 COLLECTED = 0.5
 #: Kinds of stragglers that spend their time on a CPU: more calls, as many, unknown calls.
-COMPUTING = ("work", "slower", "longer")
+COMPUTING = ("work", "slower", "slower-cpu", "longer")
+#: Kinds of those that are off the CPU for something else than the CPU.
+STANDING = ("blocked", "loading", "stopped")
 #: Functions that a straggler is described by.
 MOST_NAMED = 5
 
@@ -85,9 +98,12 @@ class Deviation:
 class Straggler:
     """A process that the others wait for; `member` is its position in `RankStudy.members`.
 
-    `kind`: ``work`` (it does more), ``slower`` (the same work takes more CPU time), ``longer`` (one of both: calls
-    were estimated too coarsely), ``collections`` (its garbage collector takes the time), ``queue`` (it lacks CPUs),
-    or ``blocked`` (I/O, locks, sleep).
+    `kind`: ``work`` (it does more), ``slower`` (as many calls take more CPU time in some functions), ``slower-cpu``
+    (in all of them), ``longer`` (calls were estimated too coarsely to tell), ``collections`` (its garbage collector
+    takes the time), ``queue`` (it lacks CPUs), ``loading`` (files, disks, sockets, pipes), ``stopped`` (by a signal,
+    or with its container), or ``blocked`` (locks, sleep, or not known).
+    `wait_state`, of `WAIT_STATES` or `IMBALANCE`, is that in which the others wait for it, empty if none was seen;
+    `wait_s` a mean over the others. `unknown`: what keeps the reason from being known (`wait_states.unknown_of`).
     `pace_s` excludes its waiting for others; `usual_s` is the median of the others.
     `run_s`, `queue_s` and `blocked_s` are excess over that median; `collects_s` is the garbage collector's
     part of `run_s`, ``None`` unless all processes measured it.
@@ -108,6 +124,9 @@ class Straggler:
     deviations: tuple[Deviation, ...]
     without_s: float
     faster: float
+    wait_state: str
+    wait_s: float
+    unknown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +339,10 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     slow_off = np.zeros(n, np.bool_)
     for name in ("queue", "blocked"):
         slow_off |= (parts[name][1] > limit) & (parts[name][0] >= MATERIAL * usual_pace)
+    waits_by = np.array([m.waits_by for m in members])
+    for_it = np.array([waited_for(waits_by, r)[1] for r in range(n)])
+    off_seen = (parts["blocked"][0] >= MATERIAL_SEEN * usual_pace) & (for_it >= KEPT * parts["blocked"][0])
+    slow_off |= off_seen
     slow_range = np.array(
         [sum(d.excess_s for d in found) >= MATERIAL * usual_pace for found in in_ranges], np.bool_
     )
@@ -341,6 +364,10 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     if len(collects) == n:
         own = np.array(collects)
         collecting = own - others_median(own[:, None])[:, 0]
+    off = np.array([m.off_for for m in members if m.off_for is not None])
+    looked = len(off) == n
+    off_excess = off - others_median(off) if looked else None
+    of_others = np.where(counted, work - excess, 0.0)
     stragglers = []
     for r in chosen.tolist():
         deviations = [
@@ -358,10 +385,19 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
         deviations += in_ranges[r]
         deviations.sort(key=lambda d: -d.excess_s)
         without, faster = _without(r, pace, life)
-        kind = _kind(r, parts, bool(slow_work[r]), bool(slow_off[r]), deviations, limit)
+        kind = _kind(
+            r, parts, bool(slow_work[r]), bool(slow_off[r]), deviations, limit, off_seen=bool(off_seen[r])
+        )
         of_collector = None if collecting is None else float(collecting[r])
         if kind in COMPUTING and (of_collector or 0.0) > COLLECTED * float(parts["run"][0][r]):
             kind = "collections"
+        everywhere = slower_everywhere(work[r], of_others[r])
+        if everywhere and kind in ("slower", "longer"):
+            kind = "slower-cpu"
+        elif kind == "blocked" and off_excess is not None:
+            kind = why_off(off_excess[r], float(parts["blocked"][0][r]))
+        state, wait_s = waited_for(waits_by, r)
+        named = WAIT_STATES[state] if wait_s > WAITING_SEEN * life[r] else ""
         stragglers.append(
             Straggler(
                 member=r,
@@ -377,6 +413,9 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
                 deviations=tuple(deviations[:MOST_NAMED]),
                 without_s=without,
                 faster=faster,
+                wait_state=named or (IMBALANCE if kind in COMPUTING else ""),
+                wait_s=wait_s if named else 0.0,
+                unknown=unknown_of(kind, looked, everywhere is None),
             )
         )
     stragglers.sort(key=lambda s: (s.usual_s - s.pace_s, s.member))
@@ -447,9 +486,15 @@ def _kind(
     stood: bool,
     deviations: Sequence[Deviation],
     limit: float,
+    *,
+    off_seen: bool = False,
 ) -> str:
     """Return the kind of a straggler: the greatest part that is beyond the noise."""
-    off = [(float(parts[name][0][r]), name) for name in ("queue", "blocked") if parts[name][1][r] > limit]
+    off = [
+        (float(parts[name][0][r]), name)
+        for name in ("queue", "blocked")
+        if parts[name][1][r] > limit or (off_seen and name == "blocked")
+    ]
     most = max(off, default=(0.0, ""))
     extra = float(parts["run"][0][r])
     if (stood and most[0] > extra) or (not worked and most[1]):

@@ -359,10 +359,10 @@ class TestReports:
             ("workers", "1", "3"),
             ("openblas threads", "8 (default)", "2 (OMP_NUM_THREADS=2)"),
             ("OMP_NUM_THREADS", "not set", "2"),
-            ("processes that work at a time", "1", "3"),
-            ("cores that the pools ask for", "8", "6"),
+            ("processes at work", "1", "3"),
+            ("cores asked for", "8", "6"),
             ("cores used", "0.5", "1.5"),
-            ("cores demanded (used, and queued for)", "1", "3"),
+            ("cores demanded", "1", "3"),
         ]
 
     def test_who_works_and_who_waits_is_no_difference_of_settings(self) -> None:

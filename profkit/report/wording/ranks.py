@@ -8,16 +8,27 @@ from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
-from profkit.study.ranks import COMPUTING, Deviation, RankStudy, Straggler
+from profkit.study.ranks import COMPUTING, STANDING, Deviation, RankStudy, Straggler
+from profkit.study.wait_states import IMBALANCE, OTHER
 
 #: What a straggler does instead of waiting for the others, by its kind.
 KINDS = {
     "work": "does more work",
     "slower": "computes longer for as many calls",
+    "slower-cpu": "computes longer in all functions: its CPU is slower",
     "longer": "computes longer",
     "collections": "collects garbage",
     "queue": "lacks CPUs",
+    "loading": "waits for data (files, disks, sockets, pipes)",
+    "stopped": "is stopped",
     "blocked": "stands still (I/O, locks, sleep)",
+}
+#: What would settle the reason, by `Straggler.unknown`.
+_SETTLES = {
+    "calls": "calls were estimated too coarsely to tell more work from slower work; capture with --exact",
+    "looks": "what it was off the CPU for was not seen; capture it again with the compiled tracer (profkit doctor)",
+    "speed": "one function has nearly all CPU time, so that more work in a call and a slower CPU look alike; run the "
+    "rank on another CPU or host",
 }
 #: Load balance (1) below which the work counts as uneven although no process stands out.
 EVEN = 0.9
@@ -54,6 +65,21 @@ def ranks_verdict(study: RankStudy) -> VerdictBlock:
     return VerdictBlock(headline, " ".join([_said(study, found[0]), *_gain(study, found[0])]), "bad")
 
 
+def wait_sentence(study: RankStudy, straggler: Straggler) -> str:
+    """Say in which wait state the others are, for whom, and why it is late."""
+    label = clean(study.members[straggler.member].label)
+    late = f"{label}, which is late: it {KINDS[straggler.kind]}"
+    if straggler.wait_s > 0:
+        text = f"the others wait {units.seconds(straggler.wait_s)} (mean) for {late}"
+    elif straggler.wait_state == IMBALANCE:
+        text = f"{label} {KINDS[straggler.kind]}"
+    else:
+        text = f"no call was seen in which the others wait for {late}"
+    unknown = _SETTLES.get(straggler.unknown)
+    why = "" if unknown is None else f"; why is inconclusive: {unknown}"
+    return f"{straggler.wait_state or OTHER}: {text}{why}."
+
+
 def _said(study: RankStudy, straggler: Straggler) -> str:
     label = clean(study.members[straggler.member].label)
     most = max(straggler.run_s, straggler.queue_s, straggler.blocked_s)
@@ -66,7 +92,7 @@ def _said(study: RankStudy, straggler: Straggler) -> str:
                 "on a CPU" if study.measured else "of self time",
             ),
             (("queue",), straggler.queue_s, "queueing"),
-            (("blocked",), straggler.blocked_s, "off the CPU"),
+            (STANDING, straggler.blocked_s, "off the CPU"),
         )
         if straggler.kind in kinds or seconds >= 0.1 * most
     ]

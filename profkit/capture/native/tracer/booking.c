@@ -130,8 +130,9 @@ static void book(const struct charge *charge, bool sampled) {
             slices_add(table, function, charge->run + charge->wait + charge->blocked);
     }
     PyObject *code = charge->place >= 0 && charge->n ? (PyObject *)charge->codes[0] : NULL;
-    if (charge->what != PAUSE_HELD_GIL && code && rank_calls_at(code, charge->place))
-        pause_add(table, function, PAUSE_RANKS, charge->run + charge->blocked, charge->samples);
+    int ranks = charge->what != PAUSE_HELD_GIL && code ? rank_calls_at(code, charge->place) : PAUSE_NONE;
+    if (ranks != PAUSE_NONE)
+        pause_add(table, function, (enum pause_kind)ranks, charge->run + charge->wait + charge->blocked, charge->samples);
     else if (charge->what != PAUSE_NONE && charge->blocked > 0)
         pause_add(table, function, charge->what, charge->blocked, charge->samples);
 }

@@ -1,22 +1,28 @@
 /* See rank_calls.h. The GIL is held but for rank_calls_possible(). */
+#define _GNU_SOURCE /* strcasestr */
 #include "rank_calls.h"
 
 #include <string.h>
 
 #include "lines.h"
+#include "waits.h"
 
 /* Code objects with such names that are kept, and such lines of one. */
 enum { MOST_CODES = 256, MOST_LINES = 16 };
 
+/* The order is that of RANK_METHODS in profkit/capture/rank_calls.py. Names from the first shared one on are those of other objects as
+ * well: they count in code that speaks of a communicator. */
 static const char *const METHODS[] = {
-    "Allgather", "Allgatherv", "Allreduce", "Alltoall", "Alltoallv", "Barrier",   "Bcast",     "Gather",
-    "Gatherv",   "Probe",      "Recv",      "Reduce",   "Scatter",   "Scatterv",  "Sendrecv",  "Wait",
-    "Waitall",   "Waitany",    "allgather", "allreduce", "alltoall", "barrier",   "bcast",     "sendrecv",
+    "Allgather", "Allgatherv", "Allreduce", "Alltoall", "Alltoallv", "Barrier", "Bcast", "Gather", "Gatherv", "Probe", "Recv",
+    "Reduce", "Scatter", "Scatterv", "Sendrecv", "Wait", "Waitall", "Waitany", "allgather", "allreduce", "alltoall", "barrier",
+    "bcast", "sendrecv", "Reduce_scatter", "Send", "Ssend", "ssend", "recv", "send", "gather", "scatter", "reduce", "probe", "wait",
 };
+enum { N_METHODS = sizeof METHODS / sizeof *METHODS, FIRST_SHARED = 28 };
+_Static_assert(N_METHODS == PAUSE_KINDS - PAUSE_RANKS - 1, "one kind of a pause for each method");
 
 static struct lines {
     PyObject *code; /* owned */
-    int n, line[MOST_LINES]; /* `n` is -1 until they are asked for */
+    int n, line[MOST_LINES], method[MOST_LINES]; /* `n` is -1 until they are asked for */
 } known[MOST_CODES];
 static int n_known;
 static bool has_mpi; /* mpi4py is being imported, or was */
@@ -26,13 +32,31 @@ static int load_method = -1, name_shift;
 
 bool rank_calls_possible(void) { return has_mpi && n_known > 0; }
 
-static bool is_method(PyObject *name) {
+/* The number of a method, -1 for another name. */
+static int method_of(PyObject *name, bool shared) {
     const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-    for (size_t i = 0; text && i < sizeof METHODS / sizeof *METHODS; i++)
+    for (int i = 0; text && i < (shared ? N_METHODS : FIRST_SHARED); i++)
         if (!strcmp(text, METHODS[i]))
-            return true;
+            return i;
     PyErr_Clear();
-    return false;
+    return -1;
+}
+
+/* Whether a name of a code is that of a communicator: `comm`, `self.comm`, `MPI.COMM_WORLD`, `WORLD`. */
+static bool speaks_of_ranks(PyObject *code) {
+    static const char *const LISTS[] = {"co_names", "co_varnames", "co_freevars"};
+    bool any = false;
+    for (int list = 0; list < 3 && !any; list++) {
+        PyObject *names = PyObject_GetAttrString(code, LISTS[list]);
+        for (Py_ssize_t i = 0; names && PyTuple_Check(names) && i < PyTuple_Size(names) && !any; i++) {
+            PyObject *name = PyTuple_GetItem(names, i);
+            const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+            any = text && (strcasestr(text, "comm") || strcasestr(text, "world") || !strcmp(text, "MPI"));
+        }
+        Py_XDECREF(names);
+        PyErr_Clear();
+    }
+    return any;
 }
 
 static PyObject *bytes_of(PyObject *code) {
@@ -64,12 +88,16 @@ static bool learn(void) {
 
 static void find_lines(struct lines *of) {
     PyObject *names = PyObject_GetAttrString(of->code, "co_names"), *bytes = learn() ? bytes_of(of->code) : NULL;
+    bool shared = speaks_of_ranks(of->code);
     of->n = 0;
     for (Py_ssize_t i = 0; names && bytes && i + 1 < PyBytes_Size(bytes) && of->n < MOST_LINES; i += 2) {
         const unsigned char *at = (const unsigned char *)PyBytes_AsString(bytes) + i;
         Py_ssize_t number = at[1] >> name_shift;
-        if (at[0] == load_method && number < PyTuple_Size(names) && is_method(PyTuple_GetItem(names, number)))
+        int method = at[0] == load_method && number < PyTuple_Size(names) ? method_of(PyTuple_GetItem(names, number), shared) : -1;
+        if (method >= 0) {
+            of->method[of->n] = method;
             of->line[of->n++] = lines_at(of->code, i);
+        }
     }
     Py_XDECREF(bytes);
     Py_XDECREF(names);
@@ -83,8 +111,10 @@ void rank_calls_meet(PyObject *code) {
     Py_XDECREF(file);
     PyObject *names = n_known < MOST_CODES ? PyObject_GetAttrString(code, "co_names") : NULL;
     bool any = false;
-    for (Py_ssize_t i = 0; names && PyTuple_Check(names) && i < PyTuple_Size(names) && !any; i++)
-        any = is_method(PyTuple_GetItem(names, i));
+    for (Py_ssize_t i = 0; names && PyTuple_Check(names) && i < PyTuple_Size(names) && !any; i++) {
+        int method = method_of(PyTuple_GetItem(names, i), true);
+        any = method >= FIRST_SHARED ? speaks_of_ranks(code) : method >= 0;
+    }
     Py_XDECREF(names);
     PyErr_Clear();
     if (any) {
@@ -99,7 +129,7 @@ void rank_calls_look(void) {
     has_mpi |= modules && PyDict_Check(modules) && PyDict_GetItemString(modules, "mpi4py") != NULL;
 }
 
-bool rank_calls_at(PyObject *code, int64_t instruction) {
+int rank_calls_at(PyObject *code, int64_t instruction) {
     for (int i = 0; i < n_known; i++) {
         if (known[i].code != code)
             continue;
@@ -108,8 +138,8 @@ bool rank_calls_at(PyObject *code, int64_t instruction) {
         int line = known[i].n ? lines_at(code, lines_byte(instruction)) : -1;
         for (int at = 0; at < known[i].n; at++)
             if (known[i].line[at] == line)
-                return true;
-        return false;
+                return PAUSE_RANKS + 1 + known[i].method[at];
+        return PAUSE_NONE;
     }
-    return false;
+    return PAUSE_NONE;
 }

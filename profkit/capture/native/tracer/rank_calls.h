@@ -20,7 +20,7 @@ void rank_calls_look(void);
 /* Whether any that was seen has the name of such a method. Needs no GIL. */
 bool rank_calls_possible(void);
 
-/* Whether a place in a code is in such a line; leaves no exception. */
-bool rank_calls_at(PyObject *code, int64_t instruction);
+/* The kind of pause (waits.h) of the method whose line a place in a code is in, else PAUSE_NONE; leaves no exception. */
+int rank_calls_at(PyObject *code, int64_t instruction);
 
 #endif

@@ -36,8 +36,9 @@ enum pause_kind {
     PAUSE_GC_1 = 14,
     PAUSE_GC_2 = 15,
     PAUSE_STOPPED = 16,  /* the whole process stood still: stopped by a signal, frozen, or the machine was */
-    PAUSE_RANKS = 17,    /* in a call that waits for other ranks: on a CPU and off it, see rank_calls.h */
-    PAUSE_KINDS = 18
+    /* Those behind it: in a call that waits for other ranks, on a CPU and off it, by the method; see rank_calls.c. */
+    PAUSE_RANKS = 17,
+    PAUSE_KINDS = 53
 };
 
 /* One kind of one function: nanoseconds, and in how many looks or collections. */
