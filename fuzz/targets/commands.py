@@ -28,7 +28,7 @@ from profkit.cli import main
 from profkit.cli.view import page_of
 from profkit.errors import ProfkitError
 from profkit.formats import load_run
-from profkit.measure.selected_processes import select_profile
+from profkit.measure.selected_processes import select
 
 __all__ = ["COMMANDS", "TARGET", "Ended", "all_commands", "run_command"]
 
@@ -256,7 +256,7 @@ def _viewed(run: Path) -> Ended:
     """Check what ``profkit view`` makes of the run, without the server."""
     scripts: list[str] = []
     try:
-        profile, _ = select_profile(load_run(run), "main")
+        profile = select(load_run(run), "main").profile
         if len(profile):
             _, *scripts = page_of(profile, run.name)
     except ProfkitError as error:

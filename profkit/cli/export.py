@@ -56,7 +56,7 @@ def export(run: Path, to: str, process: str | None, report: ReportOptions) -> No
     from profkit.cli.output import emit_chunks
     from profkit.errors import UsageError
     from profkit.formats import chrome_trace, load_run, speedscope_file, write_pstats
-    from profkit.measure.selected_processes import select_processes, select_profile
+    from profkit.measure.selected_processes import select, select_processes
 
     output = report.output
     if to not in _TARGETS:
@@ -70,7 +70,7 @@ def export(run: Path, to: str, process: str | None, report: ReportOptions) -> No
             selected = masker([loaded], posted=True, names_hidden=report.mask_names).run(selected)
         left_out: tuple[str, ...] = ()
         if to == "pstats":
-            chunks: Iterable[bytes] = (write_pstats(select_profile(selected)[0]),)
+            chunks: Iterable[bytes] = (write_pstats(select(selected).profile),)
         else:
             made = speedscope_file(selected) if to == "speedscope" else chrome_trace(selected)
             chunks, left_out = made.chunks, tuple(made.left_out)

@@ -46,25 +46,19 @@ class CallTable:
 def call_table(
     profiles: tuple[Sequence[Profile], Sequence[Profile]],
     places: tuple[Sequence[Index], Sequence[Index]],
-    rows: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]],
+    of_table: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]],
+    n: int,
 ) -> CallTable | None:
-    """Bring caller–callee sums of both sides under the rows of the table; ``None`` if no profile has any.
+    """Bring caller–callee sums of both sides under the n rows of the table; ``None`` if no profile has any.
 
-    `places` are as `Replicates.places` for each run; `rows` are the union's rows behind the table's, or −1.
+    `places` are as `Replicates.places` for each run; `of_table` is as in `profkit.compare.pair.Pair`.
     """
     if not any(profile.edges is not None for side in profiles for profile in side):
         return None
-    n = len(rows[0])
-    pairs: list[list[npt.NDArray[np.int64]]] = []
-    for side, placed, behind in zip(profiles, places, rows, strict=True):
-        size = max((int(place.max(initial=-1)) + 1 for place in placed), default=0)
-        size = max(size, int(behind.max(initial=-1)) + 1)
-        of_table = np.full(size, -1, np.int64)
-        present = np.flatnonzero(behind >= 0)
-        of_table[behind[present]] = present
-        pairs.append(
-            [_pairs(profile, of_table[place], n) for profile, place in zip(side, placed, strict=True)]
-        )
+    pairs = [
+        [_pairs(profile, rows[place], n) for profile, place in zip(side, placed, strict=True)]
+        for side, placed, rows in zip(profiles, places, of_table, strict=True)
+    ]
     # In order, pairs are found among all many times as fast.
     orders = [[np.argsort(pair, kind="stable") for pair in side_pairs] for side_pairs in pairs]
     pairs = [
@@ -77,7 +71,7 @@ def call_table(
     return CallTable((keys % max(n, 1)).astype(np.int32), (keys // max(n, 1)).astype(np.int32), *sides)
 
 
-def _pairs(profile: Profile, of_table: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
+def _pairs(profile: Profile, of_table: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.int64]:
     """Return ``callee · n + caller`` for every edge, −1 for one that leads out of the table."""
     if profile.edges is None:
         return np.zeros(0, np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from profkit.compare.pair import Pair, Side
+from profkit.compare.pair import Pair
 from profkit.compare.result_types import Comparability, Residue
 from profkit.measure.selected_processes import is_foreign
 from profkit.model import Notice, Profile, Run
@@ -52,16 +52,15 @@ def residue_of(pair: Pair) -> Residue:
     """Return how much only one side has, by number of functions and by self time."""
     of_one_side = pair.table.one_sided
 
-    def only(rows: Rows, side: Side) -> tuple[int, float]:
-        alone = rows[np.isin(rows, side.behind[of_one_side])]
-        profile = side.replicates.profile
+    def only(rows: Rows, behind: Rows, profile: Profile) -> tuple[int, float]:
+        alone = rows[np.isin(rows, behind[of_one_side])]
         total = profile.total
         # Added in another order, a few of the rows can come to a little more than all of them.
         return len(alone), min(1.0, float(profile.tottime[alone].sum()) / total) if total > 0 else 0.0
 
-    before, before_share = only(pair.alignment.baseline_only, pair.baseline)
-    after, after_share = only(pair.alignment.candidate_only, pair.candidate)
-    return Residue(before, after, before_share, after_share)
+    alone = pair.alignment.baseline_only, pair.alignment.candidate_only
+    before, after = map(only, alone, pair.behind, pair.profiles)
+    return Residue(before[0], after[0], before[1], after[1])
 
 
 def comparability(pair: Pair, residue: Residue, calls_factor: float, *, shared: bool) -> Comparability:

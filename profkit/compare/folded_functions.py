@@ -93,29 +93,26 @@ def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:
 def _native_in(run: Run, *, hit: bool = False) -> frozenset[FunctionKey]:
     """Return the native functions of a run; with `hit`, only those in which samples were taken."""
     found: set[FunctionKey] = set()
-    for process in run.processes:
-        for thread in process.threads:
-            keys = function_keys(thread.profile, process.roots)
-            native = keys.root == ROOTS.index(BUILTIN)
-            if hit:
-                native &= False if thread.profile.samples is None else thread.profile.samples > 0
-            found.update(map(keys.key, np.flatnonzero(native).tolist()))
+    for process, thread in _threads((run,)):
+        keys = function_keys(thread.profile, process.roots)
+        native = keys.root == ROOTS.index(BUILTIN)
+        if hit:
+            native &= False if thread.profile.samples is None else thread.profile.samples > 0
+        found.update(map(keys.key, np.flatnonzero(native).tolist()))
     return frozenset(found)
 
 
-def _threads(side: RunSet) -> Iterable[tuple[Process, Thread]]:
-    return ((process, thread) for run in side.runs for process in run.processes for thread in process.threads)
+def _threads(runs: Iterable[Run]) -> Iterable[tuple[Process, Thread]]:
+    return ((process, thread) for run in runs for process in run.processes for thread in process.threads)
 
 
 def throttled_in(runs: Iterable[Run]) -> frozenset[FunctionKey]:
     """Return the functions that were throttled in any thread of some runs."""
     found: set[FunctionKey] = set()
-    for run in runs:
-        for process in run.processes:
-            for thread in process.threads:
-                if thread.throttled:
-                    keys = function_keys(thread.profile, process.roots)
-                    found.update(keys.key(row) for row in thread.throttled)
+    for process, thread in _threads(runs):
+        if thread.throttled:
+            keys = function_keys(thread.profile, process.roots)
+            found.update(keys.key(row) for row in thread.throttled)
     return frozenset(found)
 
 
@@ -127,7 +124,7 @@ def folded(run: Run, keys: frozenset[FunctionKey]) -> Run:
 def _hashes(side: RunSet, wanted: frozenset[FunctionKey]) -> dict[FunctionKey, str]:
     """Return source hashes of functions where known, from the first thread that has them."""
     found: dict[FunctionKey, str] = {}
-    for process, thread in _threads(side):
+    for process, thread in _threads(side.runs):
         profile = thread.profile
         if len(profile) and len(found) < len(wanted):
             for row, key in _rows_of(profile, process, wanted):
@@ -172,15 +169,14 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
     if keep.all():
         return thread
     place = np.where(keep, np.cumsum(keep) - 1, -1)
-    inherits = place[parts.inherits]
+    goes = place.copy()
+    goes[parts.rows] = place[parts.inherits]
     profile = _folded_profile(
         _marked(profile, parts, {row: folding.changed.get(key) for row, key in known.items()}), parts
     )
     profile = _kept(profile, keep, place)
     calls = thread.range_calls
     if calls is not None:
-        goes = place.copy()
-        goes[parts.rows] = inherits
         calls = replace(
             calls,
             function=np.where(calls.function >= 0, goes[calls.function], -1).astype(calls.function.dtype),
@@ -197,33 +193,25 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
         throttled=(),
         range_calls=calls,
         paths=None if thread.paths is None else _folded_paths(thread.paths, place),
-        pauses=_folded_pauses(thread.pauses, place, parts.rows, inherits),
-        lines=_folded_lines(thread.lines, place, parts.rows, inherits),
+        pauses=_folded_pauses(thread.pauses, goes),
+        lines=_folded_lines(thread.lines, goes, place),
         slices=None,
     )
 
 
-def _folded_pauses(
-    pauses: tuple[Pause, ...] | None, place: Ints, rows: Ints, inherits: Ints
-) -> tuple[Pause, ...] | None:
+def _folded_pauses(pauses: tuple[Pause, ...] | None, goes: Ints) -> tuple[Pause, ...] | None:
     """Return a thread's pauses, with those of a folded function moved to the function it is folded into."""
     if pauses is None:
         return None
-    goes = place.copy()
-    goes[rows] = inherits
     return tuple(
         replace(pause, function=int(goes[pause.function])) for pause in pauses if goes[pause.function] >= 0
     )
 
 
-def _folded_lines(
-    lines: tuple[Line, ...] | None, place: Ints, rows: Ints, inherits: Ints
-) -> tuple[Line, ...] | None:
+def _folded_lines(lines: tuple[Line, ...] | None, goes: Ints, place: Ints) -> tuple[Line, ...] | None:
     """Return a thread's lines, moved in the same way."""
     if lines is None:
         return None
-    goes = place.copy()
-    goes[rows] = inherits
     return tuple(
         replace(line, function=int(goes[line.function]), within=int(place[line.within]))
         for line in lines

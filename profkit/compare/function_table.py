@@ -10,8 +10,7 @@ import numpy.typing as npt
 from profkit.compare.replicates import Replicates, ranked_times
 from profkit.compare.result_types import DiffTable, SideTable
 from profkit.compare.sampled_calls import UNSEEN, call_ratios
-from profkit.identity.align import Columns, Joined
-from profkit.identity.alignment import RUNGS, Alignment
+from profkit.identity.align import RUNGS, Alignment, Columns, Joined
 from profkit.identity.edits import edited_rows
 from profkit.identity.function_keys import infer_roots
 from profkit.identity.rooted_paths import relative_to

@@ -20,8 +20,7 @@ from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import unseen_seconds
 from profkit.compare.time_shares import in_shares
 from profkit.errors import UsageError
-from profkit.identity.align import Joined, align_joined, join
-from profkit.identity.alignment import Alignment
+from profkit.identity.align import Alignment, Joined, align_joined, join
 from profkit.identity.function_keys import infer_python
 from profkit.measure.selected_processes import (
     FIRST,
@@ -45,8 +44,7 @@ class Side:
     `runs` are as they were read, of each `processes` are compared. Functions are measured of `measured`: the
     same runs, or these processes in shares of time. For each run, `selected` is what is compared, `profiles`
     the same with comprehensions folded, and `rows` maps the rows of the former to those of `replicates`, of
-    which `folded` took in comprehensions. `behind` is the row of `replicates` for each row of the table, −1
-    without one.
+    which `folded` took in comprehensions.
 
     `sampled`: another profiler sampled it. `threads_mixed`: it holds calls of all threads where cProfile before
     3.12 holds those of one. `python` is empty where not known.
@@ -60,26 +58,19 @@ class Side:
     rows: tuple[Index, ...]
     folded: Index
     replicates: Replicates
-    behind: Rows
     sampled: bool
     threads_mixed: bool
     python: str
-
-    @property
-    def rows_of_table(self) -> npt.NDArray[np.int64]:
-        """Row of the table for each row of `replicates`, −1 without one."""
-        of_table = np.full(len(self.replicates.profile), -1, np.int64)
-        present = np.flatnonzero(self.behind >= 0)
-        of_table[self.behind[present]] = present
-        return of_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
     """Two sides under the rows of one table, ranked `by` ``tottime`` or ``cumtime``.
 
-    `by_share`: a side was sampled by another profiler, so that only shares of time are compared. `folded` says
-    which functions are parts of their callers, `narrowed` that one process of a side is compared.
+    `behind` are the rows of each side's `replicates` behind those of the table, `of_table` those of the table
+    for each row of `replicates`; −1 without one. `by_share`: a side was sampled by another profiler, so that only
+    shares of time are compared. `folded` says which functions are parts of their callers, `narrowed` that one
+    process of a side is compared.
     """
 
     baseline: Side
@@ -89,6 +80,8 @@ class Pair:
     joined: Joined
     alignment: Alignment
     table: DiffTable
+    behind: tuple[Rows, Rows]
+    of_table: tuple[Rows, Rows]
     calls: CallTable | None
     folded: tuple[Notice, ...]
     narrowed: tuple[Notice, ...]
@@ -102,11 +95,6 @@ class Pair:
     def profiles(self) -> tuple[Profile, Profile]:
         """The medians over the runs of each side."""
         return self.baseline.replicates.profile, self.candidate.replicates.profile
-
-    @property
-    def behind(self) -> tuple[Rows, Rows]:
-        """The rows of `profiles` behind those of the table."""
-        return self.baseline.behind, self.candidate.behind
 
     @property
     def exact(self) -> bool:
@@ -137,42 +125,33 @@ def pair_of(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process
         [select_processes(run, selector) for run in side.runs]
         for side, selector in zip(runs, selectors, strict=True)
     ]
-    sampled = [_noted(side, "sampled-profile", "foreign-samples") for side in runs]
-    by_share = any(sampled)
+    by_share = any(_noted(side, "sampled-profile", "foreign-samples") for side in runs)
     # What the runs say of themselves stays; what is measured of functions is of these.
     measured = in_shares(runs, processes) if by_share else runs
     chosen = [[run.processes for run in side.runs] for side in measured] if by_share else processes
     selected = [[summed(of_run) for of_run in of_side] for of_side in chosen]
     merged = needs_folding(selected[0][0].profile, selected[1][0].profile)
-    first, second = (_gathered(of_side, merged=merged) for of_side in selected)
-    joined = join(first[0].profile, second[0].profile, first[0].roots, second[0].roots)
-    alignment = align_joined(
-        joined,
-        first[0].profile,
-        second[0].profile,
-        baseline_folded=first[2],
-        candidate_folded=second[2],
+    first, second = (
+        _side(*of_side, merged=merged) for of_side in zip(runs, processes, measured, selected, strict=True)
     )
-    table, behind = build_table(joined, alignment, first[0], second[0], by)
-    calls = call_table((first[1], second[1]), (first[0].places, second[0].places), behind)
-    made = [
-        Side(
-            runs=runs[i],
-            processes=processes[i],
-            measured=measured[i],
-            selected=tuple(selected[i]),
-            profiles=profiles,
-            rows=rows,
-            folded=into,
-            replicates=replicates,
-            behind=behind[i],
-            sampled=sampled[i],
-            threads_mixed=_noted(runs[i], "threads-in-one-stack"),
-            python=_python(runs[i], replicates.profile),
-        )
-        for i, (replicates, profiles, into, rows) in enumerate((first, second))
-    ]
-    return Pair(made[0], made[1], by, by_share, joined, alignment, table, calls, folded, narrowed)
+    a, b = first.replicates, second.replicates
+    joined = join(a.profile, b.profile, a.roots, b.roots)
+    alignment = align_joined(
+        joined, a.profile, b.profile, baseline_folded=first.folded, candidate_folded=second.folded
+    )
+    table, behind = build_table(joined, alignment, a, b, by)
+    of_table = _inverse(behind[0], len(a.profile)), _inverse(behind[1], len(b.profile))
+    calls = call_table((first.profiles, second.profiles), (a.places, b.places), of_table, len(table))
+    return Pair(
+        first, second, by, by_share, joined, alignment, table, behind, of_table, calls, folded, narrowed
+    )
+
+
+def _inverse(behind: Rows, n: int) -> Rows:
+    of_table = np.full(n, -1, np.int64)
+    present = np.flatnonzero(behind >= 0)
+    of_table[behind[present]] = present
+    return of_table
 
 
 def select_pair(
@@ -213,22 +192,15 @@ def _python(side: RunSet, profile: Profile) -> str:
     return f"{inferred[0]}.{inferred[1]}" if inferred else ""
 
 
-def _gathered(
-    selected: Sequence[Selected], *, merged: bool
-) -> tuple[Replicates, tuple[Profile, ...], Index, tuple[Index, ...]]:
-    """Bring the runs of a side under common rows, with comprehensions `merged` into their functions.
-
-    Returns these, and `profiles`, `folded` and `rows` of `Side`.
-    """
+def _side(
+    runs: RunSet, processes: Chosen, measured: RunSet, selected: Sequence[Selected], *, merged: bool
+) -> Side:
+    """Bring the runs of a side under common rows, with comprehensions `merged` into their functions."""
     found = [fold_comprehensions(one.profile) if merged else (one.profile, {}) for one in selected]
     profiles = tuple(profile for profile, _ in found)
     unseen = [unseen_seconds(one.processes) for one in selected]
     whole = gather(profiles, [one.roots for one in selected], unseen)
-    into = {
-        int(place[row])
-        for (_, taken), place in zip(found, whole.places, strict=True)
-        for row in taken.values()
-    }
+    into: set[int] = set()
     rows = []
     for one, (_, taken), place in zip(selected, found, whole.places, strict=True):
         stays = np.ones(len(one.profile), np.bool_)
@@ -236,5 +208,18 @@ def _gathered(
         of_folded = np.cumsum(stays).astype(np.int32) - 1
         for row, to in taken.items():
             of_folded[row] = to
+        into.update(place[list(taken.values())].tolist())
         rows.append(place[of_folded])
-    return whole, profiles, np.array(sorted(into), np.int32), tuple(rows)
+    return Side(
+        runs=runs,
+        processes=processes,
+        measured=measured,
+        selected=tuple(selected),
+        profiles=profiles,
+        rows=tuple(rows),
+        folded=np.array(sorted(into), np.int32),
+        replicates=whole,
+        sampled=_noted(runs, "sampled-profile", "foreign-samples"),
+        threads_mixed=_noted(runs, "threads-in-one-stack"),
+        python=_python(runs, whole.profile),
+    )

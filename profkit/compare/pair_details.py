@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def function_lines(pair: Pair, row: int) -> FunctionLines:
     """Return the lines of a function by its row of the table."""
     found: list[tuple[SeenLine, ...]] = []
-    for side in pair.sides:
-        known, at = side.replicates, int(side.behind[row])
+    for side, behind in zip(pair.sides, pair.behind, strict=True):
+        known, at = side.replicates, int(behind[row])
         keys = function_keys(known.profile, known.roots)
         found.append(seen_lines(side.selected, side.rows, known.profile, keys, at) if at >= 0 else ())
     return FunctionLines(readable_name(pair.table.name[row]), *found)
@@ -31,8 +31,7 @@ def stacks_of_pair(pair: Pair) -> StackTable | None:
     from profkit.compare.stack_table import placed_paths, stacks_of_paths
 
     found: list[list[list[PlacedPaths]]] = []
-    for side in pair.sides:
-        of_table = side.rows_of_table
+    for side, of_table in zip(pair.sides, pair.of_table, strict=True):
         runs = [placed_paths(selected) for selected in side.selected]
         found.append(
             [

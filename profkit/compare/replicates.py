@@ -23,16 +23,8 @@ from profkit.model.profile import ESTIMATES
 Floats = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int32]
 INDEX_COLUMNS = ("file", "name", "qualname", "module", "source_hash")
-VALUE_COLUMNS = (
-    "ncalls",
-    "primitive_calls",
-    "tottime",
-    "cumtime",
-    "wait",
-    "blocked",
-    "cumwait",
-    "cumblocked",
-)
+CALL_COLUMNS = ("ncalls", "primitive_calls")
+VALUE_COLUMNS = (*CALL_COLUMNS, "tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,34 +90,25 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
         known = Roots(
             _both(known.stdlib, own.stdlib), _both(known.site, own.site), _both(known.project, own.project)
         )
-    columns = {name: _stacked(profiles, places, name, len(union)) for name in VALUE_COLUMNS}
-    ncalls, tottime, cumtime = columns["ncalls"], columns["tottime"], columns["cumtime"]
-    assert ncalls is not None
-    assert tottime is not None
-    assert cumtime is not None
+    columns: dict[str, Any] = {name: _stacked(profiles, places, name, len(union)) for name in VALUE_COLUMNS}
     missed = tuple(unseen_s) or (0.0,) * len(profiles)
     estimates = _estimates(profiles, places, missed, len(union))
     if estimates is not None:
         unknown = np.isnan(estimates["calls_low"])
-        ncalls = np.where(unknown, np.nan, ncalls)
-        primitive = columns["primitive_calls"]
-        assert primitive is not None
-        columns |= {"ncalls": ncalls, "primitive_calls": np.where(unknown, np.nan, primitive)}
-    values: dict[str, npt.NDArray[np.generic] | None] = {}
-    for name, stack in columns.items():
-        middle = None if stack is None else stack[0] if len(stack) == 1 else _median(stack)
-        whole = name in ("ncalls", "primitive_calls") and middle is not None
-        values[name] = (
-            np.rint(np.nan_to_num(middle)).astype(np.int64) if whole and middle is not None else middle
-        )
+        columns |= {name: np.where(unknown, np.nan, columns[name]) for name in CALL_COLUMNS}
+    values: dict[str, Any] = {
+        name: None if stack is None else stack[0] if len(stack) == 1 else _median(stack)
+        for name, stack in columns.items()
+    }
+    values |= {name: np.rint(np.nan_to_num(values[name])).astype(np.int64) for name in CALL_COLUMNS}
     if estimates is not None:
-        values |= _middle_estimates(estimates, tottime)
+        values |= _middle_estimates(estimates, columns["tottime"])
     return Replicates(
-        replace(union, **values),  # type: ignore[arg-type]
+        replace(union, **values),
         known,
-        ncalls,
-        tottime,
-        cumtime,
+        columns["ncalls"],
+        columns["tottime"],
+        columns["cumtime"],
         columns["blocked"],
         columns["cumblocked"],
         tuple(places),

@@ -6,7 +6,7 @@ program. So only shares of time are compared: runs are scaled to one total, each
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -73,9 +73,8 @@ def calls_unknown(table: DiffTable, calls: CallTable | None) -> tuple[DiffTable,
     )
 
 
-def _each(run: Run, change: object) -> Run:
+def _each(run: Run, change: Callable[[Profile], Profile]) -> Run:
     """Change the profile of every thread, and drop what the kernel counted."""
-    assert callable(change)
     return replace(
         run,
         processes=tuple(

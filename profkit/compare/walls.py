@@ -60,21 +60,24 @@ def walls_of(pair: Pair, waits: Bools) -> Walls:
     captured = all(effects) and any(side != [_NO_EFFECT] * len(side) for side in effects)
     masks = (waits, *_masks(pair.table))
     first, second = (
-        _side_walls(side, rank, masks, of_side if captured else [])
-        for side, of_side in zip(pair.sides, effects, strict=True)
+        _side_walls(side, rows, rank, masks, of_side if captured else [])
+        for side, rows, of_side in zip(pair.sides, pair.of_table, effects, strict=True)
     )
     return Walls(first, second, captured)
 
 
 def _side_walls(
-    side: Side, rank: int | None, masks: tuple[Bools, Bools, Bools], effects: Sequence[Effect]
+    side: Side,
+    of_table: npt.NDArray[np.integer],
+    rank: int | None,
+    masks: tuple[Bools, Bools, Bools],
+    effects: Sequence[Effect],
 ) -> SideWalls:
     seconds = own = _totals(side)
     added = np.array([max(0.0, effect.seconds) for effect in effects])
     if effects:
         less = seconds - added
         own = np.where(less > 0, less, seconds)
-    of_table = side.rows_of_table
 
     def placed(reading: PathReading, rows: npt.NDArray[np.int32]) -> PathReading:
         return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(masks[0]))

@@ -12,7 +12,6 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.alignment import RUNGS, Alignment
 from profkit.identity.file_matches import KnownFiles, match_files
 from profkit.identity.function_keys import clean_name
 from profkit.identity.nearest import pair_nearest
@@ -23,7 +22,23 @@ from profkit.model.arrays import distinct
 Index = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 
+#: How two functions were found to be the same, surest first; `Alignment.rung` indexes this.
+RUNGS = ("exact", "rooted", "same-source", "nearest-line", "folded-comprehension")
 _EXACT, _ROOTED, _SAME_SOURCE, _NEAREST, _FOLDED = range(len(RUNGS))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alignment:
+    """Matched rows of two profiles, shape (k,), each row once, and the residue without a partner.
+
+    `rung` is an index into `RUNGS`.
+    """
+
+    baseline: Index
+    candidate: Index
+    rung: npt.NDArray[np.int8]
+    baseline_only: Index
+    candidate_only: Index
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.align import Joined
-from profkit.identity.alignment import Alignment
+from profkit.identity.align import Alignment, Joined
 from profkit.model import PROJECT
 from profkit.model.arrays import distinct
 

@@ -64,22 +64,16 @@ def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
     return tuple(found)
 
 
-def select_profile(run: Run, process: str | None = None, *, edges: bool = True) -> tuple[Profile, Roots]:
-    """Sum the threads of the selected processes (see `select_processes`), and return their directories.
-
-    Rows are summed by file, line, name and qualified name. With `edges`, caller–callee sums are kept.
-    """
-    chosen = select(run, process, edges=edges)
-    return chosen.profile, chosen.roots
-
-
 def select(run: Run, process: str | None = None, *, edges: bool = True) -> Selected:
-    """Sum like `select_profile`, and keep the row that each thread's function went to."""
+    """Sum the threads of the selected processes of a run; see `select_processes` and `summed`."""
     return summed(select_processes(run, process), edges=edges)
 
 
 def summed(processes: tuple[Process, ...], *, edges: bool = True) -> Selected:
-    """Sum the threads of some processes of one run."""
+    """Sum the threads of some processes of one run, by file, line, name and qualified name.
+
+    With `edges`, caller–callee sums are kept.
+    """
     profile, places = merge_with_rows([t.profile for p in processes for t in p.threads], edges=edges)
     left = iter(places)
     rows = tuple(tuple(next(left) for _ in p.threads) for p in processes)

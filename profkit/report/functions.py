@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.function_keys import FunctionKeys, function_keys
-from profkit.measure.selected_processes import select_profile
+from profkit.measure.selected_processes import select
 from profkit.model import FunctionKey, Profile, Roots, Run
 from profkit.model.estimates import estimates_of
 
@@ -105,5 +105,6 @@ def ranked_run(run: Run, by: str = "tottime", *, edges: bool = False) -> Ranked:
 
     Cumulative times of a function that several threads ran at once add up, and may exceed the wall.
     """
-    profile, roots = select_profile(run, None, edges=edges)
+    chosen = select(run, edges=edges)
+    profile, roots = chosen.profile, chosen.roots
     return ranked(profile, roots, by)

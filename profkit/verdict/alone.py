@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,13 +22,11 @@ from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
 from profkit.model import ROOTS, Process, Run, RunSet
 from profkit.model.pauses import STOPPED
 from profkit.verdict.account import Account, account_of_run
-from profkit.verdict.advice import advise
-from profkit.verdict.calibration import ALONE, STEPS, confidence
-from profkit.verdict.evidence import produce
-from profkit.verdict.judge import best_of, rules_held
+from profkit.verdict.calibration import ALONE, STEPS
+from profkit.verdict.judge import best_of, finding_of, rules_held
 from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import blocked_on
-from profkit.verdict.rule import Reading, Rule, doubted, more
+from profkit.verdict.rule import Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Finding, RunVerdict, Value, Verdict
@@ -103,32 +101,11 @@ def _stopped(one: _OneRun) -> float:
 
 
 def _finding(rule: Rule, one: _OneRun, by: str) -> Finding:
-    bucket = one.account.bucket(rule.bucket)
-    strength = one.read(rule.strength) if rule.strength else None
-    known_strength = float(strength) if isinstance(strength, (int, float)) else math.nan
-    doubt = doubted(rule, one.read, READINGS_ALONE)
-    sure, measured = confidence(rule.id, rule.confidence, doubt, known_strength, STEPS.get(ALONE, {}))
-    kind = one.read(rule.kind) if rule.kind else None
-    return Finding(
-        rule=rule.id,
-        cause=rule.cause,
-        confidence=sure,
-        calibrated=measured,
-        severity=_severity(rule, one),
-        bucket=rule.bucket,
-        seconds=bucket.seconds,
-        evidence=produce(rule.evidence, one),
-        # Who ranks by cumtime has the table already that this one leads to.
-        advice=tuple(
-            advice
-            for advice in advise(rule.advice, one, rule.bucket, bucket.seconds)
-            if advice.kind != "show-waiting" or by not in advice.argv
-        ),
-        kind=str(kind) if kind is not None else None,
-        strength=known_strength,
-        numbers={name: one.read(name) for name in rule.numbers},
-        stated=rule.confidence,
-        doubt=doubt,
+    seconds = one.account.seconds(rule.bucket)
+    found = finding_of(rule, one, READINGS_ALONE, STEPS.get(ALONE, {}), seconds, _severity(rule, one))
+    # Who ranks by cumtime has the table already that this one leads to.
+    return replace(
+        found, advice=tuple(a for a in found.advice if a.kind != "show-waiting" or by not in a.argv)
     )
 
 

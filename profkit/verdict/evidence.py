@@ -15,7 +15,6 @@ from profkit.measure.side_facts import SideFacts
 from profkit.measure.side_neighbours import NOTICED
 from profkit.measure.waits_by_name import is_wait
 from profkit.model.arrays import median
-from profkit.verdict.account import Bucket
 from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
 from profkit.verdict.readings import Case, code_row, larger_inputs, waited_row
 from profkit.verdict.rule import Judged
@@ -317,10 +316,6 @@ def _off(case: Judged) -> Found:
     )
 
 
-def _buckets(case: Judged) -> tuple[Bucket, ...]:
-    return case.account.buckets
-
-
 def _compares(case: Judged) -> bool:
     return case.account.baseline_s > 0
 
@@ -348,7 +343,7 @@ def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
     """What a bucket's time waited for on the path, and in which function most."""
 
     def found(case: Judged) -> Found:
-        for bucket in _buckets(case):
+        for bucket in case.account.buckets:
             for waited in bucket.waited[:NAMED] if bucket.name == name else ():
                 if abs(waited.candidate_s - waited.baseline_s) >= LEAST_SHARE * abs(bucket.seconds):
                     yield Evidence(
@@ -365,7 +360,7 @@ def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
 
 
 def _gil_holders(case: Judged) -> Found:
-    for bucket in _buckets(case):
+    for bucket in case.account.buckets:
         held = [part for part in bucket.parts if part.kind == "holder"][:NAMED]
         for part in held:
             if part.seconds >= LEAST_SHARE * held[0].seconds:

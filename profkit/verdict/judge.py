@@ -23,7 +23,7 @@ from profkit.verdict.advice import advise
 from profkit.verdict.calibration import STEPS, Steps, arm_of, confidence
 from profkit.verdict.evidence import produce
 from profkit.verdict.readings import READINGS, Case, Known, periodic, spinning, worst_mover
-from profkit.verdict.rule import Reading, Rule, compared, doubted, evaluate
+from profkit.verdict.rule import Judged, Reading, Rule, compared, doubted, evaluate
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.rules.code_change import ONE_FUNCTION
 from profkit.verdict.rules.undecided import CALLS_UNKNOWN, CAPTURE_ITSELF
@@ -181,10 +181,18 @@ def _finding(rule: Rule, case: Case) -> Finding:
     # Off the CPU is one loss, whatever was waited for.
     if rule.bucket in ("blocked", "loading"):
         seconds = sum(map(case.account.seconds, ("blocked", "loading", "imbalance")))
+    severity = _severity(case, seconds) if rule.bucket else math.nan
+    return finding_of(rule, case, READINGS, _steps(case), seconds, severity)
+
+
+def finding_of(
+    rule: Rule, case: Judged, readings: Mapping[str, Reading], steps: Steps, seconds: float, severity: float
+) -> Finding:
+    """Return what a rule that holds says; `seconds` and `severity` are of its bucket."""
     strength = case.read(rule.strength) if rule.strength else None
     known_strength = float(strength) if isinstance(strength, (int, float)) else math.nan
-    doubt = doubted(rule, case.read, READINGS)
-    sure, measured = confidence(rule.id, rule.confidence, doubt, known_strength, _steps(case))
+    doubt = doubted(rule, case.read, readings)
+    sure, measured = confidence(rule.id, rule.confidence, doubt, known_strength, steps)
     kind = case.read(rule.kind) if rule.kind else None
     subject = case.read(rule.subject) if rule.subject else None
     return Finding(
@@ -192,7 +200,7 @@ def _finding(rule: Rule, case: Case) -> Finding:
         cause=rule.cause,
         confidence=sure,
         calibrated=measured,
-        severity=_severity(case, seconds) if rule.bucket else math.nan,
+        severity=severity,
         bucket=rule.bucket,
         seconds=seconds,
         evidence=produce(rule.evidence, case),

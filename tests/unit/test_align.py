@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.compare.folded_comprehensions import fold_comprehensions, needs_folding
-from profkit.identity.align import align
-from profkit.identity.alignment import RUNGS, Alignment
+from profkit.identity.align import RUNGS, Alignment, align
 from profkit.model import Profile, Roots
 from tests.builders import Row, profile
 

@@ -9,7 +9,7 @@ import pytest
 
 from profkit.compare.pair import select_pair
 from profkit.errors import UsageError
-from profkit.measure.selected_processes import FIRST, select_profile
+from profkit.measure.selected_processes import FIRST, select
 from profkit.model import Notice, Process, Profile, Roots, Run, RunSet, Thread
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
@@ -366,15 +366,15 @@ def job() -> Run:
 
 
 def test_selection_sums_all_or_takes_one() -> None:
-    assert select_profile(job())[0].tottime.tolist() == [6.0]
-    assert select_profile(job(), "rank:1")[0].ncalls.tolist() == [2]
-    assert select_profile(job(), "pid:7")[0].ncalls.tolist() == [1]
-    assert select_profile(job(), "main")[0].ncalls.tolist() == [1]
-    assert select_profile(job())[1].project == ("/p",)
+    assert select(job()).profile.tottime.tolist() == [6.0]
+    assert select(job(), "rank:1").profile.ncalls.tolist() == [2]
+    assert select(job(), "pid:7").profile.ncalls.tolist() == [1]
+    assert select(job(), "main").profile.ncalls.tolist() == [1]
+    assert select(job()).roots.project == ("/p",)
     with pytest.raises(UsageError, match=r"rank:9.*job\.prof.*rank:0, rank:1"):
-        select_profile(job(), "rank:9")
+        select(job(), "rank:9")
     with pytest.raises(UsageError, match="not understood"):
-        select_profile(job(), "worker")
+        select(job(), "worker")
 
 
 def test_foreign_file_is_compared_with_the_first_process_only() -> None:

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from profkit.compare.sampled_calls import UNSEEN
-from profkit.identity.alignment import RUNGS
+from profkit.identity.align import RUNGS
 from profkit.model import ROOTS, Window
 from profkit.report.jsondoc import diff_json, show_json
 from profkit.verdict.types import CAUSES, RunVerdict

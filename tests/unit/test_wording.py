@@ -123,7 +123,7 @@ def test_every_reading_of_evidence_has_words_and_none_is_left_over() -> None:
 
 
 def test_every_advice_has_words_and_none_is_left_over() -> None:
-    assert produced("Advice", 0, "kind", "advice/producers.py", "advice/limits.py") == set(ADVICE)
+    assert produced("Advice", 0, "kind", "advice/producers.py", "advice/size_limits.py") == set(ADVICE)
 
 
 def test_evidence_and_advice_are_made_nowhere_else() -> None:
@@ -131,7 +131,7 @@ def test_evidence_and_advice_are_made_nowhere_else() -> None:
         literals = Literals(path)
         name = str(path.relative_to(VERDICT))
         assert not list(literals.calls("Evidence")) or name == "evidence.py"
-        assert not list(literals.calls("Advice")) or name in ("advice/producers.py", "advice/limits.py")
+        assert not list(literals.calls("Advice")) or name in ("advice/producers.py", "advice/size_limits.py")
 
 
 def test_every_rule_and_every_reason_has_a_sentence_and_none_is_left_over() -> None:

@@ -306,8 +306,7 @@ def _start_once(case: Judged, lost: float) -> Found:
 
 
 def _release_gil(case: Judged, lost: float) -> Found:
-    buckets = case.account.buckets
-    held = [part for bucket in buckets for part in bucket.parts if part.kind == "holder"]
+    held = [part for bucket in case.account.buckets for part in bucket.parts if part.kind == "holder"]
     if held:
         yield Advice("release-gil", subject=held[0].name, cures="gil")
 
