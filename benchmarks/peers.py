@@ -2,9 +2,9 @@
 
 Profiles of 1,000 to 100,000 functions are loaded, sorted and compared, up to 1,000 files are summed, and a program of
 as many functions is captured. Each peer has an environment of its own, made once in the directory of
-``--environments``; a peer that cannot be installed is named with the reason. Every measurement is a process of its own,
-profkit's and the peers' in turn. For loading, sorting, comparing and summing only the work is timed, imports are not;
-for captures the whole command is.
+``--environments``; a peer that cannot be installed is named with the reason. Each measurement is a process, profkit's
+and the peers' in turn. For loading, sorting, comparing and summing only the work is timed, imports are not; for
+captures the whole command is.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ _CODE: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "pstats, subtracted by hand": (
             "import pstats",
-            "a, b = (pstats.Stats(name).stats for name in names)\n"
-            "sorted((a[key][2] - b[key][2], key) for key in a.keys() & b.keys())[:20]",
+            """a, b = (pstats.Stats(name).stats for name in names)
+sorted((a[key][2] - b[key][2], key) for key in a.keys() & b.keys())[:20]""",
         ),
         "gprof2dot": (
             "import gprof2dot\nsys.argv[1:] = ['-f', 'pstats', '-o', 'compared.dot', '--compare', *names]",
@@ -92,8 +92,8 @@ _CODE: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "Hatchet": (
             "import hatchet",
-            "a, b = (hatchet.GraphFrame.from_cprofile(name) for name in names)\n"
-            "(b - a).dataframe.sort_values('time', ascending=False).head(20)",
+            """a, b = (hatchet.GraphFrame.from_cprofile(name) for name in names)
+(b - a).dataframe.sort_values('time', ascending=False).head(20)""",
         ),
     },
     "aggregate": {
@@ -194,7 +194,9 @@ class Contender:
 class Table:
     """Seconds of one task, measured in turn, as text."""
 
-    def __init__(self, title: str, sizes: Sequence[int], contenders: Sequence[Contender], whole: bool) -> None:
+    def __init__(
+        self, title: str, sizes: Sequence[int], contenders: Sequence[Contender], whole: bool
+    ) -> None:
         self.title, self.sizes, self.contenders, self.whole = title, sizes, contenders, whole
         self.rounds: dict[tuple[str, int], list[float]] = {}
         self.failed: dict[str, str] = {}
@@ -258,7 +260,10 @@ def write_program(directory: Path, functions: int) -> None:
 
 
 def _analyses(work: Path, at: Environments, sizes: Sequence[int], files: Sequence[int]) -> list[Table]:
-    pythons = {**dict.fromkeys(("profkit", "pstats", "pstats, subtracted by hand"), sys.executable), **at.pythons}
+    pythons = {
+        **dict.fromkeys(("profkit", "pstats", "pstats, subtracted by hand"), sys.executable),
+        **at.pythons,
+    }
     for size in sizes:
         for seed in (1, 2):
             big_profiles.write(work / f"{size}-{seed}.prof", size, seed, user=1)
@@ -291,7 +296,8 @@ def _captures(work: Path, at: Environments, sizes: Sequence[int]) -> list[Table]
     def commands(python: str, *words: str) -> Mapping[int, Sequence[str]]:
         # All run in `work`: the program is named by its directory.
         return {
-            size: [python, *(f"program-{size}/prog.py" if w == "prog.py" else w for w in words)] for size in sizes
+            size: [python, *(f"program-{size}/prog.py" if w == "prog.py" else w for w in words)]
+            for size in sizes
         }
 
     def ours(target: str, *options: str) -> Mapping[int, Sequence[str]]:
@@ -311,7 +317,9 @@ def _captures(work: Path, at: Environments, sizes: Sequence[int]) -> list[Table]
     if TACHYON in at.pythons:
         python = at.pythons[TACHYON]
         newer = [Contender("profkit capture", ours(python))]
-        newer += [Contender(name, commands(python, *_CAPTURES[name])) for name in ("the program alone", TACHYON)]
+        newer += [
+            Contender(name, commands(python, *_CAPTURES[name])) for name in ("the program alone", TACHYON)
+        ]
         tables.append(Table("capture, Python 3.15", sizes, newer, whole=True))
     return tables
 
@@ -324,7 +332,9 @@ def main() -> None:
     parser.add_argument("--environments", type=Path, default=ROOT / "build" / "peers", metavar="DIR")
     options = parser.parse_args()
     at = set_up(options.environments.resolve())
-    sizes, files = ((1_000, 10_000), (10, 100)) if options.quick else ((1_000, 10_000, 100_000), (10, 100, 1_000))
+    sizes, files = (
+        ((1_000, 10_000), (10, 100)) if options.quick else ((1_000, 10_000, 100_000), (10, 100, 1_000))
+    )
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
