@@ -109,6 +109,7 @@ def _chunk(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Re
 def _cluster(address: str, chunk: int) -> Iterator[Crew]:
     try:
         from distributed import CancelledError, Client, KilledWorker
+        from distributed.utils import silence_logging_cmgr
     except ImportError:
         raise UsageError(
             "Dask is not installed; install profkit[dask]", parameter="dask", value=address
@@ -118,7 +119,8 @@ def _cluster(address: str, chunk: int) -> Iterator[Crew]:
     except (OSError, ValueError, TimeoutError) as error:
         problem = " ".join(str(error).split())[:120] or type(error).__name__
         raise UsageError(f"no scheduler answers there: {problem}", parameter="dask", value=address) from None
-    with client:
+    # What ends the work is an error of one line here, and it reconnects by itself.
+    with silence_logging_cmgr("CRITICAL"), client:
         if not client.scheduler_info()["workers"]:
             raise UsageError("the scheduler has no workers; start some", parameter="dask", value=address)
 
