@@ -3,8 +3,8 @@
 Profiles of 1,000 to 100,000 functions are loaded, sorted and compared, up to 1,000 files are summed, and a program of
 as many functions is captured. Each peer has an environment of its own, made once in the directory of
 ``--environments``; a peer that cannot be installed is named with the reason. Each measurement is a process, profkit's
-and the peers' in turn. For loading, sorting, comparing and summing only the work is timed, imports are not; for
-captures the whole command is.
+and the peers' in turn. For loading, sorting, comparing and summing only the work is timed, after it was done once on
+small files; for captures the whole command is.
 """
 
 from __future__ import annotations
@@ -42,12 +42,14 @@ TACHYON = "Tachyon"
 LIMIT_S, REPEATED_TO_S = 30.0, 5.0
 #: Calls of the captured program, whatever its number of functions, and functions of a summed file.
 _CALLS, _SUMMED = 2_000_000, 1_000
+#: Runs the work on two small files first: what it imports and compiles is not timed. Hatchet recurses deeply.
 _TIMED = """
 import sys, time
-names = sys.argv[1:]
-{before}
-begin = time.perf_counter()
-{work}
+sys.setrecursionlimit(100_000)
+for names in (["small-1.prof", "small-2.prof"], sys.argv[1:]):
+    {before}
+    begin = time.perf_counter()
+    {work}
 print(time.perf_counter() - begin)
 """
 #: What is run before the clock and on it, by task and peer. The first of each task is profkit.
@@ -87,8 +89,8 @@ _CODE: Mapping[str, Mapping[str, tuple[str, str]]] = {
 sorted((a[key][2] - b[key][2], key) for key in a.keys() & b.keys())[:20]""",
         ),
         "gprof2dot": (
-            "import gprof2dot\nsys.argv[1:] = ['-f', 'pstats', '-o', 'compared.dot', '--compare', *names]",
-            "gprof2dot.main()",
+            "import gprof2dot",
+            "gprof2dot.main('-f pstats -n 0 -e 0 -o compared.dot --compare'.split() + names)",
         ),
         "Hatchet": (
             "import hatchet",
@@ -267,6 +269,8 @@ def _analyses(work: Path, at: Environments, sizes: Sequence[int], files: Sequenc
     for size in sizes:
         for seed in (1, 2):
             big_profiles.write(work / f"{size}-{seed}.prof", size, seed, user=1)
+    for number in (1, 2):
+        big_profiles.write(work / f"small-{number}.prof", 100, number, user=1)
     for number in range(max(files)):
         big_profiles.write(work / f"file-{number}.prof", _SUMMED, number, user=1)
     tables = []
@@ -276,7 +280,7 @@ def _analyses(work: Path, at: Environments, sizes: Sequence[int], files: Sequenc
         for name, (before, timed) in codes.items():
             if name in at.missing:
                 continue
-            code = _TIMED.format(before=before, work=timed)
+            code = _TIMED.format(before=before.replace("\n", "; "), work=timed.replace("\n", "; "))
             names = {
                 size: [f"file-{n}.prof" for n in range(size)]
                 if task == "aggregate"
@@ -292,6 +296,8 @@ def _analyses(work: Path, at: Environments, sizes: Sequence[int], files: Sequenc
 def _captures(work: Path, at: Environments, sizes: Sequence[int]) -> list[Table]:
     for size in sizes:
         write_program(work / f"program-{size}", size)
+        for python in (sys.executable, *([at.pythons[TACHYON]] if TACHYON in at.pythons else ())):
+            _once([python, f"program-{size}/prog.py"], work, whole=True)  # keeps the byte code
 
     def commands(python: str, *words: str) -> Mapping[int, Sequence[str]]:
         # All run in `work`: the program is named by its directory.
