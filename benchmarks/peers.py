@@ -349,7 +349,7 @@ def main() -> None:
             table.measure(work, 1 if options.quick else 3)
     versions = ", ".join(f"{name} {version}" for name, version in at.versions.items())
     lines = [
-        f"{datetime.date.today()}, {machine(sys.executable)}; load average {load:.1f} before",
+        f"{datetime.date.today()}, {machine(sys.executable)}; load average {load:.1f} before, {os.getloadavg()[0]:.1f} after",
         versions,
         "",
     ]
