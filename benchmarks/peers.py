@@ -348,11 +348,11 @@ def main() -> None:
         for table in tables:
             table.measure(work, 1 if options.quick else 3)
     versions = ", ".join(f"{name} {version}" for name, version in at.versions.items())
-    lines = [
-        f"{datetime.date.today()}, {machine(sys.executable)}; load average {load:.1f} before, {os.getloadavg()[0]:.1f} after",
-        versions,
-        "",
-    ]
+    head = (
+        f"{datetime.date.today()}, {machine(sys.executable)}; "
+        f"load average {load:.1f} before, {os.getloadavg()[0]:.1f} after"
+    )
+    lines = [head, versions, ""]
     for table in tables:
         lines += [*table.lines("files" if table.title == "aggregate" else "functions"), ""]
     lines += [f"{name}: {why}" for name, why in at.missing.items()]
