@@ -16,10 +16,13 @@ _CALLERS = (0, 1, 2, 3, 5, 8)
 _CALLERS_WEIGHTS = (5, 62, 17, 8, 5, 3)
 
 
-def write(path: Path, functions: int, seed: int) -> None:
-    """Write a profile of so many functions; the structure is the same for every seed, the times are not."""
+def write(path: Path, functions: int, seed: int, *, user: int | None = None) -> None:
+    """Write a profile of so many functions; the structure is the same for every seed, the times are not.
+
+    `user` is whose directory it is, of each seed another one by default.
+    """
     shape, times = random.Random(0), random.Random(seed)
-    directory = f"/home/user{seed}/env/lib/python3.11/site-packages"
+    directory = f"/home/user{seed if user is None else user}/env/lib/python3.11/site-packages"
     files = [
         f"{directory}/package{i % 40}/module{i}.py" for i in range(max(1, functions // _FUNCTIONS_PER_FILE))
     ]

@@ -37,6 +37,7 @@ napoleon_google_docstring = False
 _MOVED = {
     "../CONTRIBUTING.md": "contributing.md",
     "../CHANGELOG.md": "changelog.md",
+    "../SECURITY.md": "security.md",
     "../examples/README.md": "examples.md",
     "../sample_profiles/README.md": "samples.md",
 }
@@ -52,7 +53,9 @@ def _site_links(_app: object, docname: str, source: list[str]) -> None:
 def _included_links(_app: object, relative: object, parent: str, content: list[str]) -> None:
     """The same for the text of an included file, whose links are relative to its own directory."""
     content[0] = re.sub(r"\]\((?:\.\./)?docs/", "](", content[0])
-    content[0] = content[0].replace("](CHANGELOG.md", "](changelog.md")
+    content[0] = (
+        content[0].replace("](CHANGELOG.md", "](changelog.md").replace("](SECURITY.md", "](security.md")
+    )
     content[0] = re.sub(r"\]\((?:\.\./)?examples/README\.md", "](examples.md", content[0])
     content[0] = re.sub(r"\]\((?!https?:|#|[\w-]+\.md)[^)]*\)", "]", content[0])
 

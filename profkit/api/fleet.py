@@ -93,6 +93,7 @@ class Fleet:
         *,
         job: str = "",
         workers: int | None = 1,
+        dask: str | None = None,
         told: Callable[[str], None] = lambda doing: None,
     ) -> Added:
         """Add run files and plain profiles: files, directories, patterns. What was added before is passed over.
@@ -105,6 +106,8 @@ class Fleet:
             The job's name; by default that of the script in each command.
         workers
             Processes that read, ``None`` for one on each CPU.
+        dask
+            Address of a Dask scheduler whose workers read instead; files are then also addresses that fsspec knows.
         told
             Called with what is done.
 
@@ -113,9 +116,9 @@ class Fleet:
         FormatError
             A directory or pattern has no file, or the store is of another version.
         UsageError
-            The store cannot be written, or the extra is not installed.
+            The store cannot be written, or the extra is not installed, or no scheduler answers.
         """
-        return add(self._store, expand(runs), job=job, workers=workers, told=told)
+        return add(self._store, expand(runs), job=job, workers=workers, dask=dask, told=told)
 
     def compact(self) -> tuple[int, int]:
         """Merge the files of each job and day; return how many parts there were, and are."""

@@ -11,6 +11,7 @@ from profkit.cli.app import CONTEXT
 from profkit.cli.options import (
     FILE,
     ReportOptions,
+    dask_option,
     full_paths_option,
     many_runs_options,
     number_option,
@@ -47,17 +48,19 @@ def fleet() -> None:
     "--job", metavar="NAME", default="", help="The job's name.  [default: the script of each command]"
 )
 @number_option("--workers", "Processes that read the files.  [default: one for each CPU]")
-def add(runs: tuple[str, ...], store: Path | None, job: str, workers: int | None) -> None:
+@dask_option
+def add(runs: tuple[str, ...], store: Path | None, job: str, **reading: Any) -> None:
     """Add run files to the store; what was added before is passed over.
 
-    RUN is a run file, any pstats file, or a directory or quoted pattern of them.
+    RUN is a run file, any pstats file, or a directory or quoted pattern of them. With --dask also addresses that
+    fsspec knows, such as s3://bucket/job.
     """
     from profkit.api.fleet import Fleet
     from profkit.report.units import counted
 
     into = Fleet(store)
     with Progress("adding the runs") as told:
-        done = into.add(runs, job=job, workers=workers, told=told)
+        done = into.add(runs, job=job, told=told, **reading)
     for problem in done.problems:
         say(problem)
     there = f", {done.known:,} were there already" if done.known else ""

@@ -234,6 +234,9 @@ report_options = options(
     report=ReportOptions,
 )
 
+dask_option = click.option(
+    "--dask", metavar="ADDRESS", help="Dask scheduler whose workers read the files instead."
+)
 #: Of commands that read the files of many processes.
 study_options = options(
     click.option(
@@ -244,7 +247,7 @@ study_options = options(
         help="Function in which processes wait for each other; * matches anything. Repeatable.  [default: by name]",
     ),
     number_option("--jobs", "Processes that read the files.  [default: one for each CPU]"),
-    click.option("--dask", metavar="ADDRESS", help="Dask scheduler whose workers read the files instead."),
+    dask_option,
     _output,
     format_option,
     _limit,

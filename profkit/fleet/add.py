@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from profkit.errors import FormatError
-from profkit.fleet.rows import TABLES, arrow, digest_of, read_rows
-from profkit.fleet.store import Store
+from profkit.fleet.rows import TABLES, arrow, digest_of, read_rows, stamp_of
+from profkit.fleet.store import Part, Store, part_of
 from profkit.study.workers import crew
 
 if TYPE_CHECKING:
@@ -45,9 +44,9 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    runs: int = 0
-    jobs: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    runs: int
+    parts: tuple[Part, ...]
+    problems: tuple[str, ...]
 
 
 def add(
@@ -56,13 +55,17 @@ def add(
     *,
     job: str = "",
     workers: int | None = 1,
+    dask: str | None = None,
     told: Callable[[str], None] = lambda doing: None,
 ) -> Added:
     """Add files to a store, which is made if there is none; `told` is called with what is done.
 
-    `job` stands for the names that the commands give. Raises `UsageError` if the store cannot be written.
+    `job` stands for the names that the commands give; `workers` and `dask` as for `crew`, whoever reads: this process
+    writes. Raises `UsageError` if the store cannot be written.
     """
     arrow()
+    if dask is not None:
+        paths = [path if "://" in path else os.path.abspath(path) for path in paths]
     told("waiting for another call to end")
     with store.changing():
         digests, as_before = _known(store)
@@ -73,7 +76,7 @@ def add(
         new: dict[str, _File] = {}
         runs = 0
         jobs: set[str] = set()
-        with crew(fresh, jobs=workers, chunk=1) as each:
+        with crew(fresh, jobs=workers, dask=dask, chunk=1) as each:
             for found in chain.from_iterable(each(_identified, _portions(fresh))):
                 if isinstance(found, str):
                     problems.append(found)
@@ -81,19 +84,21 @@ def add(
                     new.setdefault(found.digest, found)
             files = list(new.values())
             told(f"file 0 of {len(files)}")
-            for read in each(partial(_add, directory=store.directory, job=job), _portions(files)):
+            for read in each(partial(_read, job=job), _portions(files)):
+                for part in read.parts:
+                    store.commit(part)
+                    jobs.add(part.job)
                 runs += read.runs
-                jobs.update(read.jobs)
                 problems += read.problems
                 told(f"file {runs + len(problems)} of {len(files)}")
     return Added(runs, len(paths) - runs - len(problems), tuple(sorted(jobs)), tuple(problems))
 
 
-def _known(store: Store) -> tuple[set[str], set[tuple[str, int, int]]]:
+def _known(store: Store) -> tuple[set[str], set[tuple[str, int, int | None]]]:
     """Return the digests of a store's runs, and the path, size and time of change of their files."""
     columns = ["run", "path", "bytes", "modified_ns"]
     digests: set[str] = set()
-    stamps: set[tuple[str, int, int]] = set()
+    stamps: set[tuple[str, int, int | None]] = set()
     for path in store.files("runs", store.parts()):
         found = arrow().parquet.read_table(path, columns=columns, partitioning=None).to_pydict()
         digests.update(found["run"])
@@ -101,12 +106,13 @@ def _known(store: Store) -> tuple[set[str], set[tuple[str, int, int]]]:
     return digests, stamps
 
 
-def _stamp(path: str) -> tuple[str, int, int] | None:
+def _stamp(path: str) -> tuple[str, int, int | None] | None:
+    """Return what tells that a file is as it was; ``None`` if it may have changed, or only the workers see it."""
     try:
-        known = os.stat(path)
-    except OSError:
+        stamp = stamp_of(path)
+    except FormatError:
         return None
-    return os.path.abspath(path), known.st_size, known.st_mtime_ns
+    return None if stamp[2] is None else stamp
 
 
 def _portions(items: Sequence[_Item]) -> list[Sequence[_Item]]:
@@ -123,10 +129,9 @@ def _identified(paths: Sequence[str]) -> list[_File | str]:
     return found
 
 
-def _add(files: Sequence[_File], directory: Path, job: str) -> _Read:
-    """Read the files of a portion, and commit a part for each job and day among them."""
+def _read(files: Sequence[_File], job: str) -> _Read:
+    """Read the files of a portion into a part for each job and day among them."""
     pa = arrow()
-    store = Store(directory)
     groups: dict[tuple[str, str], list[dict[str, object]]] = {}
     problems = []
     for file in files:
@@ -136,7 +141,8 @@ def _add(files: Sequence[_File], directory: Path, job: str) -> _Read:
             problems.append(str(error))
         else:
             groups.setdefault((read.job, read.day), []).append(dict(read.tables))
-    with store.writing():
-        for (of_job, day), tables in groups.items():
-            store.commit(of_job, day, {name: pa.concat_tables([t[name] for t in tables]) for name in TABLES})
-    return _Read(len(files) - len(problems), tuple({of_job for of_job, _ in groups}), tuple(problems))
+    parts = tuple(
+        part_of(of_job, day, {name: pa.concat_tables([t[name] for t in tables]) for name in TABLES})
+        for (of_job, day), tables in groups.items()
+    )
+    return _Read(len(files) - len(problems), parts, tuple(problems))

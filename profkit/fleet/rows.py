@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError, UsageError
-from profkit.formats.load import load_run
 from profkit.identity.function_keys import function_keys
 from profkit.measure.machine_speed import speeds
 from profkit.measure.range_stats import range_rows
 from profkit.model import ROOTS, Machine, Process, Run
 from profkit.model.merge import merge_profiles
+from profkit.study.rank_read import addressed, load, local
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
@@ -110,7 +110,7 @@ def digest_of(path: str) -> str:
     """Return the identity of a file: the SHA-256 of its content; raises `FormatError` if it cannot be read."""
     found = hashlib.sha256()
     try:
-        with open(path, "rb") as file:
+        with local(path) as name, open(name, "rb") as file:
             while chunk := file.read(1 << 20):
                 found.update(chunk)
     except OSError as error:
@@ -118,28 +118,44 @@ def digest_of(path: str) -> str:
     return found.hexdigest()
 
 
+def stamp_of(path: str) -> tuple[str, int, int | None]:
+    """Return what tells that a file is as it was: its path or address, bytes, ns of its change if known.
+
+    Raises `FormatError` if it cannot be read.
+    """
+    if "://" in path:
+        with addressed(path, "read") as (system, inside):
+            size = int(system.size(inside))
+            try:
+                return path, size, round(system.modified(inside).timestamp() * 1e9)
+            except NotImplementedError:  # such as HTTP
+                return path, size, None
+    try:
+        known = os.stat(path)
+    except OSError as error:
+        raise FormatError(path, f"cannot be read: {error.strerror}") from None
+    return os.path.abspath(path), known.st_size, known.st_mtime_ns
+
+
 def read_rows(path: str, digest: str, job: str = "") -> FileRows:
     """Read a file that has this digest, for a job or the one that its command names.
 
     Raises `FormatError` if it is neither a run file nor a profile.
     """
-    run = load_run(path, edges=False)
-    try:
-        known = os.stat(path)
-    except OSError as error:
-        raise FormatError(path, f"cannot be read: {error.strerror}") from None
+    run = load(path)
+    whole, size, modified_ns = stamp_of(path)
     manifest = run.manifest
     command = () if manifest is None else manifest.command
-    day = _day(manifest.started if manifest is not None else "", known.st_mtime)
+    day = _day(manifest.started if manifest is not None else "", (modified_ns or 0) / 1e9)
     processes = [_process(run, number, process) for number, process in enumerate(run.processes)]
     host = None if manifest is None else manifest.host
     launched = (manifest.job if manifest is not None else None) or {}
     git = (manifest.git if manifest is not None else None) or {}
     row = {
         "run": digest,
-        "path": os.path.abspath(path),
-        "bytes": known.st_size,
-        "modified_ns": known.st_mtime_ns,
+        "path": whole,
+        "bytes": size,
+        "modified_ns": modified_ns,
         "started": _moment(manifest.started) if manifest is not None else None,
         "command": shlex.join(command) or None,
         "revision": git.get("revision"),

@@ -46,6 +46,9 @@ def selected(store: Store, selection: str, most: int = MOST_RUNS) -> list[str]:
     paths = []
     for path, run, number in found:
         if number in kept:
+            if "://" in path:
+                hint = "fetch the runs for profkit diff"
+                raise FormatError(path, "is an address, and comparisons read files", hint)
             if not os.path.exists(path) or digest_of(path) != run:
                 hint = "bring it back, or make the store again"
                 raise FormatError(path, "is not there as it was added", hint)

@@ -10,11 +10,10 @@ import contextlib
 import glob
 import hashlib
 import json
-import multiprocessing
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
@@ -29,13 +28,43 @@ if TYPE_CHECKING:
 #: The environment variable that names the store, and where it is without.
 VARIABLE, DEFAULT = "PROFKIT_FLEET", "fleet"
 _ABOUT = "fleet.json"
-#: Held by the call that changes a store, and by each process that writes a part for it.
-_CHANGING, _WRITING = ".changing", ".writing"
+#: Held by the call that changes a store.
+_CHANGING = ".changing"
 #: Says which parts a merged one stands for, while they are still there.
 _REPLACES = ".replaces"
 #: Most rows of a row group: what a reader decodes at a time, and passes over by the least and greatest value.
 _GROUP_ROWS = 32_768
 _PART = re.compile(r"job=(?P<job>[^/]+)/day=(?P<day>\d{4}-\d\d-\d\d)/(?P<name>[^/]+)\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The files of a part, by table, as they are written, and the job and day that they belong to."""
+
+    job: str
+    day: str
+    name: str
+    files: Mapping[str, bytes]
+
+
+def part_of(job: str, day: str, tables: Mapping[str, pa.Table]) -> Part:
+    """Return tables as the part that holds them; its name follows from the runs in it."""
+    pa = arrow()
+    name = hashlib.sha256("".join(sorted(tables["runs"]["run"].to_pylist())).encode()).hexdigest()[:16]
+    files = {}
+    for table in TABLES:
+        rows = tables[table].unify_dictionaries()
+        groups = [rows]
+        if table == "functions":
+            rows = rows.sort_by([("share", "descending")])
+            heavy = int((rows["share"].to_numpy() >= SMALL).sum())
+            groups = [rows.slice(0, heavy), rows.slice(heavy)]
+        written = pa.BufferOutputStream()
+        with pa.parquet.ParquetWriter(written, rows.schema, compression="zstd") as writer:
+            for group in groups:
+                writer.write_table(group, row_group_size=_GROUP_ROWS)
+        files[table] = written.getvalue().to_pybytes()
+    return Part(job, day, name, files)
 
 
 class Store:
@@ -80,57 +109,31 @@ class Store:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             if not (self.directory / _ABOUT).exists():
-                if set(os.listdir(self.directory)) - {_CHANGING, _WRITING}:
+                if set(os.listdir(self.directory)) - {_CHANGING}:
                     problem = "is a directory of other files: name an empty or a new one"
                     raise UsageError(problem, parameter="store", value=self.directory)
                 with replacing(self.directory / _ABOUT) as file:
                     file.write(json.dumps({"schema": SCHEMA}).encode())
             self.check()
-            with self._locked(_CHANGING):
-                with self._locked(_WRITING):
-                    pass  # a process of a killed call has written its part
+            with open(self.directory / _CHANGING, "wb") as file:
+                lock(file)
                 self._recover()
                 yield
         except OSError as error:
             problem = f"cannot be written: {error.strerror}"
             raise UsageError(problem, parameter="store", value=self.directory) from error
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """Let no other call begin to change the store, also when the one that this process works for is killed."""
-        with self._locked(_WRITING, shared=True):
-            parent = multiprocessing.parent_process()
-            if parent is not None and not parent.is_alive():
-                sys.exit(1)
-            yield
-
-    @contextlib.contextmanager
-    def _locked(self, name: str, *, shared: bool = False) -> Iterator[None]:
-        with open(self.directory / name, "wb") as file:
-            lock(file, shared=shared)
-            yield
-
-    def commit(self, job: str, day: str, tables: Mapping[str, pa.Table], replaced: Sequence[str] = ()) -> str:
-        """Write a part, the `runs` last, and return it; its name follows from the runs in it."""
-        pq = arrow().parquet
-        name = hashlib.sha256("".join(sorted(tables["runs"]["run"].to_pylist())).encode()).hexdigest()[:16]
-        part = f"job={quote(job, safe='')}/day={day}/{name}.parquet"
+    def commit(self, part: Part, replaced: Sequence[str] = ()) -> None:
+        """Write a part, the `runs` last, and say first which parts it replaces."""
+        path = f"job={quote(part.job, safe='')}/day={part.day}/{part.name}.parquet"
         if replaced:
-            with replacing((self.directory / "runs" / part).with_suffix(_REPLACES)) as file:
+            with replacing((self.directory / "runs" / path).with_suffix(_REPLACES)) as file:
                 file.write(json.dumps(list(replaced)).encode())
         for table in reversed(list(TABLES)):
-            rows = tables[table].unify_dictionaries()
-            groups = [rows]
-            if table == "functions":
-                rows = rows.sort_by([("share", "descending")])
-                heavy = int((rows["share"].to_numpy() >= SMALL).sum())
-                groups = [rows.slice(0, heavy), rows.slice(heavy)]
-            target = self.directory / table / part
+            target = self.directory / table / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(target) as file, pq.ParquetWriter(file, rows.schema, compression="zstd") as writer:
-                for group in groups:
-                    writer.write_table(group, row_group_size=_GROUP_ROWS)
-        return part
+            with replacing(target) as file:
+                file.write(part.files[table])
 
     def compact(self) -> tuple[int, int]:
         """Merge the parts of each job and day into one; return how many parts there were, and are."""
@@ -151,7 +154,7 @@ class Store:
                         )
                         for table in TABLES
                     }
-                    self.commit(unquote(job), day, tables, several)
+                    self.commit(part_of(unquote(job), day, tables), several)
                     self._remove(several)
             return len(parts), len(of_day)
 

@@ -83,13 +83,15 @@ def _sync_directory(directory: str) -> None:
         os.close(handle)
 
 
-def lock(file: BinaryIO, *, wait: bool = True, shared: bool = False) -> bool:
-    """Lock an open file for this process, or with others that share it, until it is closed, where there are locks.
-    Return ``False`` if another process has it and this one is not to wait."""
+def lock(file: BinaryIO, *, wait: bool = True) -> bool:
+    """Lock an open file for this process until it is closed, where there are locks.
+
+    Return ``False`` if another process has it and this one is not to wait.
+    """
     try:
         import fcntl
 
-        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except (ImportError, OSError):  # Windows; a file system without locks

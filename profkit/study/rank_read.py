@@ -195,7 +195,7 @@ class FileReading:
 def read_file(path: str, task: Task) -> FileReading:
     """Read the processes of a file or fsspec address (``s3://…``); a notice replaces those of a bad file."""
     try:
-        run = _load(path, edges=bool(task.folded))
+        run = load(path, edges=bool(task.folded))
     except FormatError as error:
         hint = {"hint": error.hint} if error.hint else {}
         return FileReading(
@@ -210,7 +210,7 @@ def read_file(path: str, task: Task) -> FileReading:
 
 def reference_of(path: str) -> Reference:
     """Return a file as the reference; it must be readable."""
-    run = _load(path)
+    run = load(path)
     process = _processes(run, alone=False)[0][0]
     thread = first_thread(process)
     profile = Profile.empty() if thread is None else thread.profile
@@ -218,8 +218,9 @@ def reference_of(path: str) -> Reference:
     return Reference(path, frozenset(path for root, path in files if root == PROJECT))
 
 
-def _load(path: str, *, edges: bool = False) -> Run:
-    with _local(path) as file:
+def load(path: str, *, edges: bool = False) -> Run:
+    """Return the run of a path or address; raises `FormatError`."""
+    with local(path) as file:
         try:
             return replace(load_run(file, edges=edges), path=path)
         except FormatError as error:
@@ -227,7 +228,7 @@ def _load(path: str, *, edges: bool = False) -> Run:
 
 
 @contextlib.contextmanager
-def _local(path: str) -> Iterator[str]:
+def local(path: str) -> Iterator[str]:
     """Give a file a name in the file system while it is read."""
     if "://" not in path:
         yield path
@@ -466,7 +467,7 @@ class _Names:
         mine = {self.place_list[n][1] for n in numbers if self.place_list[n][0] == PROJECT}
         if mine <= reference.files or reference.files <= mine:
             return
-        process = _processes(_load(reference.path), alone=False)[0][0]
+        process = _processes(load(reference.path), alone=False)[0][0]
         thread = first_thread(process)
         if thread is None:
             return

@@ -51,7 +51,7 @@ def crew(
     not installed, or no scheduler answers.
     """
     if dask is not None:
-        with _cluster(dask) as cluster:
+        with _cluster(dask, chunk) as cluster:
             yield cluster
         return
     jobs = available_cpus() if jobs is None else jobs
@@ -106,9 +106,10 @@ def _chunk(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Re
 
 
 @contextmanager
-def _cluster(address: str) -> Iterator[Crew]:
+def _cluster(address: str, chunk: int) -> Iterator[Crew]:
     try:
-        from distributed import Client
+        from distributed import CancelledError, Client, KilledWorker
+        from distributed.utils import silence_logging_cmgr
     except ImportError:
         raise UsageError(
             "Dask is not installed; install profkit[dask]", parameter="dask", value=address
@@ -118,12 +119,13 @@ def _cluster(address: str) -> Iterator[Crew]:
     except (OSError, ValueError, TimeoutError) as error:
         problem = " ".join(str(error).split())[:120] or type(error).__name__
         raise UsageError(f"no scheduler answers there: {problem}", parameter="dask", value=address) from None
-    with client:
+    # What ends the work is an error of one line here, and it reconnects by itself.
+    with silence_logging_cmgr("CRITICAL"), client:
         if not client.scheduler_info()["workers"]:
             raise UsageError("the scheduler has no workers; start some", parameter="dask", value=address)
 
         def each(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-            chunks = [list(items[i : i + _CHUNK]) for i in range(0, len(items), _CHUNK)]
+            chunks = [list(items[i : i + chunk]) for i in range(0, len(items), chunk)]
             # Not pure: files may have changed since a result of the same arguments was made.
             futures = client.map(partial(_chunk, function), chunks, pure=False)
             try:
@@ -131,6 +133,11 @@ def _cluster(address: str) -> Iterator[Crew]:
                     yield from futures.pop(0).result()  # and the cluster need not keep it
             except ModuleNotFoundError as error:
                 raise UsageError(f"the workers cannot import {error.name}; install profkit there") from None
+            except KilledWorker:
+                problem = "its workers were killed, perhaps for lack of memory"
+                raise UsageError(problem, parameter="dask", value=address) from None
+            except CancelledError:
+                raise UsageError("the scheduler is gone", parameter="dask", value=address) from None
             finally:
                 client.cancel(futures)
 

@@ -1,21 +1,26 @@
-"""``profkit ranks`` on a Dask cluster: the same code, the same result, files by any address that fsspec knows."""
+"""``profkit ranks`` and ``fleet add`` on a Dask cluster: the same result, files by any address that fsspec knows."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from profkit.api.fleet import Fleet
 from profkit.api.many_runs import read_ranks
 from profkit.errors import UsageError
+from profkit.formats import load_run
+from profkit.formats.runfile import write_run
 from tests.integration.capturing import ROOT, environment, profkit_command
 from tests.rank_files import noisy_job, write_job
 from tests.requirements import imported
@@ -46,17 +51,66 @@ def local_cluster(**options: object) -> Iterator[str]:
             yield cluster.scheduler_address
 
 
+@dataclass(frozen=True)
+class Host:
+    """Where a process of a cluster runs: what its command begins with, and its address."""
+
+    prefix: tuple[str, ...] = ()
+    address: str = "127.0.0.1"
+
+
+HERE = (Host(),) * 3
+
+
 @contextmanager
-def separate_processes(directory: Path) -> Iterator[str]:
+def hosts() -> Iterator[Sequence[Host]]:
+    """Give three hosts, the first between the others: network namespaces, or this machine where there can be none."""
+    names = [f"profkit-{os.getpid()}-{number}" for number in range(3)]
+    found = (Host(("ip", "netns", "exec", names[0]), "10.213.1.1"),)
+    steps = [["netns", "add", name] for name in names]
+    steps.append(["-n", names[0], "link", "set", "lo", "up"])
+    for number, name in enumerate(names[1:], 1):
+        ends = ((names[0], f"to{number}", 1), (name, "out", 2))
+        steps.append(f"link add to{number} netns {names[0]} type veth peer name out netns {name}".split())
+        for at, end, last in ends:
+            steps.append(["-n", at, "addr", "add", f"10.213.{number}.{last}/24", "dev", end])
+            steps.append(["-n", at, "link", "set", end, "up"])
+        steps.append(["-n", name, "link", "set", "lo", "up"])
+        steps.append(["-n", name, "route", "add", "default", "via", f"10.213.{number}.1"])
+        found += (Host(("ip", "netns", "exec", name), f"10.213.{number}.2"),)
+    steps.append(["netns", "exec", names[0], "sysctl", "-qw", "net.ipv4.ip_forward=1"])
+    try:
+        there = shutil.which("ip") is not None and all(
+            subprocess.run(["ip", *step], capture_output=True).returncode == 0 for step in steps
+        )
+        yield found if there else HERE
+    finally:
+        if shutil.which("ip") is not None:
+            for name in names:
+                subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+#: Waits for the workers, and prints the scheduler's address.
+READY = """
+import sys, distributed
+with distributed.Client(scheduler_file=sys.argv[1], timeout=120) as client:
+    client.wait_for_workers(2, timeout=120)
+    print(client.scheduler.address)
+"""
+
+
+@contextmanager
+def separate_processes(directory: Path, at: Sequence[Host] = HERE) -> Iterator[str]:
     """Start a scheduler and two workers as a user would on several machines."""
     imported("distributed")
     env = environment(PYTHONPATH=str(ROOT))
     address_file = directory / "scheduler.json"
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(*words: str) -> None:
-        command = [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]]
-        with open(directory / f"{words[0]}{len(started)}.log", "wb") as log:
+    def start(name: str, host: Host, *words: str) -> None:
+        command = [*host.prefix, sys.executable, "-m", f"distributed.cli.{name}", *words]
+        command += ["--host", host.address, "--no-dashboard", "--scheduler-file", str(address_file)]
+        with open(directory / f"{name}{len(started)}.log", "wb") as log:
             started.append(
                 subprocess.Popen(
                     command, stdout=log, stderr=log, env=env, cwd=directory, start_new_session=True
@@ -64,33 +118,15 @@ def separate_processes(directory: Path) -> Iterator[str]:
             )
 
     try:
-        start(
-            "dask_scheduler",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--no-dashboard",
-            "--scheduler-file",
-            str(address_file),
-        )
-        for _ in range(2):
-            start(
-                "dask_worker", "--scheduler-file", str(address_file), "--host", "127.0.0.1", "--nthreads", "2",
-                "--no-dashboard", "--no-nanny", "--local-directory", str(directory),
-            )  # fmt: skip
-        import distributed
-
+        start("dask_scheduler", at[0], "--port", "0")
+        for host in at[1:]:
+            start("dask_worker", host, "--nthreads", "2", "--no-nanny", "--local-directory", str(directory))
         until = time.monotonic() + STARTS_WITHIN_S
         while not address_file.exists():
             assert time.monotonic() < until, "the scheduler did not start"
             time.sleep(0.1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with distributed.Client(scheduler_file=str(address_file), timeout=STARTS_WITHIN_S) as client:
-                client.wait_for_workers(2, timeout=STARTS_WITHIN_S)
-                address = client.scheduler.address
-        yield address
+        ready = [*at[0].prefix, sys.executable, "-W", "ignore", "-c", READY, str(address_file)]
+        yield subprocess.run(ready, capture_output=True, text=True, env=env, check=True).stdout.strip()
     finally:
         for process in reversed(started):
             os.killpg(process.pid, signal.SIGKILL)  # they wait for each other before they end
@@ -120,6 +156,38 @@ def test_scheduler_and_workers_as_processes_of_their_own(job: Path, tmp_path: Pa
         broken = ranks(f"file://{tmp_path}/none.prof", f"file://{job}", "--dask", address)
         assert broken.returncode == 0, broken.stderr
         assert "none.prof" in broken.stdout
+
+
+def test_a_fleet_is_read_on_other_hosts_and_a_killed_call_gone_on_with(tmp_path: Path) -> None:
+    imported("duckdb")
+    runs, store = tmp_path / "runs", tmp_path / "store"
+    runs.mkdir()
+    base = load_run(ROOT / "sample_profiles" / "train_mlp" / "clean-1.prof")
+    assert base.manifest is not None
+    for number in range(100):
+        started = f"2026-03-{1 + number % 2:02}T10:{number // 2:02}:00+00:00"
+        write_run(runs / f"{number:03}.prof", replace(base, manifest=replace(base.manifest, started=started)))
+    (runs / "bad.prof").write_bytes(b"no profile")
+    with hosts() as at, separate_processes(tmp_path, at) as address:
+        add = profkit_command("fleet", "add", "runs", "--store", "store", "--dask", address)
+        words = [*at[0].prefix, *add]
+        with subprocess.Popen(words, cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL) as adding:
+            while adding.poll() is None and not list(store.glob("runs/*/*/*.parquet")):
+                time.sleep(0.001)
+            adding.kill()
+        ((known,),) = Fleet(store).query("SELECT count(*) FROM runs").study.rows
+        done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+        assert done.returncode == 2, done.stderr
+        assert "bad.prof: " in done.stderr.splitlines()[0]
+        assert f"{100 - known} runs" in done.stderr.splitlines()[1]
+        words[words.index("runs")] = f"file://{runs}"
+        again = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+        assert "0 runs added to store, 100 were there already" in again.stderr
+    here = Fleet(tmp_path / "here")
+    here.add([runs])
+    for table in ("runs", "processes", "functions", "ranges", "counters"):
+        rows = f"SELECT * FROM {table} ORDER BY ALL"
+        assert Fleet(store).query(rows).study.rows == here.query(rows).study.rows, table
 
 
 def test_files_in_memory_of_the_process(job: Path) -> None:
