@@ -6,8 +6,8 @@ only if it carries something that was compiled. Without a compiler there is one 
 works, if more slowly, and captures have counters, no functions and no NVTX ranges.
 
 ``PROFKIT_REQUIRE_NATIVE=1`` makes a failed build fatal, and compiler warnings errors; ``PROFKIT_REQUIRE_NATIVE=0``
-builds nothing. ``CC`` and ``CFLAGS`` are respected. ``PROFKIT_TRACER_PYTHONS`` names further interpreters, up to 3.11
-or free-threaded (paths or patterns, separated as in ``PATH``): each needs a tracer of its own, which a wheel for others
+builds nothing. ``CC`` and ``CFLAGS`` are respected. ``PROFKIT_TRACER_PYTHONS`` names others, up to 3.11
+or free-threaded (paths or patterns, separated as in ``PATH``): each needs a tracer of its own, which a wheel for all
 should hold. Where profkit is installed already, ``profkit doctor --build-tracers`` builds them.
 """
 
