@@ -25,7 +25,7 @@ from profkit.model.bounds import (
     SignedSeconds,
     bounds_of,
 )
-from profkit.model.gpu import GpuUse
+from profkit.model.gpu_use import GpuUse
 from profkit.model.keys import Roots
 from profkit.model.lines import Line
 from profkit.model.neighbours import Neighbours

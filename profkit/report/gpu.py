@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.model.gpu import GpuUse
+from profkit.model.gpu_use import GpuUse
 from profkit.report import units
 from profkit.report.document import Section
 from profkit.report.listed import Listed, Of
@@ -28,7 +28,7 @@ def gpu_sections(use: GpuUse | None, limit: int) -> list[Section]:
         Of("time", lambda row: row.seconds, "seconds"),
         Of("of its idle time", lambda row: row.seconds / idle, "share"),
         notes=(
-            f"From its first to its last work it took {units.seconds(use.span_s)},",
+            f"From the first of its work to the last it took {units.seconds(use.span_s)},",
             f"and was idle for {units.seconds(idle)} ({share}).",
             "What ran is of the thread that gives it work.",
         ),

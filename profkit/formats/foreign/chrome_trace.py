@@ -22,7 +22,7 @@ from profkit.model.ranges import PUSHED
 
 #: Categories of calls that give the GPU work.
 _LAUNCHES = ("cuda_runtime", "cuda_driver")
-#: Categories of events that a tracer makes of every call.
+#: Categories of events of which a tracer makes one for every call or range.
 _RANGE = "user_annotation"
 _KINETO = ("python_function", "cpu_op", _RANGE, *_LAUNCHES)
 _TRACERS = {"FEE": "VizTracer", **dict.fromkeys(_KINETO, "torch.profiler")}

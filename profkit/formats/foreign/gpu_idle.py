@@ -8,7 +8,7 @@ from itertools import pairwise
 from profkit.formats.foreign.stacks import NATIVE, Stack
 from profkit.model import ProfileError
 from profkit.model.bounds import Seconds, bounds_of
-from profkit.model.gpu import GpuIdle, GpuUse
+from profkit.model.gpu_use import GpuIdle, GpuUse
 
 #: Of what ran while the GPU was idle, so many are kept.
 _KEPT = 50

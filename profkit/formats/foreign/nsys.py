@@ -23,7 +23,7 @@ from profkit.formats.foreign.gpu_idle import gpu_use
 from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, Stack, run_of_threads
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run, Thread
-from profkit.model.gpu import GpuUse
+from profkit.model.gpu_use import GpuUse
 from profkit.model.ranges import PUSHED, STARTED
 
 #: ``NVTX_EVENTS.eventType``: a pushed range, a started one, and a domain's name.
