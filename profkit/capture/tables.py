@@ -163,7 +163,7 @@ class ThreadTables:
         lines = table.lines
         looked: npt.NDArray[np.float64] = np.zeros(len(thread.profile))
         if lines is not None:
-            looked = np.bincount(row_of[lines.function], lines.seconds, len(looked)) * 1.0
+            looked = np.bincount(row_of[lines.function], lines.seconds, len(looked)).astype(np.float64)
         return with_mpi_calls(thread, seen, looked, texts, self._table)
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:

@@ -309,7 +309,9 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
         bits = rows[2]
         running, queue, off = _divided(main.profile, bits)
         waits = (bits & _RANK_WAIT) != 0
-        waits_by = np.bincount(bits[waits] >> _STATE, (running + queue + off)[waits], len(WAIT_STATES)) * 1.0
+        waits_by = np.bincount(
+            bits[waits] >> _STATE, (running + queue + off)[waits], len(WAIT_STATES)
+        ).astype(np.float64)
         if measured and main.pauses is not None:
             collects_s, collects_in = _collections(main, rows, names)
             work = (bits & (_RANK_WAIT | _IMPORT)) == 0
