@@ -60,8 +60,8 @@ def test_the_names_are_these() -> None:
     assert set(profkit.__all__) == of_reports | {"start", "step", "stop", "window"}
     for name in profkit.__all__:
         assert getattr(profkit, name) is getattr(profkit, name)
-    with pytest.raises(AttributeError, match="no attribute 'compare'"):
-        profkit.compare  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'compared'"):
+        profkit.compared  # noqa: B018
     assert isinstance(profkit.diff(CLEAN, CLEAN).verdict, profkit.Verdict)
 
 

@@ -117,14 +117,14 @@ class TestOneSided:
     def test_it_is_gone_only_if_samples_would_have_seen_it(self, part: float, match: str) -> None:
         found = compared(self.rare(part * self.BOUND_S), estimated(program(training()), 0.01))
         assert matches(found)["rare"] == match
-        assert found.residue.baseline_only == (match == "gone")
-        assert (found.residue.baseline_only_share > 0) == (match == "gone")
+        assert found.signals.residue.baseline_only == (match == "gone")
+        assert (found.signals.residue.baseline_only_share > 0) == (match == "gone")
 
     @pytest.mark.parametrize(("part", "match"), [(0.99, "unseen"), (1.01, "new")])
     def test_it_is_new_only_if_samples_would_have_seen_it(self, part: float, match: str) -> None:
         found = compared(estimated(program(training()), 0.01), self.rare(part * self.BOUND_S))
         assert matches(found)["rare"] == match
-        assert found.residue.candidate_only == (match == "new")
+        assert found.signals.residue.candidate_only == (match == "new")
 
     def test_an_exact_side_would_have_seen_it(self) -> None:
         found = compared(self.rare(0.001), program(training()))
@@ -451,12 +451,14 @@ class TestNative:
         return program([replace(fn, run=fn.run + part.get(fn.name, 0.0)) for fn in loop if fn is not dot])
 
     def test_they_are_compared_as_parts_of_their_callers(self) -> None:
-        found = compared(program(training()), estimated(self.seen_in_callers(), 0.02))
+        sides = program(training()), estimated(self.seen_in_callers(), 0.02)
+        found = compared(*sides)
         assert_adds_up(found.account)
         assert not any(name.startswith("<") for name in found.signals.table.name)
         assert all(abs(bucket.seconds) < SLIGHT for bucket in found.account.buckets)
         assert not found.signals.table.anomalous.any()
-        assert [(n.code, n.numbers["functions"]) for n in found.warnings] == [("native-functions-folded", 1)]
+        (said,) = diff(*map(one_side, sides)).warnings
+        assert (said.code, said.numbers["functions"]) == ("native-functions-folded", 1)
         assert judge(found).cause == "no-change"
 
     def test_a_part_that_was_traced_before_is_no_whole(self) -> None:
@@ -471,8 +473,8 @@ class TestNative:
         assert not any(n.startswith("<") for n in compared(program(training()), partly).signals.table.name)
 
     def test_one_in_which_samples_were_taken_stays(self) -> None:
-        found = compared(program(training()), estimated(program(training()), 0.02))
-        assert any(name.startswith("<") for name in found.signals.table.name)
+        found = diff(one_side(program(training())), one_side(estimated(program(training()), 0.02)))
+        assert any(name.startswith("<") for name in found.table.name)
         assert found.warnings == ()
 
     def test_what_waits_by_design_stays(self) -> None:
