@@ -17,9 +17,9 @@ from typing import Any
 from benchmarks.verdict.catalogue import CONDITIONS, TOO_MANY_PER_CPU, Condition
 from benchmarks.verdict.truth import Measured
 from profkit.capture.agent.settings import thread_environment
+from profkit.formats.export.pstats_write import write_pstats
 from profkit.formats.load import load_run
 from profkit.formats.pstats_file import parse_pstats
-from profkit.formats.pstats_write import write_pstats
 from profkit.model import Host, Machine, Manifest, Process, Profile, Run, Thread
 
 __all__ = ["CLEAN", "Sample", "foreign_run", "full_run", "read_corpus"]

@@ -14,13 +14,13 @@ import numpy as np
 from fuzz.mutate import Mutation
 from fuzz.target import Target, Wrong
 from profkit.errors import FormatError
+from profkit.formats.export.pstats_write import write_pstats
 from profkit.formats.limits import Budget, LimitError
 from profkit.formats.marshal_scan import PADDING, token_starts
 from profkit.formats.pstats_columns import parse_columns
 from profkit.formats.pstats_file import parse_pstats
 from profkit.formats.pstats_native import _COMPILED, Columns, read_columns
 from profkit.formats.pstats_objects import MalformedError, decode_columns
-from profkit.formats.pstats_write import write_pstats
 from profkit.model import Profile
 
 Key = tuple[str, int, str]

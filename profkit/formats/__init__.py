@@ -9,12 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from profkit.formats.chrome import chrome_trace
+    from profkit.formats.export.chrome import chrome_trace
+    from profkit.formats.export.pstats_write import write_pstats
+    from profkit.formats.export.speedscope import speedscope_file
     from profkit.formats.load import join_ranks, load_run, load_side
     from profkit.formats.pstats_file import PstatsFile, read_pstats
-    from profkit.formats.pstats_write import write_pstats
     from profkit.formats.runfile import read_run, write_run
-    from profkit.formats.speedscope import speedscope_file
 
 __all__ = [
     "PstatsFile",
@@ -31,14 +31,14 @@ __all__ = [
 
 _MODULE_OF = {
     "PstatsFile": "pstats_file",
-    "chrome_trace": "chrome",
+    "chrome_trace": "export.chrome",
     "join_ranks": "load",
     "load_run": "load",
     "load_side": "load",
     "read_pstats": "pstats_file",
     "read_run": "runfile",
-    "speedscope_file": "speedscope",
-    "write_pstats": "pstats_write",
+    "speedscope_file": "export.speedscope",
+    "write_pstats": "export.pstats_write",
     "write_run": "runfile",
 }
 

@@ -23,8 +23,8 @@ from profkit.errors import FormatError
 from profkit.formats import run_json
 from profkit.formats.atomic import replacing
 from profkit.formats.codec import MemberError, as_list, as_object
+from profkit.formats.export.pstats_write import write_pstats
 from profkit.formats.limits import Budget, LimitError, json_weight
-from profkit.formats.pstats_write import write_pstats
 from profkit.formats.run_columns import (
     COUNT,
     ESTIMATE_COLUMNS,

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from profkit.cli import main
 from profkit.errors import FormatError
 from profkit.formats import chrome_trace, speedscope_file, write_run
-from profkit.formats.chrome import OWN_NUMBERS
-from profkit.formats.speedscope import evented
+from profkit.formats.export.chrome import OWN_NUMBERS
+from profkit.formats.export.speedscope import evented
 from profkit.model import Host, Manifest, Paths, Process, Run, Series, Thread, ThreadSamples
 from profkit.model.ranges import MARK, PUSHED, STARTED
 from tests.builders import Row, Told, profile, ranges
@@ -255,8 +255,8 @@ def test_more_rows_than_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     rows = [Told(f"step {i % 7}", 10 * i, 10 * i + 5, kind=PUSHED if i % 3 else STARTED) for i in range(1000)]
     run = run_of(told(*rows))
     whole = trace(run), speedscope(run)
-    monkeypatch.setattr("profkit.formats.chrome.CHUNK_ROWS", 13)
-    monkeypatch.setattr("profkit.formats.speedscope.CHUNK_ROWS", 13)
+    monkeypatch.setattr("profkit.formats.export.chrome.CHUNK_ROWS", 13)
+    monkeypatch.setattr("profkit.formats.export.speedscope.CHUNK_ROWS", 13)
     in_parts = trace(run), speedscope(run)
     assert in_parts[1] == whole[1]
     assert sorted(map(json.dumps, in_parts[0]["traceEvents"])) == sorted(

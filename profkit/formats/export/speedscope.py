@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError
-from profkit.formats.timeline import (
+from profkit.formats.export.timeline import (
     CHUNK_ROWS,
     Export,
     Track,

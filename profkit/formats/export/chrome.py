@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError
-from profkit.formats import chrome_counters
-from profkit.formats.timeline import (
+from profkit.formats.export import chrome_counters
+from profkit.formats.export.timeline import (
     CHUNK_ROWS,
     Export,
     Track,

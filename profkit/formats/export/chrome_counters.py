@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from profkit.formats.timeline import CHUNK_ROWS, as_json, as_microseconds, formatted
+from profkit.formats.export.timeline import CHUNK_ROWS, as_json, as_microseconds, formatted
 from profkit.model import Series, ThreadSamples
 
 Floats = npt.NDArray[np.float64]
