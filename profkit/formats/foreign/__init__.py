@@ -55,12 +55,15 @@ def _kind(head: bytes) -> str:
     """Return what a file's first bytes are, a word that `_read` knows; nothing if none of these."""
     from profkit.formats.foreign.collapsed import is_collapsed
     from profkit.formats.foreign.perf_script import is_perf_script
+    from profkit.formats.foreign.pprof import is_pprof
     from profkit.formats.foreign.tachyon import MAGICS
 
     if head.startswith(_SQLITE):
         return "sqlite"
     if head[:4] in MAGICS:
         return "tachyon"
+    if is_pprof(head):
+        return "pprof"
     start = head.lstrip()[:2].split()
     # A dump of pstats begins with a brace, too, and then the type of an object, which is none of these characters.
     if start and (start[0] in (b"{", b"[", b"[{") or start[0] == b'{"'):
@@ -84,6 +87,10 @@ def _read(path: Any, kind: str, edges: bool) -> Run:
         from profkit.formats.foreign.tachyon import read_tachyon
 
         return read_tachyon(path, data, budget, edges=edges)
+    if kind == "pprof":
+        from profkit.formats.foreign.pprof import read_pprof
+
+        return read_pprof(path, data, budget, edges=edges)
     if kind == "json":
         return _read_json(path, data, budget, edges)
     text = data.decode("utf-8", "replace")
