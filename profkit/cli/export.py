@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import (
+    FILE,
     ReportOptions,
     full_paths_option,
     options,
     output_option,
     process_option,
-    run_argument,
 )
 from profkit.cli.progress import Progress
 
-#: What ``--to`` takes; Perfetto reads what chrome://tracing does.
-_TARGETS = ("perfetto", "chrome", "speedscope", "pstats")
-#: How the name of a file ends that no option names.
-_ENDS = {"speedscope": ".speedscope.json", "pstats": ".pstats.prof"}
-_TRACE = ".trace.json"
+if TYPE_CHECKING:
+    from profkit.model import Run
+
+#: What ``--to`` takes, and how a file ends that no option names. Perfetto reads what chrome://tracing does.
+_ENDS = {
+    "perfetto": ".trace.json",
+    "chrome": ".trace.json",
+    "speedscope": ".speedscope.json",
+    "firefox": ".firefox.json",
+    "pprof": ".pb.gz",
+    "collapsed": ".collapsed",
+    "callgrind": ".callgrind",
+    "pstats": ".pstats.prof",
+    "csv": ".csv",
+    "parquet": ".parquet",
+}
+#: Formats that hold neither callers nor stacks, which take the most of a file to read.
+_WITHOUT_CALLERS = ("perfetto", "chrome", "csv", "parquet")
 
 
 @click.command(context_settings=CONTEXT)
-@run_argument
+@click.argument("runs", metavar="RUN...", type=FILE, nargs=-1, required=True)
 @click.option(
     "--to",
-    metavar="|".join(_TARGETS),
+    metavar="|".join(_ENDS),
     required=True,
-    help="perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and "
-    "self times of functions. pstats: functions, summed over the processes, for viewers of cProfile.",
+    help="perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and stacks. "
+    "firefox, pprof and collapsed: stacks, weighted by self time; firefox takes several runs side by side. "
+    "callgrind and pstats: functions and callers, summed over the processes. csv and parquet: a table of functions.",
 )
 @options(
     output_option("File to write, .gz compresses.  [default: a free name after RUN; stdout if redirected]"),
@@ -41,8 +56,8 @@ _TRACE = ".trace.json"
     full_paths_option,
     report=ReportOptions,
 )
-def export(run: Path, to: str, process: str | None, report: ReportOptions) -> None:
-    """Write a run for Perfetto, chrome://tracing or speedscope.
+def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportOptions) -> None:
+    """Write a run for another viewer: Perfetto, speedscope, the Firefox Profiler, pprof, KCachegrind and others.
 
     What is written is masked as a report is: it holds no home, user, host name or secret.
     """
@@ -55,32 +70,57 @@ def export(run: Path, to: str, process: str | None, report: ReportOptions) -> No
     from profkit.capture.reservation import free_name
     from profkit.cli.output import emit_chunks
     from profkit.errors import UsageError
-    from profkit.formats import chrome_trace, load_run, speedscope_file, write_pstats
-    from profkit.measure.selected_processes import select, select_processes
+    from profkit.formats import load_run
+    from profkit.measure.selected_processes import select_processes
 
     output = report.output
-    if to not in _TARGETS:
-        names = f"{', '.join(_TARGETS[:-1])} or {_TARGETS[-1]}"
-        raise UsageError(f"not a format, use {names}", parameter="to", value=to)
+    if to not in _ENDS:
+        *names, last = _ENDS
+        raise UsageError(f"not a format, use {', '.join(names)} or {last}", parameter="to", value=to)
+    if len(runs) > 1 and to != "firefox":
+        raise UsageError(
+            f"export takes one run, and {len(runs)} were given: name one of them; --to firefox takes several"
+        )
     with Progress("exporting"):
-        loaded = load_run(run, edges=to == "pstats")
-        keep_inputs((loaded.path,), output)
-        selected = replace(loaded, processes=select_processes(loaded, process))
+        loaded = [load_run(run, edges=to not in _WITHOUT_CALLERS) for run in runs]
+        keep_inputs((run.path for run in loaded), output)
+        selected = [replace(run, processes=select_processes(run, process)) for run in loaded]
         if not report.full_paths:
-            selected = masker([loaded], posted=True, names_hidden=report.mask_names).run(selected)
-        left_out: tuple[str, ...] = ()
-        if to == "pstats":
-            chunks: Iterable[bytes] = (write_pstats(select(selected).profile),)
-        else:
-            made = speedscope_file(selected) if to == "speedscope" else chrome_trace(selected)
-            chunks, left_out = made.chunks, tuple(made.left_out)
+            masked = masker(loaded, posted=True, names_hidden=report.mask_names)
+            selected = [masked.run(run) for run in selected]
+        chunks, left_out = _made(to, selected)
     with contextlib.ExitStack() as kept:
-        if output is None and sys.stdout.isatty():
+        named = output is None and sys.stdout.isatty()
+        if named:
             # What is there is never written over; nobody asked for that name.
-            output = kept.enter_context(free_name(Path(run.stem + _ENDS.get(to, _TRACE))))
-            emit_chunks(chunks, output)
+            output = kept.enter_context(free_name(Path(runs[0].stem + _ENDS[to])))
+        emit_chunks(chunks, output, packed=to == "pprof")
+        if named:
             say(f"wrote {output}")
-        else:
-            emit_chunks(chunks, output)
     for sentence in left_out:
         say(f"not in it: {sentence}")
+
+
+def _made(to: str, runs: Sequence[Run]) -> tuple[Iterable[bytes], Sequence[str]]:
+    """Return a file's content, and what is not in it; raise `FormatError` if there is nothing to write."""
+    from profkit import formats
+    from profkit.measure.selected_processes import select
+
+    run = runs[0]
+    if to == "pstats":
+        return (formats.write_pstats(select(run).profile),), ()
+    if to in ("csv", "parquet"):
+        from profkit.api.function_table import table_as_csv, table_as_parquet
+
+        return table_as_csv(run) if to == "csv" else table_as_parquet(run), ()
+    if to == "callgrind":
+        made = formats.callgrind_profile(run, select(run).profile)
+    elif to == "firefox":
+        made = formats.firefox_profile(runs)
+    elif to == "pprof":
+        made = formats.pprof_profile(run)
+    elif to == "collapsed":
+        made = formats.collapsed_stacks(run)
+    else:
+        made = formats.speedscope_file(run) if to == "speedscope" else formats.chrome_trace(run)
+    return made.chunks, made.left_out

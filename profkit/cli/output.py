@@ -58,13 +58,15 @@ def emit(text: str, output: Path | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def emit_chunks(chunks: Iterable[bytes], output: Path | None) -> None:
-    """Write bytes as they are produced to a file (compressed if named ``.gz``) or stdout.
+def emit_chunks(chunks: Iterable[bytes], output: Path | None, *, packed: bool = False) -> None:
+    """Write bytes as they are produced to a file or stdout, compressed if `packed` or the file is named ``.gz``.
 
     Raises `UsageError` if it cannot be written, or stdout is a terminal.
     """
+    if packed or (output is not None and output.suffix.lower() == ".gz"):
+        chunks = _compressed(chunks)
     if output is not None:
-        write_file(_compressed(chunks) if output.suffix.lower() == ".gz" else chunks, output)
+        write_file(chunks, output)
         return
     if sys.stdout.isatty():
         raise UsageError("this is no text for a terminal: give -o FILE, or redirect it")

@@ -9,7 +9,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from profkit.formats.export.callgrind import callgrind_profile
     from profkit.formats.export.chrome import chrome_trace
+    from profkit.formats.export.collapsed_write import collapsed_stacks
+    from profkit.formats.export.firefox import firefox_profile
+    from profkit.formats.export.pprof_write import pprof_profile
     from profkit.formats.export.pstats_write import write_pstats
     from profkit.formats.export.speedscope import speedscope_file
     from profkit.formats.load import join_ranks, load_run, load_side
@@ -18,10 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PstatsFile",
+    "callgrind_profile",
     "chrome_trace",
+    "collapsed_stacks",
+    "firefox_profile",
     "join_ranks",
     "load_run",
     "load_side",
+    "pprof_profile",
     "read_pstats",
     "read_run",
     "speedscope_file",
@@ -30,6 +38,10 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "pprof_profile": "export.pprof_write",
+    "firefox_profile": "export.firefox",
+    "collapsed_stacks": "export.collapsed_write",
+    "callgrind_profile": "export.callgrind",
     "PstatsFile": "pstats_file",
     "chrome_trace": "export.chrome",
     "join_ranks": "load",

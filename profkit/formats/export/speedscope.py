@@ -9,7 +9,6 @@ place in a stack and are left out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError
+from profkit.formats.export.stack_tree import SHORT, contexts_of, place_of
 from profkit.formats.export.timeline import (
     CHUNK_ROWS,
     Export,
@@ -33,10 +33,6 @@ from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
 Ints = npt.NDArray[np.int64]
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-#: Frames above a function, for the parts of its self time in which it did not run.
-_QUEUED, _BLOCKED = "[queued for a CPU]", "[off the CPU]"
-#: Calls that took too little to have a stack of their own.
-_SHORT = "[short calls]"
 #: Added to the name of a range that was never ended; it is drawn to the end of its track.
 _UNENDED = " (never ended)"
 
@@ -52,7 +48,7 @@ class _Frames:
 
     def texts(self) -> Iterator[str]:
         for name, file, line in self.numbers:
-            where: dict[str, object] = {"file": file, "line": line} if file and file != "~" else {}
+            where: dict[str, object] = {"file": file, "line": line} if file else {}
             yield as_json({"name": name, **where})
 
 
@@ -194,35 +190,18 @@ def _ranges(title: str, ranges: Ranges, rows: Ints, frames: _Frames) -> Iterator
 
 def _functions(title: str, thread: Thread, frames: _Frames) -> bytes:
     """Return a thread's self times, greatest first; each is one stack, up to three with measured waiting."""
-    profile, paths = thread.profile, thread.paths
-    values = profile if paths is None else paths
-    text = profile.strings
-
-    def numbered(row: int) -> int:
-        name = text[profile.qualname[row]] or text[profile.name[row]]
-        return frames.number(name, text[profile.file[row]], int(profile.line[row]))
-
+    contexts = contexts_of(thread)
     stacks: list[list[int]] = []
-    if paths is not None:
-        # A path stands behind that of its caller.
-        for parent, row in zip(paths.parent.tolist(), paths.function.tolist(), strict=True):
-            around = stacks[parent] if parent >= 0 else []
-            stacks.append([*around, numbered(row) if row >= 0 else frames.number(_SHORT)])
-    order = np.argsort(-values.tottime, kind="stable")
+    # A context stands behind that of its caller.
+    for parent, row in zip(contexts.parent.tolist(), contexts.function.tolist(), strict=True):
+        number = frames.number(*(place_of(thread.profile, row) if row >= 0 else (SHORT,)))
+        stacks.append([*(stacks[parent] if parent >= 0 else []), number])
     samples: list[list[int]] = []
     weights: list[float] = []
-    for at in order[values.tottime[order] > 0].tolist():
-        stack = stacks[at] if paths is not None else [numbered(at)]
-        left = float(values.tottime[at])
-        for column, why in ((values.wait, _QUEUED), (values.blocked, _BLOCKED)):
-            part = 0.0 if column is None or math.isnan(column[at]) else min(left, float(column[at]))
-            if part > 0:
-                samples.append([*stack, frames.number(why)])
-                weights.append(part)
-                left -= part
-        if left > 0:
-            samples.append(stack)
-            weights.append(left)
+    for at in np.argsort(-contexts.tottime, kind="stable").tolist():
+        for above, seconds in contexts.parts(at):
+            samples.append([*stacks[at], frames.number(above)] if above else stacks[at])
+            weights.append(seconds)
     head: dict[str, object] = {"type": "sampled", "name": title, "unit": "seconds", "startValue": 0}
     head["endValue"] = float(sum(weights))
     written = ",".join(f"[{','.join(map(str, stack))}]" for stack in samples)

@@ -1,0 +1,86 @@
+"""Writes a profile in Callgrind's format, which KCachegrind and QCachegrind open.
+
+Costs are wall time in nanoseconds; a function's line is the first of it, and a call's that of its caller. A number of
+calls that is not known is 0, which the viewers show as an active call.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from profkit.errors import FormatError
+from profkit.formats.export.stack_tree import exact_calls, not_held, place_of
+from profkit.formats.export.timeline import Export, clean
+from profkit.model import Profile, Run
+from profkit.model.merge import collapse
+
+_HEAD = (
+    "# callgrind format\nversion: 1\ncreator: profkit\n{command}"
+    "positions: line\nevent: ns : Wall time (ns)\nevents: ns\n"
+)
+
+
+def callgrind_profile(run: Run, profile: Profile) -> Export:
+    """Lay out the functions of a profile, which is a run's, and their calls.
+    Raise `FormatError` if no function has a time."""
+    profile = collapse(profile)
+    if not (profile.tottime > 0).any():
+        raise FormatError(run.path, "holds no function that could be written")
+    left_out = list(not_held(run, calls=True))
+    if profile.edges is None or not len(profile.edges):
+        left_out.append("who called whom: it is not known")
+    return Export(_chunks(run, profile), tuple(left_out))
+
+
+def _chunks(run: Run, profile: Profile) -> Iterator[bytes]:
+    command = " ".join(run.manifest.command) if run.manifest is not None else ""
+    yield _HEAD.format(command=f"cmd: {_line(command)}\n" if command else "").encode()
+    places = [place_of(profile, row) for row in range(len(profile))]
+    same = Counter((name, file) for name, file, _ in places)
+    files: dict[str, int] = {}
+    written: set[tuple[str, int]] = set()
+
+    def named(key: str, number: int, text: str) -> str:
+        # Names are written once, and then are numbers; files and functions are counted apart.
+        kind = "file" if key in ("fl", "cfi") else "function"
+        if (kind, number) in written:
+            return f"{key}=({number})\n"
+        written.add((kind, number))
+        return f"{key}=({number}) {_line(text)}\n"
+
+    def of(row: int, file_key: str, name_key: str) -> str:
+        name, file, line = places[row]
+        # The viewers tell functions apart by name and file only.
+        name = f"{name}:{line}" if same[name, file] > 1 else name
+        file = file or "???"
+        number = files.setdefault(file, len(files) + 1)
+        return named(file_key, number, file) + named(name_key, row + 1, name)
+
+    own = _nanoseconds(profile.tottime)
+    edges = profile.edges
+    counted = exact_calls(profile)
+    at = np.argsort(edges.caller, kind="stable").tolist() if edges is not None else []
+    starts = np.searchsorted(edges.caller[at], np.arange(len(places) + 1)) if edges is not None else None
+    inclusive = _nanoseconds(edges.cumtime) if edges is not None else []
+    for row, (_, _, line) in enumerate(places):
+        text = [f"\n{of(row, 'fl', 'fn')}{line} {own[row]}\n"]
+        if edges is not None and starts is not None:
+            for edge in at[starts[row] : starts[row + 1]]:
+                callee = int(edges.callee[edge])
+                count = int(edges.ncalls[edge]) if counted[callee] else 0
+                text.append(
+                    f"{of(callee, 'cfi', 'cfn')}calls={count} {places[callee][2]}\n{line} {inclusive[edge]}\n"
+                )
+        yield "".join(text).encode()
+
+
+def _nanoseconds(seconds: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[int]:
+    found: list[int] = np.rint(seconds * 1e9).astype(np.int64).tolist()
+    return found
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).split())

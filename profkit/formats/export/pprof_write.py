@@ -1,0 +1,118 @@
+"""Writes a run as pprof's profile (`proto/profile.proto` of github.com/google/pprof), not yet compressed.
+
+A sample is a calling context of one thread; labels say which. Times are whole nanoseconds, all as measured, and what
+a function queued or was off the CPU for are values of their own. Counts that are not known exactly are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from profkit.errors import FormatError
+from profkit.formats.export.stack_tree import SHORT, Contexts, contexts_of, exact_calls, not_held, place_of
+from profkit.formats.export.timeline import Export, clean, process_label
+from profkit.formats.protobuf import integer, message, packed
+from profkit.model import Process, Run, Thread
+
+#: Value types in their order: counts first, as pprof has it.
+_CALLS, _SAMPLES, _TIME, _QUEUED, _OFF_CPU = "calls", "samples", "time", "queued", "off_cpu"
+
+
+@dataclass(slots=True)
+class _Tables:
+    """Strings, and functions (which are locations as well) that the samples refer to."""
+
+    strings: dict[str, int] = field(default_factory=lambda: {"": 0})
+    functions: dict[tuple[str, str, int], int] = field(default_factory=dict)
+
+    def text(self, text: str) -> int:
+        return self.strings.setdefault(clean(text), len(self.strings))
+
+    def function(self, place: tuple[str, str, int]) -> int:
+        return self.functions.setdefault(place, len(self.functions) + 1)
+
+    def written(self) -> Iterator[bytes]:
+        for (name, file, line), number in self.functions.items():
+            line_of = message(4, integer(1, number) + integer(2, line))
+            yield message(4, integer(1, number) + line_of)
+            texts = integer(2, self.text(name)) + integer(3, self.text(name)) + integer(4, self.text(file))
+            yield message(5, integer(1, number) + texts + integer(5, line))
+        for text in self.strings:
+            yield message(6, text.encode())
+
+
+def pprof_profile(run: Run) -> Export:
+    """Lay out the functions of all threads. Raise `FormatError` if the run has none with a self time."""
+    threads = [(p, t) for p in run.processes for t in p.threads if (t.profile.tottime > 0).any()]
+    if not threads:
+        raise FormatError(run.path, "holds no function that could be written")
+    profiles = [thread.profile for _, thread in threads]
+    types = []
+    if any(exact_calls(profile).any() for profile in profiles):
+        types.append(_CALLS)
+    # Samples are known by function: of calling contexts, they would have to be divided.
+    if any(t.profile.samples is not None and t.paths is None for _, t in threads):
+        types.append(_SAMPLES)
+    types.append(_TIME)
+    if any(profile.wait is not None for profile in profiles):
+        types += [_QUEUED, _OFF_CPU]
+    return Export(_chunks(run, threads, types), tuple(not_held(run, calls=True, stacks=True, waiting=True)))
+
+
+def _chunks(run: Run, threads: list[tuple[Process, Thread]], types: list[str]) -> Iterator[bytes]:
+    tables = _Tables()
+    for kind in types:
+        unit = "count" if kind in (_CALLS, _SAMPLES) else "nanoseconds"
+        yield message(1, integer(1, tables.text(kind)) + integer(2, tables.text(unit)))
+    for process, thread in threads:
+        labels = _label(tables, "process", process_label(process)) + _label(tables, "thread", thread.name)
+        labels += _label(tables, "pid", process.pid) + _label(tables, "tid", thread.tid)
+        yield b"".join(_samples(thread, types, labels, tables))
+    manifest = run.manifest
+    comments = ["written by profkit"]
+    if manifest is not None:
+        yield integer(9, round(manifest.clocks.get("time", 0.0) * 1e9)) + integer(
+            10, round(manifest.wall_s * 1e9)
+        )
+        comments.append(" ".join(manifest.command))
+    yield packed(13, map(tables.text, comments)) + integer(14, tables.text(_TIME))
+    yield from tables.written()
+
+
+def _label(tables: _Tables, key: str, value: str | int | None) -> bytes:
+    if not value:
+        return b""
+    said = integer(2, tables.text(value)) if isinstance(value, str) else integer(3, value)
+    return message(3, integer(1, tables.text(key)) + said)
+
+
+def _samples(thread: Thread, types: list[str], labels: bytes, tables: _Tables) -> Iterator[bytes]:
+    profile, contexts = thread.profile, contexts_of(thread)
+    values = _values(thread, contexts, types)
+    numbers = [tables.function(place_of(profile, row)) for row in range(len(profile))]
+    numbers.append(tables.function((SHORT, "", 0)))  # row −1
+    stacks: list[list[int]] = []
+    for parent, row, value in zip(
+        contexts.parent.tolist(), contexts.function.tolist(), values.tolist(), strict=True
+    ):
+        # The innermost comes first.
+        stacks.append([numbers[row], *(stacks[parent] if parent >= 0 else [])])
+        if any(value):
+            yield message(2, packed(1, stacks[-1]) + packed(2, value) + labels)
+
+
+def _values(
+    thread: Thread, contexts: Contexts, types: list[str]
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    samples = thread.profile.samples if thread.paths is None else None
+    columns = {
+        _CALLS: np.nan_to_num(contexts.calls),
+        _SAMPLES: np.zeros(len(contexts)) if samples is None else samples,
+        _TIME: contexts.tottime * 1e9,
+        _QUEUED: contexts.queued * 1e9,
+        _OFF_CPU: contexts.off_cpu * 1e9,
+    }
+    return np.stack([np.rint(columns[kind]) for kind in types], axis=1).astype(np.int64)

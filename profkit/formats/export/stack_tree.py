@@ -1,0 +1,109 @@
+"""A thread's functions as stacks with self times, for writers of stacks; and what such formats cannot hold.
+
+Where no calling contexts were kept, each function is a stack of one frame: sums by caller and callee do not determine
+stacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.model import Paths, Profile, Run, Thread
+from profkit.model.estimates import estimates_of
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: Frames above a function, for the parts of its self time in which it did not run.
+QUEUED, OFF_CPU = "[queued for a CPU]", "[off the CPU]"
+#: Calls that took too little to have a stack of their own.
+SHORT = "[short calls]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contexts:
+    """Calling contexts of a thread, callers first; columns of shape (n,).
+
+    `parent` is the caller's row, −1 for none; `function` the row in the thread's profile, −1 for `SHORT`. `tottime`,
+    `queued` and `off_cpu` are seconds, the last two parts of the first, 0 where not measured. `calls` are NaN where
+    they are not known exactly.
+    """
+
+    parent: Ints
+    function: Ints
+    calls: Floats
+    tottime: Floats
+    queued: Floats
+    off_cpu: Floats
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def parts(self, at: int) -> Iterator[tuple[str, float]]:
+        """Yield the parts of a row's self time, seconds: the frame above the function, empty for running."""
+        left = float(self.tottime[at])
+        for column, why in ((self.queued, QUEUED), (self.off_cpu, OFF_CPU)):
+            part = float(column[at])
+            if part > 0:
+                yield why, part
+                left -= part
+        if left > 0:
+            yield "", left
+
+
+def contexts_of(thread: Thread) -> Contexts:
+    """Return the calling contexts of a thread, or its functions without callers where none were kept."""
+    profile, paths = thread.profile, thread.paths
+    exact = exact_calls(profile)
+    values: Profile | Paths = profile if paths is None else paths
+    if paths is None:
+        function = np.arange(len(profile))
+        parent, known = np.full(len(profile), -1), exact
+    else:
+        parent, function = paths.parent.astype(np.int64), paths.function.astype(np.int64)
+        known = np.append(exact, exact.all())[function]
+    queued = _part(values.wait, values.tottime)
+    off_cpu = _part(values.blocked, values.tottime - queued)
+    calls = np.where(known, values.ncalls, np.nan)
+    return Contexts(parent, function, calls, values.tottime, queued, off_cpu)
+
+
+def _part(column: Floats | None, most: Floats) -> Floats:
+    return np.zeros(len(most)) if column is None else np.minimum(np.nan_to_num(column), most)
+
+
+def exact_calls(profile: Profile) -> npt.NDArray[np.bool_]:
+    """Return which functions have a known number of calls, and no estimate of it."""
+    limits = estimates_of(profile)
+    exact: npt.NDArray[np.bool_] = limits["calls_low"] == limits["calls_high"]
+    return exact
+
+
+def place_of(profile: Profile, row: int) -> tuple[str, str, int]:
+    """Return name, file and first line of a function; no file and 0 of built-in functions."""
+    text = profile.strings
+    file = text[profile.file[row]]
+    name = text[profile.qualname[row]] or text[profile.name[row]]
+    return name, "" if file == "~" else file, int(profile.line[row])
+
+
+def not_held(run: Run, *, calls: bool = False, stacks: bool = False, waiting: bool = False) -> Iterator[str]:
+    """Say what of a run is not in a file of sums or stacks; the arguments say what the format holds."""
+    profiles = [thread.profile for process in run.processes for thread in process.threads]
+    unsure = sum(int((~exact_calls(profile)).sum()) for profile in profiles)
+    if calls and unsure:
+        yield f"calls of {unsure:,} functions, which are estimated or not known (see --to csv)"
+    sampled = sum(int((estimates_of(profile)["tottime_error"] > 0).sum()) for profile in profiles)
+    if sampled:
+        yield f"how exact self times of {sampled:,} functions are, which are estimated from samples (see --to csv)"
+    flat = any(t.paths is None and len(t.profile) for process in run.processes for t in process.threads)
+    if stacks and flat:
+        yield "who called whom: it is known as sums only, which are no stacks (see --to callgrind)"
+    if not waiting and any(profile.wait is not None for profile in profiles):
+        yield "what functions queued for a CPU or were off it (see --to pprof)"
+    if any(process.ranges is not None and len(process.ranges) for process in run.processes):
+        yield "NVTX ranges (see --to perfetto)"
