@@ -30,7 +30,7 @@ from profkit.formats import (
     write_run,
 )
 from profkit.formats.protobuf import integer, message, packed
-from profkit.measure.select import select_profile
+from profkit.measure.selected_processes import select
 from profkit.model import Paths, Process, Run, Thread
 from tests.builders import Row, profile
 from tests.report_builders import hostile_run
@@ -374,7 +374,7 @@ def test_names_of_any_kind_keep_the_form() -> None:
     form = (
         r"|[a-z]+: .*|(fl|cfi)=\(\d+\)( \S.*)?|c?fn=\(\d+\)( \S.*)?|calls=\d+ \d+|\d+ \d+|# callgrind format"
     )
-    text = b"".join(callgrind_profile(run, select_profile(run)[0]).chunks).decode()
+    text = b"".join(callgrind_profile(run, select(run).profile).chunks).decode()
     assert [line for line in text.split("\n") if not re.fullmatch(form, line)] == []
     assert pprof_class().FromString(b"".join(pprof_profile(run).chunks)).sample
     assert json.loads(b"".join(firefox_profile([run]).chunks))["threads"]
