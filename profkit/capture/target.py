@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from profkit.capture import host, nvtx
 from profkit.capture.agent import process_facts, settings
+from profkit.capture.gathered import Gatherer
 from profkit.capture.native import users_tracers
 from profkit.capture.provenance import git_state, job
 from profkit.capture.sampler import Sampler
@@ -183,6 +184,7 @@ class Target:
             self._sampler = Sampler(
                 self._process.pid, self._spool, self._edges(), yardsticks=self._yardsticks
             )
+        gatherer = Gatherer(self._spool)
         if self._beside:
             try:
                 self._preparation.start()
@@ -190,6 +192,7 @@ class Target:
                 self._beside = False
         with self._kept():
             self._signals.wait(self._process, ended=self._ended)
+        gatherer.stop()
         status = self._process.wait()
         self._facts["tree_cpu_s"] = self._signals.tree_cpu_s
         self._facts["killed"] = status < 0
