@@ -410,9 +410,7 @@ def forks(bounds: Bounds, work: Path, quick: bool) -> None:
     bounds.figure("spool at its largest", seen.spool_mib, "MiB", 100 + children * 9 / 1024)
     bounds.figure("spool for each ended process", seen.spool_mib * 1024 / children, "kB")
     bounds.figure("files in the spool at most", seen.spool_files, "", 4_000)
-    bounds.sizes(
-        plain, seen, packing_s=5 + children * 0.01, packer_mib=150 + children / 25, launcher_mib=100
-    )
+    bounds.sizes(plain, seen, packing_s=5 + children * 0.01, packer_mib=150 + children / 25, launcher_mib=100)
     found = load_run(work / "run.prof")
     listed = sum(process.profiled for process in found.processes)
     bounds.holds("every process is in the run", listed == children + 1, f"{listed} are ({notices(found)})")

@@ -22,6 +22,7 @@ from typing import IO
 
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.agent.settings import RECORD_SUFFIX
+from profkit.capture.spool import places
 
 #: The file in the spool directory.
 GATHERED_NAME = "ended.gathered"
@@ -81,7 +82,11 @@ class Gathered:
 
 def gathered(spool: Path) -> Iterator[Gathered]:
     """Yield the processes whose files were put together; a torn entry and what is behind it are left out."""
-    path = spool / GATHERED_NAME
+    for place in places(spool):
+        yield from _entries(place / GATHERED_NAME)
+
+
+def _entries(path: Path) -> Iterator[Gathered]:
     try:
         with open(path, "rb") as file:
             end = os.fstat(file.fileno()).st_size
@@ -102,7 +107,7 @@ class Gatherer:
     """A thread of the launcher that puts the files of ended processes together until it is told to `stop`."""
 
     def __init__(self, spool: Path) -> None:
-        self._spool = spool
+        self._places = places(spool)
         self._over = threading.Event()
         self._not_last: dict[
             str, int
@@ -122,30 +127,30 @@ class Gatherer:
         with contextlib.suppress(OSError):  # full, or gone: the files stay, and packing reads them
             while not self._over.wait(pause):
                 begun = time.thread_time()
-                taken = self.gather()
+                taken = sum(self.gather(place) for place in self._places)
                 took = time.thread_time() - begun
                 pause = 0.0 if taken >= _MANY else max(_PAUSE_S, took / _SHARE)
 
-    def gather(self, fewest: int = FEWEST) -> int:
-        """Put the files of ended processes together, where there are enough of them; return how many.
+    def gather(self, place: Path) -> int:
+        """Put the files of ended processes in a directory together, where there are enough of them; return how many.
         Raise `OSError` if that fails, with no record lost."""
         records = {}
-        with os.scandir(self._spool) as entries:
+        with os.scandir(place) as entries:
             for entry in entries:
                 if entry.name.endswith(RECORD_SUFFIX):
                     with contextlib.suppress(OSError):
-                        records[entry.name] = entry.stat().st_mtime_ns
-        self._not_last = {name: at for name, at in self._not_last.items() if records.get(name) == at}
-        names = sorted(records.keys() - self._not_last.keys())
-        if len(names) < fewest:
+                        records[entry.path] = entry.stat().st_mtime_ns
+        names = sorted(name for name, at in records.items() if self._not_last.get(name) != at)
+        if len(names) < FEWEST:
             return 0
         taken = 0
-        with open(self._spool / GATHERED_NAME, "ab", buffering=0) as file:
+        with open(place / GATHERED_NAME, "ab", buffering=0) as file:
             for name in names:
                 if self._over.is_set():
                     break
-                if _take(file, self._spool / name):
+                if _take(file, Path(name)):
                     taken += 1
+                    self._not_last.pop(name, None)
                 else:
                     self._not_last[name] = records[name]
         return taken

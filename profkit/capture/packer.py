@@ -35,6 +35,7 @@ from profkit.capture.places import with_lightning_ranks
 from profkit.capture.pool_records import pools_of
 from profkit.capture.record_types import Launch, Launcher, Record, Sampled, SeenProcess
 from profkit.capture.source_cache import Sources
+from profkit.capture.spool import files
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
@@ -187,17 +188,19 @@ class _Reader:
         self._known: dict[str, tuple[tuple[int, ...], Record | Notice]] = {}
         self.damaged: list[Notice] = []
         self.files: set[str] = set()
+        self._tables: dict[str, Path] = {}  # of those that are in files of their own
         self._names: dict[int, str] = {}  # by the identity of the record
         self._gathered: dict[str, gathered.Gathered] = {}
 
     def read(self) -> list[Record]:
         """Return the undamaged records as they are now."""
         found: dict[str, Record | Notice] = {}
-        for path in sorted(self._spool.glob("*" + settings.RECORD_SUFFIX)):
+        for path in files(self._spool, settings.RECORD_SUFFIX):
             read = self._read(path)
             if read is not None:
                 found[path.stem] = read
         for path in remains.kept_files(self._spool):
+            self._tables[path.stem] = path
             before = found.get(path.stem)
             last = isinstance(before, Record) and before.state != "snapshot"
             for kept in self._kept(path, last=last):
@@ -235,7 +238,8 @@ class _Reader:
             if name in self._gathered:
                 tables = mapped_tables.decode_tables(self._gathered[name].read()[1])
             else:
-                tables = mapped_tables.read_tables(self._spool / (name + RESERVE_SUFFIX), growing=growing)
+                path = self._tables.get(name, self._spool / (name + RESERVE_SUFFIX))
+                tables = mapped_tables.read_tables(path, growing=growing)
             threads = tables.threads(until_s, names, _thread_ends(record, sampled))
         except OSError as error:
             problem = error.strerror or str(error)

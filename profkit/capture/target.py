@@ -26,7 +26,7 @@ from profkit.capture.provenance import git_state, job
 from profkit.capture.sampler import Sampler
 from profkit.capture.selection import Selection
 from profkit.capture.signal_forwarding import Signals
-from profkit.capture.spool import reserve_facts, write_facts
+from profkit.capture.spool import keep_local, reserve_facts, write_facts
 from profkit.capture.yardsticks import Yardsticks
 from profkit.errors import ProfkitError, UsageError
 
@@ -147,6 +147,7 @@ class Target:
         }
         try:
             (spool / settings.sampled_mark(process_facts.boot_id())).touch()
+            keep_local(spool)
             if selection.kind and hasattr(os, "mkfifo"):
                 os.mkfifo(spool / settings.SAMPLER_BELL, 0o600)
             write_facts(spool, self._facts)

@@ -358,7 +358,7 @@ def test_target_that_profiles_itself_very_often(tmp_path: Path) -> None:
 
 
 def test_files_of_ended_processes_are_put_together(tmp_path: Path) -> None:
-    """A program that starts a process for each task must not fill the disk; each process is in the run all the same."""
+    """A program that starts a process for each task must not fill the disk, and each process is in the run."""
     done = run_capture(tmp_path, sys.executable, str(PROGRAMS / "many_children.py"))
     children = int(done.stdout)
     assert children < 5000, "nothing was put together"
