@@ -472,7 +472,9 @@ def _lasting(bounds: Bounds, work: Path, seconds: int, pause: float, variables: 
     listed = sum(process.profiled for process in found.processes)
     bounds.holds("every process is in the run", listed == children + 1, f"{listed} are ({notices(found)})")
     wall = found.manifest.wall_s if found.manifest else 0.0
-    beyond = 100 * (wall / seen.said["seconds"] - 1)  # starting and ending take hours where a day takes minutes
+    beyond = 100 * (
+        wall / seen.said["seconds"] - 1
+    )  # starting and ending take hours where a day takes minutes
     bounds.figure("wall of the run, beyond the program's clock", beyond, "%", 2)
 
 
