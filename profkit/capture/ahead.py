@@ -53,7 +53,10 @@ def look_ahead(spool: Path, sources: Sources, ended: threading.Event) -> None:
 
 def _new_functions(spool: Path, looks: dict[str, GrowingNames]) -> Iterator[_Function]:
     """Yield the functions with source files that appear in tracers' files for the first time."""
-    for path in kept_files(spool):
+    paths = list(kept_files(spool))
+    for gone in looks.keys() - {path.name for path in paths}:  # a process that has ended, see `gathered`
+        del looks[gone]
+    for path in paths:
         with contextlib.suppress(OSError, ValueError):
             names = looks.setdefault(path.name, GrowingNames())
             for function in names.look(path):

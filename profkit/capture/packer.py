@@ -18,6 +18,7 @@ from profkit.capture import (
     captured_windows,
     counters,
     endings,
+    gathered,
     machines,
     mapped_tables,
     nvtx,
@@ -34,6 +35,7 @@ from profkit.capture.places import with_lightning_ranks
 from profkit.capture.pool_records import pools_of
 from profkit.capture.record_types import Launch, Launcher, Record, Sampled, SeenProcess
 from profkit.capture.source_cache import Sources
+from profkit.capture.spool import files
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
@@ -186,30 +188,37 @@ class _Reader:
         self._known: dict[str, tuple[tuple[int, ...], Record | Notice]] = {}
         self.damaged: list[Notice] = []
         self.files: set[str] = set()
-        self._found: dict[str, Record | Notice] = {}
+        self._tables: dict[str, Path] = {}  # of those that are in files of their own
+        self._names: dict[int, str] = {}  # by the identity of the record
+        self._gathered: dict[str, gathered.Gathered] = {}
 
     def read(self) -> list[Record]:
         """Return the undamaged records as they are now."""
         found: dict[str, Record | Notice] = {}
-        for path in sorted(self._spool.glob("*" + settings.RECORD_SUFFIX)):
+        for path in files(self._spool, settings.RECORD_SUFFIX):
             read = self._read(path)
             if read is not None:
                 found[path.stem] = read
         for path in remains.kept_files(self._spool):
+            self._tables[path.stem] = path
             before = found.get(path.stem)
             last = isinstance(before, Record) and before.state != "snapshot"
             for kept in self._kept(path, last=last):
                 # One that is not whole: the process ended while it wrote, and the record before this one stands.
                 if isinstance(kept, Record) and (not isinstance(before, Record) or kept.perf > before.perf):
                     found[path.stem] = before = kept
+        # After the files: a process that is not there any more has been put there meanwhile.
+        for ended in gathered.gathered(self._spool):
+            self._gathered[ended.name] = ended
+            found[ended.name] = self._of_gathered(ended)
         self.files = set(found)
         self.damaged = [notice for notice in found.values() if isinstance(notice, Notice)]
-        self._found = found
+        self._names = {id(read): name for name, read in found.items()}
         return [record for record in found.values() if isinstance(record, Record)]
 
     def leave_out(self, record: Record, problem: str) -> None:
         """Count a record that was read among the damaged ones."""
-        name = next(name for name, read in self._found.items() if read is record)
+        name = self._names[id(record)]
         self.damaged.append(
             Notice("record-unreadable", f"{name}{settings.RECORD_SUFFIX}", {"problem": f"damaged: {problem}"})
         )
@@ -220,13 +229,17 @@ class _Reader:
         """Return a record with the functions from its tracer's file, or with a notice if that is damaged."""
         if not record.mapped:
             return record
-        name = next(name for name, read in self._found.items() if read is record) + RESERVE_SUFFIX
+        name = self._names[id(record)]
         until_s = record.perf if record.state != "snapshot" else None
         if end.lost_s is not None:
             until_s = record.perf + end.lost_s
         names = {known.tid: known.name for known in record.thread_names}
         try:
-            tables = mapped_tables.read_tables(self._spool / name, growing=growing)
+            if name in self._gathered:
+                tables = mapped_tables.decode_tables(self._gathered[name].read()[1])
+            else:
+                path = self._tables.get(name, self._spool / (name + RESERVE_SUFFIX))
+                tables = mapped_tables.read_tables(path, growing=growing)
             threads = tables.threads(until_s, names, _thread_ends(record, sampled))
         except OSError as error:
             problem = error.strerror or str(error)
@@ -244,8 +257,15 @@ class _Reader:
                 tiers=tuple(Tier(kind, max(0.0, at - record.begin_perf)) for kind, at in tables.tiers),
                 effect=None if tables.effect is None else Effect(*tables.effect),
             )
-        self.damaged.append(Notice("record-unreadable", name, {"problem": problem}))
+        self.damaged.append(Notice("record-unreadable", name + RESERVE_SUFFIX, {"problem": problem}))
         return record
+
+    def _of_gathered(self, ended: gathered.Gathered) -> Record | Notice:
+        state = (ended.at, ended.compressed)
+        before = self._known.get(ended.name)
+        if before is None or before[0] != state:
+            self._known[ended.name] = state, _record_of(ended.record, ended.name + settings.RECORD_SUFFIX)
+        return self._known[ended.name][1]
 
     def _kept(self, path: Path, *, last: bool) -> list[Record | Notice | None]:
         """Return a kept file's records, oldest first; none of a tracer's if the `last` is in another file."""
@@ -274,18 +294,18 @@ class _Reader:
             return None  # replaced by its next snapshot while the directory was listed
         before = self._known.get(path.name)
         if before is None or before[0] != state:
-            self._known[path.name] = state, _read_record(path)
+            self._known[path.name] = state, _record_of(lambda: records.read_bytes(path), path.name)
         return self._known[path.name][1]
 
 
-def _read_record(path: Path) -> Record | Notice:
+def _record_of(read: Callable[[], bytes], name: str) -> Record | Notice:
     try:
-        return records.read_record(path)
+        return records.decode_record(read())
     except OSError as error:
         problem = error.strerror or str(error)
     except ValueError as error:
         problem = str(error)
-    return Notice("record-unreadable", path.name, {"problem": problem})
+    return Notice("record-unreadable", name, {"problem": problem})
 
 
 def _thread_ends(record: Record, sampled: SeenProcess | None) -> dict[int, ThreadEnd]:

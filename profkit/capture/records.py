@@ -349,14 +349,13 @@ _LAUNCH = Codec(Launch, readers={"warnings": _notices})
 # Whole records
 
 
-def read_record(path: Path) -> Record:
-    """Return what an agent wrote.
-    Raise `OSError` if the file cannot be opened, `ValueError` if it is damaged or of another version."""
-    return decode_record(read_regular(path, _MOST_BYTES))
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a record's file; raise `OSError`, or `ValueError` if it is too large."""
+    return read_regular(path, _MOST_BYTES)
 
 
 def decode_record(data: bytes) -> Record:
-    """Return the record in a file's bytes; errors are those of `read_record`."""
+    """Return the record in a file's bytes; raise `ValueError` if it is damaged or of another version."""
     given = _body(data, record_file.MAGIC, settings.RECORD_FORMAT)
     known = _RECORD.read_fields("record", given)
     codes = _codes("record.codes", given.get("codes"))
@@ -370,20 +369,21 @@ def decode_record(data: bytes) -> Record:
 
 
 def read_samples(path: Path) -> Sampled:
-    """Return what the launcher's sampler wrote; errors are those of `read_record`."""
+    """Return what the launcher's sampler wrote.
+    Raise `OSError` if the file cannot be opened, `ValueError` if it is damaged or of another version."""
     return decode_samples(read_regular(path, _MOST_BYTES))
 
 
 def decode_samples(data: bytes) -> Sampled:
-    """Return the samples in a file's bytes; errors are those of `read_record`."""
+    """Return the samples in a file's bytes; errors are those of `read_samples`."""
     return _SAMPLED.read("samples", _body(data, record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT))
 
 
 def read_launch(path: Path) -> Launch:
-    """Return the launcher's facts; errors are those of `read_record`."""
+    """Return the launcher's facts; errors are those of `read_samples`."""
     return decode_launch(read_regular(path, _MOST_LAUNCH_BYTES))
 
 
 def decode_launch(data: bytes) -> Launch:
-    """Return the facts in a file's bytes; errors are those of `read_record`."""
+    """Return the facts in a file's bytes; errors are those of `read_samples`."""
     return _LAUNCH.read("launch", decode("launch.json", data))

@@ -16,11 +16,12 @@ from pathlib import Path
 
 from profkit.capture.agent.reserve import END_SUFFIX, RESERVE_SUFFIX
 from profkit.capture.endings import LeftEnd, Unrecorded, error_text
+from profkit.capture.spool import files
 
 
 def kept_files(spool: Path) -> Iterator[Path]:
     """Yield the kept files that hold a record, or the tables of a tracer."""
-    for path in sorted(spool.glob("*" + RESERVE_SUFFIX)):
+    for path in files(spool, RESERVE_SUFFIX):
         try:
             filled = path.stat().st_size > 0
         except OSError:
@@ -32,7 +33,7 @@ def kept_files(spool: Path) -> Iterator[Path]:
 def left_ends(spool: Path) -> list[LeftEnd]:
     """Return the ends that agents left; anything else is skipped."""
     found = []
-    for path in sorted(spool.glob("*" + END_SUFFIX)):
+    for path in files(spool, END_SUFFIX):
         try:
             host, pid, _ = path.stem.rsplit("-", 2)
             state, error, at_s, cpu_s = os.readlink(path).split(" ")
@@ -45,12 +46,12 @@ def left_ends(spool: Path) -> list[LeftEnd]:
     return found
 
 
-def unrecorded(spool: Path, files: set[str]) -> list[Unrecorded]:
+def unrecorded(spool: Path, known: set[str]) -> list[Unrecorded]:
     """Return the processes whose agent started and that have no record.
-    `files` are the names of the files that records were read from, without their suffix."""
+    `known` are the names of the files that records were read from, without their suffix."""
     found = []
-    for path in sorted(spool.glob("*" + RESERVE_SUFFIX)):
-        if path.stem in files:
+    for path in files(spool, RESERVE_SUFFIX):
+        if path.stem in known:
             continue
         try:
             pid = int(path.stem.rsplit("-", 2)[1])

@@ -9,10 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from profkit.capture.agent import process_facts, settings
 from profkit.formats.atomic import replacing
 
 #: The file of the launcher's facts.
@@ -21,6 +25,48 @@ FACTS_NAME = "launch.json"
 _RESERVE_NAME = "launch.reserve"
 #: Bytes by which facts grow: what is known of the host, of its readings and of the repository.
 _GROWTH = 16 << 10
+
+
+#: File systems whose server may not answer for a while: a store to a mapped file waits for it then.
+_NETWORK = re.compile(r"nfs4?|cifs|smb3|lustre|gpfs|ceph|beegfs\w*|afs|9p|fuse.*")
+
+
+def keep_local(spool: Path) -> None:
+    """Have processes of this machine keep their files on a local disk, where the spool's is a network file system.
+    A link in the spool leads to them. Raise `OSError` if that cannot be made."""
+    temporary = Path(tempfile.gettempdir())
+    if _is_on_network(spool) and not _is_on_network(temporary):
+        local = tempfile.mkdtemp(prefix="profkit.spool-", dir=temporary)
+        os.symlink(local, _local_link(spool))
+
+
+def _local_link(spool: Path) -> Path:
+    return spool / (process_facts.boot_id() + settings.LOCAL_SUFFIX)
+
+
+def _is_on_network(directory: Path) -> bool:
+    """Return whether a directory's file system is one of a server; false if unknown."""
+    path = os.path.realpath(directory)
+    found = ("", "")
+    with contextlib.suppress(OSError, ValueError), open("/proc/self/mountinfo", encoding="utf-8") as file:
+        for line in file:
+            fields, _, system = line.partition(" - ")
+            at = fields.split()[4]
+            if len(at) >= len(found[0]) and (path + "/").startswith(at.rstrip("/") + "/"):
+                found = at, system.split()[0]
+    return _NETWORK.fullmatch(found[1]) is not None
+
+
+def places(spool: Path) -> list[Path]:
+    """Return where files of processes are: the spool, and a local directory that it refers to."""
+    link = _local_link(spool)
+    return [spool, Path(os.readlink(link))] if link.is_dir() else [spool]
+
+
+def files(spool: Path, suffix: str) -> Iterator[Path]:
+    """Yield the files of processes whose names have this end."""
+    for place in places(spool):
+        yield from sorted(place.glob("*" + suffix))
 
 
 def write_facts(spool: Path, facts: dict[str, Any], *, last: bool = False) -> None:
@@ -53,6 +99,11 @@ def reserve_facts(spool: Path, facts: dict[str, Any]) -> None:
 def remove_spool(spool: Path) -> None:
     """Remove a spool directory, even while a process that outlived the target still writes records to it.
     It is renamed first: a file added between listing and removal would make the removal fail."""
+    for place in reversed(places(spool)):
+        _remove(place)
+
+
+def _remove(spool: Path) -> None:
     moved = spool.with_name(spool.name.replace(".spool-", ".removed-"))
     try:
         os.rename(spool, moved)

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from profkit.capture import host, nvtx
 from profkit.capture.agent import process_facts, settings
+from profkit.capture.gathered import Gatherer
 from profkit.capture.native import users_tracers
 from profkit.capture.provenance import git_state, job
 from profkit.capture.sampler import Sampler
 from profkit.capture.selection import Selection
 from profkit.capture.signal_forwarding import Signals
-from profkit.capture.spool import reserve_facts, write_facts
+from profkit.capture.spool import keep_local, reserve_facts, write_facts
 from profkit.capture.yardsticks import Yardsticks
 from profkit.errors import ProfkitError, UsageError
 
@@ -149,6 +150,7 @@ class Target:
         }
         try:
             (spool / settings.sampled_mark(process_facts.boot_id())).touch()
+            keep_local(spool)
             if selection.kind and hasattr(os, "mkfifo"):
                 os.mkfifo(spool / settings.SAMPLER_BELL, 0o600)
             write_facts(spool, self._facts)
@@ -186,6 +188,7 @@ class Target:
             self._sampler = Sampler(
                 self._process.pid, self._spool, self._edges(), yardsticks=self._yardsticks
             )
+        gatherer = Gatherer(self._spool)
         if self._beside:
             try:
                 self._preparation.start()
@@ -193,6 +196,7 @@ class Target:
                 self._beside = False
         with self._kept():
             self._signals.wait(self._process, ended=self._ended)
+        gatherer.stop()
         status = self._process.wait()
         self._facts["tree_cpu_s"] = self._signals.tree_cpu_s
         self._facts["killed"] = status < 0

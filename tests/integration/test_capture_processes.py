@@ -355,3 +355,13 @@ def test_target_that_profiles_itself_very_often(tmp_path: Path) -> None:
     run = captured(tmp_path, sys.executable, "-c", program)
     (said,) = (notice for notice in run.warnings if notice.code == "own-cprofile")
     assert said.numbers["times"] == 50
+
+
+def test_files_of_ended_processes_are_put_together(tmp_path: Path) -> None:
+    """A program that starts a process for each task must not fill the disk, and each process is in the run."""
+    done = run_capture(tmp_path, sys.executable, str(PROGRAMS / "many_children.py"))
+    children = int(done.stdout)
+    assert children < 5000, "nothing was put together"
+    run = load_run(tmp_path / "run.prof")
+    assert [calls(process)["child_work"] for process in run.processes[1:]] == [1] * children
+    assert not run.warnings

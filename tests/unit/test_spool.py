@@ -5,15 +5,22 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from profkit.capture import gathered
 from profkit.capture import spool as spool_module
+from profkit.capture.launcher import capture
+from profkit.capture.packer import pack_spool
 from profkit.capture.spool import remove_spool, reserve_facts, write_facts
+from profkit.formats import load_run
+from tests.records import record_bytes
 
 #: Writes records as an agent does, as fast as it can, whenever its directory is there.
 WRITER = """
@@ -101,3 +108,62 @@ def test_the_space_is_given_back_where_it_was_not_needed(tmp_path: Path) -> None
     write_facts(tmp_path, {"wall_s": 2.0}, last=True)
     assert json.loads((tmp_path / "launch.json").read_text()) == {"wall_s": 2.0}
     assert os.listdir(tmp_path) == ["launch.json"]
+
+
+#: Says what a process keeps in the spool directory while it runs, and calls a function.
+LOOKS = """
+import os, sys
+
+def work():
+    return 1
+
+work()
+spool = next(value for value in os.environ.values() if ".spool-" in value)
+with open(sys.argv[1], "w") as file:
+    file.write(" ".join(os.listdir(spool)))
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_processes_keep_files_on_a_local_disk_beside_a_network_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store to a mapped file waits for the server; a process that was killed is read all the same."""
+    shared, local = tmp_path / "shared", tmp_path / "local"
+    shared.mkdir()
+    local.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(local))
+    monkeypatch.setattr(spool_module, "_is_on_network", lambda directory: directory.is_relative_to(shared))
+    monkeypatch.setenv("PYTHONPATH", "")
+    (tmp_path / "looks.py").write_text(LOOKS)
+    output = shared / "run.prof"
+    status = capture([sys.executable, str(tmp_path / "looks.py"), str(tmp_path / "names")], output)
+    assert status == -signal.SIGKILL
+    names = (tmp_path / "names").read_text().split()
+    assert {"launch.json", "launch.reserve"} == {
+        name for name in names if not name.endswith((".sampled", ".local"))
+    }
+    profile = load_run(output).processes[0].threads[0].profile
+    assert "work" in {profile.strings[name] for name in profile.name}
+    assert [*shared.iterdir(), *local.iterdir()] == [output]
+
+
+def test_a_torn_entry_of_an_ended_process_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launcher may be killed, or the disk full, in the middle of an entry."""
+    monkeypatch.setattr(gathered, "FEWEST", 1)
+    for pid in (10, 11, 12):
+        (tmp_path / f"host-{pid}-1.record").write_bytes(record_bytes(pid=pid, state="exited"))
+    (tmp_path / "host-13-1.record").write_bytes(record_bytes(pid=13, state="snapshot"))
+    gatherer = gathered.Gatherer(tmp_path)
+    try:
+        assert gatherer.gather(tmp_path) == 3
+    finally:
+        gatherer.stop()
+    assert [path.name for path in tmp_path.glob("*.record")] == ["host-13-1.record"]
+    whole = (tmp_path / gathered.GATHERED_NAME).read_bytes()
+    (tmp_path / gathered.GATHERED_NAME).write_bytes(whole[:-1])
+    facts = {"command": ["program"], "cwd": "/work", "started": "2026-01-01T00:00:00+00:00"}
+    write_facts(tmp_path, facts)
+    assert sorted(process.pid for process in pack_spool(tmp_path).processes if process.pid) == [10, 11, 13]

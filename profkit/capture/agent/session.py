@@ -106,6 +106,9 @@ class Session:
             from . import machine
 
             self._machine = machine
+        local = os.path.join(spool, process_facts.boot_id() + settings.LOCAL_SUFFIX)
+        if os.path.isdir(local):  # not in a container that lacks it
+            self._spool = os.readlink(local)
 
     def start(self) -> None:
         """Begin to trace and to write records; called once, when the interpreter is about to run the target."""

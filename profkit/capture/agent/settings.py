@@ -67,6 +67,10 @@ SUBINTERPRETER_SUFFIX = ".subinterpreter"
 #: What the name ends with of a file in the spool directory that names a machine which a sampler watches.
 SAMPLED_SUFFIX = ".sampled"
 
+#: What the name ends with of a link in the spool directory to one on a local disk of that machine, where the spool is
+#: on a network file system, which may let a process wait.
+LOCAL_SUFFIX = ".local"
+
 #: What the names of files end with that say what the tracer's events cost on a machine, see `native.take_out_costs`.
 COSTS_SUFFIX = ".costs"
 #: Suffix of the mark that processes of one interpreter use up their budget as they start.
