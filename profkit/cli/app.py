@@ -39,7 +39,7 @@ COMMANDS = {
     "merge": "Join the rank files of one job, or rescue a killed capture.",
     "extract": "Write one process as a plain pstats file.",
     "view": "Open one process of a run in snakeviz.",
-    "export": "Write a run for another viewer: Perfetto, speedscope, the Firefox Profiler, pprof, KCachegrind and others.",
+    "export": "Write a run for other viewers: Perfetto, Firefox, pprof and more.",
     "demo": "Run the whole story on this machine in about a minute.",
 }
 

@@ -57,7 +57,7 @@ _WITHOUT_CALLERS = ("perfetto", "chrome", "csv", "parquet")
     report=ReportOptions,
 )
 def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportOptions) -> None:
-    """Write a run for another viewer: Perfetto, speedscope, the Firefox Profiler, pprof, KCachegrind and others.
+    """Write a run for other viewers: Perfetto, Firefox, pprof and more.
 
     What is written is masked as a report is: it holds no home, user, host name or secret.
     """
