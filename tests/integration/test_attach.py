@@ -21,7 +21,7 @@ import pytest
 from profkit.capture.pyspy import sampler_command
 from profkit.formats import load_run
 from profkit.model import Process, Run, Thread
-from tests.integration.capturing import ROOT, calls, captured, environment, profkit_command
+from tests.integration.capturing import ROOT, calls, captured, environment, in_process, profkit_command
 from tests.interpreters import interpreter
 from tests.requirements import require
 
@@ -291,14 +291,7 @@ def test_an_attached_run_is_compared_with_a_capture(tmp_path: Path) -> None:
     whole = QUIET.replace("while True:", "for _ in range(200):")
     (tmp_path / "program.py").write_text(whole)
     captured(tmp_path, interpreter("3.15"), program)
-    done = subprocess.run(
-        profkit_command("diff", "run.prof", "attached.prof", "--format", "json"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = in_process(tmp_path, "diff", "run.prof", "attached.prof", "--format", "json")
     found = json.loads(done.stdout)
     (row,) = (row for row in found["functions"] if row["name"] == "step")
     assert (row["match"], row["same_source"]) == ("exact", True)
@@ -393,14 +386,7 @@ def test_where_tracing_is_not_possible_stacks_are_sampled(tmp_path: Path) -> Non
     short = POOL.replace("10**9", "600")
     (tmp_path / "program.py").write_text(short)
     captured(tmp_path, sys.executable, "program.py")
-    done = subprocess.run(
-        profkit_command("diff", "run.prof", "attached.prof", "--format", "json"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = in_process(tmp_path, "diff", "run.prof", "attached.prof", "--format", "json")
     found = json.loads(done.stdout)
     assert found["by_share"]
     (row,) = (row for row in found["functions"] if row["name"] == "leaf")

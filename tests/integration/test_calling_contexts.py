@@ -21,7 +21,7 @@ from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_tables import decode_tables
 from profkit.model import Thread
 from profkit.model.paths import depths, with_callees
-from tests.integration.capturing import ROOT, captured, environment, profkit_command
+from tests.integration.capturing import ROOT, captured, environment, in_process, profkit_command
 from tests.requirements import require
 
 INJECT = Path(records.__file__).parent / "agent" / "inject"
@@ -123,9 +123,7 @@ def test_a_page_shows_which_caller_made_it_slower(tmp_path: Path) -> None:
             timeout=60,
         )
         assert done.returncode == 0
-    subprocess.run(
-        profkit_command("diff", "a.prof", "b.prof", "-o", "page.html"), cwd=tmp_path, check=True, timeout=60
-    )
+    in_process(tmp_path, "diff", "a.prof", "b.prof", "-o", "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "reconstructed" not in text
     data = json.loads(text.split('id="data">', 1)[1].split("</script>", 1)[0])
@@ -152,9 +150,7 @@ def test_a_file_of_another_profiler_says_that_its_stacks_are_reconstructed(tmp_p
     profiler = cProfile.Profile()
     profiler.runcall(lambda: [leaf(50_000) for _ in range(20)])
     profiler.dump_stats(tmp_path / "plain.prof")
-    subprocess.run(
-        profkit_command("show", "plain.prof", "-o", "page.html"), cwd=tmp_path, check=True, timeout=60
-    )
+    in_process(tmp_path, "show", "plain.prof", "-o", "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "Stacks are reconstructed from pairs of caller and callee" in text
     assert '"measured":false' in text

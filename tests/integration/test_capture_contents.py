@@ -22,6 +22,7 @@ from tests.integration.capturing import (
     captured,
     column,
     environment,
+    in_process,
     profkit_command,
     run_capture,
 )
@@ -217,9 +218,8 @@ def test_the_cpus_that_each_process_may_use(tmp_path: Path) -> None:
     assert [(host.affinity, host.affinity_cpus) for host in hosts if host] == [(1, allowed[-1:])] * 2
 
     whole = profkit_command("capture", "-o", "pinned.prof", "--", sys.executable, "-c", "pass")
-    merge = profkit_command("merge", "pinned.prof", "-o", "merged.prof")
     subprocess.run([*pin, *whole], cwd=tmp_path, env=environment(), check=True)
-    subprocess.run(merge, cwd=tmp_path, env=environment(), check=True)
+    in_process(tmp_path, "merge", "pinned.prof", "-o", "merged.prof")
     for name in ("pinned.prof", "merged.prof"):
         run = load_run(tmp_path / name)
         assert run.manifest is not None

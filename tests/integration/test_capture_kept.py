@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
-from tests.integration.capturing import PROGRAMS, ROOT, environment, profkit_command, run_capture
+from tests.integration.capturing import PROGRAMS, ROOT, environment, in_process, profkit_command, run_capture
 from tests.integration.nvtx_ranges import require_collector
 from tests.requirements import require
 
@@ -64,11 +64,7 @@ def spool_of(directory: Path) -> Path:
 def merged(directory: Path, said: str) -> subprocess.CompletedProcess[str]:
     """Run the command that a message about kept records names."""
     words = shlex.split(said[said.index("run profkit merge") :].splitlines()[0])[2:]
-    done = subprocess.run(
-        profkit_command(*words), cwd=directory, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+    return in_process(directory, *words)
 
 
 def send(process: subprocess.Popen[str], number: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.capturing import environment, profkit_command, run_capture
+from tests.integration.capturing import in_process, run_capture
 
 SOURCE = """
 def mix(n):
@@ -24,15 +24,7 @@ CHANGED = SOURCE.replace("i * i % 7", "i * i % 7 + i ** 3 % 11 + i ** 4 % 13")
 
 
 def command(directory: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        profkit_command(*words),
-        cwd=directory,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    return in_process(directory, *words, status=None, **variables)
 
 
 @pytest.fixture(scope="module")

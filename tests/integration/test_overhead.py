@@ -20,7 +20,7 @@ from tests.integration.capturing import (
     captured,
     column,
     environment,
-    profkit_command,
+    in_process,
     run_capture,
 )
 from tests.integration.tracing import NEW, OLD
@@ -453,13 +453,7 @@ def test_what_the_tracer_takes_is_taken_out_and_stated(tmp_path: Path, version: 
         # Some tens of nanoseconds a call, whatever the machine; less than what the process ran.
         assert 5e-9 < took / int(thread.profile.ncalls.sum()) < 5e-6
         assert took < (main.cpu_s or 0.0)
-    shown = subprocess.run(
-        profkit_command("show", "--full", str(tmp_path / "run.prof")),
-        capture_output=True,
-        text=True,
-        env=environment(COLUMNS="200"),
-        check=True,
-    ).stdout
+    shown = in_process(Path(), "show", "--full", str(tmp_path / "run.prof"), COLUMNS="200").stdout
     assert "in no function's time" in shown
 
 

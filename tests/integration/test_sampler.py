@@ -25,6 +25,7 @@ from tests.integration.capturing import (
     ROOT,
     captured,
     environment,
+    in_process,
     profkit_command,
     run_capture,
 )
@@ -51,14 +52,7 @@ def busy_threads(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def show_run(directory: Path, *words: str) -> str:
     """What ``profkit show run.prof`` prints."""
-    return subprocess.run(
-        profkit_command("show", "run.prof", *words),
-        cwd=directory,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    return in_process(directory, "show", "run.prof", *words).stdout
 
 
 def last_rows(process: Process) -> dict[int, tuple[int, int]]:
@@ -266,14 +260,7 @@ def test_every_command_takes_a_run_without_functions(tmp_path: Path) -> None:
     captured(tmp_path, "sleep", "0.2")
 
     def command(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            profkit_command(*words),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return in_process(tmp_path, *words, status=None)
 
     for words in (
         ("show", "run.prof"),
@@ -323,9 +310,7 @@ def test_a_launcher_that_is_killed_leaves_what_was_seen(tmp_path: Path) -> None:
     launcher.kill()
     launcher.wait()
     (spool,) = (path.parent for path in found)
-    subprocess.run(
-        profkit_command("merge", str(spool), "-o", "run.prof"), cwd=tmp_path, env=environment(), check=True
-    )
+    in_process(tmp_path, "merge", str(spool), "-o", "run.prof")
     run = load_run(tmp_path / "run.prof")
     (process,) = run.processes
     assert (process.command, process.exit) == (("sleep", "30"), "running")
@@ -414,9 +399,7 @@ def test_ranks_that_capture_themselves_watch_their_own_tree(tmp_path: Path) -> N
         captured_rank = run_capture(tmp_path, "bash", "-c", "sleep 1; true", env=environment(**job))
         assert captured_rank.returncode == 0
     files = [f"run-rank{rank}.prof" for rank in (0, 1)]
-    subprocess.run(
-        profkit_command("merge", *files, "-o", "job.prof"), cwd=tmp_path, env=environment(), check=True
-    )
+    in_process(tmp_path, "merge", *files, "-o", "job.prof")
     runs = [load_run(tmp_path / name) for name in files]
     joined = load_run(tmp_path / "job.prof")
     assert len(joined.processes) == sum(len(run.processes) for run in runs) == 4

@@ -20,7 +20,7 @@ import jsonschema
 import pytest
 
 from profkit.formats import load_run
-from tests.integration.capturing import ROOT, environment, profkit_command
+from tests.integration.capturing import ROOT, environment, in_process, profkit_command
 from tests.requirements import imported
 
 #: Sleeps: its time does not depend on how busy the machine is, and settings differ by far more than the noise.
@@ -244,8 +244,7 @@ BAD: Sequence[tuple[tuple[str, ...], str]] = (
 def test_bad_input_is_one_line_before_anything_runs(words: tuple[str, ...], said: str, place: Path) -> None:
     if words[0] == "tune":
         imported("optuna")
-    done = profkit(place, *words)
-    assert done.returncode == 2, done.stderr
+    done = in_process(place, *words, status=2)
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert not list(place.glob("*/runs/*"))

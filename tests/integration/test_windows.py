@@ -20,6 +20,7 @@ from tests.integration.capturing import (
     calls,
     captured,
     environment,
+    in_process,
     profkit_command,
     run_capture,
 )
@@ -86,9 +87,7 @@ def test_the_program_opens_windows_for_all_threads(tmp_path: Path, python: str) 
 
 def test_windows_are_in_the_json_of_show(tmp_path: Path, python: str) -> None:
     run = windowed(tmp_path, python, "code", options=("--start-paused",))
-    shown = subprocess.run(
-        profkit_command("show", "--format", "json", "run.prof"), cwd=tmp_path, check=True, capture_output=True
-    )
+    shown = in_process(tmp_path, "show", "--format", "json", "run.prof")
     value = json.loads(shown.stdout)
     manifest = run.manifest
     assert manifest is not None
@@ -220,9 +219,7 @@ def test_a_window_that_never_opened_is_said(
     assert run.manifest is not None
     assert run.manifest.whole_s is None
     assert run.processes[0].cpu_s is not None
-    shown = subprocess.run(
-        profkit_command("show", "run.prof"), cwd=tmp_path, capture_output=True, text=True, env=environment()
-    )
+    shown = in_process(tmp_path, "show", "run.prof", status=None)
     assert shown.returncode == 0, shown.stderr
     assert "the window never opened" in " ".join(shown.stdout.split())
 
@@ -256,14 +253,9 @@ def test_counters_alone(tmp_path: Path, python: str) -> None:
         assert (run.processes[0].cpu_s or 0.0) > 0
         sides.append(f"{name}/run.prof")
     for words in (("show", sides[0]), ("show", "--full", sides[0]), ("diff", *sides)):
-        done = subprocess.run(
-            profkit_command(*words), cwd=tmp_path, capture_output=True, text=True, env=environment()
-        )
-        assert done.returncode == 0, done.stderr
+        done = in_process(tmp_path, *words)
         assert "functions were not captured (--counters-only)" in " ".join(done.stdout.split())
-    done = subprocess.run(
-        profkit_command("diff", *sides, "--format", "json"), cwd=tmp_path, capture_output=True, text=True
-    )
+    done = in_process(tmp_path, "diff", *sides, "--format", "json", status=None)
     account = json.loads(done.stdout)["account"]
     seconds = sum(bucket["seconds"] for bucket in account["buckets"])
     assert seconds == pytest.approx(account["added_s"], abs=1e-6)
@@ -342,13 +334,7 @@ def test_a_run_that_is_still_going_is_shown(tmp_path: Path, python: str) -> None
         before = contents(spool)
         counted = 0
         for name in ("run.prof", str(spool), str(capture.pid)):
-            shown = subprocess.run(
-                profkit_command("show", name, "--format", "json"),
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-                env=environment(),
-            )
+            shown = in_process(tmp_path, "show", name, "--format", "json", status=None)
             assert shown.returncode == 0, shown.stderr
             found = json.loads(shown.stdout)
             assert [notice["code"] for notice in found["warnings"]] == ["capture-running"]
@@ -388,12 +374,7 @@ def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> No
             counted = all_calls(run)
             read += 1
         assert read > 5
-        shown = subprocess.run(
-            profkit_command("show", "run.prof", "--format", "json"),
-            cwd=tmp_path,
-            capture_output=True,
-            env=environment(),
-        )
+        shown = in_process(tmp_path, "show", "run.prof", "--format", "json", status=None)
         assert shown.returncode == 0, shown.stderr
         assert [notice["code"] for notice in json.loads(shown.stdout)["warnings"]] == ["capture-running"]
     assert job.returncode == 0
@@ -402,9 +383,7 @@ def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> No
 
 def test_a_name_that_is_no_run_is_refused_as_before(tmp_path: Path) -> None:
     for name in ("missing.prof", "999999999"):
-        done = subprocess.run(
-            profkit_command("show", name), cwd=tmp_path, capture_output=True, text=True, env=environment()
-        )
+        done = in_process(tmp_path, "show", name, status=None)
         assert done.returncode == 2
         assert name in done.stderr
         assert len(done.stderr.splitlines()) == 1
