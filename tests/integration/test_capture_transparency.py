@@ -298,7 +298,6 @@ def start(tmp_path: Path, program: str, *words: str, **kwargs: object) -> subpro
         start_new_session=True,
         **kwargs,  # type: ignore[call-overload]
     )
-    assert launcher.stdout is not None
     assert launcher.stdout.readline() == "ready\n"
     return launcher
 

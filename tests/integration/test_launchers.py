@@ -237,7 +237,6 @@ def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, 
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert job.stdout is not None
     assert job.stdout.readline() == "waiting\n"
     names = subprocess.run(
         ["squeue", "-h", "-t", "running", "-o", "%A"], env=slurm, check=True, capture_output=True, text=True

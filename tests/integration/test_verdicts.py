@@ -293,7 +293,6 @@ def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_p
     assert [process.wait(timeout=120) for process in captured] == [0, 0]
     in_process(tmp_path, "merge", *(file.name for file in tmp_path.glob("*.prof")), "-o", "job.prof")
     found = profkit.read(tmp_path / "job.prof")
-    assert found.whole.manifest is not None
     assert found.whole.manifest.host.affinity_cpus == tuple(cpus)
     shown = json.loads(found.report("json"))
     assert shown["inventory"]["available_cpus"] == 2.0
@@ -322,7 +321,6 @@ def test_merged_ranks_that_are_bound_may_use_all_their_cpus(tmp_path: Path) -> N
     allowed = [process.host.affinity_cpus for process in ranks if process.host is not None]
     assert len(allowed) == 2
     assert len(set(allowed)) == 2  # each on a core of its own
-    assert run.manifest is not None
     assert run.manifest.host.affinity == len({cpu for cpus in allowed for cpu in cpus})
     facts = side_facts(side, 1.0, lambda one: one.processes)
     assert facts.available_cpus == len({cpu for cpus in allowed for cpu in cpus})

@@ -56,7 +56,6 @@ def names(process: Process) -> set[str]:
 def windows_add_up(run: Run) -> None:
     """The wall is the windows', within the command's."""
     manifest = run.manifest
-    assert manifest is not None
     lengths = [window.end_s - window.begin_s for window in manifest.windows if window.captured]
     assert manifest.wall_s == pytest.approx(sum(lengths), abs=1e-6)
     assert manifest.whole_s is not None
@@ -72,7 +71,6 @@ def windows_add_up(run: Run) -> None:
 def test_the_program_opens_windows_for_all_threads(tmp_path: Path, python: str) -> None:
     run = windowed(tmp_path, python, "code", options=("--start-paused",))
     windows_add_up(run)
-    assert run.manifest is not None
     assert [(w.name, w.captured) for w in run.manifest.windows] == [("part 0", True), ("part 1", True)]
     process = run.processes[0]
     threads = {thread.name: index for index, thread in enumerate(process.threads)}
@@ -90,7 +88,6 @@ def test_windows_are_in_the_json_of_show(tmp_path: Path, python: str) -> None:
     shown = in_process(tmp_path, "show", "--format", "json", "run.prof")
     value = json.loads(shown.stdout)
     manifest = run.manifest
-    assert manifest is not None
     assert [tuple(window.values()) for window in value["windows"]] == [
         (window.name, window.begin_s, window.end_s, window.captured) for window in manifest.windows
     ]
@@ -102,7 +99,6 @@ def test_named_parts_of_a_whole_run(tmp_path: Path, python: str) -> None:
     program = "import profkit\nwith profkit.window('epoch 3'):\n    pass"
     env = environment(PYTHONPATH=str(ROOT))
     run = captured(tmp_path, python, "-c", program, env=env)
-    assert run.manifest is not None
     assert [(w.name, w.captured) for w in run.manifest.windows] == [("epoch 3", False)]
     assert run.manifest.whole_s is None
     assert "<module>" in names(run.processes[0])
@@ -119,7 +115,6 @@ def test_a_range_opens_windows(
         tmp_path, python, "range", "epoch 7", *opened, options=("--capture-range", "epoch 7", *cycles)
     )
     windows_add_up(run)
-    assert run.manifest is not None
     assert [window.name for window in run.manifest.windows] == ["epoch 7"] * len(opened)
     process = run.processes[0]
     assert calls(process)["inside"] == 10 * len(opened)
@@ -146,7 +141,6 @@ def test_steps(tmp_path: Path, python: str, kind: str) -> None:
         options = (*options, "--step-range", "step 0")
     run = windowed(tmp_path, python, "steps", kind, "3", "2", "4", "2", options=options)
     windows_add_up(run)
-    assert run.manifest is not None
     assert [window.name for window in run.manifest.windows] == ["steps 5-8", "steps 14-17"]
     found = calls(run.processes[0])
     assert found["inside"] == 8
@@ -169,7 +163,6 @@ def test_a_window_by_the_clock(tmp_path: Path, python: str) -> None:
     options = ("--delay", "1", "--duration", "0.5")
     run = windowed(tmp_path, python, "clock", options=options)
     windows_add_up(run)
-    assert run.manifest is not None
     assert run.manifest.wall_s == pytest.approx(0.5)
     assert run.manifest.windows[0].begin_s == pytest.approx(1.0)
     assert calls(run.processes[0])["inside"] > 0
@@ -184,7 +177,6 @@ def test_workers_that_were_there_before_follow(tmp_path: Path, python: str, meth
     assert len(workers) == 2
     assert {process.role for process in workers} == {"worker"}
     assert all(calls(process)["inside"] > 0 and process.cpu_s is not None for process in workers)
-    assert run.manifest is not None
     assert [window.name for window in run.manifest.windows] == ["workers"]
 
 
@@ -216,7 +208,6 @@ def test_a_window_that_never_opened_is_said(
     assert code in codes(run)
     assert not any(len(thread.profile) for process in run.processes for thread in process.threads)
     # All there is are the counters of the whole run.
-    assert run.manifest is not None
     assert run.manifest.whole_s is None
     assert run.processes[0].cpu_s is not None
     shown = in_process(tmp_path, "show", "run.prof", status=None)
@@ -361,7 +352,6 @@ def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> No
     program = [python, str(PROGRAMS / "growing.py"), "20"]
     command = profkit_command("capture", "-q", "--exact", "-o", "run.prof", "--", *program)
     with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) as job:
-        assert job.stdout is not None
         assert job.stdout.readline() == "ready\n"
         (spool,) = tmp_path.glob(".run.prof.spool-*")
         counted = read = 0
