@@ -100,7 +100,7 @@ def test_a_history_of_real_runs_finds_the_change_and_names_its_cause(tmp_path: P
     runs = tmp_path / "runs"
     runs.mkdir()
     for i in range(14):
-        (tmp_path / "mix.py").write_text((CHANGED if i >= 7 else SOURCE).format(rounds=100_000))
+        (tmp_path / "mix.py").write_text((CHANGED if i >= 7 else SOURCE).format(rounds=50_000))
         done = run_capture(tmp_path, "python", "mix.py")
         assert done.returncode == 0, done.stderr
         (tmp_path / "run.prof").rename(runs / f"{i * 5 % 14}.prof")

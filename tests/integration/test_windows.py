@@ -349,24 +349,28 @@ def all_calls(run: Run) -> int:
 
 
 def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> None:
-    program = [python, str(PROGRAMS / "growing.py"), "20"]
+    program = [python, str(PROGRAMS / "growing.py"), "end"]
     command = profkit_command("capture", "-q", "--exact", "-o", "run.prof", "--", *program)
     with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) as job:
         assert job.stdout.readline() == "ready\n"
         (spool,) = tmp_path.glob(".run.prof.spool-*")
         counted = read = 0
-        until = time.monotonic() + 10
-        while time.monotonic() < until:
+        found: set[str] = set()
+        # Until the tables have grown many times, and many threads have ended.
+        until = time.monotonic() + 60
+        while read < 20 or "made_0_250_0" not in found:
+            assert time.monotonic() < until, "it does not go on"
             run = read_running(spool)
+            found = {name for process in run.processes for name in names(process)}
             # Nothing is left out as damaged, and nothing that was there once is missing.
             assert codes(run) == ["capture-running"]
             assert all_calls(run) >= counted
             counted = all_calls(run)
             read += 1
-        assert read > 5
         shown = in_process(tmp_path, "show", "run.prof", "--format", "json", status=None)
         assert shown.returncode == 0, shown.stderr
         assert [notice["code"] for notice in json.loads(shown.stdout)["warnings"]] == ["capture-running"]
+        (tmp_path / "end").touch()
     assert job.returncode == 0
     assert all_calls(load_run(tmp_path / "run.prof")) >= counted
 
