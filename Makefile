@@ -5,7 +5,7 @@
 #   make example    find the best settings of a real training: NAME=chainermn, torch_loader or keras_dataset
 #   make test       the tests on all CPUs, of this Python and one other; CI runs them on all Pythons that it finds
 #                                                       (ARGS="-k name" is passed to pytest)
-#   make coverage   the same with the lines and branches of the package that they run
+#   make coverage   the same with the lines and branches of the package that they run (TABLE=FILE puts them there)
 #   make fuzz       fuzz every target for a few seconds  (ARGS="pstats --seconds 600" is passed to fuzz/)
 #   make lint       ruff check, ruff format --check, mypy --strict
 #   make docs       build the documentation's site in build/site; a warning is an error
@@ -47,7 +47,7 @@ test: $(TEST_READY)
 coverage: $(TEST_READY)
 	@$(BIN)/coverage erase
 	@status=0; $(BIN)/coverage run -m pytest $(ARGS) || status=$$?; \
-	$(BIN)/coverage combine --quiet && $(BIN)/python .ci/coverage && exit $$status
+	$(BIN)/coverage combine --quiet && $(BIN)/python .ci/coverage $(TABLE) && exit $$status
 
 fuzz: $(VENV)/.ready-fuzz
 	@$(BIN)/python -m fuzz run $(or $(ARGS),--quick)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
+from profkit.cli import main
 from profkit.formats import load_run
 from profkit.model import Process, Run
 
@@ -44,6 +49,34 @@ def _measured() -> str:
         "    pass\n"
         f"os.environ.pop({variable!r}, None)\n"
     )
+
+
+def in_process(
+    directory: Path, *words: str, status: int | None = 0, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command that starts no program, in this process, which saves its start.
+
+    It must end with `status`; ``None`` takes any. `variables` are of the environment.
+    """
+    # Streams as a process has them: bytes below, and text that has to be encoded.
+    printed, said = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    before = os.getcwd()
+    os.chdir(directory)
+    try:
+        with (
+            mock.patch.dict(os.environ, {"COLUMNS": "80", **variables}),
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(said),
+        ):
+            main(words)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        os.chdir(before)
+        gc.enable()  # a command that ends with its process switches it off
+    out, err = (stream.buffer.getvalue().decode() for stream in (printed, said))  # type: ignore[attr-defined]
+    assert status in (None, code), err
+    return subprocess.CompletedProcess(words, code, out, err)
 
 
 #: Options that say how calls are seen.

@@ -21,7 +21,7 @@ import pytest
 from profkit.capture.pyspy import sampler_command
 from profkit.formats import load_run
 from profkit.model import Process, Run, Thread
-from tests.integration.capturing import ROOT, calls, captured, environment, profkit_command
+from tests.integration.capturing import ROOT, calls, captured, environment, in_process, profkit_command
 from tests.interpreters import interpreter
 from tests.requirements import require
 
@@ -195,7 +195,6 @@ def test_a_tree_with_pool_workers_is_traced(tmp_path: Path, version: str) -> Non
             # Up to the call that was in progress at either end.
             assert 50 * (found["task"] - 2) <= found["leaf"] <= 50 * (found["task"] + 2)
             assert found["<built-in method builtins.sum>"] >= found["leaf"] - 1
-    assert run.manifest is not None
     assert run.manifest.command[-1].endswith("program.py")
     assert codes(run) == ["attached"]
     # Of the counters nothing is from before: the main process had used 1.5 s of CPU by then.
@@ -219,7 +218,6 @@ def test_nothing_is_left_in_the_target(tmp_path: Path, version: str) -> None:
 
         def seen() -> dict[str, object]:
             process.send_signal(signal.SIGUSR1)
-            assert process.stdout is not None
             found: dict[str, object] = json.loads(process.stdout.readline())
             return found
 
@@ -291,14 +289,7 @@ def test_an_attached_run_is_compared_with_a_capture(tmp_path: Path) -> None:
     whole = QUIET.replace("while True:", "for _ in range(200):")
     (tmp_path / "program.py").write_text(whole)
     captured(tmp_path, interpreter("3.15"), program)
-    done = subprocess.run(
-        profkit_command("diff", "run.prof", "attached.prof", "--format", "json"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = in_process(tmp_path, "diff", "run.prof", "attached.prof", "--format", "json")
     found = json.loads(done.stdout)
     (row,) = (row for row in found["functions"] if row["name"] == "step")
     assert (row["match"], row["same_source"]) == ("exact", True)
@@ -345,7 +336,6 @@ def test_a_target_that_ends_meanwhile_keeps_its_functions(tmp_path: Path) -> Non
     (main,) = run.processes
     assert calls(main)["step"] > 100
     assert main.exit == "exited"
-    assert run.manifest is not None
     assert run.manifest.wall_s < 600
 
 
@@ -393,14 +383,7 @@ def test_where_tracing_is_not_possible_stacks_are_sampled(tmp_path: Path) -> Non
     short = POOL.replace("10**9", "600")
     (tmp_path / "program.py").write_text(short)
     captured(tmp_path, sys.executable, "program.py")
-    done = subprocess.run(
-        profkit_command("diff", "run.prof", "attached.prof", "--format", "json"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = in_process(tmp_path, "diff", "run.prof", "attached.prof", "--format", "json")
     found = json.loads(done.stdout)
     assert found["by_share"]
     (row,) = (row for row in found["functions"] if row["name"] == "leaf")
@@ -487,7 +470,6 @@ def test_what_will_not_be_seen_is_said_before_it_looks(tmp_path: Path) -> None:
         look = subprocess.Popen(
             profkit_command(*words), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
         )
-        assert look.stderr is not None
         first, second = look.stderr.readline(), look.stderr.readline()
         look.send_signal(signal.SIGINT)
         rest = look.communicate(timeout=60)[1]
@@ -609,7 +591,6 @@ def test_a_thread_is_no_process(tmp_path: Path) -> None:
         "time.sleep(60)\n"
     )
     with running(tmp_path, sys.executable, script(tmp_path, program)) as process:
-        assert process.stdout is not None
         done = attach(tmp_path, int(process.stdout.readline()))
     assert done.returncode == 2
     assert f"it is a thread; name its process, {process.pid}" in done.stderr

@@ -320,7 +320,6 @@ def called(caller: str, callee: str) -> float:
     for process in load_run(SAMPLES / "mpi_train" / "oversubscribed.prof").processes:
         for thread in process.threads:
             profile, edges = thread.profile, thread.profile.edges
-            assert edges is not None
             names = np.array(profile.strings)[profile.name] if len(profile) else np.array([], str)
             wanted = (names[edges.caller] == caller) & (names[edges.callee] == callee)
             total += float(edges.cumtime[wanted].sum())

@@ -21,7 +21,7 @@ from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_tables import decode_tables
 from profkit.model import Thread
 from profkit.model.paths import depths, with_callees
-from tests.integration.capturing import ROOT, captured, environment, profkit_command
+from tests.integration.capturing import ROOT, captured, environment, in_process, profkit_command
 from tests.requirements import require
 
 INJECT = Path(records.__file__).parent / "agent" / "inject"
@@ -60,7 +60,6 @@ def built() -> None:
 def chains(thread: Thread) -> dict[tuple[str, ...], tuple[int, float]]:
     """Calls and seconds with callees, by the names from the outermost function in; `…` for those not kept apart."""
     paths, profile = thread.paths, thread.profile
-    assert paths is not None
     within = with_callees(paths.parent, paths.tottime)
     found: dict[tuple[str, ...], tuple[int, float]] = {}
     names: list[tuple[str, ...]] = []
@@ -83,14 +82,12 @@ def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> N
     assert {thread.name for thread in threads} >= {"MainThread", "other"}
     for thread in threads:
         paths, profile = thread.paths, thread.profile
-        assert paths is not None
         # What the profile says, divided. The tracer's own time, some tenths of a microsecond, is taken out of every
         # call; where it is more than the calls have, a function and its contexts are cut at 0 apart.
         taken = 5e-7 * profile.ncalls
         assert paths.tottime.sum() == pytest.approx(profile.total, rel=0.02, abs=taken.sum())
         assert paths.ncalls.sum() == profile.ncalls.sum()
         for ours, theirs in ((paths.wait, profile.wait), (paths.blocked, profile.blocked)):
-            assert theirs is not None
             assert ours.sum() == pytest.approx(theirs.sum(), rel=1e-6, abs=1e-9)
         of_function = np.bincount(
             paths.function[paths.function >= 0], paths.tottime[paths.function >= 0], len(profile)
@@ -123,9 +120,7 @@ def test_a_page_shows_which_caller_made_it_slower(tmp_path: Path) -> None:
             timeout=60,
         )
         assert done.returncode == 0
-    subprocess.run(
-        profkit_command("diff", "a.prof", "b.prof", "-o", "page.html"), cwd=tmp_path, check=True, timeout=60
-    )
+    in_process(tmp_path, "diff", "a.prof", "b.prof", "-o", "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "reconstructed" not in text
     data = json.loads(text.split('id="data">', 1)[1].split("</script>", 1)[0])
@@ -152,9 +147,7 @@ def test_a_file_of_another_profiler_says_that_its_stacks_are_reconstructed(tmp_p
     profiler = cProfile.Profile()
     profiler.runcall(lambda: [leaf(50_000) for _ in range(20)])
     profiler.dump_stats(tmp_path / "plain.prof")
-    subprocess.run(
-        profkit_command("show", "plain.prof", "-o", "page.html"), cwd=tmp_path, check=True, timeout=60
-    )
+    in_process(tmp_path, "show", "plain.prof", "-o", "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "Stacks are reconstructed from pairs of caller and callee" in text
     assert '"measured":false' in text
@@ -191,7 +184,6 @@ def test_so_many_contexts_that_not_all_are_kept_lose_no_time(tmp_path: Path) -> 
         ]
     )  # type: ignore[index]
     paths = table.paths
-    assert paths is not None
     # One more for each that others were called from; a few are the agent's own, which are left out.
     assert most - 10 <= len(paths.parent) <= 2 * most
     assert (paths.function < 0).any()
@@ -231,6 +223,5 @@ def test_calls_that_were_open_when_tracing_began_are_around_what_they_called(tmp
     found = chains(thread)
     assert {chain for chain in found if chain[-1] == "leaf"} == {("<module>", "outer", "measured", "leaf")}
     assert found[("<module>", "outer", "measured", "leaf")][0] == 7
-    assert thread.paths is not None
     # But for what profkit's own functions called, which opened the window.
     assert 0.9 * thread.profile.total < thread.paths.tottime.sum() <= 1.02 * thread.profile.total

@@ -22,6 +22,7 @@ from tests.integration.capturing import (
     captured,
     column,
     environment,
+    in_process,
     profkit_command,
     run_capture,
 )
@@ -185,7 +186,6 @@ def test_manifest(tmp_path: Path) -> None:
     assert done.returncode == 0
     run = load_run(tmp_path / "run.prof")
     manifest = run.manifest
-    assert manifest is not None
     assert manifest.schema == "profkit.run/2"
     assert manifest.exit_status == 0
     assert manifest.environment["OMP_NUM_THREADS"] == "3"
@@ -196,7 +196,6 @@ def test_manifest(tmp_path: Path) -> None:
     assert manifest.host.cpu_model
     assert "numpy" in manifest.packages
     assert manifest.git is None
-    assert run.machine is not None
     assert run.machine.wall_s == pytest.approx(manifest.wall_s, abs=2.0)
     assert b"hunter2" not in (tmp_path / "run.prof").read_bytes()
     import zipfile
@@ -211,20 +210,16 @@ def test_the_cpus_that_each_process_may_use(tmp_path: Path) -> None:
     pin = ["taskset", "-c", str(allowed[-1])]
     child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'pass'], check=True)"
     run = captured(tmp_path, *pin, sys.executable, "-c", child)
-    assert run.manifest is not None
     assert (run.manifest.host.affinity, run.manifest.host.affinity_cpus) == (len(allowed), allowed)
     hosts = [process.host for process in run.processes if process.profiled]
     assert [(host.affinity, host.affinity_cpus) for host in hosts if host] == [(1, allowed[-1:])] * 2
 
     whole = profkit_command("capture", "-o", "pinned.prof", "--", sys.executable, "-c", "pass")
-    merge = profkit_command("merge", "pinned.prof", "-o", "merged.prof")
     subprocess.run([*pin, *whole], cwd=tmp_path, env=environment(), check=True)
-    subprocess.run(merge, cwd=tmp_path, env=environment(), check=True)
+    in_process(tmp_path, "merge", "pinned.prof", "-o", "merged.prof")
     for name in ("pinned.prof", "merged.prof"):
         run = load_run(tmp_path / name)
-        assert run.manifest is not None
         for host in (run.manifest.host, *(process.host for process in run.processes)):
-            assert host is not None
             assert host.affinity_cpus == allowed[-1:]
 
 
@@ -237,11 +232,9 @@ def test_git_revision(tmp_path: Path) -> None:
         ["git", "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True
     ).stdout.strip()
     run = captured(tmp_path, sys.executable, "train.py")
-    assert run.manifest is not None
     assert run.manifest.git == {"revision": revision, "dirty": False}
     (tmp_path / "train.py").write_text("print(2)\n")
     run = captured(tmp_path, sys.executable, "train.py")
-    assert run.manifest is not None
     assert run.manifest.git == {"revision": revision, "dirty": True}
 
 
@@ -279,7 +272,6 @@ def test_waiting_is_charged_to_functions(tmp_path: Path) -> None:
             neighbour.kill()
     (process,) = run.processes
     (thread,) = process.threads
-    assert thread.profile.wait is not None
     assert thread.run_queue_wait_s is not None
     waited = float(thread.profile.wait.sum())
     assert waited > 0.3, "the two did not compete"
@@ -313,10 +305,6 @@ def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path
     assert len(process.threads) == 2
     for thread in process.threads:
         p = thread.profile
-        assert p.wait is not None
-        assert p.blocked is not None
-        assert p.cumwait is not None
-        assert p.cumblocked is not None
         assert p.wait.sum() > 0.1, "the two did not compete"
         assert (p.cumwait >= p.wait - 1e-9).all()
         assert (p.cumblocked >= p.blocked - 1e-9).all()

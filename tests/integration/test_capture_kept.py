@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
-from tests.integration.capturing import PROGRAMS, ROOT, environment, profkit_command, run_capture
+from tests.integration.capturing import PROGRAMS, ROOT, environment, in_process, profkit_command, run_capture
 from tests.integration.nvtx_ranges import require_collector
 from tests.requirements import require
 
@@ -48,7 +48,6 @@ def start(
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
     return process.stdout.readline()
 
 
@@ -64,11 +63,7 @@ def spool_of(directory: Path) -> Path:
 def merged(directory: Path, said: str) -> subprocess.CompletedProcess[str]:
     """Run the command that a message about kept records names."""
     words = shlex.split(said[said.index("run profkit merge") :].splitlines()[0])[2:]
-    done = subprocess.run(
-        profkit_command(*words), cwd=directory, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+    return in_process(directory, *words)
 
 
 def send(process: subprocess.Popen[str], number: int) -> None:
@@ -176,7 +171,6 @@ def test_a_signal_while_packing_does_not_stop_it(tmp_path: Path, name: str, stat
     assert code == status
     assert err.count("a second signal stops that") == (name != "SIGUSR1")
     run = load_run(tmp_path / "work" / "run.prof")
-    assert run.manifest is not None
     assert run.manifest.exit_status == status
     assert left(tmp_path / "work") == ["run.prof"]
 
@@ -214,7 +208,6 @@ def test_a_second_signal_stops_packing_and_keeps_the_records(tmp_path: Path, sta
         packing = Packing(work, status)
         packing.launcher.send_signal(signal.SIGINT)
         packing.let_go()
-        assert packing.launcher.stderr is not None
         line = packing.launcher.stderr.readline()
         packing.launcher.send_signal(signal.SIGSTOP)
         assert "a second signal stops that" in line
@@ -362,7 +355,6 @@ def test_a_parent_that_ignores_the_end_of_its_children(tmp_path: Path) -> None:
         )
         assert (done.returncode, done.stdout) == (3, "True\n"), done.stderr
     manifest = load_run(tmp_path / "run.prof").manifest
-    assert manifest is not None
     assert manifest.exit_status == 3
 
 
@@ -407,7 +399,6 @@ def test_a_second_capture_to_the_same_file_is_refused(tmp_path: Path, series: bo
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert first.stdout is not None
     assert first.stdout.readline() == "ready\n"
     (tmp_path / "link.prof").symlink_to("run.prof")
     for name in ["run.prof", str(tmp_path / "run.prof")]:
@@ -527,7 +518,6 @@ def test_nvtx_in_little_address_space(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     ranges = load_run(tmp_path / "run.prof").processes[0].ranges
-    assert ranges is not None
     assert len(ranges) == 100
 
 

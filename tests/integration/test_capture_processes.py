@@ -87,7 +87,6 @@ def test_module_script_and_job(tmp_path: Path) -> None:
     run = captured(tmp_path, "bash", "job.sh")
     assert [calls(p).get("f", 0) for p in run.processes if p.profiled] == [1, 0]
     assert [calls(p).get("g", 0) for p in run.processes if p.profiled] == [0, 1]
-    assert run.manifest is not None
     assert run.manifest.command == ("bash", "job.sh")
     assert calls(captured(tmp_path, sys.executable, "-m", "package.tool").processes[0])["f"] == 1
     assert calls(captured(tmp_path, "./script").processes[0])["g"] == 1
@@ -223,7 +222,6 @@ def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
     assert len(run.processes) == 49
     assert {p.exit for p in run.processes} == {"exited"}
     assert "snapshots-not-written" not in {notice.code for notice in run.warnings}
-    assert run.manifest is not None
     assert run.manifest.wall_s < 1.9, "a fork waited for the agent's thread until its time was out"
 
 

@@ -22,6 +22,7 @@ from tests.integration.capturing import (
     captured,
     column,
     environment,
+    in_process,
     profkit_command,
     run_capture,
 )
@@ -297,7 +298,6 @@ def start(tmp_path: Path, program: str, *words: str, **kwargs: object) -> subpro
         start_new_session=True,
         **kwargs,  # type: ignore[call-overload]
     )
-    assert launcher.stdout is not None
     assert launcher.stdout.readline() == "ready\n"
     return launcher
 
@@ -410,27 +410,13 @@ def test_launcher_killed_leaves_what_merge_can_join(tmp_path: Path) -> None:
     os.killpg(launcher.pid, signal.SIGKILL)
     launcher.communicate(timeout=10)
     (spool,) = tmp_path.glob(".run.prof.spool-*")
-    done = subprocess.run(
-        profkit_command("merge", str(spool), "-o", "saved.prof"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = in_process(tmp_path, "merge", str(spool), "-o", "saved.prof", status=None)
     assert done.returncode == 0, done.stderr
     run = load_run(tmp_path / "saved.prof")
     assert run.processes[0].exit == "ended"
     assert "capture-unfinished" in {notice.code for notice in run.warnings}
     # Who asks for the file that was never written is told.
-    shown = subprocess.run(
-        profkit_command("show", "run.prof"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    shown = in_process(tmp_path, "show", "run.prof", status=None)
     assert shown.returncode == 2
     assert f"profkit merge {spool.name} -o run.prof" in shown.stderr
 

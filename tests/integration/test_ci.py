@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.capturing import environment, profkit_command, run_capture
+from tests.integration.capturing import in_process, run_capture
 
 SOURCE = """
 def mix(n):
@@ -24,15 +24,7 @@ CHANGED = SOURCE.replace("i * i % 7", "i * i % 7 + i ** 3 % 11 + i ** 4 % 13")
 
 
 def command(directory: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        profkit_command(*words),
-        cwd=directory,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    return in_process(directory, *words, status=None, **variables)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +100,7 @@ def test_a_history_of_real_runs_finds_the_change_and_names_its_cause(tmp_path: P
     runs = tmp_path / "runs"
     runs.mkdir()
     for i in range(14):
-        (tmp_path / "mix.py").write_text((CHANGED if i >= 7 else SOURCE).format(rounds=100_000))
+        (tmp_path / "mix.py").write_text((CHANGED if i >= 7 else SOURCE).format(rounds=50_000))
         done = run_capture(tmp_path, "python", "mix.py")
         assert done.returncode == 0, done.stderr
         (tmp_path / "run.prof").rename(runs / f"{i * 5 % 14}.prof")

@@ -71,7 +71,6 @@ def row_of(thread: Thread, name: str) -> int:
 def contexts_add_up(thread: Thread) -> None:
     """The contexts of a thread have all calls of its functions, and their own times."""
     paths, profile = thread.paths, thread.profile
-    assert paths is not None
     assert paths.ncalls.sum() == profile.ncalls.sum()
     # The tracer's own time is taken out of every call, of the shortest more than they have: there sums differ.
     slack = 1e-3 + 0.1 * profile.total
@@ -147,7 +146,6 @@ def test_what_holds_alone_holds_together(
     assert within <= took + slack
     assert within + thread.tracer_s >= 0.9 * took - slack
     edges = thread.profile.edges
-    assert edges is not None
     callees = edges.cumtime[edges.caller == at].sum()
     assert thread.profile.tottime[at] + callees == pytest.approx(within, rel=0.25, abs=1e-3)
 
@@ -164,7 +162,6 @@ def test_what_holds_alone_holds_together(
 
     # Walls are those of the windows.
     manifest = run.manifest
-    assert manifest is not None
     assert [window.captured for window in manifest.windows] == (
         [] if windows == "whole" else [True] * captured
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from docs import pictures
-from tests.integration.capturing import ROOT, environment, profkit_command
+from tests.integration.capturing import ROOT, environment, in_process
 from tests.requirements import require
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "sample_profiles" / "README.md"])
@@ -36,14 +36,7 @@ def printed(command: str, directory: Path, **variables: str) -> str:
     """
     words, *filters = (shlex.split(part) for part in re.split(r" \| (?=sed |jq )", command))
     assert words[0] == "profkit"
-    done = subprocess.run(
-        profkit_command(*words[1:]),
-        cwd=directory,
-        env=environment(COLUMNS="80", NO_COLOR="1", PYTHONIOENCODING="utf-8", **variables),
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    done = in_process(directory, *words[1:], status=None, NO_COLOR="1", **variables)
     assert done.returncode in (0, 1), done.stderr
     shown = done.stdout
     for filter in filters:

@@ -45,7 +45,6 @@ def test_threads_are_sampled_without_a_gil(tmp_path: Path, traced: dict[str, str
     assert seconds["leaf"] > 0.8 * sum(seconds.values())
     assert computes.calls_high is not None
     assert np.isnan(computes.calls_high).all(), "a sample is no call"
-    assert profiles["waits"].blocked is not None
     assert float(profiles["waits"].blocked.sum()) > 2
     assert len(run.processes) > 5, "children that were forked"
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from fuzz.targets.commands import all_commands
-from profkit.formats import write_run
+from profkit.errors import FormatError
+from profkit.formats import load_run, write_run
 from profkit.formats.limits import FLOOR, WEIGHTS
 from profkit.model import Edges, Process, Profile, Run, Thread
 from profkit.model.bounds import EXACT, LAST_NS
@@ -98,7 +99,7 @@ TIMES = tuple(
 EDGE_TIMES = ("edges/tottime", "edges/cumtime")
 CALLS = tuple(f"{group}/{name}" for group in ("functions", "edges") for name in ("ncalls", "primitive_calls"))
 
-#: Files that are refused, in every command by the same line.
+#: Files that are refused.
 REFUSED = {
     "wall below 0": fields(-5, "wall_s"),
     "denormal wall": fields(5e-324, "wall_s"),
@@ -172,10 +173,25 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("changes", REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_is_refused_by_all_commands(
-    path: Path, good: Path, tmp_path: Path, changes: Any
-) -> None:
+def test_what_cannot_be_is_refused(path: Path, changes: Any) -> None:
     rewritten(path, changes(path))
+    with pytest.raises(FormatError, match=r"run\.prof"):
+        load_run(path)
+
+
+#: Of each member that a command may read or not, one.
+REFUSED_BY_ALL = (
+    "wall below 0",
+    "times that are NaN",
+    "calls below 0",
+    "ranges around themselves",
+    "readings that are infinite",
+)
+
+
+@pytest.mark.parametrize("what", REFUSED_BY_ALL)
+def test_what_cannot_be_is_refused_by_all_commands(path: Path, good: Path, tmp_path: Path, what: str) -> None:
+    rewritten(path, REFUSED[what](path))
     ended = all_commands(path.read_bytes(), good, tmp_path)
     beside_others = [
         each for each in ended if "SIDE" in each.command

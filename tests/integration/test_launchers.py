@@ -23,7 +23,7 @@ from profkit.capture.cpu_limits import Limits
 from profkit.formats import load_run
 from profkit.model import Process
 from profkit.study.launch import fitting, lines
-from tests.integration.capturing import calls, environment, profkit_command, run_capture
+from tests.integration.capturing import calls, environment, in_process, profkit_command, run_capture
 from tests.requirements import require
 
 PROGRAM = """
@@ -155,15 +155,7 @@ def places(path: Path) -> list[tuple[int | None, int | None]]:
 
 
 def shown(*command: str, where: Path) -> str:
-    done = subprocess.run(
-        profkit_command(*command),
-        cwd=where,
-        env=environment(COLUMNS="200"),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout
+    return in_process(where, *command, COLUMNS="200").stdout
 
 
 def test_capture_behind_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
@@ -173,8 +165,7 @@ def test_capture_behind_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
     )
     files = sorted(tmp_path.glob("*.prof"))
     assert [path.name for path in files] == ["job-rank0.prof", "job-rank1.prof"]
-    merge = profkit_command("merge", "-o", "job.prof", *map(str, files))
-    subprocess.run(merge, cwd=tmp_path, env=environment(), check=True, capture_output=True)
+    in_process(tmp_path, "merge", "-o", "job.prof", *map(str, files))
     assert ranks(load_run(tmp_path / "job.prof").processes) == [0, 1]
 
 
@@ -229,13 +220,7 @@ def test_files_of_two_steps_are_not_merged(tmp_path: Path, slurm: dict[str, str]
         )
         command = ["srun", "-n", "2", "--overcommit", *capture]
         subprocess.run(command, cwd=tmp_path, env=slurm, check=True, timeout=60)
-    done = subprocess.run(
-        profkit_command("merge", "-o", "job.prof", "one-rank0.prof", "two-rank1.prof"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-    )
+    done = in_process(tmp_path, "merge", "-o", "job.prof", "one-rank0.prof", "two-rank1.prof", status=None)
     assert done.returncode == 2
     assert not (tmp_path / "job.prof").exists()
     (line,) = done.stderr.splitlines()
@@ -254,7 +239,6 @@ def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, 
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert job.stdout is not None
     assert job.stdout.readline() == "waiting\n"
     names = subprocess.run(
         ["squeue", "-h", "-t", "running", "-o", "%A"], env=slurm, check=True, capture_output=True, text=True

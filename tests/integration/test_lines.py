@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from profkit.compare.pair import pair_of
 from profkit.compare.pair_details import function_lines
 from profkit.formats import load_side
 from profkit.model import Run
-from tests.integration.capturing import captured, profkit_command
+from tests.integration.capturing import captured, in_process
 from tests.interpreters import interpreter
 
 #: Rounds of each loop, one of which is `TURN` on each machine that runs the tests.
@@ -146,9 +145,7 @@ def test_lines_in_every_report(tmp_path: Path) -> None:
     given = json.loads(shown.report("json"))["lines"]
     assert (given["function"], given["baseline"]) == ("clean", [])
     assert (given["candidate"][0]["line"], given["candidate"][0]["text"]) == (7, None)
-    printed = subprocess.run(
-        profkit_command("show", str(sides[1]), "--full"), capture_output=True, text=True, check=True
-    ).stdout
+    printed = in_process(Path(), "show", str(sides[1]), "--full").stdout
     assert line in printed
     assert text in printed
     # A file that was written to since then may have other lines.

@@ -27,7 +27,6 @@ def test_everything_that_the_nvtx_package_can_do(tmp_path: Path) -> None:
     assert "NVTX_INJECTION64_PATH" not in process.environment, "what profkit set is no fact of the target's"
     # Ranges are on the clock of the manifest, and within the run.
     ranges = ranges_of(process)
-    assert run.manifest is not None
     begin = run.manifest.clocks["monotonic"]
     assert begin < ranges.begin_ns.min() / 1e9
     assert ranges.begin_ns.max() / 1e9 < begin + run.manifest.wall_s + 1

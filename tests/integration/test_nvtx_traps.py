@@ -16,7 +16,7 @@ import pytest
 from profkit.capture.native import nvtx_library
 from profkit.formats import load_run
 from profkit.model.ranges import OPEN
-from tests.integration.capturing import captured, environment, profkit_command, run_capture
+from tests.integration.capturing import captured, environment, in_process, run_capture
 from tests.integration.nvtx_ranges import ranges_of, require_collector, rows
 from tests.requirements import require
 
@@ -35,9 +35,7 @@ def compiled(directory: Path, source: str, *flags: str) -> str:
 
 
 def shown(directory: Path, *words: str) -> str:
-    done = subprocess.run(
-        profkit_command("show", "--full", *words), cwd=directory, capture_output=True, text=True
-    )
+    done = in_process(directory, "show", "--full", *words, status=None)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

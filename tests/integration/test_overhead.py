@@ -20,7 +20,7 @@ from tests.integration.capturing import (
     captured,
     column,
     environment,
-    profkit_command,
+    in_process,
     run_capture,
 )
 from tests.integration.tracing import NEW, OLD
@@ -69,7 +69,6 @@ def name_of(profile: Profile, row: int) -> str:
 def edges_of(thread: Thread, file: str) -> set[tuple[str, str]]:
     """Callers and callees of the functions of a file."""
     profile, edges = thread.profile, thread.profile.edges
-    assert edges is not None
     return {
         (name_of(profile, caller), name_of(profile, callee))
         for caller, callee in zip(edges.caller.tolist(), edges.callee.tolist(), strict=True)
@@ -105,7 +104,6 @@ def test_what_costs_too_much_to_trace_is_sampled(tmp_path: Path, version: str) -
     truth, main = json.loads(done.stdout), load_run(tmp_path / "run.prof").processes[0]
     assert kinds(main)[0] == "exact"
     assert kinds(main)[-1] == "sampled"
-    assert main.effect is not None
     assert main.effect.low_s <= main.effect.seconds <= main.effect.high_s
 
     # Functions and calls are those of the program, and no others.
@@ -453,13 +451,7 @@ def test_what_the_tracer_takes_is_taken_out_and_stated(tmp_path: Path, version: 
         # Some tens of nanoseconds a call, whatever the machine; less than what the process ran.
         assert 5e-9 < took / int(thread.profile.ncalls.sum()) < 5e-6
         assert took < (main.cpu_s or 0.0)
-    shown = subprocess.run(
-        profkit_command("show", "--full", str(tmp_path / "run.prof")),
-        capture_output=True,
-        text=True,
-        env=environment(COLUMNS="200"),
-        check=True,
-    ).stdout
+    shown = in_process(Path(), "show", "--full", str(tmp_path / "run.prof"), COLUMNS="200").stdout
     assert "in no function's time" in shown
 
 

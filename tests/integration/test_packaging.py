@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interpreters import interpreter
+from tests.interpreters import find, interpreter
 from tests.requirements import require
 
 ROOT = Path(__file__).parents[2]
@@ -34,8 +34,12 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
+    return copied(tmp_path)
+
+
+def copied(directory: Path) -> Path:
     """A copy of what a source distribution holds, with nothing built."""
-    target = tmp_path / "tree"
+    target = directory / "tree"
     target.mkdir()
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, target)
@@ -63,10 +67,20 @@ def wheel(tree: Path) -> Path:
     return found
 
 
-def test_a_wheel_with_binaries_is_tagged_for_its_platform(tree: Path, backend: Path) -> None:
+@pytest.fixture(scope="module")
+def released(backend: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tree with a wheel, built as in the images that cibuildwheel uses, of which some lack the oldest Python."""
     require("compiler", COMPILER is not None, "no C compiler")
-    done = build(tree, backend, "build_wheel")
+    tree = copied(tmp_path_factory.mktemp("released"))
+    others = [*filter(None, map(find, ("3.8", "3.13"))), "/opt/no-such-python*/bin/python"]
+    variables = {"PROFKIT_TRACER_PYTHONS": os.pathsep.join(others), "PROFKIT_REQUIRE_NATIVE": "1"}
+    done = build(tree, backend, "build_wheel", **variables)
     assert done.returncode == 0, done.stderr
+    return tree
+
+
+def test_a_wheel_with_binaries_is_tagged_for_its_platform(released: Path) -> None:
+    tree = released
     assert "-py3-none-linux_" in wheel(tree).name
     members = zipfile.ZipFile(wheel(tree)).namelist()
     assert {LIBRARY, READER} <= set(members)
@@ -75,23 +89,20 @@ def test_a_wheel_with_binaries_is_tagged_for_its_platform(tree: Path, backend: P
     assert not list((tree / "profkit").rglob(".building-*"))
 
 
-def test_a_release_holds_tracers_of_older_interpreters(tree: Path, backend: Path) -> None:
-    """As in the images that cibuildwheel uses, of which some lack the oldest."""
-    require("compiler", COMPILER is not None, "no C compiler")
-    others = os.pathsep.join([interpreter("3.8"), interpreter("3.13"), "/opt/no-such-python*/bin/python"])
-    done = build(tree, backend, "build_wheel", PROFKIT_TRACER_PYTHONS=others, PROFKIT_REQUIRE_NATIVE="1")
-    assert done.returncode == 0, done.stderr
-    members = zipfile.ZipFile(wheel(tree)).namelist()
+def test_a_release_holds_tracers_of_older_interpreters(released: Path, tmp_path: Path) -> None:
+    python = interpreter("3.8")
+    interpreter("3.13")
+    members = zipfile.ZipFile(wheel(released)).namelist()
     tracers = sorted(
         Path(name).name.split("-")[0] for name in members if "/_tracer" in name and name.endswith(".so")
     )
     assert "_tracer.cpython" in tracers[0]
     assert len([name for name in members if "_tracer.cpython-38-" in name]) == 1
     assert not [name for name in members if "_tracer.cpython-313-" in name], "those share one"
-    target = tree.parent / "installed"
-    zipfile.ZipFile(wheel(tree)).extractall(target)
+    target = tmp_path / "installed"
+    zipfile.ZipFile(wheel(released)).extractall(target)
     code = "from profkit.capture.agent.native import load; print(load().__name__)"
-    found = subprocess.run([interpreter("3.8"), "-c", code], cwd=target, capture_output=True, text=True)
+    found = subprocess.run([python, "-c", code], cwd=target, capture_output=True, text=True)
     assert found.stdout == "_tracer\n", found.stderr
 
 

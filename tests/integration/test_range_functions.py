@@ -88,7 +88,6 @@ def check(run: Run) -> None:
     assert openers(inside_of(found, "in the child")) == {"child": 1}
     child = next(p for p in run.processes if p.pid != run.processes[0].pid)
     calls = child.threads[0].range_calls
-    assert calls is not None
     assert [calls.strings[i] for i in calls.name.tolist()] == ["in the child"]
     assert {f.name: f.ncalls for f in inside_of(found, "until the end").functions}["work"] == 1
 
@@ -109,7 +108,6 @@ def check_sums(run: Run) -> None:
         if row.key.name in ("walk", "level") or row.unbalanced or row.total_s < 0.001:
             continue  # their totals count nested ones twice
         known = found.of(row.key)
-        assert known is not None
         # The two read their clocks one after the other, and may lose the CPU in between.
         assert known.total_s == pytest.approx(row.total_s, rel=0.1, abs=0.02), row.key
         assert known.total_s == pytest.approx(sum(f.tottime for f in known.functions))
@@ -172,8 +170,6 @@ def test_the_iterations_of_real_loops(tmp_path: Path) -> None:
     program = str(PROGRAMS / "loads_and_trains.py")
     in_turn = iteration_model(captured(tmp_path, sys.executable, program, "in_turn", "20", "10"))
     starved = iteration_model(captured(tmp_path, sys.executable, program, "overlapped", "40", "5"))
-    assert in_turn is not None
-    assert starved is not None
     assert (in_turn.bound, in_turn.loads, in_turn.batch) == ("sum", ("load batch",), 64.0)
     assert in_turn.count + in_turn.left_out == 30
     assert (starved.bound, starved.loaders, starved.waits) == ("loading", 2, ("wait for batch",))

@@ -21,7 +21,7 @@ from profkit.api.many_runs import read_ranks
 from profkit.errors import UsageError
 from profkit.formats import load_run
 from profkit.formats.runfile import write_run
-from tests.integration.capturing import ROOT, environment, profkit_command
+from tests.integration.capturing import ROOT, environment, in_process, profkit_command
 from tests.rank_files import noisy_job, write_job
 from tests.requirements import imported
 
@@ -34,10 +34,8 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ranks(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = profkit_command("ranks", *map(str, words), "--format", "json", "--full-paths")
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment(), timeout=300, check=False
-    )
+    words = (*map(str, words), "--format", "json", "--full-paths")
+    return in_process(Path(), "ranks", *words, status=None)
 
 
 @contextmanager

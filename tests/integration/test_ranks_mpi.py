@@ -60,7 +60,6 @@ def hogs(cpu: int) -> Iterator[None]:
     started = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(HOGS)]
     try:
         for process in started:
-            assert process.stdout is not None
             process.stdout.readline()
         yield
     finally:

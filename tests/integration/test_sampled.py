@@ -11,7 +11,7 @@ import pytest
 
 from profkit import diff
 from profkit.formats import load_run
-from tests.integration.capturing import captured, environment, profkit_command
+from tests.integration.capturing import captured, environment, in_process
 from tests.interpreters import interpreter
 
 #: Three methods over several lines each that take about 4 : 2 : 1, by CPU time; one is recursive, one waits in C.
@@ -75,15 +75,7 @@ def test_a_capture_against_a_sampled_file(tmp_path: Path) -> None:
     )
 
     def profkit(*words: str) -> str:
-        done = subprocess.run(
-            profkit_command(*words),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
+        return in_process(tmp_path, *words).stdout
 
     shown = " ".join(profkit("show", "sampled.pstats").split())
     assert "written by a sampling profiler: counts are samples, not calls" in shown

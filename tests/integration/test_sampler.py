@@ -25,6 +25,7 @@ from tests.integration.capturing import (
     ROOT,
     captured,
     environment,
+    in_process,
     profkit_command,
     run_capture,
 )
@@ -51,14 +52,7 @@ def busy_threads(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def show_run(directory: Path, *words: str) -> str:
     """What ``profkit show run.prof`` prints."""
-    return subprocess.run(
-        profkit_command("show", "run.prof", *words),
-        cwd=directory,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    return in_process(directory, "show", "run.prof", *words).stdout
 
 
 def last_rows(process: Process) -> dict[int, tuple[int, int]]:
@@ -102,9 +96,7 @@ def test_threads_of_another_language_are_counted_as_the_kernel_does(
         assert thread.voluntary_switches is not None
     waits = [thread.run_queue_wait_s for thread in process.threads]
     assert process.run_queue_wait_s == pytest.approx(sum(waits))  # type: ignore[arg-type]
-    assert run.machine is not None
     assert run.machine.tree_cpu_s == pytest.approx(used, abs=0.05)
-    assert run.series is not None
     assert run.series.columns["threads"].max() == 5
     assert run.series.columns["processes"].max() == 1
 
@@ -114,7 +106,6 @@ def test_a_profiled_program_has_samples_without_the_agents_own_thread(tmp_path: 
     run = captured(tmp_path, sys.executable, str(PROGRAMS / "busy.py"), "1")
     (process,) = run.processes
     assert process.profiled
-    assert process.samples is not None
     assert set(process.samples.tid.tolist()) == {process.pid}
     assert process.peak_threads == 1
     (thread,) = process.threads
@@ -126,8 +117,6 @@ def test_a_profiled_program_has_samples_without_the_agents_own_thread(tmp_path: 
     clocks = run.manifest.clocks if run.manifest else {}
     first = clocks["monotonic"] * 1e9
     assert (process.samples.time_ns >= first).all()
-    assert run.manifest is not None
-    assert run.manifest.sampler is not None
     assert run.manifest.sampler["samples"] >= 2
     assert run.manifest.sampler["cpu_s"] > 0
 
@@ -161,12 +150,10 @@ def test_a_storm_of_short_children(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "done\n")
     run = load_run(tmp_path / "run.prof")
     assert run.processes[0].command[0] == "bash"
-    assert run.machine is not None
     seen = sum(process.cpu_s or 0.0 for process in run.processes)
     # What was too short to be seen is known in sum.
     assert run.machine.tree_cpu_s is not None
     assert run.machine.tree_cpu_s >= seen - 0.05
-    assert run.manifest is not None
     assert run.manifest.sampler is not None
     if run.machine.tree_cpu_s - seen > 0.2:
         assert "cpu-unseen" in {note.code for note in run.manifest.sampler["notes"]}
@@ -181,7 +168,6 @@ def test_a_target_that_is_killed(tmp_path: Path, sent: signal.Signals) -> None:
     (bash,) = (process for process in run.processes if process.role == "main")
     assert bash.command == ("bash", "-c", command)
     assert bash.exit == "killed"
-    assert run.series is not None
     assert len(run.series.time_ns) >= 2
 
 
@@ -230,14 +216,11 @@ def test_what_an_exec_continues_is_counted_once(tmp_path: Path, busy_threads: st
     assert (first.profiled, first.exit) == (True, "replaced")
     assert (second.profiled, second.exit, second.command[0]) == (False, "exited", "busy_threads")
     assert first.pid == second.pid
-    assert run.machine is not None
     assert (first.cpu_s or 0) >= 0.4
     assert (first.cpu_s or 0) + (second.cpu_s or 0) == pytest.approx(run.machine.tree_cpu_s, abs=0.05)
     assert len(second.threads) == 2
     assert second.threads[0].run_s is not None
     assert second.threads[0].run_s < 0.2, "the first image's time is in the second's main thread"
-    assert first.samples is not None
-    assert second.samples is not None
     assert first.samples.time_ns.max() <= second.samples.time_ns.min()
 
 
@@ -258,7 +241,6 @@ def test_python_that_executes_python_is_counted_once(tmp_path: Path, execute: st
     )
     run = captured(tmp_path, sys.executable, "-c", program)
     assert sorted(process.exit for process in run.processes) == ["exited", "replaced"]
-    assert run.machine is not None
     assert sum(p.cpu_s or 0 for p in run.processes) == pytest.approx(run.machine.tree_cpu_s, abs=0.05)
 
 
@@ -266,14 +248,7 @@ def test_every_command_takes_a_run_without_functions(tmp_path: Path) -> None:
     captured(tmp_path, "sleep", "0.2")
 
     def command(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            profkit_command(*words),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return in_process(tmp_path, *words, status=None)
 
     for words in (
         ("show", "run.prof"),
@@ -323,16 +298,13 @@ def test_a_launcher_that_is_killed_leaves_what_was_seen(tmp_path: Path) -> None:
     launcher.kill()
     launcher.wait()
     (spool,) = (path.parent for path in found)
-    subprocess.run(
-        profkit_command("merge", str(spool), "-o", "run.prof"), cwd=tmp_path, env=environment(), check=True
-    )
+    in_process(tmp_path, "merge", str(spool), "-o", "run.prof")
     run = load_run(tmp_path / "run.prof")
     (process,) = run.processes
     assert (process.command, process.exit) == (("sleep", "30"), "running")
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     assert run.series is not None
-    assert run.machine is not None
     assert run.machine.wall_s is not None
 
 
@@ -344,7 +316,6 @@ def test_a_quota_of_the_targets_own_cgroup(tmp_path: Path) -> None:
         run = captured(tmp_path, "bash", "-c", join)
     finally:
         group.rmdir()
-    assert run.machine is not None
     assert run.machine.quota_cpus == 0.2
     # The launcher is not in that group.
     assert run.machine.periods is not None
@@ -396,7 +367,6 @@ def test_a_process_on_another_machine_reads_its_own_counters(tmp_path: Path) -> 
         f"'{sys.executable}' -c 'import time; time.sleep(0.5)'"
     )
     run = captured(tmp_path, *elsewhere, script)
-    assert run.manifest is not None
     assert set(run.machines) == {run.manifest.host.name, "nodeb"}
     remote = run.machines["nodeb"]
     assert remote.wall_s is not None
@@ -404,7 +374,6 @@ def test_a_process_on_another_machine_reads_its_own_counters(tmp_path: Path) -> 
     assert remote.busy_s is not None
     assert run.machines[run.manifest.host.name] == run.machine
     main = run.processes[0]
-    assert main.host is not None
     assert (main.host.name, main.samples) == ("nodeb", None)
 
 
@@ -414,23 +383,16 @@ def test_ranks_that_capture_themselves_watch_their_own_tree(tmp_path: Path) -> N
         captured_rank = run_capture(tmp_path, "bash", "-c", "sleep 1; true", env=environment(**job))
         assert captured_rank.returncode == 0
     files = [f"run-rank{rank}.prof" for rank in (0, 1)]
-    subprocess.run(
-        profkit_command("merge", *files, "-o", "job.prof"), cwd=tmp_path, env=environment(), check=True
-    )
+    in_process(tmp_path, "merge", *files, "-o", "job.prof")
     runs = [load_run(tmp_path / name) for name in files]
     joined = load_run(tmp_path / "job.prof")
     assert len(joined.processes) == sum(len(run.processes) for run in runs) == 4
-    assert joined.series is not None
-    assert runs[0].series is not None
     assert joined.series.time_ns.tolist() == runs[0].series.time_ns.tolist()
     assert joined.machines == {}
-    assert joined.manifest is not None
     costs = [run.manifest.sampler["cpu_s"] for run in runs if run.manifest and run.manifest.sampler]
-    assert joined.manifest.sampler is not None
     assert joined.manifest.sampler["cpu_s"] == pytest.approx(sum(costs))
     assert all(process.samples is not None for process in joined.processes)
     used = [run.machine.tree_cpu_s for run in runs if run.machine is not None]
-    assert joined.machine is not None
     assert joined.machine.tree_cpu_s == pytest.approx(sum(time for time in used if time is not None))
 
 
@@ -459,7 +421,6 @@ def backup() -> Iterator[tuple[str, int]]:
     requires_schedstat()
     cpu = str(min(os.sched_getaffinity(0)))
     with subprocess.Popen([sys.executable, "-c", BACKUP, cpu], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         process.stdout.readline()
         yield cpu, process.pid
         process.kill()
@@ -468,9 +429,7 @@ def backup() -> Iterator[tuple[str, int]]:
 def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: tuple[str, int]) -> None:
     (tmp_path / "computes.py").write_text(COMPUTES)
     run = captured(tmp_path, sys.executable, "computes.py", backup[0])
-    assert run.machine is not None
     found = run.machine.neighbours
-    assert found is not None
     (neighbour,) = (one for one in found.listed if one.pid == backup[1])
     assert neighbour.name == "nightly-backup"
     assert neighbour.cores > 0
@@ -497,8 +456,6 @@ def test_neighbours_in_another_container_are_not_visible(tmp_path: Path, backup:
     )
     subprocess.run([*apart, *command], cwd=tmp_path, env=environment(), check=True, timeout=60)
     machine = load_run(tmp_path / "run.prof").machine
-    assert machine is not None
-    assert machine.neighbours is not None
     assert machine.neighbours.all_visible is False
     assert "nightly-backup" not in {one.name for one in machine.neighbours.listed}
     assert (machine.neighbours.unseen_cores or 0.0) > 0

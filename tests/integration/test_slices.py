@@ -92,7 +92,6 @@ def test_parts_of_a_program_come_in_their_order(tmp_path: Path, version: str, ti
 def functions(run: Run) -> list[list[str]]:
     """What the time line of a page shows of each process."""
     side = timeline_side("", run)
-    assert side is not None
     tracks = [process.functions for process in side.processes if process.functions is not None]
     return [[track.name[i] for i in track.range_name.tolist()] for track in tracks]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.capturing import environment, profkit_command
+from tests.integration.capturing import environment, in_process, profkit_command
 
 #: Starts a shell and a pool, imports from beside the project, and has a thread and a process with names of their own.
 PROGRAM = """
@@ -66,7 +66,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def profkit(*words: str, cwd: Path) -> None:
-    subprocess.run(profkit_command(*words), cwd=cwd, env=environment(), check=True, timeout=120)
+    in_process(cwd, *words)
 
 
 def contents(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:

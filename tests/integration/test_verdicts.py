@@ -19,7 +19,7 @@ from profkit.measure.side_facts import side_facts
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
-from tests.integration.capturing import environment, profkit_command, run_capture
+from tests.integration.capturing import environment, in_process, profkit_command, run_capture
 from tests.requirements import require
 
 #: A loop of images: a step loads one, blurs it by sharpening it a few times, and measures it.
@@ -204,9 +204,7 @@ def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: in
     source = ENDING.format(turns=4)
     whole = capture(tmp_path / "before", source.replace("END", "pass"), "120")
     failed = capture(tmp_path / "after", source.replace("END", end), "120", status=status)
-    done = subprocess.run(
-        profkit_command("diff", str(whole), str(failed)), capture_output=True, text=True, check=False
-    )
+    done = in_process(Path(), "diff", str(whole), str(failed), status=None)
     assert done.returncode == 0, done.stderr
     first = " ".join(" ".join(done.stdout.splitlines()[:4]).split())
     assert "? A target failed" in first
@@ -217,12 +215,7 @@ def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: in
 
 
 def as_json(a: Path, b: Path) -> Any:
-    done = subprocess.run(
-        profkit_command("diff", "--format", "json", str(a), str(b)),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = in_process(Path(), "diff", "--format", "json", str(a), str(b))
     return json.loads(done.stdout)
 
 
@@ -298,10 +291,8 @@ def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_p
         bound = ["taskset", "-c", str(cpu), *command]
         captured.append(subprocess.Popen(bound, cwd=tmp_path, env=environment(**job)))
     assert [process.wait(timeout=120) for process in captured] == [0, 0]
-    merge = profkit_command("merge", *(file.name for file in tmp_path.glob("*.prof")), "-o", "job.prof")
-    subprocess.run(merge, cwd=tmp_path, env=environment(), check=True, timeout=60)
+    in_process(tmp_path, "merge", *(file.name for file in tmp_path.glob("*.prof")), "-o", "job.prof")
     found = profkit.read(tmp_path / "job.prof")
-    assert found.whole.manifest is not None
     assert found.whole.manifest.host.affinity_cpus == tuple(cpus)
     shown = json.loads(found.report("json"))
     assert shown["inventory"]["available_cpus"] == 2.0
@@ -323,20 +314,13 @@ def test_merged_ranks_that_are_bound_may_use_all_their_cpus(tmp_path: Path) -> N
     if bound.returncode:
         pytest.skip(f"two ranks cannot be bound here: {bound.stderr.strip()[:200]}")
     subprocess.run([*mpirun, *inside], cwd=tmp_path, env=env, check=True, capture_output=True, timeout=120)
-    subprocess.run(
-        profkit_command("merge", "run-rank0.prof", "run-rank1.prof", "-o", "job.prof"),
-        cwd=tmp_path,
-        env=env,
-        check=True,
-        capture_output=True,
-    )
+    in_process(tmp_path, "merge", "run-rank0.prof", "run-rank1.prof", "-o", "job.prof")
     side = load_side(tmp_path / "job.prof")
     (run,) = side.runs
     ranks = [process for process in run.processes if process.role == "rank"]
     allowed = [process.host.affinity_cpus for process in ranks if process.host is not None]
     assert len(allowed) == 2
     assert len(set(allowed)) == 2  # each on a core of its own
-    assert run.manifest is not None
     assert run.manifest.host.affinity == len({cpu for cpus in allowed for cpu in cpus})
     facts = side_facts(side, [one.processes for one in side.runs], 1.0)
     assert facts.available_cpus == len({cpu for cpus in allowed for cpu in cpus})

@@ -22,7 +22,7 @@ import profkit
 from profkit.formats import load_run
 from profkit.formats.runfile import write_run
 from profkit.model import Notice
-from tests.integration.capturing import ROOT, environment, profkit_command
+from tests.integration.capturing import ROOT, environment, in_process, profkit_command
 from tests.requirements import imported
 
 CPUS = len(os.sched_getaffinity(0))
@@ -94,7 +94,6 @@ def checked(text: str) -> Any:
 def test_an_argument_is_edited_and_tried_where_the_run_was(tmp_path: Path) -> None:
     run = captured(tmp_path, BY_ARGUMENT, "--workers", str(MANY), "--note", "a b", OMP_NUM_THREADS="3")
     verdict = profkit.read(run).verdict
-    assert verdict is not None
     assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
     first = verdict.advice[0]
     assert first.kind == "limit-threads"
@@ -207,7 +206,6 @@ def test_threads_of_numpy_in_a_pool(tmp_path: Path) -> None:
     workers = max(2, CPUS)
     run = captured(tmp_path, program, "--workers", str(workers), OMP_NUM_THREADS=str(max(2, CPUS)))
     verdict = profkit.read(run).verdict
-    assert verdict is not None
     (limit,) = (advice for advice in verdict.advice if advice.kind == "limit-threads")
     assert (limit.env, limit.argv[-1]) == ({"OMP_NUM_THREADS": "1"}, str(min(workers, CPUS)))
     done = run_profkit(tmp_path, "verify", run.name, "--format", "json", "--limit", "60")
@@ -234,7 +232,6 @@ def test_what_cannot_be_run_is_one_line(tmp_path: Path) -> None:
     masked = next(iter(profkit.read(run).runs(False).values()))
     write_run(tmp_path / "masked.prof", masked)
     whole = load_run(run)
-    assert whole.manifest is not None
     host = replace(whole.manifest.host, name="elsewhere")
     for name, changed in (
         ("elsewhere", replace(whole, manifest=replace(whole.manifest, host=host))),
@@ -247,8 +244,8 @@ def test_what_cannot_be_run_is_one_line(tmp_path: Path) -> None:
         write_run(tmp_path / f"{name}.prof", changed)
     cProfile.run("sum(range(10))", str(tmp_path / "plain.prof"))
     for words, said in REFUSED:
-        done = run_profkit(tmp_path, "verify", *words)
-        assert (done.returncode, done.stdout) == (2, "")
+        done = in_process(tmp_path, "verify", *words, status=2)
+        assert done.stdout == ""
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
     (tmp_path / "home" / "train.py").rename(tmp_path / "home" / "other.py")

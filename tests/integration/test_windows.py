@@ -20,6 +20,7 @@ from tests.integration.capturing import (
     calls,
     captured,
     environment,
+    in_process,
     profkit_command,
     run_capture,
 )
@@ -55,7 +56,6 @@ def names(process: Process) -> set[str]:
 def windows_add_up(run: Run) -> None:
     """The wall is the windows', within the command's."""
     manifest = run.manifest
-    assert manifest is not None
     lengths = [window.end_s - window.begin_s for window in manifest.windows if window.captured]
     assert manifest.wall_s == pytest.approx(sum(lengths), abs=1e-6)
     assert manifest.whole_s is not None
@@ -71,7 +71,6 @@ def windows_add_up(run: Run) -> None:
 def test_the_program_opens_windows_for_all_threads(tmp_path: Path, python: str) -> None:
     run = windowed(tmp_path, python, "code", options=("--start-paused",))
     windows_add_up(run)
-    assert run.manifest is not None
     assert [(w.name, w.captured) for w in run.manifest.windows] == [("part 0", True), ("part 1", True)]
     process = run.processes[0]
     threads = {thread.name: index for index, thread in enumerate(process.threads)}
@@ -82,16 +81,10 @@ def test_the_program_opens_windows_for_all_threads(tmp_path: Path, python: str) 
     assert main["in_code"] == main["<module>"] == 2
     assert {"beside", "run", "_bootstrap"} <= set(busy)
     assert waiting["wait_for_end"] == 2
-
-
-def test_windows_are_in_the_json_of_show(tmp_path: Path, python: str) -> None:
-    run = windowed(tmp_path, python, "code", options=("--start-paused",))
-    shown = subprocess.run(
-        profkit_command("show", "--format", "json", "run.prof"), cwd=tmp_path, check=True, capture_output=True
-    )
+    # The report says the same.
+    shown = in_process(tmp_path, "show", "--format", "json", "run.prof")
     value = json.loads(shown.stdout)
     manifest = run.manifest
-    assert manifest is not None
     assert [tuple(window.values()) for window in value["windows"]] == [
         (window.name, window.begin_s, window.end_s, window.captured) for window in manifest.windows
     ]
@@ -103,7 +96,6 @@ def test_named_parts_of_a_whole_run(tmp_path: Path, python: str) -> None:
     program = "import profkit\nwith profkit.window('epoch 3'):\n    pass"
     env = environment(PYTHONPATH=str(ROOT))
     run = captured(tmp_path, python, "-c", program, env=env)
-    assert run.manifest is not None
     assert [(w.name, w.captured) for w in run.manifest.windows] == [("epoch 3", False)]
     assert run.manifest.whole_s is None
     assert "<module>" in names(run.processes[0])
@@ -120,7 +112,6 @@ def test_a_range_opens_windows(
         tmp_path, python, "range", "epoch 7", *opened, options=("--capture-range", "epoch 7", *cycles)
     )
     windows_add_up(run)
-    assert run.manifest is not None
     assert [window.name for window in run.manifest.windows] == ["epoch 7"] * len(opened)
     process = run.processes[0]
     assert calls(process)["inside"] == 10 * len(opened)
@@ -147,7 +138,6 @@ def test_steps(tmp_path: Path, python: str, kind: str) -> None:
         options = (*options, "--step-range", "step 0")
     run = windowed(tmp_path, python, "steps", kind, "3", "2", "4", "2", options=options)
     windows_add_up(run)
-    assert run.manifest is not None
     assert [window.name for window in run.manifest.windows] == ["steps 5-8", "steps 14-17"]
     found = calls(run.processes[0])
     assert found["inside"] == 8
@@ -170,7 +160,6 @@ def test_a_window_by_the_clock(tmp_path: Path, python: str) -> None:
     options = ("--delay", "1", "--duration", "0.5")
     run = windowed(tmp_path, python, "clock", options=options)
     windows_add_up(run)
-    assert run.manifest is not None
     assert run.manifest.wall_s == pytest.approx(0.5)
     assert run.manifest.windows[0].begin_s == pytest.approx(1.0)
     assert calls(run.processes[0])["inside"] > 0
@@ -185,7 +174,6 @@ def test_workers_that_were_there_before_follow(tmp_path: Path, python: str, meth
     assert len(workers) == 2
     assert {process.role for process in workers} == {"worker"}
     assert all(calls(process)["inside"] > 0 and process.cpu_s is not None for process in workers)
-    assert run.manifest is not None
     assert [window.name for window in run.manifest.windows] == ["workers"]
 
 
@@ -217,12 +205,9 @@ def test_a_window_that_never_opened_is_said(
     assert code in codes(run)
     assert not any(len(thread.profile) for process in run.processes for thread in process.threads)
     # All there is are the counters of the whole run.
-    assert run.manifest is not None
     assert run.manifest.whole_s is None
     assert run.processes[0].cpu_s is not None
-    shown = subprocess.run(
-        profkit_command("show", "run.prof"), cwd=tmp_path, capture_output=True, text=True, env=environment()
-    )
+    shown = in_process(tmp_path, "show", "run.prof", status=None)
     assert shown.returncode == 0, shown.stderr
     assert "the window never opened" in " ".join(shown.stdout.split())
 
@@ -256,14 +241,9 @@ def test_counters_alone(tmp_path: Path, python: str) -> None:
         assert (run.processes[0].cpu_s or 0.0) > 0
         sides.append(f"{name}/run.prof")
     for words in (("show", sides[0]), ("show", "--full", sides[0]), ("diff", *sides)):
-        done = subprocess.run(
-            profkit_command(*words), cwd=tmp_path, capture_output=True, text=True, env=environment()
-        )
-        assert done.returncode == 0, done.stderr
+        done = in_process(tmp_path, *words)
         assert "functions were not captured (--counters-only)" in " ".join(done.stdout.split())
-    done = subprocess.run(
-        profkit_command("diff", *sides, "--format", "json"), cwd=tmp_path, capture_output=True, text=True
-    )
+    done = in_process(tmp_path, "diff", *sides, "--format", "json", status=None)
     account = json.loads(done.stdout)["account"]
     seconds = sum(bucket["seconds"] for bucket in account["buckets"])
     assert seconds == pytest.approx(account["added_s"], abs=1e-6)
@@ -342,13 +322,7 @@ def test_a_run_that_is_still_going_is_shown(tmp_path: Path, python: str) -> None
         before = contents(spool)
         counted = 0
         for name in ("run.prof", str(spool), str(capture.pid)):
-            shown = subprocess.run(
-                profkit_command("show", name, "--format", "json"),
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-                env=environment(),
-            )
+            shown = in_process(tmp_path, "show", name, "--format", "json", status=None)
             assert shown.returncode == 0, shown.stderr
             found = json.loads(shown.stdout)
             assert [notice["code"] for notice in found["warnings"]] == ["capture-running"]
@@ -372,39 +346,35 @@ def all_calls(run: Run) -> int:
 
 
 def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> None:
-    program = [python, str(PROGRAMS / "growing.py"), "20"]
+    program = [python, str(PROGRAMS / "growing.py"), "end"]
     command = profkit_command("capture", "-q", "--exact", "-o", "run.prof", "--", *program)
     with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) as job:
-        assert job.stdout is not None
         assert job.stdout.readline() == "ready\n"
         (spool,) = tmp_path.glob(".run.prof.spool-*")
         counted = read = 0
-        until = time.monotonic() + 10
-        while time.monotonic() < until:
+        found: set[str] = set()
+        # Until the tables have grown many times, and many threads have ended.
+        until = time.monotonic() + 60
+        while read < 20 or "made_0_250_0" not in found:
+            assert time.monotonic() < until, "it does not go on"
             run = read_running(spool)
+            found = {name for process in run.processes for name in names(process)}
             # Nothing is left out as damaged, and nothing that was there once is missing.
             assert codes(run) == ["capture-running"]
             assert all_calls(run) >= counted
             counted = all_calls(run)
             read += 1
-        assert read > 5
-        shown = subprocess.run(
-            profkit_command("show", "run.prof", "--format", "json"),
-            cwd=tmp_path,
-            capture_output=True,
-            env=environment(),
-        )
+        shown = in_process(tmp_path, "show", "run.prof", "--format", "json", status=None)
         assert shown.returncode == 0, shown.stderr
         assert [notice["code"] for notice in json.loads(shown.stdout)["warnings"]] == ["capture-running"]
+        (tmp_path / "end").touch()
     assert job.returncode == 0
     assert all_calls(load_run(tmp_path / "run.prof")) >= counted
 
 
 def test_a_name_that_is_no_run_is_refused_as_before(tmp_path: Path) -> None:
     for name in ("missing.prof", "999999999"):
-        done = subprocess.run(
-            profkit_command("show", name), cwd=tmp_path, capture_output=True, text=True, env=environment()
-        )
+        done = in_process(tmp_path, "show", name, status=None)
         assert done.returncode == 2
         assert name in done.stderr
         assert len(done.stderr.splitlines()) == 1

@@ -93,7 +93,6 @@ class TestSamples:
         run = load_side(SAMPLES / name).runs[0]
         found = judge_run(run, run.processes).account
         assert tuple(bucket.name for bucket in found.buckets) == RUN_BUCKETS
-        assert run.manifest is not None
         assert math.fsum(b.seconds for b in found.buckets) == pytest.approx(run.manifest.wall_s, rel=ROUNDING)
         assert math.fsum(b.share for b in found.buckets) == pytest.approx(1.0, rel=ROUNDING)
         assert all(b.seconds >= -ROUNDING for b in found.buckets if b.name != "startup")

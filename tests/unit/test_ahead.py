@@ -63,12 +63,10 @@ def running(spool: Path, program: Path) -> Iterator[Callable[[str], None]]:
     with subprocess.Popen(
         [sys.executable, program], env=environment, text=True, stdin=pipe, stdout=pipe
     ) as target:
-        assert target.stdin is not None
         assert target.stdout is not None
 
         def call(name: str) -> None:
             assert target.stdin is not None
-            assert target.stdout is not None
             print(name, file=target.stdin, flush=True)
             assert target.stdout.readline().strip() == name
             target.stdout.readline()

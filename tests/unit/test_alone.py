@@ -38,7 +38,6 @@ def test_a_foreign_profile_gets_no_verdict() -> None:
 def test_own_processes_above_the_cpus() -> None:
     run = captured(profile(ROWS), wall=8.0, run=3.0, wait=5.0, children=[(3.0, 5.0)] * 4)
     verdict = said(run)
-    assert verdict is not None
     assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
     assert verdict.numbers["main.wait"] == pytest.approx(5.0 / 8.0)
     assert verdict.numbers["contention.who"] == "main"
@@ -47,7 +46,6 @@ def test_own_processes_above_the_cpus() -> None:
 
 def test_others_above_the_cpus() -> None:
     verdict = said(captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, busy=16.0))
-    assert verdict is not None
     assert (verdict.cause, verdict.kind) == ("contention", "external-load")
 
 
@@ -56,7 +54,6 @@ def test_queueing_that_nobody_caused_is_how_threads_hand_over() -> None:
     assert said(run) is None
     assert run.machine is not None
     unknown = said(replace(run, machine=replace(run.machine, busy_s=None)))
-    assert unknown is not None
     assert (unknown.cause, unknown.kind) == ("contention", None)
     assert unknown.findings[0].confidence < 0.7
     assert unknown.confidence is None
@@ -66,7 +63,6 @@ def test_more_ranks_than_cpus() -> None:
     run = captured(profile(ROWS), wall=8.0, run=2.0, wait=2.0)
     ranks = tuple(replace(run.processes[0], pid=100 + i, rank=i, role="rank") for i in range(4))
     verdict = said(replace(run, processes=ranks))
-    assert verdict is not None
     assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
 
 
@@ -82,14 +78,12 @@ def test_workers_that_use_every_cpu_do_not_starve_their_consumer() -> None:
 
 def test_a_quota_is_named_before_waiting() -> None:
     verdict = said(captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, throttled=(30, 80)))
-    assert verdict is not None
     assert (verdict.cause, verdict.kind) == ("contention", "cpu-quota")
 
 
 def test_workers_that_queue_while_the_main_thread_waits_for_them() -> None:
     run = captured(profile(ROWS), wall=8.0, run=0.5, wait=0.0, children=[(3.0, 4.5)] * 5)
     verdict = said(run)
-    assert verdict is not None
     assert verdict.cause == "contention"
     assert verdict.numbers["contention.who"] == "helpers"
     assert verdict.evidence[0].signal == "helpers.queue"
@@ -101,7 +95,6 @@ def test_workers_carry_the_queueing_where_most_of_it_is_theirs() -> None:
     main = run.processes[0]
     thread = replace(main.threads[0], run_queue_wait_s=0.3)
     verdict = said(replace(run, processes=(replace(main, threads=(thread,)), *run.processes[1:])))
-    assert verdict is not None
     assert verdict.numbers["contention.who"] == "helpers"
     assert verdict.evidence[0].signal == "helpers.queue"
 
@@ -110,13 +103,11 @@ def test_where_both_want_the_cpus_the_greater_is_named() -> None:
     """As a comparison with a run of the same threads would: the neighbour is what it lacks."""
     both = captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, children=[(4.0, 10.0)], busy=16.0)
     verdict = said(both)
-    assert verdict is not None
     assert (verdict.numbers["contention.itself"], verdict.numbers["contention.others"]) == (True, True)
     assert verdict.kind == "external-load"
     more = said(
         replace(both, processes=(*both.processes, *[replace(both.processes[1], pid=p) for p in (7, 8)]))
     )
-    assert more is not None
     assert more.kind == "self-oversubscription"
 
 
@@ -124,7 +115,6 @@ def test_waiting_for_loaders() -> None:
     run = consumer(0.5, 7.5, (1.0, 0.0))
     found = judge_run(run, run.processes)
     assert found.account.seconds("loading") == pytest.approx(6.5)
-    assert found.verdict is not None
     assert (found.verdict.cause, found.verdict.rule) == ("data-starvation", "loading")
     assert found.verdict.advice[0].kind == "more-loaders"
     assert found.verdict.advice[0].predicted_gain_s == pytest.approx(6.5)
@@ -133,7 +123,6 @@ def test_waiting_for_loaders() -> None:
 def test_standing_still() -> None:
     run = program([Fn("main", 1, 2.0), Fn(ACQUIRE, 1, 0.0, 0.0, 8.0, {"main": 1})])
     found = judge_run(run, run.processes)
-    assert found.verdict is not None
     assert (found.verdict.cause, found.verdict.rule) == ("blocked", "off-cpu")
     assert found.verdict.numbers["off"] == pytest.approx(0.8)
     assert found.account.seconds("blocked") == pytest.approx(8.0)
@@ -142,7 +131,6 @@ def test_standing_still() -> None:
     again = judge_run(
         run, run.processes, "cumtime"
     )  # what ``show --by cumtime`` prints is not its own next step
-    assert again.verdict is not None
     assert again.verdict.rule == "off-cpu"
     assert again.verdict.advice == ()
 
@@ -155,7 +143,6 @@ def test_a_process_that_was_stopped() -> None:
     thread = replace(thread, pauses=(Pause(0, "stopped", 3.5, 9),))
     run = replace(run, processes=(replace(process, threads=(thread,)),))
     found = judge_run(run, run.processes).verdict
-    assert found is not None
     assert (found.cause, found.rule) == ("blocked", "stopped")
     assert found.numbers["account.stopped"] == pytest.approx(0.35, rel=0.05)
     assert found.advice[0].numbers["what"] == "stopped"

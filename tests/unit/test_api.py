@@ -105,12 +105,10 @@ def test_an_exit_stack_may_stand_between(tmp_path: Path) -> None:
 
 def test_a_run_is_what_its_file_holds(ranks: profkit.Run) -> None:
     loaded = load_run(RANKS)
-    assert loaded.manifest is not None
     assert ranks.path == str(RANKS)
     assert ranks.command == loaded.manifest.command
     assert ranks.wall_s == loaded.manifest.wall_s
     assert ranks.warnings == loaded.warnings
-    assert ranks.verdict is not None
     assert (ranks.verdict.cause, ranks.verdict.kind) == ("contention", "self-oversubscription")
     assert re.fullmatch(
         r"<profkit\.Run oversubscribed\.prof: \d+\.\d\d s, 3 processes, contention>", repr(ranks)

@@ -64,7 +64,6 @@ def site_times(run: Run, times: Mapping[tuple[str, str], float]) -> Run:
     thread = main.threads[0]
     profile = thread.profile
     edges = profile.edges
-    assert edges is not None
     names = [profile.strings[name] for name in profile.name.tolist()]
     pairs = zip(edges.caller.tolist(), edges.callee.tolist(), edges.tottime.tolist(), strict=True)
     own = np.array([times.get((names[a], names[b]), usual) for a, b, usual in pairs])

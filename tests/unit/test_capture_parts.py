@@ -256,7 +256,6 @@ def test_thread_tables_sum_open_and_returned_calls() -> None:
     assert profile.tottime[[outer, inner, builtin]].tolist() == [0.5, 3.25, 1.0]
     assert profile.cumtime[[outer, inner, builtin]].tolist() == [7.0, 6.0, 1.0]
     assert [(c.function, c.cumtime) for c in calls] == [(outer, 7.0), (inner, 2.0)]
-    assert profile.edges is not None
     edges = list(zip(profile.edges.caller, profile.edges.callee, profile.edges.ncalls, strict=True))
     assert edges == [(inner, builtin, 5), (outer, inner, 1)]
     assert profile.strings[profile.module[outer]] == "a"
@@ -322,7 +321,6 @@ def test_a_launcher_s_host_facts_are_checked(tmp_path: Path) -> None:
         '{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0, "host": {"name": "n", "cpus": 2}}'
     )
     manifest = pack_spool(tmp_path).manifest
-    assert manifest is not None
     assert manifest.host == Host("n", cpus=2), "an earlier version wrote no CPU numbers"
     (tmp_path / "launch.json").write_text(
         '{"command": ["x"], "cwd": "/", "started": "", "host": {"affinity_cpus": [0, "1"]}}'
@@ -352,8 +350,6 @@ def test_notices_of_the_launcher_and_the_sampler_are_read(tmp_path: Path) -> Non
     (tmp_path / "sampler.samples").write_bytes(samples_bytes(notes=notes))
     run = pack_spool(tmp_path)
     assert run.warnings[0] == Notice("nvtx-disabled", "0")
-    assert run.manifest is not None
-    assert run.manifest.sampler is not None
     assert run.manifest.sampler["notes"] == (Notice("samples-thinned", "", {"times": 2}),)
     (tmp_path / "launch.json").write_text(json.dumps({**facts, "warnings": [{"code": 1}]}))
     with pytest.raises(FormatError, match="is damaged"):
@@ -467,7 +463,6 @@ def test_a_clock_of_the_day_that_is_set_back(tmp_path: Path) -> None:
     (tmp_path / "h-11-1.record").write_bytes(record_bytes(pid=11, ppid=10, **second))
     run = pack_spool(tmp_path)
     assert [(p.pid, p.role) for p in run.processes] == [(10, "main"), (11, "child")]
-    assert run.manifest is not None
     assert run.manifest.wall_s == 15.0
 
 

@@ -134,7 +134,6 @@ def test_every_command_has_examples_that_it_understands(cli: Cli) -> None:
             assert words[0] == "profkit"
             assert name in text
             command = app.get_command(click.Context(app), words[1])
-            assert command is not None
             with command.make_context(words[1], words[2:]) as context:  # raises what a shell would show
                 if isinstance(command, click.Group):
                     below = command.get_command(context, words[2])
@@ -500,7 +499,6 @@ for number in (1, 2):
         line = f"profkit: packing: process {number} of \\x1b[1m2"
         while terminal and screen(text)[-1] != line:
             text += os.read(reading, 100).decode()
-        assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
     with contextlib.suppress(OSError):  # at the end of a terminal

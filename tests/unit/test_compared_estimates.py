@@ -160,8 +160,6 @@ class TestOneSided:
 
 def calls_of(side: Replicates) -> tuple[list[int], list[float], list[float]]:
     found = side.profile
-    assert found.calls_low is not None
-    assert found.calls_high is not None
     return found.ncalls.tolist(), found.calls_low.tolist(), found.calls_high.tolist()
 
 
@@ -212,7 +210,6 @@ class TestSides:
         runs = [counted(1, 1, 1, error, time) for error, time in ((0.5, 1.0), (0.1, 2.0), (0.1, 3.0))]
         found = self.side(*runs, unseen=(1.0,) * 3).profile
         assert found.tottime.tolist() == [2.0]
-        assert found.tottime_error is not None
         assert found.tottime_error.tolist() == pytest.approx([0.1])
 
     def test_what_all_may_have_missed(self) -> None:
@@ -424,7 +421,6 @@ class TestCallsUnknown:
             run = estimated(loop(), None, period=0.01)
             (main,), (thread,) = run.processes, run.processes[0].threads
             prof = thread.profile
-            assert prof.samples is not None
             n = random.multinomial(int(prof.samples.sum()), prof.samples / prof.samples.sum())
             error = 1.96 * 0.01 * np.sqrt(n)
             other = replace(prof, samples=n, tottime=n * 0.01, cumtime=prof.cumtime, tottime_error=error)
@@ -494,8 +490,6 @@ class TestNative:
         table = found.signals.table
         row = table.name.index("forward")
         samples, error = table.baseline.samples, table.baseline.tottime_error
-        assert samples is not None
-        assert error is not None
         assert samples[row] == pytest.approx(400 + 400, abs=2)
         # As if they had been taken in it.
         assert error[row] == pytest.approx(1.96 * math.sqrt(800) * 0.001, rel=0.01)
@@ -505,7 +499,6 @@ def with_capture(run: Run, seconds: float) -> Run:
     """The same run as it is when its capture runs so long beside each function, and says so."""
     (main,) = run.processes
     (thread,) = main.threads
-    assert run.manifest is not None
     assert main.wall_s is not None
     assert main.cpu_s is not None
     assert thread.run_s is not None

@@ -122,7 +122,6 @@ def test_a_run_that_had_its_cpus_is_clean(queued: float) -> None:
 @pytest.mark.parametrize("queued", [MOST_QUEUED + 0.01, 0.9])
 def test_a_run_that_queued_is_not_clean(queued: float) -> None:
     trouble = trouble_of_clean(clean_run(queued))
-    assert trouble is not None
     assert f"waited for a CPU for {100 * queued:.1f} % of its time" in trouble.wrong
     assert "nothing else was seen to use the 2 CPUs" in trouble.wrong
     assert trouble.may_pass
@@ -144,7 +143,6 @@ def test_a_run_that_capture_hardly_changed_is_clean() -> None:
 
 def test_a_run_that_capture_changed_is_not_clean_and_never_will_be() -> None:
     trouble = trouble_of_clean(with_effects(clean_run(0.0), part_of_wall(MOST_EFFECT + 0.01)))
-    assert trouble is not None
     assert "capturing the clean run made it 11.0 % longer" in trouble.wrong
     assert not trouble.may_pass
 
@@ -164,7 +162,6 @@ def test_others_that_take_the_cpus_are_named() -> None:
     assert run.machine is not None
     beside = Neighbours(4.0, (Neighbour("cc1", 0.8), Neighbour("mypy", 0.4)), 1.2, True)
     trouble = trouble_of_clean(replace(run, machine=replace(run.machine, neighbours=beside)))
-    assert trouble is not None
     said = "the machine is busy: other processes used 1.2 of 2 CPUs (the largest: cc1); the clean run waited"
     assert trouble.wrong.startswith(said)
     assert trouble.may_pass
@@ -174,7 +171,6 @@ def test_a_hypervisor_that_takes_the_cpus_is_named() -> None:
     run = clean_run(0.5)
     assert run.machine is not None
     trouble = trouble_of_clean(replace(run, machine=replace(run.machine, steal_s=0.7 * 8.0)))
-    assert trouble is not None
     assert "its hypervisor gave 0.7 of 2 CPUs to other virtual machines" in trouble.wrong
     assert trouble.may_pass
 
@@ -183,7 +179,6 @@ def test_a_quota_is_named_and_does_not_pass() -> None:
     run = clean_run(0.5, throttled=(40, 80))
     assert run.machine is not None
     trouble = trouble_of_clean(replace(run, machine=replace(run.machine, quota_cpus=0.5)))
-    assert trouble is not None
     assert trouble.wrong.startswith("this container is limited to 0.5 CPUs; the clean run waited for a CPU")
     assert not trouble.may_pass
 

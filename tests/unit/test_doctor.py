@@ -177,7 +177,6 @@ def test_launchers_say_how_many_ranks_are_here(environ: dict[str, str], ranks: R
 
 def test_ranks_that_may_use_all_cpus_are_not_bound() -> None:
     ranks = ranks_of({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 8, 8)
-    assert ranks is not None
     assert not ranks.bound
 
 
@@ -222,7 +221,6 @@ def test_a_plan_that_fits_asks_for_nothing() -> None:
 def test_one_process_fits_and_a_pool_of_its_default_size_would_not() -> None:
     found = diagnose(EIGHT, NUMPY, {})
     assert not found.oversubscribed
-    assert found.pooled is not None
     assert found.pooled.total == 64
     assert risk(found).tone == "unsure"
     alone = diagnose(EIGHT, NUMPY, {"OMP_NUM_THREADS": "1"})
@@ -485,8 +483,6 @@ def test_reports_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_page_has_the_tables_of_the_package() -> None:
     path = Path(__file__).parents[2] / "docs" / "limits.py"
     spec = importlib.util.spec_from_file_location("docs_limits", path)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     written = (path.parent / "doctor.md").read_text(encoding="utf-8")

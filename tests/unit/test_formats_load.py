@@ -155,7 +155,6 @@ def test_ranks_of_one_job_are_one_run(tmp_path: Path) -> None:
     write_run(tmp_path / "b.prof", rank_run(0))
     (run,) = load_side(tmp_path).runs
     assert [(p.pid, p.rank, p.role) for p in run.processes] == [(100, 0, "rank"), (101, 1, "rank")]
-    assert run.manifest is not None
     assert (run.manifest.wall_s, run.manifest.exit_status) == (3.0, 9)
     assert run.machine == Machine(busy_s=10.0)
     assert run.warnings == (LOST,)
@@ -238,7 +237,6 @@ def test_a_joined_run_may_use_the_cpus_of_all_its_files() -> None:
         return replace(run, processes=(process,), manifest=replace(run.manifest, host=bound))
 
     apart = join_ranks([on(1), on(0), on(3, "node2")])
-    assert apart.manifest is not None
     assert (apart.manifest.host.affinity, apart.manifest.host.affinity_cpus) == (2, (0, 1))
     assert [p.host.affinity_cpus for p in apart.processes if p.host] == [(1,), (0,), (3,)]
     assert [host.available_cpus for host in inventory(apart).hosts] == [2.0, 1.0]

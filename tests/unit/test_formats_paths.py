@@ -49,7 +49,6 @@ def fast(data: bytes, edges: bool = True) -> Columns | None:
         if compiled is None:
             assert columns is None or not all(map(str.isascii, columns.strings))
         else:
-            assert columns is not None
             assert compiled.strings == columns.strings
             assert listed(compiled) == listed(columns)
     return columns
@@ -164,7 +163,6 @@ def test_one_text_in_two_encodings_is_left_to_the_twin() -> None:
     cost = b")\4" + b"i\1\0\0\0" * 4
     data = b"{" + key(b"Z\x01\xe9") + entry(key(b"u\2\0\0\0\xc3\xa9") + cost) + b"0"
     columns = parse_columns(array(data), edges=True)
-    assert columns is not None
     assert listed(columns) == listed(general(data)) == expected(data)
     assert columns.caller.tolist() == [0]
     assert read_columns(data, edges=True) is None

@@ -190,5 +190,4 @@ def test_a_million_ranges_load(tmp_path: Path) -> None:
     many = replace(ranges, **{**steps, "begin_ns": begin, "end_ns": begin + 900_000})
     write_run(tmp_path / "many.prof", Run("x", (Process(pid=1, ranges=many.validate()),)))
     (process,) = load_run(tmp_path / "many.prof").processes
-    assert process.ranges is not None
     assert len(process.ranges) == rows

@@ -113,10 +113,8 @@ def test_slices_are_kept_and_wrong_ones_refused(tmp_path: Path, wrong: Slice) ->
 def test_the_tables_of_a_process_have_lines_of_its_own_functions() -> None:
     file = decode_tables((SEEDS / "tables" / "sampled").read_bytes())
     found = file.threads(None, {}, {})[0].lines
-    assert found is not None
     assert len(found.line)
     slices = file.threads(None, {}, {})[0].slices
-    assert slices is not None
     assert len(slices.function)
     assert (slices.begin_ns < slices.end_ns).all()
     names = {file.codes.name[i] for i in found.within.tolist()}
@@ -178,7 +176,6 @@ def test_the_text_is_that_of_the_source_which_ran(tmp_path: Path) -> None:
 
     def text(started: str, of: FunctionLines = lines) -> str:
         shown = with_text(of, (), (recorded(started=started),))
-        assert shown is not None
         return shown.candidate[0].text
 
     later = "2999-01-01T00:00:00+00:00"

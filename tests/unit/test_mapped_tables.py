@@ -211,14 +211,12 @@ def test_calls_of_bursts_stand_for_more(sampled: bytes) -> None:
     assert [tier for tier, _ in file.tiers][:2] == ["exact", "sampled"]
     main = file.threads(None, {}, {})[0]
     known, ncalls = main.estimates, main.functions.calls
-    assert known is not None
     walk = main.functions.function.tolist().index(file.codes.name.index("walk"))
     assert known.calls_low[walk] < ncalls[walk] < known.calls_high[walk]
     assert known.samples[walk] > 0
     assert 0 < known.error[walk] < main.functions.tottime[walk]
     # Two bursts say nothing of how much calls scatter: what was counted before them is a part of all.
     few = decode_tables(changed(sampled, (BURSTS, 2))).threads(None, {}, {})[0]
-    assert few.estimates is not None
     assert np.isnan(few.estimates.calls_low).all()
     assert few.functions.calls[walk] < ncalls[walk]
 

@@ -72,7 +72,6 @@ def sums(profiles: list[Profile]) -> tuple[Counter[Any], Counter[Any]]:
                 functions[key_of(profile, row), column] += getattr(profile, column)[row].item()
         for e in range(len(profile.edges) if profile.edges is not None else 0):
             edges = profile.edges
-            assert edges is not None
             pair = key_of(profile, int(edges.caller[e])), key_of(profile, int(edges.callee[e]))
             for column in ("ncalls", "primitive_calls", "tottime", "cumtime"):
                 links[pair, column] += getattr(edges, column)[e].item()
@@ -103,7 +102,6 @@ def test_every_sum_is_right(parts: list[Profile]) -> None:
     found = [key_of(merged, row) for row in range(len(merged))]
     # Every function once, in order of first occurrence.
     assert found == list(dict.fromkeys(key_of(p, row) for p in parts for row in range(len(p))))
-    assert merged.edges is not None
     pairs = list(zip(merged.edges.caller.tolist(), merged.edges.callee.tolist(), strict=True))
     assert len(set(pairs)) == len(pairs)
     bare = merge_profiles(parts, edges=False).validate()
@@ -129,7 +127,6 @@ def test_qualified_names_tell_functions_apart_unless_told_not_to() -> None:
 def test_repeated_edges_between_single_functions_are_summed() -> None:
     profile = build([("a.py", 1, "f", ""), ("a.py", 2, "g", "")], [(0, 1), (0, 1)])
     merged = collapse(profile)
-    assert merged.edges is not None
     assert merged.edges.tottime.tolist() == [3.0]
     assert len(merged) == 2
 
@@ -152,12 +149,9 @@ def test_wait_is_summed_over_those_that_have_it() -> None:
     merged = merge_profiles(
         [build([row], None, wait=True), build([row], None), build([row], None, wait=True)]
     )
-    assert merged.wait is not None
     assert merged.wait.tolist() == [1.0]
     assert merged.blocked is None
-    assert merged.cumwait is not None
     assert merged.cumwait.tolist() == [1.5]
-    assert merged.cumblocked is not None
     assert merged.cumblocked.tolist() == [0.5]
     assert merge_profiles([build([row], None)] * 2).wait is None
 

@@ -55,7 +55,6 @@ def running(*commands: tuple[str, ...]) -> Iterator[list[int]]:
     ]
     try:
         for process in started:
-            assert process.stdout is not None
             process.stdout.readline()
         yield [process.pid for process in started]
     finally:
@@ -84,7 +83,6 @@ def every_process_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def listed(watch: Neighbours) -> dict[int, dict[str, object]]:
     record = watch.as_record()
-    assert record is not None
     return {row["pid"]: row for row in record["listed"] if row["pid"] is not None}
 
 
@@ -96,7 +94,6 @@ def test_neighbours_are_named_in_the_order_of_what_they_used() -> None:
     assert own[big]["cores"] > own[small]["cores"] > 0.02  # type: ignore[operator]
     assert own[big]["user"]
     record = watch.as_record()
-    assert record is not None
     assert record["queued_s"] == pytest.approx(1.5, abs=0.5)
     assert record["cores"] is None
     assert record["cpu_s"] == watch.cpu_s > 0
@@ -135,7 +132,6 @@ def test_what_a_child_used_before_it_ended_is_counted_once(
         time.sleep(module.LEAST_SPAN)
         watch.look((), time.monotonic() - begin, 0.0, None, final=True)
     record = watch.as_record()
-    assert record is not None
     cores = {row["pid"]: row["cores"] for row in record["listed"]}
     assert cores.get(top, 0.0) * record["queued_s"] < 0.6
 
@@ -154,7 +150,6 @@ def test_many_alike_are_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     with running(*[(BUSY, "swarm", "0.1")] * 3) as pids:
         watch = watched(1.2)
     record = watch.as_record()
-    assert record is not None
     (row,) = (row for row in record["listed"] if row["name"] == "swarm")
     assert (row["processes"], row["pid"]) == (len(pids), None)
 
@@ -206,7 +201,6 @@ def test_over_repeats_the_same_neighbour_is_one() -> None:
     job = [Neighbour("backup", 0.8, pid) for pid in (10, 20)]
     stays, other = Neighbour("indexer", 0.4, 5), Neighbour("indexer", 0.1, 6)
     found = neighbours_of([run_beside(job[0], stays, other, cores=1.5), run_beside(job[1], stays, cores=1.3)])
-    assert found is not None
     assert [(one.name, one.pid, one.cores) for one in found.listed] == [
         ("backup", None, pytest.approx(0.8)),
         ("indexer", 5, pytest.approx(0.4)),

@@ -129,7 +129,6 @@ def with_self_calls(run: Run, name: str, calls: int) -> Run:
     main = run.processes[0]
     (thread,) = main.threads
     profile, edges = thread.profile, thread.profile.edges
-    assert edges is not None
     row = [profile.strings[i] for i in profile.name.tolist()].index(name)
     further = replace(
         edges,

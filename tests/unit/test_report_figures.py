@@ -118,7 +118,6 @@ def test_what_moved_is_named_and_the_rest_is_faint() -> None:
     calm = [build.Row(f"calm{i}", "a.py", before=(0.5, 1), after=(0.5, 1)) for i in range(3)]
     rows = [replace(row, moved=True) for row in build.ROWS] + calm
     every = slopes(replace(diff, table=build.table(rows)))
-    assert every is not None
     assert {line.name for line in every.lines if not line.tone} == {row.name for row in calm}
     tones = {line.name: (line.before, line.after, line.tone) for line in every.lines if line.tone}
     assert {name for name in tones if "acquire" in name} == set(), "what waits by design is no line"
@@ -130,7 +129,6 @@ def test_what_moved_is_named_and_the_rest_is_faint() -> None:
     assert all(0.0 < line.weight <= 1.0 for line in every.lines if line.tone)
     many = [build.Row(f"f{i}", "a.py", before=(1.0, 1), after=(2.0 + i, 1), moved=True) for i in range(40)]
     crowded = slopes(replace(diff, table=build.table(many)))
-    assert crowded is not None
     assert crowded.hidden == 40 - MOST_LABELS
     assert slopes(replace(diff, table=build.table(many[: LEAST_LABELS - 1]))) is None
     assert slopes(replace(diff, table=build.table([]))) is None
@@ -154,14 +152,12 @@ def test_what_a_process_did_in_a_bin_is_what_its_threads_counters_grew_by() -> N
     machine = Series(at, {"runnable": np.array([1.0, 1.0, 9.0, 9.0, np.nan])})
     run = Run("r", (Process(7, threads=(thread(7, "main"),), samples=samples),), series=machine)
     side = timeline.timeline_side("candidate", run)
-    assert side is not None
     assert side.seconds == 4.0
     (states,) = side.processes
     assert states.label == "main 7"
     quarter = timeline.BINS // 4
     assert states.running.reshape(4, quarter).mean(axis=1) == pytest.approx([2.0, 0.0, 0.0, 1.0])
     assert states.queued.reshape(4, quarter).mean(axis=1) == pytest.approx([0.5, 1.0, 0.0, 0.0])
-    assert side.runnable is not None
     assert side.runnable[0] == 1.0
     assert side.runnable[2 * quarter] == 9.0
     assert np.isnan(side.runnable[-1])
@@ -188,9 +184,7 @@ def test_what_a_thread_was_in_is_a_track_whose_neighbours_of_one_function_are_on
     helper = replace(thread(8, "helper"), slices=(slice_of(2, 0.0, 9.0),))
     run = Run("r", (Process(7, threads=(of, helper), samples=samples),))
     side = timeline.timeline_side("", run)
-    assert side is not None
     track = side.processes[0].functions
-    assert track is not None
     bars = [
         (track.name[name], begin, end)
         for name, begin, end in zip(
@@ -206,7 +200,6 @@ def test_what_a_thread_was_in_is_a_track_whose_neighbours_of_one_function_are_on
         (names[0], 9.5, 10.0),
     ]
     unseen = timeline.timeline_side("", Run("r", (replace(run.processes[0], threads=(thread(7, "main"),)),)))
-    assert unseen is not None
     assert unseen.processes[0].functions is None
 
 
@@ -218,7 +211,6 @@ def test_of_many_processes_those_that_did_most_have_a_time_line_while_they_were_
         samples = ThreadSamples(np.full(2, i + 1), at, ran, np.zeros(2, np.int64)).validate()
         processes.append(Process(i + 1, rank=i, role="rank", threads=(thread(i + 1, ""),), samples=samples))
     side = timeline.timeline_side("", Run("r", tuple(processes)))
-    assert side is not None
     assert [states.label for states in side.processes] == [
         f"rank {i}" for i in range(3, timeline.MOST_PROCESSES + 3)
     ]
@@ -240,7 +232,6 @@ def test_ranges_stand_in_their_parents_and_marks_are_not_ranges() -> None:
         "r", (Process(7, threads=(thread(7, ""),), ranges=ranges([row._replace(thread=7) for row in rows])),)
     )
     side = timeline.timeline_side("", run)
-    assert side is not None
     (track,) = side.tracks
     told = {
         track.name[name]: (depth, begin, end)
@@ -266,7 +257,6 @@ def test_of_very_many_ranges_the_longest_are_drawn_and_the_others_counted() -> N
     rows = [Told("step", 1000 * i, 1000 * i + 1 + i % 997, thread=7) for i in range(n)]
     run = Run("r", (Process(7, threads=(thread(7, ""),), ranges=ranges(rows)),))
     side = timeline.timeline_side("", run)
-    assert side is not None
     (track,) = side.tracks
     assert len(track.begin_s) + track.left_out == n
     assert timeline.MOST_RANGES <= len(track.begin_s) <= timeline.MOST_RANGES + 5

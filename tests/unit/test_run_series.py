@@ -60,7 +60,6 @@ def test_series_and_samples_come_back(tmp_path: Path) -> None:
     run = run_of(samples(10), None, samples(30, 7), whole=series())
     write_run(tmp_path / "run.prof", run)
     found = load_run(tmp_path / "run.prof")
-    assert found.series is not None
     assert found.series.time_ns.tolist() == series().time_ns.tolist()
     assert found.series.columns.keys() == {"busy_s", "runnable"}
     for name, column in series().columns.items():
@@ -74,8 +73,6 @@ def test_series_and_samples_come_back(tmp_path: Path) -> None:
         assert process.samples is not None
         for name in ("tid", "time_ns", "run_ns", "wait_ns"):
             assert getattr(process.samples, name).tolist() == getattr(original.samples, name).tolist()
-    assert found.manifest is not None
-    assert run.manifest is not None
     assert found.manifest.sampler == run.manifest.sampler
     assert found.machine == run.machine
 
@@ -127,7 +124,6 @@ def test_rows_outside_are_one_line(path: Path) -> None:
 def test_columns_of_a_later_version_are_kept_and_other_members_ignored(path: Path) -> None:
     rewritten(path, {"series/voltage.npy": npy(np.ones(5)), "series/../x.npy": b"", "series/UPPER.npy": b"x"})
     found = load_run(path).series
-    assert found is not None
     assert found.columns.keys() == {"busy_s", "runnable", "voltage"}
 
 

@@ -145,7 +145,6 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     paths = (home / "gpu-node17-before.prof", home / "after.prof")
     write_run(paths[0], planted_run("", "gpu-node17.corp.example", 1.0))
     other = planted_run("", "gpu-node18.corp.example", 4.0)
-    assert other.manifest is not None
     # A variable that profkit would not have recorded, and that differs.
     changed = {**other.manifest.environment, "AWS_SECRET_ACCESS_KEY": "loose_secret_2"}
     write_run(paths[1], replace(other, manifest=replace(other.manifest, environment=changed)))
@@ -290,8 +289,6 @@ def test_users_of_neighbours_are_masked_and_known_elsewhere() -> None:
     run = Run("x.prof", (), machine=Machine(neighbours=Neighbours(1.0, listed)))
     masker = Masker([run])
     masked = masker.run(run)
-    assert masked.machine is not None
-    assert masked.machine.neighbours is not None
     shown = masked.machine.neighbours.listed
     assert [one.user for one in shown] == ["<user>", "<user b>", "root", "<user>"]
     assert [one.name for one in shown] == ["alice-sweep", "sweep", "backupd", "again"]

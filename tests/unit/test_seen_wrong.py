@@ -311,7 +311,6 @@ class TestBoundRanks:
         apart, together = self.job((0,), (1,)), self.job((0,), (0,), busy=4.0, queue=4.0)
         assert judge_run(apart, apart.processes).verdict is None
         alone = judge_run(together, together.processes).verdict
-        assert alone is not None
         assert (alone.cause, alone.kind) == ("contention", "self-oversubscription")
         verdict = diff(one_side(apart), one_side(together)).verdict
         assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")

@@ -143,7 +143,6 @@ def test_a_real_profile_of_another_profiler_has_reconstructed_stacks(
     run = load_run(path)
     functions = ranked_run(run, edges=True)
     found = run_stacks(run, functions.profile)
-    assert found is not None
     table = found.table
     assert not table.measured
     names = [functions.profile.strings[i] for i in functions.profile.name.tolist()]
@@ -187,7 +186,6 @@ def test_paths_of_threads_and_sides_are_one_tree() -> None:
     second = thread_of([Told(-1, 2, 1.0), Told(0, 0, 4.0), Told(-1, 1, 0.5)], [11, 12, 10])
     other = thread_of([Told(-1, 0, 2.0), Told(0, 1, 6.0)], [10, 11], wait=0.5)
     table = stacks_of_paths([[[first, second]], [[other]]])
-    assert table is not None
     assert table.measured
     # 10 → 11 → 12 of the first thread; 10 → 11 of the second, whose 12 was called by nothing.
     assert listed(table) == [(0, 10), (1, 11), (2, 12), (0, 12)]
@@ -199,7 +197,6 @@ def test_paths_of_threads_and_sides_are_one_tree() -> None:
 def test_of_several_runs_times_are_means_and_still_add_up() -> None:
     runs = [[thread_of([Told(-1, 0, own), Told(0, 1, 2 * own)], [0, 1])] for own in (1.0, 2.0, 6.0)]
     table = stacks_of_paths([runs])
-    assert table is not None
     assert listed(table) == [(0, 0), (1, 1)]
     assert table.sides[0].own == pytest.approx([3.0, 6.0])
 
@@ -207,7 +204,6 @@ def test_of_several_runs_times_are_means_and_still_add_up() -> None:
 def test_what_was_folded_into_its_caller_is_part_of_it() -> None:
     """A comprehension has its function's row: 3.12 has none, and both sides must be comparable."""
     table = stacks_of_paths([[[thread_of([Told(-1, 0, 1.0), Told(0, 1, 2.0), Told(1, 2, 4.0)], [5, 5, 6])]]])
-    assert table is not None
     assert listed(table) == [(0, 5), (1, 6)]
     assert table.sides[0].own == pytest.approx([3.0, 4.0])
 
@@ -217,7 +213,6 @@ def test_short_contexts_are_summed_up_where_they_were_called() -> None:
     rows = [Told(-1, 0, 1.0), Told(0, 1, 99.0)] + [Told(0, 2 + i, 1e-5) for i in range(n)]
     rows += [Told(2, 2, 1e-5)]  # inside one that is left out
     table = stacks_of_paths([[[thread_of(rows, list(range(n + 2)))]]])
-    assert table is not None
     assert listed(table) == [(0, 0), (1, 1), (1, OTHERS)]
     assert table.sides[0].own == pytest.approx([1.0, 99.0, (n + 1) * 1e-5])
     assert table.sides[0].ncalls.tolist() == [1.0, 1.0, n + 1.0]

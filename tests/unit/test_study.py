@@ -329,7 +329,6 @@ def test_a_journal_goes_on_from_what_was_written(tmp_path: Path) -> None:
         journal.add(second)
     assert read_trials(tmp_path / "s") == [first, second]
     plan = read_plan(tmp_path / "s")
-    assert plan is not None
     assert plan.space == SPACE
 
 

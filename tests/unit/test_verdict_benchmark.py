@@ -76,7 +76,6 @@ def truth(condition: str, *candidate: Measured, baseline: int = 4) -> Truth | No
 
 def causes(condition: str, *candidate: Measured, baseline: int = 4) -> set[str]:
     found = truth(condition, *candidate, baseline=baseline)
-    assert found is not None
     return set(found.causes)
 
 
@@ -140,7 +139,6 @@ def test_the_same_neighbour_on_both_sides_is_no_cause() -> None:
 
 def test_queueing_that_explains_the_loss_is_contention() -> None:
     found = truth("hogs-1x", measured(2.0, wait=0.95))
-    assert found is not None
     assert (found.label, found.contended, found.causes) == ("contention", True, {"contention"})
     assert found.kinds == {"external-load"}
 
@@ -168,7 +166,6 @@ def test_what_cannot_be_decided_is_left_out(candidate: Measured) -> None:
 
 def test_a_neighbour_that_took_nothing_is_no_contention() -> None:
     found = truth("hogs-1x", measured(1.06, wait=0.005))
-    assert found is not None
     assert (found.label, found.causes, found.contended) == ("no-change", {"no-change"}, False)
     # Two clean runs typically differ by 30 milliseconds: queueing for less costs nothing that could be seen.
     assert causes("hogs-1x", measured(1.06, wait=0.03)) == {"no-change"}
@@ -176,14 +173,12 @@ def test_a_neighbour_that_took_nothing_is_no_contention() -> None:
     # Longer than any clean run, but not by enough: a loss that the other side may hide.
     assert truth("hogs-1x", measured(1.10, wait=0.005)) is None
     faster = truth("hogs-1x", measured(0.8, wait=0.005))
-    assert faster is not None
     assert faster.causes == {"no-change", "faster"}
 
 
 def test_several_runs_are_ranked() -> None:
     above = [measured(1.10 + i / 1000, wait=0.07) for i in range(5)]
     found = truth("hogs-1x", *above)
-    assert found is not None
     assert found.contended
     # One run within the clean ones is enough to take it back; alone, none of these is beyond the spread.
     assert truth("hogs-1x", *above[:4], measured(1.085, wait=0.07)) is None
@@ -198,26 +193,21 @@ def test_queueing_is_counted_along_the_path_of_the_program() -> None:
     # Two threads that queue at the same time lose what one of them queues, not the sum.
     assert of(measured(2.04, run=2.08, wait=0.8, lead=0.4)) is None
     both = of(measured(2.04, run=2.08, wait=2.0, lead=1.0))
-    assert both is not None
     assert both.contended
     # The rest of the program waits for the one process that queues.
     one = of(measured(2.04, run=2.08, wait=0.95, lead=0.9))
-    assert one is not None
     assert one.contended
 
 
 def test_a_quota_counts_by_the_periods_that_it_throttled() -> None:
     felt = truth("quota", measured(2.0, run=1.0, throttled=0.8))
     unfelt = truth("quota", measured(1.0))
-    assert felt is not None
-    assert unfelt is not None
     assert (felt.contended, felt.kinds, unfelt.label) == (True, {"cpu-quota"}, "no-change")
     assert truth("quota", measured(2.0, run=2.0, throttled=0.2)) is None
 
 
 def test_contention_beside_another_cause_needs_queueing_and_a_loss() -> None:
     found = truth("changed-hogs", measured(3.0, wait=0.5))
-    assert found is not None
     assert (found.contended, found.causes) == (True, {"code-change", "contention"})
     assert truth("changed-hogs", measured(3.0)) is None
 
@@ -235,7 +225,6 @@ def test_clean_runs_that_differ_may_be_said_to() -> None:
     def same(candidate: Measured, condition: str = "clean") -> set[str]:
         against = intent_of(CONDITIONS[condition], CONDITIONS["clean"])
         found = of_same(against, [*CLEAN, candidate], CLEAN[4:5], [candidate])
-        assert found is not None
         assert not found.contended
         return set(found.causes)
 
@@ -252,8 +241,6 @@ def test_halves_of_the_clean_runs_differ_only_where_their_ranks_do() -> None:
     clean = intent_of(CONDITIONS["clean"], CONDITIONS["clean"])
     apart = of_same(clean, CLEAN, CLEAN[:5], CLEAN[5:])
     mixed = of_same(clean, CLEAN, CLEAN[::2], CLEAN[1::2])
-    assert apart is not None
-    assert mixed is not None
     assert (apart.causes, mixed.causes) == ({"no-change", "slower-machine"}, {"no-change"})
 
 
@@ -264,9 +251,7 @@ def test_one_clean_run_shows_no_spread() -> None:
 
 def test_the_way_back_is_faster() -> None:
     found = truth("work2", measured(2.0))
-    assert found is not None
     back = of_reversed(found)
-    assert back is not None
     assert back.causes == {"faster", "workload-change"}
     assert back.effect == pytest.approx(1 / found.effect)
     small = truth("changed", measured(1.05))

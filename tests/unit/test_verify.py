@@ -166,7 +166,6 @@ def test_where_a_command_names_its_program(command: str, at: int | None, tmp_pat
     if at is None:
         assert change is None
         return
-    assert change is not None
     words = list(change.changed)
     assert words[:at] == command.split()[:at]
     assert words[at + 1 : at + 5] == [str(tmp_path / "train.py"), "15", "other", "Pool(2)"]

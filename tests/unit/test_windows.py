@@ -90,14 +90,12 @@ def process() -> Process:
 def test_counters_are_those_of_the_windows() -> None:
     found = Windows({"boot": ((11 * SECOND, 13 * SECOND), (15 * SECOND, 16 * SECOND))}, (), True)
     inside = found.process(process(), "boot", (10 * SECOND, 16 * SECOND))
-    assert inside is not None
     assert inside.wall_s == 3
     # A second up to the reading at 12 s; of the half second after the last reading, half.
     assert inside.cpu_s == pytest.approx(1.25)
     assert inside.run_queue_wait_s == pytest.approx(0.5)
     assert inside.threads[0].voluntary_switches is None
     assert inside.peak_memory_bytes == 9
-    assert inside.samples is not None
     assert inside.samples.time_ns.tolist() == [12 * SECOND]
 
 
@@ -111,7 +109,6 @@ def test_readings_of_the_machine() -> None:
     series = Series(np.array([10, 12, 14]) * SECOND, {"busy_s": np.array([0.0, 4.0, 4.0])})
     found = Windows({"boot": ((11 * SECOND, 13 * SECOND),)}, (), True)
     inside = found.series(series, "boot")
-    assert inside is not None
     assert inside.time_ns.tolist() == [12 * SECOND]
 
 
