@@ -1,5 +1,4 @@
 /* See rank_calls.h. The GIL is held but for rank_calls_possible(). */
-#define _GNU_SOURCE /* strcasestr */
 #define _GNU_SOURCE 1 /* strcasestr() */
 #include "rank_calls.h"
 
