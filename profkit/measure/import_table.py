@@ -29,6 +29,8 @@ _BODY = "<module>"
 MATTER_SHARE = 0.05
 MATTER_LEAST_S = 0.1
 MATTER_S = 1.0
+#: The first lines of a comparison name them from this part of what its walls differ by (convention).
+MATTER_PART = 0.1
 #: A package that took less than this, on both sides, is not listed: a clock and a scheduler's slice are as much.
 LISTED_S = 1e-3
 

@@ -1,4 +1,4 @@
-"""What a run was told from outside: the variables that somebody set, and the revision of its source."""
+"""Settings of a run: environment variables that were set explicitly, and the revision of its source."""
 
 from __future__ import annotations
 

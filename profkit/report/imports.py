@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profkit.measure.import_table import ImportedPackage, Imports, matters
+from profkit.measure.import_table import MATTER_PART, ImportedPackage, Imports, matters
 from profkit.report import units
 from profkit.report.document import Cell, Pair, Section
 from profkit.report.jsonvalues import members
@@ -73,9 +73,11 @@ def import_change_sections(diff: Diff, limit: int) -> list[Section]:
 
 
 def import_change_line(diff: Diff) -> str:
-    """Return the packages that changed most in a line; empty where the change does not matter by itself."""
+    """Return the packages that changed most in a line; empty where it explains little of the loss."""
     was, now = _totals(diff)
-    if not matters(now - was, diff.account.baseline_s):
+    account = diff.account
+    part = abs(now - was) >= MATTER_PART * abs(account.candidate_s - account.baseline_s)
+    if not (part and matters(now - was, account.baseline_s)):
         return ""
     most = (f"{clean(_package(row))} {units.change(*map(_seconds, row))}" for row in _paired(diff)[:BRIEF])
     return f"Imports took {units.seconds(was)} → {units.seconds(now)}: {', '.join(most)}."

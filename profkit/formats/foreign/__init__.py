@@ -1,6 +1,6 @@
 """Readers of what other tools write: each gives a `Run`, and what a format cannot say stays unknown.
 
-Which one reads a file is told by its content. pstats dumps are not foreign here: `formats.pstats_file` reads those.
+A file's content selects its reader, not its name. `formats.pstats_file` reads pstats dumps.
 """
 
 from __future__ import annotations
