@@ -352,7 +352,13 @@ MOVE_NO_VERDICT = {
         *("MUCH_RESIDUE", "CALLS_FACTOR"),
     },
     "folded_comprehensions": {"INLINED_FROM", "FEW"},  # versions of Python
-    "import_table": {"MATTER_SHARE", "MATTER_LEAST_S", "MATTER_S", "MATTER_PART", "LISTED_S"},  # what is shown
+    "import_table": {
+        "MATTER_SHARE",
+        "MATTER_LEAST_S",
+        "MATTER_S",
+        "MATTER_PART",
+        "LISTED_S",
+    },  # what is shown
     "imports": {"PACKAGES"},  # that are named
     "intervals": {"LEVEL", "MIN_RUNS_INTERVAL", "SAMPLES", "MOST_WAYS", "SEED"},  # they inform
     "inventory": {"IDLE_CORES", "POOL_WORKS", "MORE_THAN_EXPECTED", "OVERSUBSCRIBED"},  # lines of `show`
