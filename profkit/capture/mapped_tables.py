@@ -31,7 +31,7 @@ MAGIC = b"PFKCALLS"
 _VERSION = 7
 _HEADER = struct.Struct("<8s10I8xqqqqdQQ")
 #: `struct tier_store`, and how many changes of the tier it has room for.
-_TIERS, _MOST_TIERS = struct.Struct("<q16q5q4d"), 8
+_TIERS, _MOST_TIERS = struct.Struct("<q16q5q4dq"), 8
 _CLOCK_TURN = 48
 _HEADER_BYTES = 4096
 _MOST_BYTES = 2**32
@@ -44,6 +44,8 @@ _FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH, _PAUSE, _LINE, _SLICE = range(1, 9)
 _PAUSE_STRIDE = 48
 _NAME_FILE, _NAME_FUNCTION = _NAME_KINDS = 1, 2
 _IS_OWN = 1
+#: Of a function: not all of its calls were counted one by one.
+_IS_UNCOUNTED = 2
 #: In the labels of the tracer's own methods, which the agent calls while it traces.
 _OWN_METHOD = " of 'profkit_tracer."
 #: The agent's functions through which the target imports modules: what they call is the target's.
@@ -55,7 +57,7 @@ _NAME = struct.Struct("<6I")
 _TABLE_HEAD = struct.Struct("<I4xQQqqqQq3qqqqqqQQiI3?60s")
 _CALL = struct.Struct("<QqqqqQ")
 #: Least sizes of what is counted in the header; the structures of the tracer hold more than is read.
-_LEAST = (_TABLE_HEAD.size, _CALL.size, 88, 136, 32, 48)
+_LEAST = (_TABLE_HEAD.size, _CALL.size, 96, 144, 32, 48)
 _MOST_STRUCTURE = 4096
 
 #: Bytes of names in one place.
@@ -172,12 +174,14 @@ class _Clock:
 class Bursts:
     """How calls were counted in bursts while a process was sampled, ns.
     `sampled_ns` is how long it was sampled. `lasted_ns` is the total length of the bursts without what
-    counting took, `slowed_ns` the estimate of what counting added to them."""
+    counting took, `slowed_ns` the estimate of what counting added to them. `counted` says whether calls of
+    functions that are called seldom were counted all the time (`native/tracer/seldom.h`)."""
 
     sampled_ns: int
     number: int
     lasted_ns: int
     slowed_ns: float
+    counted: bool
 
     @property
     def known(self) -> bool:
@@ -258,6 +262,8 @@ class MappedTables:
         blocks = list(_blocks(lambda at, count: data[at : at + count], len(data), self._extents))
         self._extents.sort()
         self._passing: set[int] = set()  # codes
+        #: By code: whether its calls are estimated where the process was sampled.
+        self._uncounted: npt.NDArray[np.bool_]
         self.codes, self._own, self._code_of = self._read_names([b for b in blocks if b.kind == _NAMES])
         self._entries: dict[int, list[_Block]] = {}
         for block in blocks:
@@ -309,7 +315,7 @@ class MappedTables:
         files: dict[int, int] = {}
         texts: list[str] = []
         own_files: list[bool] = []
-        functions: list[tuple[int, int, int, str, str]] = []
+        functions: list[tuple[int, int, int, bool, str, str]] = []
         for block in blocks:
             for kind, number, file, line, flags, text in _names(data[block.at : block.at + block.size]):
                 if kind == _NAME_FILE:
@@ -317,12 +323,14 @@ class MappedTables:
                     texts.append(_text(text))
                     own_files.append(bool(flags & _IS_OWN))
                 else:
-                    functions.append((number, file, min(line, _LAST_LINE), *_name_and_qualname(text)))
+                    uncounted = not self.bursts.counted or bool(flags & _IS_UNCOUNTED)
+                    functions.append((number, file, min(line, _LAST_LINE), uncounted, *_name_and_qualname(text)))
         if self.growing:
             functions = [function for function in functions if function[1] in files]
-        numbers, file_numbers, lines, names, qualnames = (
-            zip(*functions, strict=True) if functions else [()] * 5
+        numbers, file_numbers, lines, uncounted_codes, names, qualnames = (
+            zip(*functions, strict=True) if functions else [()] * 6
         )
+        self._uncounted = np.array(uncounted_codes, bool)
         if any(file not in files for file in set(file_numbers)):
             raise MemberError("damaged: a function's file is not there")
         places = np.array([files[file] for file in file_numbers], np.int64)
@@ -472,8 +480,8 @@ def _read_tiers(
 ) -> tuple[tuple[tuple[Literal["exact", "sampled"], float], ...], tuple[float, float, float] | None, Bursts]:
     """Return the tiers of a process with their begins, what capture added to its wall, and its bursts."""
     n, *rest = _TIERS.unpack_from(data, _HEADER.size)
-    spans, (sampled, _, bursts, lasted, _) = rest[: 2 * _MOST_TIERS], rest[2 * _MOST_TIERS : -4]
-    *effect, slowed = rest[-4:]
+    spans, (sampled, _, bursts, lasted, _) = rest[: 2 * _MOST_TIERS], rest[2 * _MOST_TIERS : -5]
+    *effect, slowed, counted = rest[-5:]
     times = [sampled, lasted, *spans[::2]]
     if (
         not 0 <= n <= _MOST_TIERS
@@ -491,7 +499,7 @@ def _read_tiers(
     return (
         tiers,
         (likely, min(least, likely), max(most, likely)) if n else None,
-        Bursts(sampled, bursts, lasted, slowed),
+        Bursts(sampled, bursts, lasted, slowed, bool(counted)),
     )
 
 
@@ -539,6 +547,8 @@ class _Reader:
         self._place_of[self._numbers] = np.arange(len(self._numbers))
         #: By place in the table: the function's place in the codes, -1 for what is outside every call.
         self._code = codes[known]
+        #: Likewise: whether its calls are estimated where the process was sampled.
+        self._estimated = (self._code < 0) | file._uncounted[self._code] if len(file.codes) else self._code < 0
         self._edges = places[_EDGE]
         self._rows, self._pauses, self._lines = places[_ROW], places[_PAUSE], places[_LINE]
         self._slices = places[_SLICE]
@@ -624,12 +634,17 @@ class _Reader:
 
     def _read_edges(self) -> dict[str, Any]:
         word, half, at = self._file.word, self._file.half, self._edges
+        exact, seen = self._counts(word(at, 24)), self._counts(word(at, 96))
+        callee = self._place(half(at, 8))
+        # Of a function that was counted for a while it is a part: at least so many were made.
+        counted = self._counts(word(at, 136)) if self._file.bursts.counted else 0 * exact
         return {
             "caller": self._place(half(at, 4)),
-            "callee": self._place(half(at, 8)),
-            "exact": self._counts(word(at, 24)),
-            "calls": self._counts(word(at, 24)) + self._scaled(self._counts(word(at, 96))),
-            "seen": self._counts(word(at, 96)),
+            "callee": callee,
+            "exact": exact,
+            "counted": counted,
+            "calls": exact + np.where(self._estimated[callee], np.maximum(self._scaled(seen), counted), counted),
+            "seen": seen,
             "seen_squares": self._squares(at, 104),
             "samples": self._counts(word(at, 112)),
             "squares": self._squares(at, 120),
@@ -662,7 +677,7 @@ class _Reader:
         """Return the columns of functions: sums over their incoming edges, and what each has itself."""
         n, word = len(self._functions), self._file.word
         found: dict[str, Any] = {}
-        for column in ("calls", "exact", "seen", "samples", "sampled", "own", "wait", "blocked"):
+        for column in ("calls", "exact", "counted", "seen", "samples", "sampled", "own", "wait", "blocked"):
             found[column] = np.zeros(n, np.int64)
             np.add.at(found[column], edges["callee"], edges[column])
         for column, offset in (
@@ -674,6 +689,9 @@ class _Reader:
             ("cut", 80),
         ):
             found[column] = word(self._functions, offset)
+        if self._file.bursts.counted:
+            counted = np.where(self._estimated, 0, self._counts(word(self._functions, 88)))
+            found["recursive"] = found["recursive"] + counted
         self._counts(found["calls"])
         self._counts(found["recursive"])
         self._counts(found["cut"])
@@ -683,7 +701,8 @@ class _Reader:
     def _by_time(self, functions: dict[str, Any]) -> _Ints:
         """Return calls of functions that no burst saw: their sampled time by the time of traced calls."""
         by_time, _ = self._calls_in_time(functions, functions["within"], 1.0)
-        found: _Ints = np.where(functions["seen"] == 0, by_time, 0.0).astype(np.int64)
+        unseen = self._estimated & (functions["seen"] == 0) & (functions["counted"] == 0)
+        found: _Ints = np.where(unseen, by_time, 0.0).astype(np.int64)
         return found
 
     def _calls_in_time(
@@ -711,9 +730,10 @@ class _Reader:
         # Of a function that was called meanwhile, none may have been taken.
         none = np.where(seen > 0, NONE_SEEN * look_ns, 0.0)
         error = np.where(samples > 0, _NORMAL * np.sqrt(squares + FEW_SAMPLES * weight**2), none) / 1e9
+        all_known, calls = ~self._estimated, functions["calls"].astype(np.float64)
         if not bursts.known:
-            unknown = np.full(n, np.nan)
-            return types.Estimates(unknown[rows], unknown[rows], samples[rows], error[rows])
+            limit = np.where(all_known, calls, np.nan)
+            return types.Estimates(limit[rows], limit[rows], samples[rows], error[rows])
         # Calls come in groups: as many independent ones were seen as have this scatter (L. Kish, "Survey Sampling").
         groups = edges["seen"].astype(np.float64) ** 2 / np.maximum(edges["seen_squares"], 1.0)
         less, more = np.zeros(n), np.zeros(n)
@@ -721,8 +741,8 @@ class _Reader:
         np.add.at(less, callee, edges["seen"] * np.minimum(part, 1.0))
         np.add.at(more, callee, edges["seen"] * (part + 2 / np.maximum(groups, 1.0)))
         _, least, most = bursts.scales
-        low = exact + np.maximum((seen - less) * least, seen)
-        high = exact + (seen + more) * most
+        low = exact + np.maximum((seen - less) * least, np.maximum(seen, functions["counted"]))
+        high = np.maximum(low, exact + (seen + more) * most)
         # Where none was seen, no more than its time suffices for. Of what took no time, calls come one by one.
         within, own = functions["within"], np.maximum(functions["sampled"], 0).sum()
         look = look_ns / self._file._clock.ns_per_tick
@@ -732,9 +752,11 @@ class _Reader:
         at_most = np.where(within > 0, self._seconds(within) / SHORTEST_CALL_S, NONE_SEEN * most)
         # What was open when the tier changed and then at every look has not returned.
         at_most[(functions["cut"] > 0) & (within >= ALWAYS * own)] = 0.0
-        high = np.where(seen == 0, exact + np.where(known, np.minimum(in_time, at_most), at_most), high)
-        unknown = (seen == 0) & (exact == 0)
+        unseen = np.maximum(low, exact + np.where(known, np.minimum(in_time, at_most), at_most))
+        high = np.where(seen == 0, unseen, high)
+        unknown = (seen == 0) & (exact == 0) & (functions["counted"] == 0)
         low, high = np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
+        low, high = np.where(all_known, calls, low), np.where(all_known, calls, high)
         return types.Estimates(low[rows], high[rows], samples[rows], error[rows])
 
     def _pending(self, now: int, end: ThreadEnd | None) -> tuple[int, int]:

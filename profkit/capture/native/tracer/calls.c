@@ -72,6 +72,10 @@ void calls_adopt(struct table *table, PyObject *code, int64_t now) {
         call->path->calls--;
     } else {
         edge->callee->cut++;
+        if (edge->counted > 0) { /* when it began */
+            edge->counted--;
+            edge->callee->counted_recursive -= edge->callee->open > 0 && edge->callee->counted_recursive > 0;
+        }
     }
     edge->callee->open++;
     edge->open++;

@@ -97,6 +97,7 @@ static void add_edge(struct edge *to, const struct edge *from) {
     to->samples += from->samples;
     to->squares += from->squares;
     to->sampled += from->sampled;
+    to->counted += from->counted;
 }
 
 static bool add_functions(struct table *sum, struct table *from, struct function **places) {
@@ -118,6 +119,7 @@ static bool add_functions(struct table *sum, struct table *from, struct function
         here->cumulative_blocked += caller->cumulative_blocked;
         here->sampled += caller->sampled;
         here->cut += caller->cut;
+        here->counted_recursive += caller->counted_recursive;
     }
     /* By now all of them have their places. */
     for (const struct function *function = from->base; function; function = function->next) {

@@ -35,6 +35,13 @@ bool hook_burst(bool on);
 /* There are no more of them: let go of what was taken for the first. */
 void hook_burst_over(void);
 
+/* Have the beginnings of calls in Python counted by seldom_call() in all threads, but for functions that this has refused, or no
+ * longer; false where that is not possible. */
+bool hook_count(bool on);
+
+/* The process is watched no longer: let go of what was taken for that. */
+void hook_count_over(void);
+
 /* End to receive events from whichever thread, and leave the open calls of other threads as they are. */
 int hook_detach(struct collector *collector);
 

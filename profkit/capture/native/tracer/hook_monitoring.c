@@ -11,13 +11,17 @@
 #include "frames.h"
 #include "labels.h"
 #include "looks.h"
+#include "seldom.h"
 #include "stacks.h"
 #include "waiting.h"
 
 /* The place for profilers, which cProfile takes as well: the second one gets an error. */
 #define PROFILER_ID 2
 
-static PyObject *missing;
+/* The place for optimizers, which nothing is known to take: the target has the others that bursts leave. */
+#define COUNTER_ID 5
+
+static PyObject *missing, *disable;
 
 static inline struct table *table_of_this_thread(struct collector *collector) {
     struct table *table = kernel_last_table;
@@ -143,7 +147,8 @@ int hook_start(void) {
     PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
     PyObject *names = module ? PyObject_GetAttrString(module, "events") : NULL;
     missing = names ? PyObject_GetAttrString(module, "MISSING") : NULL;
-    for (size_t i = 0; missing && i < N_SUBSCRIPTIONS; i++) {
+    disable = missing ? PyObject_GetAttrString(module, "DISABLE") : NULL;
+    for (size_t i = 0; disable && i < N_SUBSCRIPTIONS; i++) {
         PyObject *event = PyObject_GetAttrString(names, subscriptions[i].event);
         events[i] = event ? (int)PyLong_AsLong(event) : 0;
         Py_XDECREF(event);
@@ -151,7 +156,7 @@ int hook_start(void) {
             break;
     }
     Py_XDECREF(names);
-    if (PyErr_Occurred() || !missing)
+    if (PyErr_Occurred() || !disable)
         return -1;
     Py_INCREF(module);
     monitoring = module;
@@ -180,6 +185,70 @@ static int subscribe(struct collector *collector) {
     return tell(PyObject_CallMethod(monitoring, "set_events", "ii", PROFILER_ID, all));
 }
 
+/* Functions that are called seldom are counted by a tool of their own: what one is told of no longer, a burst still is. */
+
+static PyObject *count_seldom(PyObject *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count) {
+    if (LIKELY(count == 0 || seldom_call(arguments[0])))
+        return none();
+    Py_IncRef(disable);
+    return disable;
+}
+
+static PyMethodDef counts_seldom = CALLBACK(count_seldom);
+static const char *const seldom_events[] = {"PY_START", "PY_RESUME"};
+static bool has_counter, counter_on;
+static int counter_events;
+
+static int event_of(const char *name) {
+    for (size_t i = 0; i < N_SUBSCRIPTIONS; i++)
+        if (strcmp(subscriptions[i].event, name) == 0)
+            return events[i];
+    return 0;
+}
+
+/* Have the callback of a tool called for an event, NULL for none; 0 on failure. To register functions is an event for audit hooks. */
+static int have_called(int tool, const char *name, PyMethodDef *definition) {
+    int event = event_of(name);
+    PyObject *callback = definition ? PyCFunction_NewEx(definition, NULL, NULL) : NULL;
+    int failed = (definition && !callback) ||
+                 tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", tool, event, callback ? callback : Py_None));
+    Py_XDECREF(callback);
+    PyErr_Clear();
+    return failed ? 0 : event;
+}
+
+static bool take_counter(void) {
+    if (has_counter)
+        return true;
+    has_counter = tell(PyObject_CallMethod(monitoring, "use_tool_id", "is", COUNTER_ID, "profkit")) == 0;
+    PyErr_Clear();
+    counter_events = 0;
+    for (size_t i = 0; has_counter && i < sizeof seldom_events / sizeof *seldom_events; i++)
+        counter_events |= have_called(COUNTER_ID, seldom_events[i], &counts_seldom);
+    return has_counter;
+}
+
+bool hook_count(bool on) {
+    on = seldom_count(on) && has_counter;
+    if (on == counter_on)
+        return on;
+    int failed = tell(PyObject_CallMethod(monitoring, "set_events", "ii", COUNTER_ID, on ? counter_events : 0));
+    PyErr_Clear();
+    counter_on = on && !failed;
+    return seldom_count(counter_on);
+}
+
+void hook_count_over(void) {
+    hook_count(false);
+    if (!has_counter)
+        return;
+    for (size_t i = 0; i < sizeof seldom_events / sizeof *seldom_events; i++)
+        have_called(COUNTER_ID, seldom_events[i], NULL);
+    tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", COUNTER_ID));
+    PyErr_Clear();
+    has_counter = false;
+}
+
 /* Undo subscribe(), as far as it came. */
 static int unsubscribe(void) {
     int failed = tell(PyObject_CallMethod(monitoring, "set_events", "ii", PROFILER_ID, 0));
@@ -200,8 +269,10 @@ int hook_enable(struct collector *collector) {
     }
     Py_DECREF(claimed);
     collector->displaced = false;
-    if (subscribe(collector) == 0)
+    if (subscribe(collector) == 0) {
+        hook_count(false); /* with no Python in between */
         return 0;
+    }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     unsubscribe();
@@ -253,9 +324,12 @@ static bool still_subscribed(struct collector *collector) {
     return false;
 }
 
-int hook_disable(struct collector *collector) {
+/* With `counts`, calls that begin from here on are counted: each call is in one of the two, as no Python runs in between. */
+static int end_events(struct collector *collector, bool counts) {
     if (!still_subscribed(collector))
         return 0;
+    if (counts)
+        hook_count(true);
     int failed = unsubscribe();
     pid_t own = kernel_thread_id();
     for (size_t i = 0; i < collector->n_tables; i++) {
@@ -265,6 +339,8 @@ int hook_disable(struct collector *collector) {
     }
     return failed;
 }
+
+int hook_disable(struct collector *collector) { return end_events(collector, false); }
 
 void hook_follow_others(struct collector *collector, bool on) {
     (void)collector;
@@ -287,7 +363,9 @@ bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, 
     return true;
 }
 
-int hook_suspend(struct collector *collector) { return hook_disable(collector); }
+int hook_suspend(struct collector *collector) {
+    return end_events(collector, tiers_now() == TIER_EXACT && tiers_wanted() == TIER_SAMPLED && take_counter());
+}
 
 /* Bursts: beginnings of calls alone, by a tool of their own, so that the target may use its profiler meanwhile. */
 
@@ -324,14 +402,7 @@ static const struct {
     PyMethodDef *callback;
 } counted[] = {{"PY_START", &counts_python}, {"PY_RESUME", &counts_python}, {"PY_THROW", &counts_python}, {"CALL", &counts_c}};
 
-static int event_of(const char *name) {
-    for (size_t i = 0; i < N_SUBSCRIPTIONS; i++)
-        if (strcmp(subscriptions[i].event, name) == 0)
-            return events[i];
-    return 0;
-}
-
-/* Take a tool for the first burst and all after it: to register functions is an event for audit hooks. */
+/* Take a tool for the first burst and all after it. */
 static bool take_burst_tool(void) {
     for (int tool = 4; burst_tool < 0 && tool >= 3; tool--) {
         PyObject *claimed = PyObject_CallMethod(monitoring, "use_tool_id", "is", tool, "profkit");
@@ -342,13 +413,8 @@ static bool take_burst_tool(void) {
     if (burst_tool < 0)
         return false;
     burst_events = 0;
-    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
-        PyObject *callback = PyCFunction_NewEx(counted[i].callback, NULL, NULL);
-        int event = event_of(counted[i].event);
-        if (callback && tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", burst_tool, event, callback)) == 0)
-            burst_events |= event;
-        Py_XDECREF(callback);
-    }
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
+        burst_events |= have_called(burst_tool, counted[i].event, counted[i].callback);
     return true;
 }
 
@@ -364,7 +430,7 @@ void hook_burst_over(void) {
         return;
     hook_burst(false);
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
-        tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", burst_tool, event_of(counted[i].event), Py_None));
+        have_called(burst_tool, counted[i].event, NULL);
     tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", burst_tool));
     PyErr_Clear();
     burst_tool = -1;

@@ -29,3 +29,7 @@ bool hook_adopt(struct collector *Py_UNUSED(collector), unsigned long Py_UNUSED(
 bool hook_burst(bool on) { return !on; }
 
 void hook_burst_over(void) {}
+
+bool hook_count(bool on) { return !on; }
+
+void hook_count_over(void) {}

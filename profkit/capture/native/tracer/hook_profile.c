@@ -394,3 +394,8 @@ bool hook_burst(bool on) {
 }
 
 void hook_burst_over(void) {}
+
+/* A hook is a thread's, for all that it runs. */
+bool hook_count(bool on) { return !on; }
+
+void hook_count_over(void) {}

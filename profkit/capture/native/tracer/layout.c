@@ -21,7 +21,7 @@ AT(store_header, first_ns_per_tick, 88);
 AT(store_header, epoch, 96);
 AT(store_header, missed, 104);
 AT(store_header, tiers, 112);
-_Static_assert(sizeof(struct tier_store) == 208, "tier_store");
+_Static_assert(sizeof(struct tier_store) == 216, "tier_store");
 _Static_assert(sizeof(struct extent) == 16, "extent");
 _Static_assert(sizeof(struct block) == 16, "block");
 _Static_assert(sizeof(struct name_entry) == 24, "name_entry");
@@ -65,6 +65,7 @@ AT(function, cumulative_wait, 56);
 AT(function, cumulative_blocked, 64);
 AT(function, sampled, 72);
 AT(function, cut, 80);
+AT(function, counted_recursive, 88);
 
 AT(edge, caller, 4);
 AT(edge, called, 8);
@@ -82,6 +83,7 @@ AT(edge, seen_squares, 104);
 AT(edge, samples, 112);
 AT(edge, squares, 120);
 AT(edge, sampled, 128);
+AT(edge, counted, 136);
 
 AT(path, number, 4);
 AT(path, parent_number, 8);

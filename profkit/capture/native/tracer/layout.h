@@ -20,7 +20,10 @@ enum entry_kind { ENTRY_FUNCTION = 1, ENTRY_EDGE = 2, ENTRY_CONTEXT = 3, ENTRY_R
 
 enum name_entry_kind { NAME_FILE = 1, NAME_FUNCTION = 2 };
 
-enum name_entry_flag { NAME_IS_OWN = 1 }; /* a file of the agent's */
+enum name_entry_flag {
+    NAME_IS_OWN = 1,      /* a file of the agent's */
+    NAME_IS_UNCOUNTED = 2 /* a function whose calls are not all known where the process was sampled, see seldom.h; set at any time */
+};
 
 struct name_entry {
     _Atomic uint32_t kind;

@@ -40,6 +40,10 @@ static struct {
     uint32_t last_name, last_file;
 } known;
 
+/* Flags of code of which not all calls can be counted: generators, coroutines and asynchronous generators may be resumed by an exception,
+ * an event that cannot be had for one function only; and the interpreter's own code has no events. */
+#define NOT_COUNTED (0x20 | 0x80 | 0x200 | 0x2000000)
+
 /* Where names are being written: valid for one generation of the store. */
 static char *place, *place_end;
 static unsigned place_generation;
@@ -182,6 +186,14 @@ static bool add_key(struct name *name, const void *key, PyObject *object) {
     return true;
 }
 
+static bool cannot_be_counted(PyObject *code) {
+    PyObject *value = PyObject_GetAttrString(code, "co_flags");
+    bool cannot = !value || (PyLong_AsLong(value) & NOT_COUNTED);
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return cannot;
+}
+
 static struct name *add_name(const struct text *text, uint64_t hash, PyObject *label) {
     if (known.n_names >= known.n_name_buckets && !grow_names())
         return NULL;
@@ -193,6 +205,7 @@ static struct name *add_name(const struct text *text, uint64_t hash, PyObject *l
     name->hash = hash;
     name->id = ++known.last_name;
     name->passes_on = label_passes_on(label);
+    name->uncounted = PyUnicode_Check(label) || cannot_be_counted(label);
     if (!PyUnicode_Check(label))
         rank_calls_meet(label);
     name->bytes = text->used;
@@ -247,14 +260,14 @@ static struct name_entry *take_entry(size_t bytes) {
     return entry;
 }
 
-static bool write_entry(enum name_entry_kind kind, const struct name_entry *like, const char *text) {
+static struct name_entry *write_entry(enum name_entry_kind kind, const struct name_entry *like, const char *text) {
     struct name_entry *entry = take_entry(like->bytes);
     if (!entry)
-        return false;
+        return NULL;
     *entry = *like;
     memcpy(entry->text, text, like->bytes);
     atomic_store_explicit(&entry->kind, kind, memory_order_release);
-    return true;
+    return entry;
 }
 
 /* The number of a file, which the store has after this; 0 where that is impossible. */
@@ -294,8 +307,10 @@ static bool write_name(struct name *name) {
         .file = file_number(file),
         .line = line < 0 || line > INT32_MAX ? 0 : (uint32_t)line,
         .bytes = (uint32_t)(strlen(own) + 1 + strlen(qualified)), /* with the NUL between them */
+        .flags = name->uncounted ? NAME_IS_UNCOUNTED : 0,
     };
-    if (!entry.file || !write_entry(NAME_FUNCTION, &entry, own))
+    name->entry = entry.file ? write_entry(NAME_FUNCTION, &entry, own) : NULL;
+    if (!name->entry)
         return false;
     name->written = kernel_generation + 1;
     return true;
@@ -306,6 +321,12 @@ bool names_use(struct name *name) {
         return false;
     name->uses++;
     return true;
+}
+
+void names_leave(struct name *name) {
+    name->uncounted = true;
+    if (store_header && name->written == kernel_generation + 1)
+        name->entry->flags |= NAME_IS_UNCOUNTED;
 }
 
 static void unlink_key(const struct name_key *key) {

@@ -17,6 +17,7 @@
 /* Code objects, or definitions of C functions, by which one function is found. */
 #define MOST_KEYS 256
 
+struct name_entry;
 struct name_key;
 
 struct name {
@@ -29,6 +30,10 @@ struct name {
     uint32_t id;
     unsigned written;      /* the generation of the store that has it, plus 1 */
     bool passes_on;        /* see label_passes_on() */
+    bool uncounted;        /* calls while the process is sampled are not counted one by one, or no longer (seldom.h), */
+    unsigned starts_in;    /* and, in this generation, */
+    int64_t starts;        /* so many were */
+    struct name_entry *entry; /* in the store, where it is written */
     size_t bytes;
     char text[];           /* file, name, qualified name, each with a NUL behind; line and hash of the code */
 };
@@ -39,6 +44,9 @@ struct name *names_of(const void *key, PyObject *object, PyObject *self, bool *k
 
 /* The name that a kept key has, or NULL. */
 struct name *names_known(const void *key);
+
+/* From now on calls of this are not counted one by one. */
+void names_leave(struct name *name);
 
 /* A function of a table begins, or ends, to have the name. */
 bool names_use(struct name *name);

@@ -414,8 +414,10 @@ bool sampler_start(PyObject *change) {
     return started || (stacks_start() && make_room() && (wanted_again || start_threads()));
 }
 
+bool sampler_is_here(void) { return started && pthread_equal(booker, pthread_self()); }
+
 void sampler_wake(void) {
-    if (started && !pthread_equal(booker, pthread_self()))
+    if (started && !sampler_is_here())
         ring(false);
 }
 
@@ -444,6 +446,7 @@ void sampler_stop(void) {
     wanted_again = false;
     if (started)
         stop_threads();
+    hook_count_over();
     looks_forget_all();
 }
 

@@ -23,6 +23,9 @@ bool sampler_start(PyObject *change);
 /* There is something to do: the tier is to change. */
 void sampler_wake(void);
 
+/* Whether the calling thread is the one that does so: what it runs is the agent's. */
+bool sampler_is_here(void);
+
 /* Add what was seen to the tables and end the thread; lets go of the GIL meanwhile. */
 void sampler_stop(void);
 

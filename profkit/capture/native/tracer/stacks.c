@@ -493,12 +493,28 @@ void stacks_free(struct stack *stack) {
     *stack = (struct stack){0};
 }
 
-uintptr_t stacks_caller(void) {
-    /* The calling thread's own frames stay while it is here. */
+/* The calling thread's own frames stay while it is here: its innermost one, and the code of one of them. */
+static uintptr_t own_frame(void) {
     uintptr_t frame = word_in((const void *)PyThreadState_Get(), layout.frame);
-    if (layout.through)
-        frame = word_in((const void *)frame, CURRENT_FRAME);
-    frame = frame ? word_in((const void *)frame, layout.back) : 0;
+    return layout.through ? word_in((const void *)frame, CURRENT_FRAME) : frame;
+}
+
+static uintptr_t own_code(uintptr_t frame) {
     uintptr_t code = frame ? word_in((const void *)frame, layout.code) & ~TAGS : 0;
     return code && code != between && word_in((const void *)code, offsetof(PyObject, ob_type)) == code_type ? code : 0;
+}
+
+uintptr_t stacks_caller(void) {
+    uintptr_t frame = own_frame();
+    return own_code(frame ? word_in((const void *)frame, layout.back) : 0);
+}
+
+uintptr_t stacks_caller_beyond(bool *within) {
+    uintptr_t frame = own_frame(), code = own_code(frame), caller = 0;
+    *within = false;
+    while (frame && !*within && (frame = word_in((const void *)frame, layout.back))) {
+        caller = caller ? caller : own_code(frame);
+        *within = (word_in((const void *)frame, layout.code) & ~TAGS) == code;
+    }
+    return caller;
 }

@@ -46,6 +46,7 @@ struct edge {
     int64_t samples;       /* of the sampler in the function itself, */
     double squares;        /* the sum of the squares of what each stands for, ns, */
     int64_t sampled;       /* and their part of `own` */
+    int64_t counted;       /* calls while the process was sampled, see seldom.h */
     int64_t seen_before;   /* at the end of the last burst, */
     struct edge *next_seen; /* and the next that this burst has seen */
     struct edge *next;    /* of the same caller, in order of first call */
@@ -75,7 +76,8 @@ struct function {
     int64_t cumulative_wait, cumulative_blocked;
     int64_t sampled; /* the part of `total` that samples were in */
     int64_t cut;     /* calls that were open when the tier changed, and counted then, */
-    int64_t again;   /* of which so many have not been seen to be open since */
+    int64_t counted_recursive; /* of `counted` of all its edges */
+    int64_t again;   /* of those that were cut, so many have not been seen to be open since */
     struct edges callees; /* by what is called: a code object, or the PyMethodDef of a C function */
     struct name *name;
     struct edge *first_callee, *last_callee;

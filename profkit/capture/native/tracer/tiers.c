@@ -10,6 +10,7 @@
 #include "hook.h"
 #include "names.h"
 #include "sampler.h"
+#include "seldom.h"
 #include "stacks.h"
 #include "store.h"
 #include "waiting.h"
@@ -123,6 +124,7 @@ static void enter(enum tier tier) {
 void tiers_begin(double share) {
     budget = share;
     effect = least = most = 0;
+    seldom_begin(share);
 #ifdef PROFKIT_FREE_THREADED
     enter(TIER_SAMPLED); /* and stays there: no event comes */
 #else
@@ -138,6 +140,7 @@ bool tiers_enter(enum tier tier) {
         return false;
     enter(tier);
     if (tier == TIER_SAMPLED) {
+        store->counted = seldom_counts();
         burst_gap = hook_traits.first_gap_ns;
         next_burst = began + clock_ticks_in(burst_gap / 2);
         used_before = 0;
@@ -196,10 +199,15 @@ void tiers_sampled(int64_t samples, int64_t used_ns) {
     store->sampled_ns += clock_ns_in(now - booked_at);
     store->samples += samples;
     booked_at = now;
+    seldom_look();
     double used = (double)clock_ticks_in(used_ns > used_before ? used_ns - used_before : 0);
     used_before = used_ns;
     add_effect(used, used / 2, 1.5 * used); /* looks take the CPU of the thread that they are at */
     store_effect();
+}
+
+void tiers_counted(int64_t ticks) {
+    add_effect((double)ticks, (double)ticks / 2, 1.5 * (double)ticks);
 }
 
 void tiers_held_gil(int64_t ns) {
@@ -318,25 +326,31 @@ static struct function *function_of(struct table *table, uintptr_t code) {
     return known ? known->callee : table->base;
 }
 
-void tiers_count(uintptr_t caller, const void *key, PyObject *object, PyObject *self) {
+struct edge *tiers_edge(uintptr_t caller, const void *key, PyObject *object, PyObject *self, struct table **table) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    struct table *table = table_here();
-    struct function *function = table ? function_of(table, caller) : NULL;
+    *table = table_here();
+    struct function *function = *table ? function_of(*table, caller) : NULL;
     struct edge *edge = NULL;
     if (function) {
         edge = function->last_key == key ? function->last : edges_find(&function->callees, key);
         if (!edge)
-            edge = table_add_edge(table, function, key, object, self);
-        table->lost += !edge;
-    }
-    if (edge) {
-        if (edge->seen == edge->seen_before) {
-            edge->next_seen = table->first_seen;
-            table->first_seen = edge;
-        }
-        edge->seen++;
-        burst_calls[is_in_c(edge->callee)]++;
+            edge = table_add_edge(*table, function, key, object, self);
+        (*table)->lost += !edge;
     }
     PyErr_Restore(type, value, traceback);
+    return edge;
+}
+
+void tiers_count(uintptr_t caller, const void *key, PyObject *object, PyObject *self) {
+    struct table *table;
+    struct edge *edge = tiers_edge(caller, key, object, self, &table);
+    if (!edge)
+        return;
+    if (edge->seen == edge->seen_before) {
+        edge->next_seen = table->first_seen;
+        table->first_seen = edge;
+    }
+    edge->seen++;
+    burst_calls[is_in_c(edge->callee)]++;
 }

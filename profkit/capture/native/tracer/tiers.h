@@ -37,6 +37,7 @@ struct tier_store {
     int64_t seen;       /* calls in bursts */
     double effect_ns, least_ns, most_ns; /* on the wall so far, with an interval of 95 % */
     double slowed;      /* most by which `burst_ns` may be too long, as a part of it */
+    int64_t counted;    /* whether all calls of functions that are called seldom were counted meanwhile, see seldom.h */
 };
 
 /* Ticks that the two events of a call add: before its begin and after its end, which is the caller's time, and between. */
@@ -106,6 +107,12 @@ int64_t tiers_burst_left(void);
 /* In a burst, a call begins: of `key`, an object and self as in table_add_edge(), by the code at `caller` (0 where that is
  * unknown). */
 void tiers_count(uintptr_t caller, const void *key, PyObject *object, PyObject *self);
+
+/* The edge of such a call, and the table of the calling thread; NULL where memory is exhausted. Leaves an exception alone. */
+struct edge *tiers_edge(uintptr_t caller, const void *key, PyObject *object, PyObject *self, struct table **table);
+
+/* Ticks that counting calls of functions that are called seldom has taken, which are not yet in the effect. */
+void tiers_counted(int64_t ticks);
 
 /* In a forked child: no burst is on. */
 void tiers_forget(void);
