@@ -234,6 +234,61 @@ def test_a_program_that_calls_little_later_is_traced_again(tmp_path: Path, versi
     assert (found["before"], found["after"]) == (1, 10)
     assert stated["after"][0] <= 10 <= stated["after"][1]
     assert found["until_sampled"] == found["until_exact"] == 1
+    if version in NEW:  # it began in one tier, where it was counted, and ended in the other
+        assert intervals(main, "tier.py")["until_exact"] == (1, 1)
+
+
+SELDOM = """
+import sys, threading, tier
+if len(sys.argv) > 1: sys.monitoring.use_tool_id(sys.monitoring.OPTIMIZER_ID, "own")
+def seldom(): pass
+def in_c(x): return x
+def recursive(n): return n and recursive(n - 1)
+def raises(): raise ValueError
+def in_thread(): pass
+def generates(): yield 1
+def turns_hot(): pass
+seldom()
+tier.until_sampled()
+for number in range(12):
+    tier.hot()
+    seldom()
+    sorted([2, 1, 3], key=in_c)
+    recursive(3)
+    list(generates())
+    turns_hot()
+    try: raises()
+    except ValueError: pass
+    if number % 4 == 0:
+        thread = threading.Thread(target=in_thread)
+        thread.start()
+        thread.join()
+for _ in range(200_000): turns_hot()
+"""
+
+
+@pytest.mark.parametrize("taken", [False, True])
+@pytest.mark.parametrize("version", NEW)
+def test_functions_that_are_called_seldom_stay_exact(tmp_path: Path, version: str, taken: bool) -> None:
+    """But where the program itself has the place by which they are counted."""
+    program = tmp_path / "program.py"
+    program.write_text(SELDOM)
+    env = environment(PYTHONPATH=str(PROGRAMS))
+    words = (interpreter(version), str(program), *(["taken"] if taken else []))
+    main = captured(tmp_path, *words, options=("--overhead", "5%"), env=env).processes[0]
+    assert kinds(main) == ["exact", "sampled"]
+    stated = intervals(main, "program.py")
+    truth = {"seldom": 13, "in_c": 36, "recursive": 48, "raises": 12}
+    exact = {name for name, (low, high) in stated.items() if low == high}
+    assert not exact & {"generates", "turns_hot"}
+    if taken:
+        assert not exact & truth.keys()
+        return
+    assert {name: stated[name] for name in truth} == {name: (n, n) for name, n in truth.items()}
+    assert calls(main)["in_thread"] == 3
+    profile = main.threads[0].profile
+    names = [name_of(profile, row) for row in range(len(profile))]
+    assert profile.primitive_calls[names.index("recursive")] == 12
 
 
 FORKS = """
@@ -277,6 +332,8 @@ def test_forks(tmp_path: Path, version: str, tier: str) -> None:
         assert child.exit == "exited"
         assert calls(child)["leaf"] == 50
     assert kinds(main)[-1] == tier
+    if version in NEW and tier == "sampled":  # nor is a call that it made between them
+        assert intervals(main, "tier.py")["samples_for"] == (12, 12)
     # What the parent did between forks is not lost; most of it may be what tracing took, which is taken out.
     assert column(main, "samples_for", "cumtime") + (main.threads[0].tracer_s or 0.0) > 0.6
 

@@ -31,8 +31,8 @@ struct name {
     unsigned written;      /* the generation of the store that has it, plus 1 */
     bool passes_on;        /* see label_passes_on() */
     bool uncounted;        /* calls while the process is sampled are not counted one by one, or no longer (seldom.h), */
-    unsigned starts_in;    /* and, in this generation, */
-    int64_t starts;        /* so many were */
+    unsigned counted_in;   /* and, in this generation, */
+    int64_t counting;      /* those that were took as long as so many */
     struct name_entry *entry; /* in the store, where it is written */
     size_t bytes;
     char text[];           /* file, name, qualified name, each with a NUL behind; line and hash of the code */

@@ -17,12 +17,19 @@
 #define COUNTING_PART 0.1
 #define FUNCTION_PART 0.25
 
-/* A call is taken to cost the events of one that is traced, times this for caches that are not warm (as in tiers.c). */
+/* A call is taken to cost the events of one that is traced, times this for caches that are not warm (as in tiers.c); and so many ns at
+ * least and at most, as the machine may be busy when events are measured. */
 #define COLD 1.6
+#define LEAST_CALL_NS 200
+#define MOST_CALL_NS 1000
 
 /* Calls that are allowed beyond that: of one function, so that a group of them is no rate, and of all. */
-#define FUNCTION_CREDIT 100
-#define CREDIT 5000
+#define FUNCTION_CREDIT 200
+#define CREDIT 20000
+
+/* A call that its thread has not made before takes as long as so many more, and so many frames around a call as one more. */
+#define FIRST_CALL 10
+#define FRAMES_A_CALL 64
 
 /* Where all together are too many, what is allowed is halved, so often at most, and seen again after so much CPU time, ns. */
 #define MOST_HALVINGS 10
@@ -57,9 +64,10 @@ static void allow(int64_t run_ns) {
 
 void seldom_begin(double budget) {
     double call_ns = COLD * (double)clock_ns_in(tiers_python.outside + tiers_python.inside);
+    call_ns = call_ns < LEAST_CALL_NS ? LEAST_CALL_NS : call_ns > MOST_CALL_NS ? MOST_CALL_NS : call_ns;
     generation = kernel_generation;
     share = budget * COUNTING_PART;
-    per_second = call_ns > 0 ? share * FUNCTION_PART * 1e9 / call_ns : 0;
+    per_second = share * FUNCTION_PART * 1e9 / call_ns;
     interpreter = (tiers_python.outside + tiers_python.inside) / 2;
     on = missed = false;
     began_ns = cpu_ns();
@@ -86,8 +94,9 @@ void seldom_missed(void) {
 
 static bool count(PyObject *code) {
     bool within;
+    int64_t frames;
     struct table *table;
-    uintptr_t caller = stacks_caller_beyond(&within);
+    uintptr_t caller = stacks_caller_beyond(&within, &frames);
     struct edge *edge = tiers_edge(caller, code, code, NULL, &table);
     struct name *name = edge ? edge->callee->name : NULL;
     if (!name) {
@@ -96,17 +105,18 @@ static bool count(PyObject *code) {
     }
     if (name->uncounted)
         return false;
-    if (name->starts_in != generation + 1) {
-        name->starts_in = generation + 1;
-        name->starts = 0;
+    if (name->counted_in != generation + 1) {
+        name->counted_in = generation + 1;
+        name->counting = 0;
     }
+    int64_t as_many = 1 + frames / FRAMES_A_CALL + (edge->counted == 0 ? FIRST_CALL : 0);
     edge->counted++;
     edge->callee->counted_recursive += within;
-    name->starts++;
-    counted++;
-    if (name->starts <= allowed)
+    name->counting += as_many;
+    counted += as_many;
+    if (name->counting <= allowed)
         return true;
-    counted -= name->starts;
+    counted -= name->counting;
     names_leave(name);
     return false;
 }

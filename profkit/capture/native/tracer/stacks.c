@@ -509,12 +509,14 @@ uintptr_t stacks_caller(void) {
     return own_code(frame ? word_in((const void *)frame, layout.back) : 0);
 }
 
-uintptr_t stacks_caller_beyond(bool *within) {
+uintptr_t stacks_caller_beyond(bool *within, int64_t *frames) {
     uintptr_t frame = own_frame(), code = own_code(frame), caller = 0;
     *within = false;
+    *frames = 0;
     while (frame && !*within && (frame = word_in((const void *)frame, layout.back))) {
         caller = caller ? caller : own_code(frame);
         *within = (word_in((const void *)frame, layout.code) & ~TAGS) == code;
+        ++*frames;
     }
     return caller;
 }

@@ -73,8 +73,9 @@ bool stacks_is_code(uintptr_t code);
 /* The code that has called the function which the calling thread is about to run; 0 for none. */
 uintptr_t stacks_caller(void);
 
-/* The same, also where C code is between the two; `within` says whether the function is within a call of the same code. */
-uintptr_t stacks_caller_beyond(bool *within);
+/* The same, also where C code is between the two; `within` says whether the function is within a call of the same code, `frames` how
+ * many were looked at. */
+uintptr_t stacks_caller_beyond(bool *within, int64_t *frames);
 
 #ifndef PROFKIT_ABI3
 #include <frameobject.h>
