@@ -324,7 +324,9 @@ class MappedTables:
                     own_files.append(bool(flags & _IS_OWN))
                 else:
                     uncounted = not self.bursts.counted or bool(flags & _IS_UNCOUNTED)
-                    functions.append((number, file, min(line, _LAST_LINE), uncounted, *_name_and_qualname(text)))
+                    functions.append(
+                        (number, file, min(line, _LAST_LINE), uncounted, *_name_and_qualname(text))
+                    )
         if self.growing:
             functions = [function for function in functions if function[1] in files]
         numbers, file_numbers, lines, uncounted_codes, names, qualnames = (
@@ -548,7 +550,9 @@ class _Reader:
         #: By place in the table: the function's place in the codes, -1 for what is outside every call.
         self._code = codes[known]
         #: Likewise: whether its calls are estimated where the process was sampled.
-        self._estimated = (self._code < 0) | file._uncounted[self._code] if len(file.codes) else self._code < 0
+        self._estimated = self._code < 0
+        if len(file.codes):
+            self._estimated |= file._uncounted[self._code]
         self._edges = places[_EDGE]
         self._rows, self._pauses, self._lines = places[_ROW], places[_PAUSE], places[_LINE]
         self._slices = places[_SLICE]
@@ -638,12 +642,13 @@ class _Reader:
         callee = self._place(half(at, 8))
         # Of a function that was counted for a while it is a part: at least so many were made.
         counted = self._counts(word(at, 136)) if self._file.bursts.counted else 0 * exact
+        sampled = np.where(self._estimated[callee], np.maximum(self._scaled(seen), counted), counted)
         return {
             "caller": self._place(half(at, 4)),
             "callee": callee,
             "exact": exact,
             "counted": counted,
-            "calls": exact + np.where(self._estimated[callee], np.maximum(self._scaled(seen), counted), counted),
+            "calls": exact + sampled,
             "seen": seen,
             "seen_squares": self._squares(at, 104),
             "samples": self._counts(word(at, 112)),
