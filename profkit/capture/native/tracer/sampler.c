@@ -101,9 +101,9 @@ static void ring(bool stop) {
 
 static void book_all(void) {
     bool sampled = tiers_now() == TIER_SAMPLED;
-    int64_t samples = booking_take();
+    struct booked booked_now = booking_take();
     if (sampled)
-        tiers_sampled(samples, looker_ns + own_cpu_ns());
+        tiers_sampled(&booked_now, looker_ns + own_cpu_ns());
 }
 
 static void hold_looks(bool on) {

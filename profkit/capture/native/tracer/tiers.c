@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "agent.h"
+#include "booking.h"
 #include "calls.h"
 #include "clock.h"
 #include "fold.h"
@@ -35,9 +36,6 @@
 /* Two repeats of a program should change alike: after so many changes it stays sampled. */
 #define LAST_CHANGE 5
 
-/* Of what the events of a call cost on warm caches, so much is the interpreter's: it makes an object of the frame, and a call. */
-#define INTERPRETER_PART 0.6
-
 /* A process that changes so soon, ns, has called nothing: it begins in the other tier. */
 #define NOTHING_YET_NS 100000
 
@@ -47,7 +45,7 @@
 struct probe tiers_python, tiers_c;
 int64_t tiers_site;
 int64_t tiers_due = INT64_MAX;
-int64_t tiers_burst_until = 0, tiers_burst_taken;
+int64_t tiers_burst_from, tiers_burst_until = 0, tiers_burst_taken;
 
 static double budget; /* a share; 0 for none */
 static _Atomic enum tier now_in = TIER_EXACT, wanted = TIER_EXACT; /* looks ask without the GIL */
@@ -188,13 +186,14 @@ bool tiers_ran(int64_t ns, bool moves) {
 
 void tiers_ran_in(bool byte_code, int64_t ns) { looked_in[byte_code] += ns; }
 
-void tiers_sampled(int64_t samples, int64_t used_ns) {
+void tiers_sampled(const struct booked *booked, int64_t used_ns) {
     struct tier_store *store = stored();
     if (!store || now_in != TIER_SAMPLED)
         return;
     int64_t now = clock_ticks();
-    store->sampled_ns += clock_ns_in(now - booked_at);
-    store->samples += samples;
+    double ready = (double)(booked->run + booked->wait);
+    store->sampled_ns += (int64_t)((double)clock_ns_in(now - booked_at) * (ready > 0 ? (double)booked->run / ready : 1));
+    store->samples += booked->samples;
     booked_at = now;
     double used = (double)clock_ticks_in(used_ns > used_before ? used_ns - used_before : 0);
     used_before = used_ns;
@@ -231,7 +230,7 @@ void tiers_begin_burst(void) {
         next_burst = now + clock_ticks_in(burst_gap);
         return;
     }
-    burst_began = clock_ticks();
+    burst_began = tiers_burst_from = clock_ticks() + clock_ticks_in(hook_traits.warms_ns);
     tiers_burst_until = burst_began + clock_ticks_in(hook_traits.burst_ns);
 }
 
@@ -274,14 +273,15 @@ void tiers_end_burst(void) {
     double slows = hook_traits.slows * python;
     looked_in[0] = looked_in[1] = 0;
     /* What counting took is measured; of an event itself, what the interpreter takes for it. */
-    double taken = (double)tiers_burst_taken + INTERPRETER_PART * COLD * events;
+    double taken = (double)tiers_burst_taken + hook_traits.interpreter_part * COLD * events;
     double rest = (double)lasted - taken;
     rest = rest > (double)lasted / 10 ? rest : (double)lasted / 10;
     double own = rest / (1 + slows); /* what the program would have taken */
     double share = (COLD * events + slows * own) / own;
     shares[n_shares % PROMOTING_BURSTS] = share;
     n_shares++;
-    add_effect((double)lasted - own, 0, (double)lasted);
+    double whole = 1 + (double)hook_traits.warms_ns / (double)hook_traits.burst_ns;
+    add_effect(whole * ((double)lasted - own), 0, whole * (double)lasted);
     tables_each_running(note_bursts, NULL);
     if (store) {
         store->bursts++;

@@ -31,7 +31,7 @@ struct tier_store {
         int64_t at_ns; /* CLOCK_MONOTONIC */
         int64_t tier;
     } spans[MOST_TIERS];
-    int64_t sampled_ns; /* in the sampled tier, up to the last booking */
+    int64_t sampled_ns; /* in the sampled tier, up to the last booking, without what threads queued: bursts begin when one runs */
     int64_t samples;
     int64_t bursts, burst_ns; /* the latter without what events took in them */
     int64_t seen;       /* calls in bursts */
@@ -52,6 +52,9 @@ extern int64_t tiers_site;
 
 /* When the budget is looked at next, in ticks; never where there is none. */
 extern int64_t tiers_due;
+
+/* From when on calls are counted in a burst, in ticks: the threads have just waited for the GIL, and their caches are cold. */
+extern int64_t tiers_burst_from;
 
 /* When a burst ends, in ticks; 0 outside of one, BURST_IS_OVER where an event has ended it. */
 extern int64_t tiers_burst_until;
@@ -90,7 +93,8 @@ bool tiers_ran(int64_t ns, bool moves);
 void tiers_ran_in(bool byte_code, int64_t ns);
 
 /* What was booked of samples, and the sampler's CPU time so far. */
-void tiers_sampled(int64_t samples, int64_t used_ns);
+struct booked;
+void tiers_sampled(const struct booked *booked, int64_t used_ns);
 
 /* The sampler has held the GIL for so long. */
 void tiers_held_gil(int64_t ns);
