@@ -31,6 +31,51 @@ def edited_rows(joined: Joined, found: Alignment) -> dict[int, int]:
     return edited
 
 
+def standing_rows(joined: Joined, found: Alignment) -> tuple[Ints, Ints]:
+    """Return the rows of the project's functions that one side lacks, and whose definition both sides have.
+
+    Those of the baseline, and those of the candidate: the definitions before and after each of them are the same
+    number of lines apart on both sides, the one before has no other source, and no function that only the other side
+    has stands in its line. So it was not called, or not seen. What is in a line of such a function belongs to it.
+    """
+    a, b = joined.baseline, joined.candidate
+    sides = ((a, found.baseline, found.baseline_only), (b, found.candidate, found.candidate_only))
+    hash_a, hash_b = a.source_hash[found.baseline], b.source_hash[found.candidate]
+    edited = (hash_a != hash_b) & (hash_a != 0) & (hash_b != 0)
+    standing: tuple[list[int], list[int]] = ([], [])
+    for rows, (own, matched, only), (other, matched_other, only_other) in zip(
+        standing, sides, sides[::-1], strict=True
+    ):
+        for file in distinct(own.file[only]).tolist():
+            pairs = np.flatnonzero(own.file[matched] == file)
+            if joined.files[file][0] != PROJECT or not len(pairs):
+                continue
+            pairs = pairs[np.argsort(own.line[matched[pairs]], kind="stable")]
+            here, there = (
+                own.line[matched[pairs]].astype(np.int64),
+                other.line[matched_other[pairs]].astype(np.int64),
+            )
+            taken = set(other.line[only_other[other.file[only_other] == file]].tolist())
+            last, last_stands = -1, False  # the function around what has no name
+            for row in sorted(only[own.file[only] == file].tolist(), key=lambda row: int(own.line[row])):
+                line = int(own.line[row])
+                at = int(np.searchsorted(here, line, "right"))
+                inside = joined.strings[own.name[row]].startswith("<") and last > here[max(at - 1, 0)]
+                stands = (
+                    last_stands
+                    if inside
+                    else 0 < at < len(here)
+                    and here[at] - here[at - 1] == there[at] - there[at - 1]
+                    and not edited[pairs[at - 1]]
+                    and line + int(there[at - 1] - here[at - 1]) not in taken
+                )
+                if not inside:
+                    last, last_stands = line, stands
+                if stands:
+                    rows.append(row)
+    return np.array(standing[0], np.int64), np.array(standing[1], np.int64)
+
+
 def _of_file(joined: Joined, found: Alignment, file: int) -> dict[int, int]:
     a, b = joined.baseline, joined.candidate
     pairs = np.flatnonzero((a.file[found.baseline] == file) & (b.file[found.candidate] == file))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profkit.compare.sampled_calls import UNCALLED
 from profkit.compare.signals import Signals
 from profkit.compare.started_processes import Started, started
 from profkit.compare.starvation_signs import SIGNS
@@ -420,6 +421,23 @@ def code_row(case: Case) -> int:
         if origin.from_code:
             return origin.row
     return s.movement.changed_row
+
+
+def uncalled_row(signals: Signals) -> int:
+    """Return the row of the function that takes most of what the baseline defines and did not call, or −1."""
+    table = signals.table
+    rows = [row for row in np.flatnonzero(table.candidate.present).tolist() if table.match[row] == UNCALLED]
+    return max(rows, key=lambda row: float(table.candidate.cumtime[row]), default=-1)
+
+
+def _uncalled_part(case: Case) -> float | None:
+    """Part of the lost time in this function and what it calls, beyond what one that is called no more held."""
+    table, row, lost = case.signals.table, uncalled_row(case.signals), case.account.program_s
+    if row < 0 or lost <= 0:
+        return None
+    no_more = [r for r in np.flatnonzero(~table.candidate.present).tolist() if table.match[r] == UNCALLED]
+    held = max((float(table.baseline.cumtime[r]) for r in no_more), default=0.0)
+    return min(1.0, max(0.0, float(table.candidate.cumtime[row]) - held) / lost)
 
 
 def _code_place(case: Case) -> str:
@@ -877,6 +895,20 @@ READINGS: Mapping[str, Reading] = {
         lambda c: (
             readable_name(c.signals.table.name[c.signals.movement.top_row])
             if c.signals.movement.top_row >= 0 and c.signals.movement.top_part >= value("part.most")
+            else ""
+        ),
+    ),
+    "uncalled.part": Reading(
+        "share",
+        "of the lost time, in a function that the baseline defines and did not call, and what that calls",
+        _uncalled_part,
+    ),
+    "uncalled.function": Reading(
+        "text",
+        "that function",
+        lambda c: (
+            readable_name(c.signals.table.name[uncalled_row(c.signals)])
+            if uncalled_row(c.signals) >= 0
             else ""
         ),
     ),

@@ -105,6 +105,22 @@ def test_twice_the_steps_is_more_work_that_starts_in_main(tmp_path: Path) -> Non
 
 
 @pytest.mark.alone
+def test_a_function_that_an_option_chose_is_different_work(tmp_path: Path) -> None:
+    """Its definition stands on both sides, so that nothing was changed."""
+    options = IMAGES.replace(
+        "image = sharpen(image)", "image = (sharpen if int(sys.argv[2]) else smooth)(image)"
+    )
+    smooth = "def smooth(image):\n    return image[1:] + image[:1]\n\n"
+    source = options.format(turns=8).replace("def sharpen", smooth + "def sharpen")
+    baseline = capture(tmp_path / "before", source, "100", "0")
+    candidate = capture(tmp_path / "after", source, "100", "1")
+    found = compared(baseline, candidate)
+    assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "other-function")
+    assert found.verdict.subject == "sharpen"
+    assert_adds_up(found)
+
+
+@pytest.mark.alone
 @pytest.mark.skipif(shutil.which("taskset") is None, reason="needs taskset")
 def test_beside_the_same_busy_neighbour_the_change_is_named(tmp_path: Path) -> None:
     """Both runs share a CPU with a process that never rests: the queueing grew with the candidate's own work."""

@@ -224,3 +224,49 @@ def test_another_library_call_in_a_function_that_both_sides_have_is_its_code() -
     found = compared(run("quick", 0.01), run("thorough", 3.0))
     assert (found.verdict.cause, found.verdict.subject) == ("code-change", "forward")
     assert found.account.seconds("code") == pytest.approx(2.99, abs=0.05)
+
+
+CHOICE = """\
+def unique(words):
+    return set(words)
+
+
+def listed(words):
+    found = []
+    for word in words:
+        if word not in found[-200:]:
+            found.append(word)
+    return found
+
+
+def total(words):
+    return sum(map(len, words))
+
+
+def main():
+    for _ in range(6):
+        total({chosen}([str(i * 7919) for i in range(3000)]))
+
+
+main()
+"""
+
+
+def test_a_function_that_stood_there_uncalled_is_not_new_code(tmp_path: Path) -> None:
+    before = profiled(tmp_path / "before", CHOICE.format(chosen="unique"))
+    after = profiled(tmp_path / "after", CHOICE.format(chosen="listed"))
+    found = compared(before, after)
+    match = dict(zip(found.table.name, found.table.match, strict=True))
+    assert (match["unique"], match["listed"]) == ("uncalled", "uncalled")
+    # An edit that leaves all lines where they were does not show: it may have chosen the function.
+    assert found.verdict.cause == "inconclusive"
+    assert "listed holds" in comparison_block(found).summary
+
+
+def test_a_function_in_the_place_of_another_is_new(tmp_path: Path) -> None:
+    before = profiled(tmp_path / "before", CHOICE.format(chosen="unique"))
+    after = profiled(tmp_path / "after", CHOICE.replace("unique", "distinct").format(chosen="distinct"))
+    match = dict(
+        zip(*(getattr(compared(before, after).table, column) for column in ("name", "match")), strict=True)
+    )
+    assert (match["unique"], match["distinct"]) == ("gone", "new")

@@ -199,6 +199,9 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
         f"{units.share(_number(e, 'share'))} of the lost time, with all that changed or is new and what that calls"
     ),
     "of-gains": lambda e: f"{units.share(_number(e, 'share'))} of the added time of all functions",
+    "uncalled-part": lambda e: (
+        f"holds {units.share(_number(e, 'share'))} of the lost time, with what it calls"
+    ),
     "waits-part": lambda e: f"{units.share(_number(e, 'share'))} of the lost time is in functions that wait",
     "source-new": lambda e: "new",
     "source-gone": lambda e: "gone",

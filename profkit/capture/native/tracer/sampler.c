@@ -25,7 +25,7 @@
  * fraction of one only, that is what the part is of: many processes that share a CPU would otherwise spend it on looks. What they
  * charge goes by the kernel's counters, however few they are; there are at least 1 / LOOK_MOST_NS. */
 #define LOOK_EVERY_NS 1000000
-#define LOOK_MOST_NS 20000000
+#define LOOK_MOST_NS 50000000
 #define LOOK_IDLE_NS 50000000
 #define LOOK_SHARE 0.01
 
