@@ -227,7 +227,6 @@ def make(only: str = "") -> None:
         "masking": _masked,
         "reports": _reports,
         "sources": _sources,
-        "tokens": _dumps,
     }
     # The same length whatever it is called, and nothing in it that says what it was made for.
     with tempfile.TemporaryDirectory(prefix="home-") as directory:

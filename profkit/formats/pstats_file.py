@@ -1,9 +1,8 @@
 """Reads a pstats file of any profiler as a `Profile`: ``cProfile`` of Python 2.7 to 3.15, ``profile``, yappi,
 sampling.
 
-Regular dumps take the compiled reader (`pstats_native`) or its twin in NumPy (`pstats_columns`), others the general
-one (`pstats_objects`); each is imported where it is needed. Names and paths are kept as stored; ``identity``
-decides what a function is on another machine.
+Regular dumps take the compiled reader (`pstats_native`), others the general one (`pstats_objects`), which is imported
+where it is needed. Names and paths are kept as stored; ``identity`` decides what a function is on another machine.
 """
 
 from __future__ import annotations
@@ -160,15 +159,10 @@ def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = Tru
 
 def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges: bool) -> Columns:
     """Read what the compiled reader does not."""
-    from profkit.formats.marshal_scan import PADDING
-    from profkit.formats.pstats_columns import parse_columns
     from profkit.formats.pstats_objects import MalformedError, decode_columns
 
-    columns = parse_columns(np.frombuffer(data + bytes(PADDING), np.uint8), edges=edges)
-    if columns is not None:
-        return columns
     try:
-        columns = decode_columns(memoryview(data), budget, edges=edges)
+        columns = decode_columns(data, budget, edges=edges)
     except LimitError as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None
     except MalformedError as error:
