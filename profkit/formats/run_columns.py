@@ -234,11 +234,6 @@ def read_group(
     return columns
 
 
-def no_rows(dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Array]:
-    """Return the columns of a group that the run does not have."""
-    return {name: np.zeros(0, dtype.newbyteorder("=")) for name, dtype in dtypes.items()}
-
-
 def read_strings(members: Members, prefix: str = "") -> tuple[str, ...]:
     """Read the string table whose members have the prefix; errors are those of `read_group`."""
     text, offsets = f"{prefix}strings", f"{prefix}string_offsets"
