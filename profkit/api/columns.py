@@ -17,8 +17,6 @@ import numpy.typing as npt
 from profkit.errors import ProfkitError
 from profkit.report.jsonvalues import json_text
 
-__all__ = ["Column", "Columns", "flags", "numbers", "texts", "wholes"]
-
 #: Rows that a notebook shows.
 MOST_SHOWN = 20
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from profkit.verdict.types import Diff as Result
     from profkit.verdict.types import Verdict
 
-__all__ = ["Diff", "Side", "diff"]
-
 #: What a side of a comparison may be.
 Side: TypeAlias = "str | os.PathLike[str] | Run | Sequence[str | os.PathLike[str] | Run]"
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from profkit.verdict.account import Account
     from profkit.verdict.types import RunVerdict, Verdict
 
-__all__ = ["Run", "iteration_names", "read"]
-
 
 def read(
     path: str | os.PathLike[str],

@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["distinct", "median", "quantile"]
-
-
 #: Numbers of which the middle is found by sorting them.
 _FEW = 64
 

@@ -18,8 +18,6 @@ import numpy.typing as npt
 from profkit.model.estimates import estimates_of, known_calls, summed_estimates
 from profkit.model.profile import ESTIMATES, Edges, Floats, Index, Ints, Profile
 
-__all__ = ["collapse", "merge_profiles", "merge_with_rows"]
-
 _KEY = ("file", "line", "name", "qualname")
 _PLAIN_KEY = ("file", "line", "name")
 

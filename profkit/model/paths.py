@@ -17,8 +17,6 @@ from profkit.model.bounds import Counts, Times, Waits
 from profkit.model.columns import ProfileError, check_columns, check_indices
 from profkit.model.profile import Index
 
-__all__ = ["Paths", "depths", "with_callees"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

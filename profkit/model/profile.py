@@ -14,8 +14,6 @@ import numpy.typing as npt
 from profkit.model.bounds import CallLimits, Counts, Errors, PrimitiveCounts, Times
 from profkit.model.columns import ProfileError, check_columns, check_indices
 
-__all__ = ["ESTIMATES", "Edges", "Profile", "ProfileError"]
-
 Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
