@@ -289,6 +289,10 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers = np.maximum(helpers - helpers_wait - off, 0.0)
         helpers_blocked, helpers_queued = off, helpers_wait
         helpers += _of_native_threads(selected, chosen, n)
+    imports = None
+    if any(process is not chosen for process in selected.processes):
+        imports = _added(selected, lambda p, _: p is not chosen, import_seconds, (n,))
+    kinds = len(WAITS), n
     return PathReading(
         wall_s=wall,
         life_s=chosen.wall_s if chosen.wall_s is not None else wall,
@@ -303,11 +307,17 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers_run_s=max(0.0, run_all - (thread.run_s or 0.0)),
         helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
         delivery_s=delivery_seconds(chosen) or 0.0,
-        own_waits=_waits_of_threads(selected, lambda t: t is thread, n) if looked else None,
-        helpers_waits=_waits_of_threads(selected, lambda t: t is not thread, n) if looked else None,
-        collected=_seconds_of(selected, (thread,), pause_seconds.collected, n) if looked else None,
-        held=_seconds_of(selected, chosen.threads, pause_seconds.held, n) if looked else None,
-        helpers_imports=_imports_of_others(selected, chosen, n),
+        own_waits=_added(selected, lambda _, t: t is thread, pause_seconds.waited, kinds) if looked else None,
+        helpers_waits=_added(
+            selected, lambda _, t: t is not thread and bool(t.pauses), pause_seconds.waited, kinds
+        )
+        if looked
+        else None,
+        collected=_added(selected, lambda _, t: t is thread, pause_seconds.collected, (n,))
+        if looked
+        else None,
+        held=_added(selected, lambda p, _: p is chosen, pause_seconds.held, (n,)) if looked else None,
+        helpers_imports=imports,
         native_run_s=_known([t.run_s for t in chosen.threads if not len(t.profile)]),
         native_queue_s=_known([t.run_queue_wait_s for t in chosen.threads if not len(t.profile)]),
     )
@@ -347,41 +357,18 @@ def _of_threads(
     return total, wait if measured else None, blocked if measured else None
 
 
-def _waits_of_threads(selected: Selected, wanted: Callable[[Thread], bool], n: int) -> Floats:
-    """Return what some threads waited for, by kind and row."""
-    result = np.zeros((len(WAITS), n))
-    for process, places in zip(selected.processes, selected.rows, strict=True):
-        for thread, rows in zip(process.threads, places, strict=True):
-            if thread.pauses and wanted(thread):
-                np.add.at(result.T, rows, pause_seconds.waited(thread).T)
-    return result
-
-
-def _imports_of_others(selected: Selected, chosen: Process, n: int) -> Floats | None:
-    """Return the CPU time in which other processes than the path's import modules, by row."""
-    others = [
-        (process, places)
-        for process, places in zip(selected.processes, selected.rows, strict=True)
-        if process is not chosen
-    ]
-    if not others:
-        return None
-    result = np.zeros(n)
-    for process, places in others:
-        for thread, rows in zip(process.threads, places, strict=True):
-            np.add.at(result, rows, import_seconds(thread))
-    return result
-
-
-def _seconds_of(
-    selected: Selected, wanted: Sequence[Thread], seconds: Callable[[Thread], Floats], n: int
+def _added(
+    selected: Selected,
+    wanted: Callable[[Process, Thread], bool],
+    seconds: Callable[[Thread], Floats],
+    shape: tuple[int, ...],
 ) -> Floats:
-    """Return the time that some threads spent in one kind of pause, by row."""
-    result = np.zeros(n)
+    """Add up what each wanted thread has in its functions: the last axis of `seconds`, by row of the result."""
+    result = np.zeros(shape)
     for process, places in zip(selected.processes, selected.rows, strict=True):
         for thread, rows in zip(process.threads, places, strict=True):
-            if any(thread is one for one in wanted):
-                np.add.at(result, rows, seconds(thread))
+            if wanted(process, thread):
+                np.add.at(result.T, rows, seconds(thread).T)
     return result
 
 
