@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from profkit.compare.folded_functions import folded, throttled_in
 from profkit.errors import FormatError, UsageError
-from profkit.formats.load import load_run
+from profkit.formats.load import load_run, skipped
 from profkit.identity.file_matches import match_files
 from profkit.identity.function_keys import clean_name
 from profkit.identity.rooted_paths import rooted
@@ -197,10 +197,7 @@ def read_file(path: str, task: Task) -> FileReading:
     try:
         run = load(path, edges=bool(task.folded))
     except FormatError as error:
-        hint = {"hint": error.hint} if error.hint else {}
-        return FileReading(
-            path, skipped=Notice("file-skipped", error.path, {"problem": error.problem, **hint})
-        )
+        return FileReading(path, skipped=skipped(error))
     throttled = throttled_in((run,))
     run = folded(run, task.folded)
     found = _processes(run, alone=task.alone)

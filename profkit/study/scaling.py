@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from profkit.errors import UsageError
+from profkit.formats.load import repetitions
 from profkit.model import Notice
 from profkit.study.cells import median_quantiles, pooled_spread
 from profkit.study.rank_read import Member, Task, read_file
@@ -105,26 +106,14 @@ def read_points(
         else:
             points.append(_point(members))
     for group in groups.values():
-        points += [_point(members) for members in _repetitions(group)]
+        in_order = sorted(group, key=lambda m: m.started)
+        points += [_point(members) for members in repetitions(in_order, lambda m: m.rank)]
     return points, notices
 
 
 def _job(member: Member) -> tuple[object, ...]:
     # A launcher that names no job still says which rank of how many; the command is then the job.
     return (member.job or member.command, member.size)
-
-
-def _repetitions(group: Iterable[Member]) -> list[list[Member]]:
-    """Divide a job's ranks into its runs: the n-th file of each rank, in the order of starts."""
-    runs: list[list[Member]] = []
-    seen: dict[int | None, int] = {}
-    for member in sorted(group, key=lambda m: m.started):
-        nth = seen.get(member.rank, 0)
-        seen[member.rank] = nth + 1
-        if nth == len(runs):
-            runs.append([])
-        runs[nth].append(member)
-    return runs
 
 
 def _point(members: Sequence[Member]) -> Point:
