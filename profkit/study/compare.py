@@ -18,7 +18,7 @@ from profkit.measure.intervals import Estimate
 from profkit.measure.iterations import iteration_model
 from profkit.measure.run_settings import set_by_hand
 from profkit.model import Notice, Run, RunSet
-from profkit.study.cells import median_quantiles, pooled_spread
+from profkit.study.setting_results import median_quantiles, pooled_spread
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose

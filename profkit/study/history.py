@@ -19,7 +19,7 @@ from profkit.formats.load import join_ranks, load_run, rank_groups
 from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, change_points
 from profkit.measure.iterations import iteration_model
 from profkit.model import Notice, Run, RunSet
-from profkit.study.cells import pooled_spread
+from profkit.study.setting_results import pooled_spread
 from profkit.study.workers import Crew
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run

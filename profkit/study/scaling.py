@@ -16,9 +16,9 @@ import numpy as np
 from profkit.errors import UsageError
 from profkit.formats.load import repetitions
 from profkit.model import Notice
-from profkit.study.cells import median_quantiles, pooled_spread
 from profkit.study.rank_read import Member, Task, read_file
 from profkit.study.ranks import Efficiency, efficiency
+from profkit.study.setting_results import median_quantiles, pooled_spread
 from profkit.study.workers import Crew
 
 #: Ratio from which a place counts as slower where no interval is known, since nothing ran twice: repeats of one
@@ -133,7 +133,7 @@ def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[No
     POP's hierarchy: global efficiency = parallel efficiency × computation scaling; parallel efficiency = load
     balance × communication efficiency (Wagner, Mohr, Giménez and Labarta, "A structured approach to
     performance analysis", Tools for High Performance Computing 2017, Springer 2019). Intervals are those of
-    `profkit.study.cells`.
+    `profkit.study.setting_results`.
     """
     grouped: dict[tuple[int, int], list[Point]] = {}
     for point in points:
