@@ -104,8 +104,8 @@ class Length:
 TRIAL = Length(epochs=7, images=1024)
 
 
-def usable_cpus(most: int = MOST_CPUS) -> list[int]:
-    """Return at most `most` CPUs to run on, within the affinity and the CPU quota.
+def usable_cpus() -> list[int]:
+    """Return at most `MOST_CPUS` CPUs to run on, within the affinity and the CPU quota.
 
     The highest numbered ones are taken, since the first CPUs serve most interrupts.
     """
@@ -115,7 +115,7 @@ def usable_cpus(most: int = MOST_CPUS) -> list[int]:
 
     allowed = sorted(os.sched_getaffinity(0))
     quota = quota_cpus()
-    count = min(len(allowed), most, max(1, int(quota)) if quota else most)
+    count = min(len(allowed), MOST_CPUS, max(1, int(quota)) if quota else MOST_CPUS)
     return allowed[-count:]
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.errors import FormatError
 from profkit.formats.limits import Budget, LimitError, names_of, spend_names, text_sizes
@@ -212,13 +211,6 @@ def _profile(columns: Columns, edges: bool) -> Profile:
     )
 
 
-def _rows_in(profile: Profile, basename: str) -> npt.NDArray[np.bool_]:
-    ends = ("/" + basename, "\\" + basename)
-    is_file = np.fromiter((text.endswith(ends) for text in profile.strings), bool, len(profile.strings))
-    rows: npt.NDArray[np.bool_] = is_file[profile.file]
-    return rows
-
-
 def _warnings(columns: Columns, profile: Profile, python: tuple[int, int] | None) -> tuple[Notice, ...]:
     warnings = []
     if columns.sampled:
@@ -226,7 +218,9 @@ def _warnings(columns: Columns, profile: Profile, python: tuple[int, int] | None
     elif columns.plain_callers:
         warnings.append(Notice("pure-python-profile"))
     if python is not None and python >= THREADS_MIXED_SINCE and not columns.sampled:
-        threading = _rows_in(profile, "threading.py")
+        ends = ("/threading.py", "\\threading.py")
+        is_file = np.fromiter((text.endswith(ends) for text in profile.strings), bool, len(profile.strings))
+        threading = is_file[profile.file]
         names = {profile.strings[index] for index in distinct(profile.name[threading]).tolist()}
         if not names.isdisjoint(_THREAD_ENTRY):
             warnings.append(Notice("threads-in-one-stack", "", {"python": f"{python[0]}.{python[1]}"}))

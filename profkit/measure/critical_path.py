@@ -15,10 +15,12 @@ import numpy.typing as npt
 
 from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
+from profkit.measure.inventory import queued_s, ran_s
 from profkit.measure.selected_processes import Selected
-from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes, of_process
+from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes
 from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import Effect, Process, Profile, Run, Thread
+from profkit.model.arrays import known_sum
 from profkit.model.pauses import WAITS
 
 Floats = npt.NDArray[np.float64]
@@ -281,8 +283,8 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         return PathReading(wall or 0.0, None, None, None, own, wait, blocked, none, none, none, 0.0, 0.0, 0.0)
     looked = thread.pauses is not None
     wall = wall or chosen.wall_s or float(own.sum())
-    run_all = _known([of_process(p, "cpu_s", "run_s") for p in run.processes])
-    queue_all = _known([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
+    run_all = known_sum(map(ran_s, run.processes)) or 0.0
+    queue_all = known_sum(map(queued_s, run.processes)) or 0.0
     helpers, helpers_wait, off = _of_threads(selected, lambda t: t is not thread, n)
     helpers_blocked, helpers_queued = np.zeros(n), np.zeros(n)
     if helpers_wait is not None and off is not None:
@@ -318,8 +320,8 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         else None,
         held=_added(selected, lambda p, _: p is chosen, pause_seconds.held, (n,)) if looked else None,
         helpers_imports=imports,
-        native_run_s=_known([t.run_s for t in chosen.threads if not len(t.profile)]),
-        native_queue_s=_known([t.run_queue_wait_s for t in chosen.threads if not len(t.profile)]),
+        native_run_s=known_sum([t.run_s for t in chosen.threads if not len(t.profile)]) or 0.0,
+        native_queue_s=known_sum([t.run_queue_wait_s for t in chosen.threads if not len(t.profile)]) or 0.0,
     )
 
 
@@ -376,7 +378,7 @@ def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
     """Return what threads without functions (BLAS, OpenMP) ran in other processes, by their functions."""
     result = np.zeros(n)
     for process, places in zip(selected.processes, selected.rows, strict=True):
-        native_s = _known([thread.run_s for thread in process.threads if not len(thread.profile)])
+        native_s = known_sum([thread.run_s for thread in process.threads if not len(thread.profile)]) or 0.0
         if process is chosen or not native_s:
             continue
         ran = np.zeros(n)
@@ -404,10 +406,6 @@ def _tracing(thread: Thread) -> Floats:
     whole = float(ran.sum())
     part: Floats = ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))
     return part
-
-
-def _known(values: Sequence[float | None]) -> float:
-    return float(sum(v for v in values if v is not None))
 
 
 def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:

@@ -224,7 +224,7 @@ def _quota(run: Run) -> float | None:
 
 
 def _need(process: Process, launcher: Host | None) -> ProcessNeed:
-    run_s, wait_s, lived = _run_s(process), _wait_s(process), process.wall_s
+    run_s, wait_s, lived = ran_s(process), queued_s(process), process.wall_s
     observed = run_s / lived if run_s is not None and lived else None
     demand = observed if wait_s is None or observed is None or not lived else observed + wait_s / lived
     expected: int | None = None
@@ -286,16 +286,20 @@ def _pools_idle(process: Process) -> bool:
     return own + native > 0 and native <= POOL_WORKS * (own + native)
 
 
-def _run_s(process: Process) -> float | None:
-    return (
-        process.cpu_s if process.cpu_s is not None else known_sum(thread.run_s for thread in process.threads)
-    )
+def of_process(process: Process, own: str, of_threads: str) -> float | None:
+    """Return what was counted for a process, else the sum of what was counted for its threads."""
+    value: float | None = getattr(process, own)
+    return value if value is not None else known_sum(getattr(t, of_threads) for t in process.threads)
 
 
-def _wait_s(process: Process) -> float | None:
-    if process.run_queue_wait_s is not None:
-        return process.run_queue_wait_s
-    return known_sum(thread.run_queue_wait_s for thread in process.threads)
+def ran_s(process: Process) -> float | None:
+    """Return the CPU seconds of a process."""
+    return of_process(process, "cpu_s", "run_s")
+
+
+def queued_s(process: Process) -> float | None:
+    """Return the seconds for which the threads of a process queued for a CPU."""
+    return of_process(process, "run_queue_wait_s", "run_queue_wait_s")
 
 
 def _host_need(
@@ -313,8 +317,8 @@ def _host_need(
         return 1.0 if need.lived_s is None or not wall else min(1.0, need.lived_s / wall)
 
     known = [need.expected_cores for need in working if need.expected_cores is not None]
-    run_s = known_sum(_run_s(process) for _, process in here)
-    wait_s = known_sum(_wait_s(process) for _, process in here)
+    run_s = known_sum(ran_s(process) for _, process in here)
+    wait_s = known_sum(queued_s(process) for _, process in here)
     return HostNeed(
         name=name,
         processes=len(here),

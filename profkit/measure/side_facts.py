@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from profkit.measure.imports import imported_packages
-from profkit.measure.inventory import Inventory, inventory
+from profkit.measure.inventory import Inventory, inventory, queued_s, ran_s
 from profkit.measure.machine_speed import Speed, speeds
 from profkit.measure.run_settings import revision_of
 from profkit.measure.side_neighbours import neighbours_of
@@ -199,11 +199,11 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     main_runs = [_main_thread(p, "run_s") for p in mains]
     main_waits = [_main_thread(p, "run_queue_wait_s") for p in mains]
     main_run, main_wait = known_sum(main_runs), known_sum(main_waits)
-    run_s = known_sum([of_process(p, "cpu_s", "run_s") for p in run.processes])
+    run_s = known_sum(map(ran_s, run.processes))
     tree_s = machine.tree_cpu_s if machine else None
     if run_s is not None and tree_s is not None:
         run_s = max(run_s, tree_s)  # with what lived too shortly to be seen
-    wait_s = known_sum([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
+    wait_s = known_sum(map(queued_s, run.processes))
     own = run_s / wall if run_s is not None and wall else None
     demand = (run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None
     lives = known_sum([p.wall_s if p.wall_s is not None else wall for p in mains])
@@ -282,11 +282,6 @@ def first_thread(process: Process) -> Thread | None:
 def _main_thread(process: Process, field: str) -> float | None:
     thread = first_thread(process)
     return None if thread is None else getattr(thread, field)
-
-
-def of_process(process: Process, own: str, of_threads: str) -> float | None:
-    value: float | None = getattr(process, own)
-    return value if value is not None else known_sum([getattr(t, of_threads) for t in process.threads])
 
 
 def _working(run: Run, wall: float | None) -> float | None:

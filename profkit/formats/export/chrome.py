@@ -127,7 +127,7 @@ def _chunks(run: Run, lanes: list[_Lane], machine_shift_ns: int, base: int) -> I
 def _all_events(run: Run, lanes: list[_Lane], machine_shift_ns: int) -> Iterator[bytes]:
     if run.series is not None:
         yield (",\n" + _metadata("process_name", 0, 0, {"name": "machine"})).encode()
-        yield from chrome_counters.of_series(run.series, 0, machine_shift_ns)
+        yield from chrome_counters.of_series(run.series, machine_shift_ns)
     for place, lane in enumerate(lanes, start=1):
         yield "".join(f",\n{event}" for event in _names(lane, place)).encode()
         ranges = lane.process.ranges

@@ -39,8 +39,8 @@ _LEVELS = {
 }
 
 
-def of_series(series: Series, pid: int, shift_ns: int) -> Iterator[bytes]:
-    """Yield the machine's counters under the process number `pid`.
+def of_series(series: Series, shift_ns: int) -> Iterator[bytes]:
+    """Yield the machine's counters under the process number 0.
     `shift_ns` is added to their times to give the trace's; failed readings (NaN) are left out."""
     for column, values in series.columns.items():
         there = np.isfinite(values)
@@ -50,12 +50,12 @@ def of_series(series: Series, pid: int, shift_ns: int) -> Iterator[bytes]:
             time, numbers = _rates(time, numbers)
         else:
             name, unit = _LEVELS.get(column, (column, "value"))
-        yield from _counters(name, pid, time, {unit: numbers})
+        yield from _counters(name, 0, time, {unit: numbers})
 
 
 def of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
     """Yield the shares of time that each active thread ran and was queued.
-    `names` are by thread id; `pid` and `shift_ns` are as in `of_series`."""
+    `names` are by thread id; `pid` is their process's number, `shift_ns` as in `of_series`."""
     if not len(samples):
         return
     change = np.flatnonzero(np.diff(samples.tid)) + 1
