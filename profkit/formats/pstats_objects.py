@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
@@ -314,41 +315,26 @@ def decode_columns(data: bytes, budget: Budget, *, edges: bool) -> Columns:
             if edges:
                 caller = rows.row.get(key)
                 links.append((rows.add(key, (0, 0, 0.0, 0.0)) if caller is None else caller, callee, *cost))
-    return _assemble(rows, own, links, plain=plain, sampled=sampled, trailing=len(data) - reader.at)
-
-
-def _assemble(
-    rows: _Rows,
-    own: int,
-    links: list[tuple[int, int, int, int, float, float]],
-    *,
-    plain: bool,
-    sampled: bool,
-    trailing: int,
-) -> Columns:
     try:
         line = np.array([key[1] for key in rows.keys], np.int64)
-        values = [np.array(column) for column in zip(*rows.values, strict=True)] or [np.zeros(0)] * 4
-        edge = [np.array(column) for column in zip(*links, strict=True)] or [np.zeros(0)] * 6
     except OverflowError:
         raise MalformedError("holds a line number that no file has") from None
+    file = np.array([rows.index(key[0]) for key in rows.keys], np.int64)
+    name = np.array([rows.index(key[2]) for key in rows.keys], np.int64)
+    costs = (*_columns(rows.values, "qqdd"), *_columns(links, "qqqqdd"))
     return Columns(
-        file=np.array([rows.index(key[0]) for key in rows.keys], np.int64),
-        line=line,
-        name=np.array([rows.index(key[2]) for key in rows.keys], np.int64),
-        strings=tuple(rows.strings),
-        first=values[0].astype(np.int64),
-        second=values[1].astype(np.int64),
-        tottime=values[2].astype(np.float64),
-        cumtime=values[3].astype(np.float64),
+        tuple(rows.strings),
+        file,
+        line,
+        name,
+        *costs,
         extra=len(rows.keys) - own,
-        caller=edge[0].astype(np.int64),
-        callee=edge[1].astype(np.int64),
-        edge_first=edge[2].astype(np.int64),
-        edge_second=edge[3].astype(np.int64),
-        edge_tottime=edge[4].astype(np.float64),
-        edge_cumtime=edge[5].astype(np.float64),
         plain_callers=plain,
         sampled=sampled,
-        trailing=trailing,
+        trailing=len(data) - reader.at,
     )
+
+
+def _columns(rows: list[Any], kinds: str) -> Any:
+    columns = zip(*rows, strict=True) if rows else repeat(())
+    return [np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)]
