@@ -9,13 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from profkit.formats.export.pstats_write import write_pstats as write_pstats
-    from profkit.formats.load import join_ranks as join_ranks
-    from profkit.formats.load import load_run as load_run
-    from profkit.formats.load import load_side as load_side
-    from profkit.formats.pstats_file import read_pstats as read_pstats
-    from profkit.formats.runfile import read_run as read_run
-    from profkit.formats.runfile import write_run as write_run
+    from profkit.formats.export.pstats_write import write_pstats
+    from profkit.formats.load import join_ranks, load_run, load_side
+    from profkit.formats.pstats_file import read_pstats
+    from profkit.formats.runfile import read_run, write_run
 
 _MODULE_OF = dict.fromkeys(("join_ranks", "load_run", "load_side"), "load")
 _MODULE_OF |= {"read_pstats": "pstats_file", "write_pstats": "export.pstats_write"}

@@ -13,7 +13,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -189,7 +189,6 @@ class FileReading:
     readings: tuple[Reading, ...] = ()
     skipped: Notice | None = None
     throttled: frozenset[FunctionKey] = frozenset()
-    warnings: tuple[Notice, ...] = field(default=())
 
 
 def read_file(path: str, task: Task) -> FileReading:
@@ -202,7 +201,7 @@ def read_file(path: str, task: Task) -> FileReading:
     run = folded(run, task.folded)
     found = _processes(run, alone=task.alone)
     readings = tuple(_reading(run, process, helpers, label, task) for process, helpers, label in found)
-    return FileReading(path, readings, throttled=throttled, warnings=run.warnings)
+    return FileReading(path, readings, throttled=throttled)
 
 
 def reference_of(path: str) -> Reference:
