@@ -96,9 +96,9 @@ def flags(values: Iterable[bool | None] | npt.NDArray[np.bool_]) -> Column:
     return Column("flag", np.array([bool(value) for value in found], np.bool_), known)
 
 
-def attributes(items: Sequence[Any], **kinds: str) -> dict[str, Column]:
+def attributes(items: Sequence[Any], **kinds: Sequence[str]) -> dict[str, Column]:
     """Make columns of attributes of items, which may be ``None``; `kinds` has the names of each kind of `_MAKERS`."""
-    of = {name: _MAKERS[kind] for kind, names in kinds.items() for name in names.split()}
+    of = {name: _MAKERS[kind] for kind, names in kinds.items() for name in names}
     return {
         name: make(None if item is None else getattr(item, name) for item in items)
         for name, make in of.items()

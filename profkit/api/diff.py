@@ -206,9 +206,9 @@ class Diff(Reported):
         changes = self._result.ranges
         return Columns(
             {
-                **attributes([change.key for change in changes], text="name domain"),
+                **attributes([change.key for change in changes], text=("name", "domain")),
                 "kind": texts("mark" if change.key.mark else "range" for change in changes),
-                **attributes(changes, number="median_ratio p95_ratio total_ratio slower"),
+                **attributes(changes, number=("median_ratio", "p95_ratio", "total_ratio", "slower")),
                 **range_columns([change.baseline for change in changes], "baseline_"),
                 **range_columns([change.candidate for change in changes], "candidate_"),
             }

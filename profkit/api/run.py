@@ -246,7 +246,7 @@ class Run(Reported):
         rows = range_rows([p.ranges for p in processes if p.ranges is not None], waiting_of(processes))
         return Columns(
             {
-                **attributes([row.key for row in rows], text="name domain"),
+                **attributes([row.key for row in rows], text=("name", "domain")),
                 "kind": texts("mark" if row.key.mark else "range" for row in rows),
                 **range_columns(rows),
             }
@@ -266,10 +266,12 @@ class Run(Reported):
         threads = [thread for _, thread in found]
         return Columns(
             {
-                **attributes([process for process, _ in found], whole="pid rank"),
-                **attributes(threads, whole="tid"),
-                **attributes(threads, text="name", number="run_s run_queue_wait_s user_s system_s"),
-                **attributes(threads, whole="voluntary_switches involuntary_switches"),
+                **attributes([process for process, _ in found], whole=("pid", "rank")),
+                **attributes(threads, whole=("tid",)),
+                **attributes(
+                    threads, text=("name",), number=("run_s", "run_queue_wait_s", "user_s", "system_s")
+                ),
+                **attributes(threads, whole=("voluntary_switches", "involuntary_switches")),
                 "functions": wholes(len(thread.profile) for thread in threads),
                 "tottime": numbers(thread.profile.total for thread in threads),
             }
@@ -290,16 +292,16 @@ class Run(Reported):
         found = self._selected.processes
         return Columns(
             {
-                **attributes(found, whole="pid parent"),
-                **attributes(found, text="role", whole="rank local_rank node"),
+                **attributes(found, whole=("pid", "parent")),
+                **attributes(found, text=("role",), whole=("rank", "local_rank", "node")),
                 "command": texts(shlex.join(p.command) for p in found),
-                **attributes(found, text="exit python"),
+                **attributes(found, text=("exit", "python")),
                 "host": texts(None if p.host is None else p.host.name for p in found),
                 "profiled": flags(p.profiled for p in found),
                 "threads": wholes(len(p.threads) for p in found),
-                **attributes(found, number="wall_s cpu_s run_queue_wait_s"),
-                **attributes(found, whole="voluntary_switches involuntary_switches peak_threads"),
-                **attributes(found, whole="peak_memory_bytes page_faults read_bytes"),
+                **attributes(found, number=("wall_s", "cpu_s", "run_queue_wait_s")),
+                **attributes(found, whole=("voluntary_switches", "involuntary_switches", "peak_threads")),
+                **attributes(found, whole=("peak_memory_bytes", "page_faults", "read_bytes")),
             }
         )
 
@@ -358,8 +360,8 @@ def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Any]:
     """Return the measured columns of `profkit.measure.range_stats.RangeRow`; nulls where a row is ``None``."""
 
     columns = {
-        **attributes(rows, whole="count", number="total_s median_s p95_s"),
+        **attributes(rows, whole=("count",), number=("total_s", "median_s", "p95_s")),
         "parent": texts(None if row is None or row.parent is None else row.parent.name for row in rows),
-        **attributes(rows, number="share_of_parent wait_s wait_share", whole="unbalanced"),
+        **attributes(rows, number=("share_of_parent", "wait_s", "wait_share"), whole=("unbalanced",)),
     }
     return {prefix + name: column for name, column in columns.items()}
