@@ -227,7 +227,6 @@ def make(only: str = "") -> None:
         "masking": _masked,
         "reports": _reports,
         "sources": _sources,
-        "tokens": _dumps,
     }
     # The same length whatever it is called, and nothing in it that says what it was made for.
     with tempfile.TemporaryDirectory(prefix="home-") as directory:
@@ -337,7 +336,7 @@ def _shrunk_ranges(ranges: Ranges) -> Ranges:
 
 
 def _shrunk_paths(paths: Paths, place: np.ndarray[Any, Any], functions: int) -> Paths:
-    columns = {name: getattr(paths, name)[:_RANGES] for name in Paths.columns()}
+    columns = {name: getattr(paths, name)[:_RANGES] for name in column_dtypes(Paths)}
     columns["function"] = np.where(
         columns["function"] >= 0, place[np.maximum(columns["function"], 0)], -1
     ).astype(np.int32)

@@ -21,8 +21,8 @@ from profkit.report.wording.studies import (
     study_notes,
     study_verdict,
 )
-from profkit.study.cells import Cell, Results, gain
 from profkit.study.launch import Launch
+from profkit.study.setting_results import Cell, Results, gain
 from profkit.study.space import UNSET, Space
 from profkit.verdict.account import Account
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.compare.folded_comprehensions import fold_comprehensions, needs_folding
-from profkit.identity.align import RUNGS, Alignment, align
+from profkit.identity.align import RUNGS, Alignment, align, align_joined, join
 from profkit.model import Profile, Roots
 from tests.builders import Row, profile
 
@@ -344,7 +344,8 @@ def test_folded_rows_say_so() -> None:
         profile([Row("m.py", 1, "f", 1, 1.0), Row("m.py", 2, "<listcomp>", 1, 1.0)])
     )
     b = profile([Row("m.py", 1, "f", 1, 2.0)])
-    found = align(a, b, baseline_folded=np.array(sorted(set(mapping.values())), np.int32))
+    folded = np.array(sorted(set(mapping.values())), np.int32)
+    found = align_joined(join(a, b), a, b, baseline_folded=folded)
     assert pairs(found) == {0: (0, "folded-comprehension")}
 
 

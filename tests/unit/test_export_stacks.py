@@ -21,14 +21,11 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from profkit.api.function_table import table_as_csv
 from profkit.cli import main
 from profkit.errors import FormatError
-from profkit.formats import (
-    callgrind_profile,
-    collapsed_stacks,
-    firefox_profile,
-    load_run,
-    pprof_profile,
-    write_run,
-)
+from profkit.formats import load_run, write_run
+from profkit.formats.export.callgrind import callgrind_profile
+from profkit.formats.export.collapsed_write import collapsed_stacks
+from profkit.formats.export.firefox import firefox_profile
+from profkit.formats.export.pprof_write import pprof_profile
 from profkit.formats.protobuf import integer, message, packed
 from profkit.measure.selected_processes import select
 from profkit.model import Paths, Process, Run, Thread

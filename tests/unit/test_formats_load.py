@@ -113,9 +113,8 @@ def test_side_of_a_directory(tmp_path: Path) -> None:
     (tmp_path / "deeper").mkdir()
     foreign(tmp_path / "deeper" / "c.prof")
     (tmp_path / "empty.prof").write_bytes(b"")
-    side = load_side(str(tmp_path), edges=False)
+    side = load_side(str(tmp_path))
     assert [Path(run.path).name for run in side.runs] == ["a.prof", "b.prof"]
-    assert all(run.processes[0].threads[0].profile.edges is None for run in side.runs)
     (skipped,) = side.skipped
     assert (skipped.code, Path(skipped.subject).name) == ("file-skipped", "empty.prof")
     assert skipped.numbers["problem"] == "is empty"

@@ -13,10 +13,10 @@ import pytest
 
 from profkit.capture.cpu_limits import Limits
 from profkit.errors import FormatError, UsageError
-from profkit.study.cells import Results, gain, results
 from profkit.study.doctor import Demand, Diagnosis
 from profkit.study.journal import Journal, Trial, read_plan, read_trials
 from profkit.study.objectives import Objective, parse_objective
+from profkit.study.setting_results import Results, gain, results
 from profkit.study.space import UNSET, Parameter, Space, parse_parameter, parse_setting
 from profkit.study.sweep import _cpu_seconds
 from profkit.study.tune import advised_settings, baseline_of, first_settings

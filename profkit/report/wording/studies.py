@@ -7,7 +7,7 @@ import math
 from profkit.measure.intervals import Estimate
 from profkit.report import units
 from profkit.report.document import VerdictBlock
-from profkit.study.cells import Cell, Results
+from profkit.study.setting_results import Cell, Results
 
 #: What a setting's runs lacked by themselves, by cause and kind of their verdict.
 LACKED = {
