@@ -80,86 +80,56 @@ def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
 # Tables of an agent
 
 
-class _Table:
-    """Checks of one table's columns; the message names both."""
-
-    def __init__(self, name: str, data: Any, record: type[Any], kinds: str, *, exact: bool) -> None:
-        if not isinstance(data, bytes):
-            raise MemberError(f"{name} is no table")
-        try:
-            columns = read_columns(data, kinds)
-        except PlainDataError as error:
-            raise MemberError(f"{name} {error}") from None
-        self.name = name
-        self._exact = exact
-        self.columns: dict[str, _Array] = dict(zip((f.name for f in fields(record)), columns, strict=True))
-        for column, kind in zip(self.columns, kinds, strict=True):
-            if kind == "f":
-                self.columns[column] = self._seconds(column)
-
-    def _seconds(self, column: str) -> _Array:
-        values = self.columns[column]
-        if not self._exact:
-            # cProfile's collector subtracts clock readings, of which some are a tick apart.
-            values = np.maximum(values, 0.0)
-        problem = types.SECONDS.problem_in(values)
-        if problem:
-            raise MemberError(f"{self.name}.{column} {problem}")
-        return values
-
-    def within(self, column: str, bound: int, least: int = 0) -> None:
-        """Check that numbers refer to something that exists."""
-        values = self.columns[column]
-        if len(values) and not least <= int(values.min()) <= int(values.max()) < bound:
-            raise MemberError(f"{self.name}.{column} points outside its table")
-
-    def counts(self, *columns: str) -> None:
-        """Check that numbers are counts."""
-        for column in columns:
-            values = self.columns[column]
-            if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= _MOST_CALLS:
-                raise MemberError(f"{self.name}.{column} holds a count that cannot be")
-            if values.sum(dtype=np.float64) > _MOST_SUM:
-                raise MemberError(f"{self.name}.{column} holds counts that cannot be")
+#: Tables of a thread that a record holds; the others are in the tracer's file alone.
+_IN_RECORDS = ("functions", "edges", "waiting", "open", "contexts", "inside")
 
 
-def _table(name: str, value: Any, codes: Codes, *, exact: bool) -> ThreadTable:
+def _thread(name: str, value: Any, codes: Codes, *, exact: bool) -> ThreadTable:
     """Return a thread's table; `exact` if its times are the native tracer's, of which none is negative."""
     given = as_object(name, value)
-
-    def table(key: str, record: type[Any], kinds: str) -> _Table:
-        return _Table(f"{name}.{key}", given.get(key), record, kinds, exact=exact)
-
-    functions = table("functions", types.Functions, "iiiff")
-    edges = table("edges", types.Edges, "iiiiff")
-    waiting = table("waiting", types.Waiting, "iffff")
-    calls = table("open", types.Open, "iff")
-    contexts = table("contexts", types.Contexts, "iiiii")
-    inside = table("inside", types.Inside, "iiifff")
-    for of_function in (functions, waiting, calls, inside):
-        of_function.within("function", len(codes))
-    for column in ("caller", "callee"):
-        edges.within(column, len(codes))
-    for counted in (functions, edges):
-        counted.counts("calls", "recursive")
-    inside.counts("calls")
-    contexts.counts("count")
-    for column in ("domain", "name"):
-        contexts.within(column, _MOST_NUMBERS)
-    contexts.within("opener", len(codes), least=-1)
-    parent = contexts.columns["parent"]
+    found: dict[str, Any] = {
+        table: _rows(f"{name}.{table}", given.get(table), table, codes, exact=exact) for table in _IN_RECORDS
+    }
+    parent = found["contexts"].parent
     if (parent < -1).any() or (parent >= np.arange(len(parent))).any():
-        raise MemberError(f"{contexts.name}.parent points to no earlier row")
-    inside.within("context", len(parent))
-    return ThreadTable(
-        **_TABLE_HEAD.read_fields(name, given),
-        functions=types.Functions(**functions.columns),
-        edges=types.Edges(**edges.columns),
-        waiting=types.Waiting(**waiting.columns),
-        open=types.Open(**calls.columns),
-        contexts=types.Contexts(**contexts.columns),
-        inside=types.Inside(**inside.columns),
-    )
+        raise MemberError(f"{name}.contexts.parent points to no earlier row")
+    _within(f"{name}.inside.context", found["inside"].context, 0, len(parent))
+    return ThreadTable(**_TABLE_HEAD.read_fields(name, given), **found)
+
+
+def _rows(name: str, data: Any, table: str, codes: Codes, *, exact: bool) -> types.Rows:
+    if not isinstance(data, bytes):
+        raise MemberError(f"{name} is no table")
+    kinds = types.TABLES[table]
+    try:
+        columns = read_columns(data, "".join(kind[0] for kind in kinds.values()))
+    except PlainDataError as error:
+        raise MemberError(f"{name} {error}") from None
+    rows = types.rows(table, *columns)
+    for column, kind in kinds.items():
+        values, place = rows.columns[column], f"{name}.{column}"
+        if kind == "f8":
+            if not exact:  # cProfile's collector subtracts clock readings, of which some are a tick apart
+                np.maximum(values, 0.0, out=values)
+            problem = types.SECONDS.problem_in(values)
+            if problem:
+                raise MemberError(f"{place} {problem}")
+        elif column in ("function", "caller", "callee", "opener"):
+            _within(place, values, -1 if column == "opener" else 0, len(codes))
+        elif column in ("domain", "name"):
+            _within(place, values, 0, _MOST_NUMBERS)
+        elif column in ("calls", "recursive", "count"):
+            if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= _MOST_CALLS:
+                raise MemberError(f"{place} holds a count that cannot be")
+            if values.sum(dtype=np.float64) > _MOST_SUM:
+                raise MemberError(f"{place} holds counts that cannot be")
+    return rows
+
+
+def _within(name: str, values: _Ints, least: int, bound: int) -> None:
+    """Check that numbers refer to something that exists."""
+    if len(values) and not least <= int(values.min()) <= int(values.max()) < bound:
+        raise MemberError(f"{name} points outside its table")
 
 
 def _codes(name: str, value: Any) -> Codes:
@@ -294,23 +264,7 @@ def _process(name: str, value: Any) -> SeenProcess:
 
 _READING = Codec(Reading)
 _MACHINE = Codec(types.SeenMachine, elsewhere=("series",))
-_TABLE_HEAD = Codec(
-    ThreadTable,
-    elsewhere=(
-        "functions",
-        "edges",
-        "waiting",
-        "open",
-        "contexts",
-        "inside",
-        "paths",
-        "tracer_s",
-        "estimates",
-        "pauses",
-        "lines",
-        "slices",
-    ),
-)
+_TABLE_HEAD = Codec(ThreadTable, elsewhere=(*types.TABLES, "tracer_s"))
 _NOTES = Codec(
     types.Notes,
     readers={"own_profiler": _many(_row(types.Span), _MOST_ROWS)},
@@ -360,7 +314,7 @@ def decode_record(data: bytes) -> Record:
     known = _RECORD.read_fields("record", given)
     codes = _codes("record.codes", given.get("codes"))
     exact = known["tracer"] == "native"
-    tables = _many(lambda name, value: _table(name, value, codes, exact=exact), _MOST_ROWS)
+    tables = _many(lambda name, value: _thread(name, value, codes, exact=exact), _MOST_ROWS)
     threads = tables("record.threads", given.get("threads"))
     record = Record(**known, codes=codes, threads=threads)
     if record.perf < record.begin_perf:
