@@ -33,7 +33,7 @@ from profkit.capture.mapped_tables import ThreadEnd
 from profkit.capture.packages import installed_packages
 from profkit.capture.places import with_lightning_ranks
 from profkit.capture.pool_records import pools_of
-from profkit.capture.record_types import Launch, Launcher, Record, Sampled, SeenProcess
+from profkit.capture.record_types import Codes, Launch, Launcher, Record, Sampled, SeenProcess, ThreadTable
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool import files
 from profkit.capture.tables import ThreadTables
@@ -52,11 +52,13 @@ def pack_spool(
     sources: Sources | None = None,
     progress: Callable[[str], None] = lambda doing: None,
     now: Callable[[Path, Launcher | None, Sampled | None], Sampled | None] | None = None,
+    functions: tuple[Codes, tuple[ThreadTable, ...]] | None = None,
 ) -> Run:
     """Return the run in a spool directory that ``profkit capture`` made (``.run.prof.spool-…``).
 
     `wait_for_stragglers` gives live processes a moment to end. `progress` is called with each next step.
     `now` is set while the run goes on: it brings the samples up to what the kernel has counted until now.
+    `functions` are those of a block, whose tracer writes no file.
     Raise `FormatError` if it is no such directory, its ``launch.json`` is unreadable, or its records count
     more calls than a run can make; a damaged record is a notice.
     """
@@ -94,7 +96,10 @@ def pack_spool(
     for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
         progress(f"process {number} of {len(found)}")
         seen_process = seen_by.get((record.pid, record.born or 0))
-        whole = reader.with_tables(record, end, seen_process, growing=end.state in goes_on)
+        if functions is not None:
+            whole = replace(record, codes=functions[0], threads=functions[1])
+        else:
+            whole = reader.with_tables(record, end, seen_process, growing=end.state in goes_on)
         try:
             packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
         except ProfileError as error:  # rows that are possible one by one, and not together

@@ -46,8 +46,11 @@ class Codes:
         return len(self.name)
 
 
+NO_CODES = Codes((), np.zeros(0, np.int64), np.zeros(0, np.int64), (), ())
+
+
 class Rows:
-    """A table: columns of one length, which are its attributes. A mask, slice or order gives the rows that it selects."""
+    """A table: columns of one length, which are its attributes; a mask, slice or order selects rows."""
 
     __slots__ = ("columns",)
 
@@ -209,7 +212,7 @@ class Notes:
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """One process image, up to its end or to its last snapshot.
-    If `mapped`, then `codes`, `threads`, `tiers` and `effect` are in its tracer's file, up to the end."""
+    `codes`, `threads`, `tiers` and `effect` are in its tracer's file if it is `mapped`, up to the end."""
 
     pid: Number
     ppid: Count
@@ -239,8 +242,8 @@ class Record:
     agent_tids: tuple[Count, ...]
     pools: tuple[PoolRow, ...] | None
     notes: Notes
-    codes: Codes
-    threads: tuple[ThreadTable, ...]
+    codes: Codes = NO_CODES
+    threads: tuple[ThreadTable, ...] = ()
     mapped: bool = False
     local_rank: Count | None = None
     node: Count | None = None

@@ -174,9 +174,7 @@ class _Attached:
         record["tasks"] = [task for task in record["tasks"] if task[0] not in record["agent_tids"]]
         record["tracer"] = self._tracer.kind
         record["mapped"] = True
-        record["threads"] = []
         record["thread_names"] = [list(item) for item in native.thread_names().items()]
-        record["codes"] = self._tracer.codes.packed()
         record["pools"] = self._pools() if state != "exited" else None
         record["notes"] = self._notes
         parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)

@@ -67,10 +67,9 @@ class Windows:
         """Whether this process can follow them."""
         return self._map()
 
-    @property
     def bell(self) -> Any:
-        """What makes locks that the agent's thread sleeps on."""
-        return self._native.Bell
+        """Return a lock that the agent's thread sleeps on."""
+        return self._native.Bell()
 
     def begin(self) -> None:
         """Begin to follow them; called once, before the process is traced."""
