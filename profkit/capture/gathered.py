@@ -22,7 +22,7 @@ from typing import IO
 
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.agent.settings import RECORD_SUFFIX
-from profkit.capture.spool import places
+from profkit.capture.spool import directories
 
 #: The file in the spool directory.
 GATHERED_NAME = "ended.gathered"
@@ -82,7 +82,7 @@ class Gathered:
 
 def gathered(spool: Path) -> Iterator[Gathered]:
     """Yield the processes whose files were put together; a torn entry and what is behind it are left out."""
-    for place in places(spool):
+    for place in directories(spool):
         yield from _entries(place / GATHERED_NAME)
 
 
@@ -107,7 +107,7 @@ class Gatherer:
     """A thread of the launcher that puts the files of ended processes together until it is told to `stop`."""
 
     def __init__(self, spool: Path) -> None:
-        self._places = places(spool)
+        self._directories = directories(spool)
         self._over = threading.Event()
         self._not_last: dict[
             str, int
@@ -127,7 +127,7 @@ class Gatherer:
         with contextlib.suppress(OSError):  # full, or gone: the files stay, and packing reads them
             while not self._over.wait(pause):
                 begun = time.thread_time()
-                taken = sum(self.gather(place) for place in self._places)
+                taken = sum(self.gather(place) for place in self._directories)
                 took = time.thread_time() - begun
                 pause = 0.0 if taken >= _MANY else max(_PAUSE_S, took / _SHARE)
 

@@ -253,7 +253,7 @@ class Target:
 
             self._sources = Sources(cache_file(os.environ))
             if self._beside and not self._selection.counters_only:
-                from profkit.capture.ahead import look_ahead
+                from profkit.capture.source_lookahead import look_ahead
 
                 look_ahead(self._spool, self._sources, self._over)
 
