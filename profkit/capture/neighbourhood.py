@@ -16,7 +16,7 @@ import time
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from profkit.capture import host
+from profkit.capture.agent.machine import CGROUPS, cgroup_directories
 from profkit.capture.proc_files import TICKS, read_file
 
 _PROC = "/proc"
@@ -127,7 +127,7 @@ class _Groups:
     def read(self, last: _Moment | None, now: _Moment) -> None:
         """Read all cgroups without children, except those of the target and of this process."""
         used = {}
-        own = {str(d) for pid in ("self", self._target) for d in host.cgroup_directories("cpuacct", pid)}
+        own = {d for pid in ("self", self._target) for d in cgroup_directories("cpuacct", pid)}
         for directory in _leaves():
             if directory not in own:
                 with contextlib.suppress(OSError, ValueError, IndexError):
@@ -145,7 +145,7 @@ class _Groups:
 def _leaves() -> list[str]:
     """Return cgroups without children; of version 1, those that count CPU time."""
     found: list[str] = []
-    root = str(host.CGROUPS)
+    root = CGROUPS
     for place in ("cpu,cpuacct", "cpuacct"):
         if os.path.isdir(f"{root}/{place}"):
             root = f"{root}/{place}"
