@@ -55,7 +55,7 @@ NOTES: dict[str, Any] = {
     "write_failed": "OSError(28)",
     "own_profiler": [[1.0, 2.5], [3.0, None]],
     "own_profiler_more": 3,
-    **dict.fromkeys(("free_threaded", "displaced", "no_snapshots", "no_samples", "no_tracer"), True),
+    **dict.fromkeys(("free_threaded", "displaced", "no_samples", "no_tracer"), True),
     **dict.fromkeys(("tables_full", "torch_nvtx", "emit_nvtx", "windows_missed", "not_traced"), True),
 }
 

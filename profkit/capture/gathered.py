@@ -56,26 +56,22 @@ class Gathered:
 
     def read(self) -> tuple[bytes, bytes]:
         """Return the process's record and its tracer's tables; raise `OSError` or `ValueError`."""
-        with open(self.path, "rb") as file:
-            file.seek(self.at)
-            data = file.read(self.compressed)
         size = self.record_bytes + self.tables_bytes
-        unpacker = zlib.decompressobj()
-        try:
-            found = unpacker.decompress(data, size)
-        except zlib.error as error:
-            raise ValueError(f"damaged: {error}") from None
+        found = self._first(size)
         if len(found) != size:
             raise ValueError(f"torn: {len(found)} of {size} bytes are there")
         return found[: self.record_bytes], found[self.record_bytes :]
 
     def record(self) -> bytes:
         """Return the record alone."""
+        return self._first(max(1, self.record_bytes))
+
+    def _first(self, size: int) -> bytes:
         with open(self.path, "rb") as file:
             file.seek(self.at)
             data = file.read(self.compressed)
         try:
-            return zlib.decompressobj().decompress(data, max(1, self.record_bytes))
+            return zlib.decompressobj().decompress(data, size)
         except zlib.error as error:
             raise ValueError(f"damaged: {error}") from None
 

@@ -160,7 +160,7 @@ class ProcessTree:
             return False
         if len(self._members) + len(self._gone) >= MOST_PROCESSES:
             self._forget_least()
-        process = WatchedProcess(pid, parent, born, name)
+        process = WatchedProcess(pid, parent, born, name, ns_pid=pid)
         self._members[pid] = process
         self._founders.add(pid)
         self._describe(process, name, fields)

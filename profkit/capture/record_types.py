@@ -197,7 +197,6 @@ class Notes:
     free_threaded: bool = False
     write_failed: str = ""
     displaced: bool = False
-    no_snapshots: bool = False
     no_samples: bool = False
     no_tracer: bool = False
     tables_full: bool = False

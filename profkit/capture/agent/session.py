@@ -330,7 +330,7 @@ class Session:
             record["quota_cpus"] = self._quota
         record["state"] = state
         if self._ticker.failed:
-            self._notes["no_snapshots"] = True
+            self._notes["windows_missed"] = True
         own = self._own_threads()
         record["agent_tids"] = sorted(own)
         record["tasks"] = [task for task in record["tasks"] if task[0] not in own]
