@@ -7,7 +7,6 @@ NVTX ranges.
 
 from __future__ import annotations
 
-import datetime
 import functools
 import inspect
 import json
@@ -17,7 +16,6 @@ import shutil
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -28,7 +26,7 @@ from profkit.capture import host
 from profkit.capture.agent import block_record as agent
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.native import users_tracers
-from profkit.capture.provenance import git_state, job
+from profkit.capture.provenance import git_state, job, run_facts
 from profkit.capture.reservation import check_output
 from profkit.capture.yardsticks import Yardsticks
 from profkit.errors import CaptureError, ProfkitError
@@ -128,19 +126,8 @@ class Block:
         check_output(self._path)
         self._spool = Path(tempfile.mkdtemp(prefix="profkit-block-"))
         try:
-            self._facts = {
-                "command": process_facts.command(),
-                "cwd": os.getcwd(),
-                "environment": settings.thread_environment(os.environ),
-                "job": job(),
-                "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
-                "clocks": {
-                    "time": time.time(),
-                    "perf_counter": time.perf_counter(),
-                    "monotonic": time.monotonic(),
-                },
-                "warnings": [],
-            }
+            environment = settings.thread_environment(os.environ)
+            self._facts = {**run_facts(process_facts.command(), os.getcwd(), environment), "job": job()}
             self._yardsticks = Yardsticks()
             self._yardsticks.read_all("before")
             self._before = host.take_reading()
@@ -195,7 +182,7 @@ class Block:
             "host": asdict(host.read_host()),
         }
         (self._spool / "launch.json").write_text(json.dumps(facts), encoding="utf-8")
-        agent.write(record, str(self._spool))
+        agent.write(str(self._spool / f"block{settings.RECORD_SUFFIX}"), record)
         own = threading.get_native_id()
         task = next((task for task in record["tasks"] if task[0] == own), None)
         code = self._code if record["tracer"] == "native" else None

@@ -36,7 +36,7 @@ threads = [threading.Thread(target=walk, args=(5,)) for _ in range(2)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 walk(20)
-block_record.write(recording.stop()[0], sys.argv[1])
+block_record.write(sys.argv[1] + "/block.record", recording.stop()[0])
 """
 #: What a field may be replaced by: every type, and the ends of their ranges.
 VALUES: tuple[Any, ...] = (

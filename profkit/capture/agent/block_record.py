@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from time import perf_counter
-from time import time as wall_time
 
 from . import native, process_facts, record_file, settings
 from .thread_pools import Pools
@@ -62,9 +61,6 @@ class Recording:
             _registered = True
             os.register_at_fork(after_in_child=_after_fork_in_child)
         self._identity = process_facts.identity()
-        self._identity["forked"] = False
-        self._identity["environment_at_start"] = settings.thread_environment(os.environ)
-        self._identity["begin_time"] = wall_time()
         self._begin = process_facts.state(True, self._usage)
         _active.append(self)
         if PER_THREAD:
@@ -142,12 +138,12 @@ def _after_fork_in_child() -> None:
         _active.pop().after_fork_in_child()
 
 
-def write(record: Dict[str, Any], spool: str) -> None:
-    """Write a record where the packer finds it."""
-    name = "%s-%d%s" % (record["host"], record["pid"], settings.RECORD_SUFFIX)
-    with open(os.path.join(spool, name), "wb") as file:
+def write(path: str, record: Dict[str, Any]) -> None:
+    """Write the record of a process, or put it into the place of the one before it."""
+    with open(path + ".writing", "wb") as file:
         for part in record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record):
             file.write(part)
+    os.replace(path + ".writing", path)
 
 
 def subtract(state: Dict[str, Any], begin: Dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ _boot_id: List[str] = []
 
 
 def identity() -> Dict[str, Any]:
-    """Facts that do not change while the process lives (a fork is another process)."""
+    """Facts that do not change while the process lives (a fork is another process), which begins now."""
     version = sys.version_info
     return {
         "pid": os.getpid(),
@@ -28,10 +28,11 @@ def identity() -> Dict[str, Any]:
         "born": _birth(),
         "host": os.uname().nodename if hasattr(os, "uname") else "",
         "boot": boot_id(),
-        "implementation": sys.implementation.name,
         "version": "%d.%d.%d" % version[:3],
-        "executable": sys.executable or "",
         "stdlib": os.path.dirname(os.__file__),
+        "environment_at_start": settings.thread_environment(os.environ),
+        "begin_time": time(),
+        "begin_perf": perf_counter(),
     }
 
 
@@ -93,7 +94,6 @@ def state(final: bool, usage: Callable[[], Tuple[Any, ...]]) -> Dict[str, Any]:
         "affinity_cpus": allowed,
         "cwd": _cwd(),
         "worker": _multiprocessing_name(argv),
-        "nvtx": "nvtx" in sys.modules,
         "tasks": tasks(final),
         "time": time(),
         "perf": perf_counter(),

@@ -146,12 +146,10 @@ class Session:
         self._notes = self._lacking()
         self._identity = process_facts.identity()
         self._identity["forked"] = forked
-        if not forked:
-            # Libraries look at it when they are loaded, and a fork finds them loaded.
-            self._environment_at_start = settings.thread_environment(os.environ)
+        self._identity["begin_time"], self._identity["begin_perf"] = now, perf
+        if not forked:  # libraries look at it when they are loaded, and a fork finds them loaded
+            self._environment_at_start = self._identity["environment_at_start"]
         self._identity["environment_at_start"] = self._environment_at_start
-        self._identity["begin_time"] = now
-        self._identity["begin_perf"] = perf
         if self._machine is not None:
             self._first_reading, self._quota = self._machine.reading(), self._machine.quota_cpus()
         self._path = os.path.join(
@@ -344,9 +342,7 @@ class Session:
         parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
         if not (self._beside_tables and self._native.keep(b"".join(parts))):
             self._replace(parts, state, record["perf"])
-        took = thread_time() - begun
-        self._notes["agent_s"] = self._notes.get("agent_s", 0.0) + took
-        return took
+        return thread_time() - begun
 
     def _replace(self, parts: Tuple[bytes, bytes], state: str, perf: float) -> None:
         """Put a record into the place of the one before it, or wherever else it can be kept."""
@@ -384,9 +380,8 @@ class Session:
     def _read_pools(self, final: bool) -> Any:
         try:
             return self._pools.read(final)
-        except Exception as error:  # the libraries are the target's, in any version
-            self._notes["no_pools"] = repr(error)
-            return None
+        except Exception:
+            return None  # the libraries are the target's, in any version
 
     def _end(self, state: str) -> None:
         """Write the last record; the process does nothing of the target's after this, unless an exec fails."""
