@@ -403,7 +403,7 @@ class _Attachment:
         for pid, script in self._scripts.items():
             if not _lives(pid):
                 script.remove()
-        late = [pid for pid, script in self._scripts.items() if not script.empty() and _lives(pid)]
+        late = [pid for pid, script in self._scripts.items() if not script.was_read() and _lives(pid)]
         if late:
             found.append(Notice("attach-not-reached").at(pids=late))
         return found

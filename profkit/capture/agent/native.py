@@ -312,7 +312,7 @@ class ThreadTracer(Tracer):
                     self._end(ident)
             self._look_for_ended = 2 * max(_FEW_THREADS, len(self._living))
         ident = _get_ident()
-        traced = _Traced(self._collector, ident, name)
+        traced = _Traced(self._collector, name)
         self._end(ident)
         self._living[ident] = traced
         traced.resume()
@@ -343,7 +343,7 @@ class ThreadTracer(Tracer):
             traced = self._living.get(ident)
             if traced is None or traced.native != native:
                 name = "MainThread" if native == os.getpid() else thread_name(ident)
-                traced = self._living[ident] = _Traced(self._collector, ident, name)
+                traced = self._living[ident] = _Traced(self._collector, name)
                 traced.native = native
             if native == os.getpid():
                 self._main = traced
@@ -492,9 +492,8 @@ def thread_names() -> Dict[int, str]:
 class _Traced:
     """One thread with a collector of its own."""
 
-    def __init__(self, collector: Any, ident: int, name: str) -> None:
+    def __init__(self, collector: Any, name: str) -> None:
         self.collector = collector()
-        self.ident = ident
         self.native = _thread.get_native_id()
         self.name = name
         self.running = False
