@@ -22,7 +22,7 @@ from typing import Any
 
 from profkit.capture import host, pyspy, remote
 from profkit.capture.agent import process_facts, settings
-from profkit.capture.proc_files import read_stat
+from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.provenance import git_state, run_facts, this_process
 from profkit.capture.reservation import check_output, free_name, reserved, spool_prefix
 from profkit.capture.sampled_stacks import with_stacks

@@ -11,7 +11,7 @@ import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from profkit.capture.agent import machine, process_facts
 from profkit.capture.agent.machine import quota_cpus as quota_cpus
@@ -88,25 +88,16 @@ def between(start: Reading, end: Reading, host: Host) -> Machine:
     """Return the rise of the counters from `start` to `end`."""
     from profkit.model import Machine
 
-    def rise(name: str) -> float | None:
+    risen: dict[str, Any] = {}
+    for name in ("time_s", "busy_s", "steal_s", "psi_some_s", "throttled_s", "throttled_periods", "periods"):
         first, last = getattr(start, name), getattr(end, name)
-        return None if first is None or last is None else max(0.0, last - first)
-
-    def count(name: str) -> int | None:
-        value = rise(name)
-        return None if value is None else int(value)
-
+        risen[name] = None if first is None or last is None else max(type(last)(0), last - first)
     seen = [r for r in (start.runnable, end.runnable) if r is not None]
     return Machine(
         cpus=host.cpus,
         quota_cpus=host.quota_cpus,
-        wall_s=rise("time_s"),
-        busy_s=rise("busy_s"),
-        steal_s=rise("steal_s"),
-        psi_some_s=rise("psi_some_s"),
-        throttled_s=rise("throttled_s"),
-        throttled_periods=count("throttled_periods"),
-        periods=count("periods"),
+        wall_s=risen.pop("time_s"),
+        **risen,
         load=end.load,
         peak_runnable=max(seen) if seen else None,
     )

@@ -14,8 +14,8 @@ from array import array
 from typing import Any
 
 from profkit.capture.agent import machine
+from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.gpu import Gpus
-from profkit.capture.proc_files import read_stat
 
 #: Columns that rise: what is kept is the rise since the first reading.
 _RISING = frozenset(

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from profkit.capture.agent.machine import CGROUPS, cgroup_directories
-from profkit.capture.proc_files import TICKS, read_file
+from profkit.capture.agent.process_facts import read_file
+from profkit.capture.proc_files import TICKS
 
 _PROC = "/proc"
 #: Part of one core that reading may take, and the least seconds between two readings.

@@ -144,18 +144,8 @@ def ask(path: str, environ: Mapping[str, str], *, site: bool = False) -> Interpr
 
 def build_tracers(named: Sequence[str], environ: Mapping[str, str]) -> list[Outcome]:
     """Build the tracers that are missing, and say what became of each interpreter.
-
-    Parameters
-    ----------
-    named
-        Interpreters: paths, or names such as ``python3.9``. Empty: all that are on the path or of pyenv.
-    environ
-        Where the path, pyenv and the user's directories are.
-
-    Raises
-    ------
-    UsageError
-        One that is named is not there.
+    `named` are paths, or names such as ``python3.9``; empty for all that are on the path or of pyenv, which `environ`
+    names. Raise `UsageError` if one that is named is not there.
     """
     pythons = _asked(named, environ) if named else _found(environ)
     problems: dict[str, str] = {}

@@ -13,12 +13,12 @@ import pytest
 
 from profkit.capture import counters, host, provenance, record_notices
 from profkit.capture.agent import process_facts, settings
+from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.block_tables import block_tables
 from profkit.capture.endings import Ending, Unrecorded
 from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
-from profkit.capture.proc_files import read_stat
 from profkit.capture.record_types import Record, ThreadTable
 from profkit.capture.sampler import Sampler
 from profkit.capture.tables import ThreadTables

@@ -43,13 +43,8 @@ _FEW_THREADS = 32
 
 def load(elsewhere: str = "") -> Any:
     """Return the native tracer's module for this interpreter, ``None`` where there is none.
-
+    `elsewhere` is a directory of tracers that the user has built, for where the installation has none.
     `take_out_costs` is called before it traces anything that is to be recorded.
-
-    Parameters
-    ----------
-    elsewhere
-        Directory of tracers that the user has built; it is looked at where the installation has none. Empty: none.
     """
     if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
@@ -83,14 +78,8 @@ def load(elsewhere: str = "") -> Any:
 
 def take_out_costs(module: Any, spool: str = "") -> None:
     """Have what events cost taken out of all times; called before `map_tables`.
-
-    Parameters
-    ----------
-    module
-        What `load` has returned.
-    spool
-        Directory in which the first process of an interpreter on a machine leaves what it has measured, so that
-        those of milliseconds need not; empty to measure it here.
+    The first process of an interpreter on a machine leaves in `spool` what it has measured, so that those of
+    milliseconds need not; without a spool it is measured here.
     """
     if module is not None and not FREE_THREADED:
         module.take_out(*(_costs_of(module, spool) if spool else probe_costs(module)))
@@ -211,15 +200,8 @@ _COSTS, _MUCH = 5, 1.0
 
 def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None) -> Tracer:
     """Return a tracer with the collector of this module, or one that sees nothing for ``None``.
-
-    Parameters
-    ----------
-    module
-        What `load` has returned.
-    mapped
-        Whether `map_tables` has been called: the tables are in a file, and nothing has to be read here.
-    inherited
-        In a forked child, that of its parent, if it still sees calls.
+    `mapped`: the tables are in a file, and nothing has to be read here. `inherited` is, in a forked child, that of
+    its parent if it still sees calls.
     """
     if module is None:
         return Tracer()
@@ -233,14 +215,8 @@ def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None
 
 
 def map_tables(module: Any, path: str, descriptor: int) -> bool:
-    """Keep the tables of this process in a file that exists and is empty; return whether that is possible.
-
-    Parameters
-    ----------
-    module
-        What `load` has returned.
-    path, descriptor
-        The file, and a descriptor of it that is kept open; -1 without one.
+    """Keep the tables of this process in an empty file, of which a descriptor, or -1, is kept open; return whether
+    that is possible.
     """
     if module is None:
         return False

@@ -136,17 +136,8 @@ def _free_number() -> Optional[int]:
 
 def leave_end(path: str, state: str, error: OSError, perf: float, cpu: float) -> None:
     """Leave how a process ended whose last record cannot be written: ``STATE ERRNO PERF CPU`` as a link's target.
-
-    Parameters
-    ----------
-    path
-        Of the process's record, without its suffix.
-    state
-        ``exited`` or ``replaced``.
-    error
-        Why it cannot.
-    perf, cpu
-        ``perf_counter`` and CPU seconds of the process at its end.
+    `path` is that of the record without its suffix, `state` is ``exited`` or ``replaced``; `perf` and `cpu` are
+    ``perf_counter`` and CPU seconds of the process at its end.
     """
     words = "%s %d %r %r" % (state, error.errno or 0, perf, cpu)
     try:

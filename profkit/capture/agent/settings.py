@@ -181,13 +181,7 @@ def costly_starts_mark(boot_id: str, interpreter: str, forked: bool) -> str:
 
 
 def ranks_asked(text: str) -> Tuple[Tuple[int, int], ...]:
-    """Return the first and the last of each part of ``0,4-7``.
-
-    Raises
-    ------
-    ValueError
-        It is something else.
-    """
+    """Return the first and the last of each part of ``0,4-7``; raise `ValueError` if it is something else."""
     found = []
     for part in text.split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))

@@ -35,17 +35,9 @@ class Tracer:
         """Begin with the calling thread."""
 
     def threading_is_there(self, threading: Any, again: bool = False) -> None:
-        """Have the threads that `threading` starts begin with our hook, up to Python 3.11.
-
+        """Have the threads that `threading` starts begin with our hook, up to Python 3.11; `again` replaces one.
         Called when the target has imported it, before it can start a thread: to import it for every process would
         cost those of milliseconds half of what a capture adds, and the main thread is the one that imports it.
-
-        Parameters
-        ----------
-        threading
-            The module, ``None`` where it was not imported.
-        again
-            Whether a hook that is there is replaced: a forked child has its parent's.
         """
 
     def pause(self) -> None:
@@ -58,18 +50,9 @@ class Tracer:
         """Close the open calls of the calling thread, with exact times, and stop following it."""
 
     def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
-        """Begin to trace threads in the middle of what they do.
-
-        Parameters
-        ----------
-        threads
-            The kernel's number of each by its ident.
-        warm
-            Whether what is traced is to be forgotten later: the next time with `fresh`.
-        fresh
-            Whether what was traced since then is forgotten now.
-        behind
-            Frames of the calling thread behind the agent's own that are not the target's.
+        """Begin to trace threads, the kernel's number of each by its ident, in the middle of what they do.
+        What is traced from `warm` on is forgotten when it is opened with `fresh`. `behind` are the frames of the
+        calling thread behind the agent's own that are not the target's.
         """
 
     def close(self) -> None:

@@ -26,18 +26,8 @@ _LONG = 3600.0
 
 class Windows:
     """The windows of one capture, as one process sees them.
-
-    Parameters
-    ----------
-    spool
-        The spool directory.
-    asked
-        What the launcher was asked for, as it is in `settings.WINDOW_VARIABLE`; empty where the whole run is
-        captured.
-    native
-        The tracer's module, ``None`` without.
-    changed
-        Called when the phase may have changed.
+    `asked` is what the launcher was asked for, as in `settings.WINDOW_VARIABLE`, empty for the whole run; `native` is
+    the tracer's module, or ``None``. `changed` is called when the phase may have changed.
     """
 
     def __init__(self, spool: str, asked: str, native: Any, changed: Callable[[], None]) -> None:
