@@ -57,7 +57,7 @@ def _is_on_network(directory: Path) -> bool:
     return _NETWORK.fullmatch(found[1]) is not None
 
 
-def places(spool: Path) -> list[Path]:
+def directories(spool: Path) -> list[Path]:
     """Return where files of processes are: the spool, and a local directory that it refers to."""
     link = _local_link(spool)
     return [spool, Path(os.readlink(link))] if link.is_dir() else [spool]
@@ -65,7 +65,7 @@ def places(spool: Path) -> list[Path]:
 
 def files(spool: Path, suffix: str) -> Iterator[Path]:
     """Yield the files of processes whose names have this end."""
-    for place in places(spool):
+    for place in directories(spool):
         yield from sorted(place.glob("*" + suffix))
 
 
@@ -99,7 +99,7 @@ def reserve_facts(spool: Path, facts: dict[str, Any]) -> None:
 def remove_spool(spool: Path) -> None:
     """Remove a spool directory, even while a process that outlived the target still writes records to it.
     It is renamed first: a file added between listing and removal would make the removal fail."""
-    for place in reversed(places(spool)):
+    for place in reversed(directories(spool)):
         _remove(place)
 
 

@@ -7,7 +7,6 @@ the target leaves is not lost.
 from __future__ import annotations
 
 import contextlib
-import datetime
 import importlib
 import os
 import shlex
@@ -22,7 +21,7 @@ from profkit.capture import host, nvtx
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.gathered import Gatherer
 from profkit.capture.native import users_tracers
-from profkit.capture.provenance import git_state, job
+from profkit.capture.provenance import git_state, job, run_facts, this_process
 from profkit.capture.sampler import Sampler
 from profkit.capture.selection import Selection
 from profkit.capture.signal_forwarding import Signals
@@ -133,19 +132,10 @@ class Target:
         counters = selection.counters_only
         nvtx_warnings = [] if counters else nvtx.inject(self._environment, torch_shim=nvtx_shim)
         self._facts: dict[str, Any] = {
-            "command": command,
-            "cwd": _cwd(),
-            "environment": settings.thread_environment(environ),
+            **run_facts(command, _cwd(), settings.thread_environment(environ)),
             "job": job(),
-            "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
-            "clocks": {
-                "time": time.time(),
-                "perf_counter": time.perf_counter(),
-                "monotonic": time.monotonic(),
-            },
-            "exit_status": None,
             "warnings": nvtx_warnings,
-            "launcher": _this_process(),
+            "launcher": this_process(),
             **selection.as_facts(),
         }
         try:
@@ -253,7 +243,7 @@ class Target:
 
             self._sources = Sources(cache_file(os.environ))
             if self._beside and not self._selection.counters_only:
-                from profkit.capture.ahead import look_ahead
+                from profkit.capture.source_lookahead import look_ahead
 
                 look_ahead(self._spool, self._sources, self._over)
 
@@ -298,9 +288,3 @@ def _cwd() -> str:
 
 def _as_dict(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
-
-
-def _this_process() -> dict[str, Any]:
-    """Return facts by which a later merge of the spool can tell whether the launcher still runs."""
-    own = process_facts.identity()
-    return {key: own[key] for key in ("boot", "host", "pid", "born")}

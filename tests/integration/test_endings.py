@@ -211,16 +211,40 @@ def test_a_python_without_an_agent_is_not_said_to_have_begun(tmp_path: Path, wor
     assert said(run) == Notice("no-record")
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
+#: Runs a shell's words where a small disk can be mounted.
+PRIVATE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
+
+
+def small_disk(tmp_path: Path) -> str:
+    """Return the command that mounts a small disk in `tmp_path`, as ``disk``."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    private = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
     mount = f"mount -t tmpfs -o size=1m none {disk}"
     try:
-        allowed = subprocess.run([*private, mount], capture_output=True).returncode == 0
+        allowed = subprocess.run([*PRIVATE, mount], capture_output=True).returncode == 0
     except FileNotFoundError:
         allowed = False
     require("mount", allowed, "this machine does not allow to mount a small disk")
+    return mount
+
+
+def test_a_disk_that_was_full_when_the_process_began(tmp_path: Path) -> None:
+    """Nothing could be mapped there: the tables are in memory, and written once there is room."""
+    mount = small_disk(tmp_path)
+    path = program(tmp_path, "import os\nos.remove('filler')\n" + WORKS + "late(0.1)\n")
+    fill = f"cat /dev/zero >filler 2>&-; '{sys.executable}' '{path}'"
+    capture = profkit_command("capture", "-o", "run.prof", "--", "sh", "-c", fill)
+    script = f"{mount}; cd {tmp_path / 'disk'}; {shlex.join(capture)}; cp run.prof {tmp_path}"
+    done = subprocess.run([*PRIVATE, script], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    run = load_run(tmp_path / "run.prof")
+    process = next(process for process in run.processes if process.profiled)
+    assert calls(process)["late"] == 1
+    assert process.exit == "exited"
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    mount, disk, private = small_disk(tmp_path), tmp_path / "disk", PRIVATE
     fill = (
         "try:\n"
         "    with open('filler', 'wb', buffering=0) as file:\n"

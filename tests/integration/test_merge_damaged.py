@@ -12,21 +12,11 @@ from typing import Any
 import pytest
 
 from profkit.capture.agent import record_file
-from tests.records import packed_codes, record_bytes, samples_bytes, table
+from tests.records import record_bytes, samples_bytes
 
 LAUNCH = {"command": ["python"], "cwd": "/work", "started": "2026-01-01T00:00:00+00:00", "wall_s": 1.0}
 #: Bytes that any merge may take, and times the size of what it reads.
 BASE, FACTOR = 500 * 10**6, 20
-
-
-def _many_threads(size: int) -> bytes:
-    one = table(native=1, name="t", measured=True, functions=[(0, 1, 0, 1.0, 1.0)])
-    return record_bytes(threads=[one] * (size // 640))
-
-
-def _many_names(size: int) -> bytes:
-    codes = packed_codes([("/x.py", 1, "ab", "cd")])
-    return record_bytes(codes={**codes, "names": "ab\0" * (size // 3)})
 
 
 def _many_processes(size: int) -> bytes:
@@ -48,13 +38,7 @@ SPOOLS: dict[str, tuple[str, Callable[[int], bytes]]] = {
     "a list of nothing": ("a.record", lambda size: record_bytes(agent_tids=[None] * size)),
     "texts": ("a.record", lambda size: record_bytes(argv=["ab"] * (size // 7))),
     "dictionaries": ("a.record", lambda size: record_bytes(notes={str(i): {} for i in range(size // 12)})),
-    "names": ("a.record", _many_names),
-    "threads": ("a.record", _many_threads),
     "tasks": ("a.record", lambda _: record_bytes(tasks=[[i + 1, "", 0, 0, 0] for i in range(20_000)])),
-    "long counts": (
-        "a.record",
-        lambda size: record_bytes(threads=[table(functions=[(0, 2**40, 0, 1.0, 1.0)] * (size // 36))]),
-    ),
     "processes": ("sampler.samples", _many_processes),
     "brackets": ("launch.json", lambda size: b'{"command": ' + b"[" * size),
     "facts": ("launch.json", lambda size: json.dumps({**LAUNCH, "x": [[]] * (size // 4)}).encode()),

@@ -12,18 +12,19 @@ from typing import Any
 import pytest
 
 from profkit.capture import counters, host, provenance, record_notices
-from profkit.capture.agent import native, process_facts, record_file, settings, tracer
+from profkit.capture.agent import process_facts, settings
+from profkit.capture.agent.process_facts import read_stat
+from profkit.capture.block_tables import block_tables
 from profkit.capture.endings import Ending, Unrecorded
+from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
-from profkit.capture.places import with_lightning_ranks
-from profkit.capture.proc_files import read_stat
-from profkit.capture.record_types import Record
+from profkit.capture.record_types import Record, ThreadTable
 from profkit.capture.sampler import Sampler
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.model import Host, Notice, OpenCall, Process, Profile, RangeCalls
-from tests.records import launch, packed_codes, record, record_bytes, samples_bytes, table
+from tests.records import launch, record, record_bytes, samples_bytes, table
 
 
 @pytest.mark.parametrize(
@@ -233,9 +234,9 @@ def test_installed_packages(tmp_path: Path) -> None:
     assert found == {"my-package": "2.0", "numpy": "1.26.4", "old": "3.1"}
 
 
-def profile_of(raw: dict[str, Any], **facts: Any) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
-    """What the packer makes of a record with the packed table of one thread."""
-    read = record(**facts, threads=[raw])
+def profile_of(found: ThreadTable, **facts: Any) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
+    """What the packer makes of the table of one thread."""
+    read = record(**facts, threads=[found])
     thread = ThreadTables().thread(read, read.threads[0])
     return thread.profile, thread.open_calls, thread.range_calls
 
@@ -277,7 +278,6 @@ def call(code: str, own: float, waits: tuple[float, ...]) -> tuple[object, ...]:
 
 
 def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
-    codes = tracer.Codes()
     returned = [
         ("f", 2, 0, 1.0, 0.5, 0.25, 0.5, 0.125, 0.125, [("g", 2, 0, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0)]),
         ("g", 2, 0, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0, None),
@@ -287,8 +287,15 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
         call("g", 0.0, (0.0, 1.5, 0.0, 0.75)),
         call("f", 0.0, (1.5, 1.5, 0.75, 0.75)),
     ]
-    measured = native._table_of((1, 1, False, True, 0, returned, open_calls, []), "", codes)
-    profile, _, _ = profile_of(record_file.pack(measured), codes=codes.packed())
+
+    def profile_of_block(measured: bool) -> Profile:
+        codes, threads = block_tables(
+            [("", (1, 1, False, measured, 0, returned, open_calls, []))], 1, None, (), 1.0, None
+        )
+        read = replace(record(), codes=codes, threads=threads)
+        return ThreadTables().thread(read, threads[0]).profile
+
+    profile = profile_of_block(True)
     f, g = (next(i for i in range(2) if profile.strings[profile.name[i]] == name) for name in "fg")
     waits = {name: getattr(profile, name) for name in ("wait", "cumwait", "blocked", "cumblocked")}
     assert {name: (values[f], values[g]) for name, values in waits.items()} == {
@@ -297,14 +304,13 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
         "blocked": (0.875, 0.0),
         "cumblocked": (1.125, 0.75),
     }
-    unmeasured = native._table_of((1, 1, False, False, 0, returned, open_calls, []), "", codes)
-    assert profile_of(record_file.pack(unmeasured), codes=codes.packed())[0].cumwait is None
+    assert profile_of_block(False).cumwait is None
 
 
 def test_equal_names_stay_apart() -> None:
     codes = [("<string>", 2, "__init__", "A.__init__"), ("<string>", 2, "__init__", "B.__init__")]
-    raw = table(functions=[(0, 5, 0, 1.0, 1.0), (1, 3, 0, 2.0, 2.0)])
-    profile, _, _ = profile_of(raw, codes=packed_codes(codes))
+    found = table(functions=[(0, 5, 0, 1.0, 1.0), (1, 3, 0, 2.0, 2.0)])
+    profile, _, _ = profile_of(found, codes=codes)
     assert profile.ncalls.tolist() == [5, 3]
 
 

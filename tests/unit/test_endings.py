@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from profkit.capture import endings, remains
+from profkit.capture import endings, reserve_files
 from profkit.capture.agent import reserve
 from profkit.capture.endings import Ending, Known, LastRecord, LeftEnd, ending
 from profkit.capture.record_types import Launch, Record
@@ -225,7 +225,7 @@ def test_words_that_an_agent_left(tmp_path: Path) -> None:
     reserve.leave_end(base, "replaced", error, 1.5, 0.25)
     reserve.leave_end(base, "exited", error, 2.5, 0.5)
     expected = LeftEnd("host-with-dash", 12, "exited", errno.ENOSPC, 2.5, 0.5)
-    assert remains.left_ends(tmp_path) == [expected]
+    assert reserve_files.left_ends(tmp_path) == [expected]
     for number, words in enumerate(
         (
             "exited 1 2",
@@ -239,7 +239,7 @@ def test_words_that_an_agent_left(tmp_path: Path) -> None:
         os.symlink(words, tmp_path / f"h-{number}-1.end")
     os.symlink("exited 28 1.0 1.0", tmp_path / "no number.end")
     (tmp_path / "h-9-9.end").write_text("exited 28 1.0 1.0")
-    assert remains.left_ends(tmp_path) == [expected]
+    assert reserve_files.left_ends(tmp_path) == [expected]
 
 
 def test_a_process_that_began_and_left_nothing(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_process_that_began_and_left_nothing(tmp_path: Path) -> None:
         (tmp_path / f"{name}.reserve").touch()
     reserve.leave_end(str(tmp_path / "h-2-5"), "exited", OSError(errno.EFBIG, ""), 1.0, 1.0)
     os.symlink("nonsense", tmp_path / "h-3-5.end")
-    found = remains.unrecorded(tmp_path, {"h-1-5"})
+    found = reserve_files.unrecorded(tmp_path, {"h-1-5"})
     assert [(u.pid, u.error) for u in found] == [(2, os.strerror(errno.EFBIG)), (3, "")]
 
 

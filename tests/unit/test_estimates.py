@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import profkit
-from profkit.capture.record_types import Estimates
+from profkit.capture.record_types import Rows, rows
 from profkit.capture.tables import ThreadTables
 from profkit.compare.folded_comprehensions import fold_comprehensions
 from profkit.compare.replicates import gather
@@ -109,14 +109,14 @@ def test_that_all_is_exact_is_said_by_no_column() -> None:
 # From a tracer's tables
 
 
-def thread_of(estimates: Estimates | None, **rows: Any) -> Profile:
-    read = record(threads=[table(**rows)])
+def thread_of(estimates: Rows | None, **tables: Any) -> Profile:
+    read = record(threads=[table(**tables)])
     return ThreadTables().thread(read, replace(read.threads[0], estimates=estimates)).profile
 
 
 def test_an_open_call_adds_one_to_what_is_known() -> None:
     found = thread_of(
-        Estimates(np.array([90.0, NAN]), np.array([112.0, NAN]), np.array([4, 2]), np.array([0.1, 0.2])),
+        rows("estimates", *np.array([[90.0, NAN], [112.0, NAN], [4, 2], [0.1, 0.2]])),
         functions=[(1, 100, 0, 4.0, 3.0), (2, 0, 0, 1.0, 1.0)],
         open=[(0, 7.0, 0.5), (1, 2.0, 0.25), (2, 1.0, 0.25)],
     )
@@ -129,10 +129,10 @@ def test_an_open_call_adds_one_to_what_is_known() -> None:
 
 
 def test_a_thread_whose_rows_are_all_exact_has_no_estimates() -> None:
-    rows = {"functions": [(1, 100, 0, 4.0, 3.0)], "open": [(0, 7.0, 0.5)]}
-    exact = Estimates(np.array([100.0]), np.array([100.0]), np.array([0]), np.array([0.0]))
-    assert thread_of(exact, **rows).calls_low is None
-    assert thread_of(None, **rows).calls_low is None
+    tables = {"functions": [(1, 100, 0, 4.0, 3.0)], "open": [(0, 7.0, 0.5)]}
+    exact = rows("estimates", *np.array([[100.0], [100.0], [0.0], [0.0]]))
+    assert thread_of(exact, **tables).calls_low is None
+    assert thread_of(None, **tables).calls_low is None
 
 
 # Sums

@@ -110,6 +110,7 @@ def test_every_code_is_made_somewhere() -> None:
     of_older_files = {
         "free-threaded",
         "functions-throttled",
+        "no-snapshots",
         "nvtx-not-patchable",
         "nvtx-patched",
         "waiting-sampled",

@@ -24,7 +24,7 @@ from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
 from tests.builders import Row
 from tests.builders import profile as build_profile
-from tests.records import packed_codes, record, table
+from tests.records import record, table
 from tests.run_files import member_of, npy, rewritten
 from tests.unit.test_ranges import ranges_of
 
@@ -46,7 +46,7 @@ NAMES, DOMAINS = {10: "step {n}", 11: "forward", 12: "layer {n}"}, {1: "lib"}
 
 def unnamed(**changes: object) -> RangeCalls | None:
     """What is made of a table, ranges by their numbers."""
-    read = record(codes=packed_codes(CODES), threads=[table(**{**TABLE, **changes})])
+    read = record(codes=CODES, threads=[table(**{**TABLE, **changes})])
     return range_calls(read.threads[0], np.array([0, 1, 2, -1], np.int32))
 
 
