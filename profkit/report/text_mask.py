@@ -296,9 +296,7 @@ class TextMask:
             text = "\n".join(words)
             for rule in suspects((text,)):
                 for found in rule.pattern.finditer(text):
-                    self._learn_secret(
-                        found["secret"] if "secret" in rule.pattern.groupindex else found.group()
-                    )
+                    self._learn_secret(found[rule.group])
 
     def _learn_secret(self, value: str) -> None:
         """Mask a secret everywhere, unless it is short or a word, which occur by chance."""
