@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from profkit.report import units
-from profkit.report.figures import CallGraph, FunctionTable, StackGraph, Timeline
+from profkit.report.figures import TimelineSide
 from profkit.report.markup import element, escape
 from profkit.report.waits import states_key
 
@@ -48,13 +51,14 @@ def _find(name: str, label: str, **values: str | bool | None) -> str:
     )
 
 
-def calls_part(graph: CallGraph, *, compared: bool) -> str:
+def calls_part(graph: Mapping[str, Any]) -> str:
     """Return the frame of the picture of callers and callees."""
+    compared, left_out = graph["before"] is not None, graph["left_out"]
     side = _width_by("width") if compared else ""
     colour = "Red took more seconds in the candidate, blue less. " if compared else ""
     left = (
-        f"{graph.left_out:,} calls are left out; none of them took more than {units.seconds(graph.left_out_s)}."
-        if graph.left_out
+        f"{left_out:,} calls are left out; none of them took more than {units.seconds(graph['left_out_s'])}."
+        if left_out
         else ""
     )
     made = (
@@ -78,9 +82,9 @@ def calls_part(graph: CallGraph, *, compared: bool) -> str:
     )
 
 
-def stacks_section(graph: StackGraph) -> str:
+def stacks_section(graph: Mapping[str, Any]) -> str:
     """Return the frame of the flame graph."""
-    compared = len(graph.table.sides) > 1
+    compared = graph["before"] is not None
     parts = [
         "Each block is a function, called by the one above it; its width is the time that it took with all it called."
     ]
@@ -88,13 +92,13 @@ def stacks_section(graph: StackGraph) -> str:
         parts.append(
             "Red blocks themselves take more in the candidate, blue ones less; grey ones are unchanged."
         )
-    if graph.iterations[-1] is not None:
+    if graph["after"]["iterations"] is not None:
         parts.append("Times are per iteration.")
-    if graph.waits:
+    if graph["waits"]:
         parts.append(
             "The line at the bottom of a block: how much of it was queued for a CPU, and off the CPU."
         )
-    if not graph.table.measured:
+    if not graph["measured"]:
         parts.append(
             "Stacks are reconstructed from pairs of caller and callee, as if a function divided its time in the "
             "same way whoever called it."
@@ -112,7 +116,7 @@ def stacks_section(graph: StackGraph) -> str:
         _find("flame-find", "Search"),
         _width_by("flame-side") if compared else "",
         element("label", element("span", "Time "), element("select", options, id="flame-measure"))
-        if graph.waits
+        if graph["waits"]
         else "",
         element("span", id="flame-found", class_="note", role="status"),
         class_="controls",
@@ -134,26 +138,26 @@ def stacks_section(graph: StackGraph) -> str:
     )
 
 
-def timeline_section(timeline: Timeline) -> str:
+def timeline_section(sides: Sequence[TimelineSide]) -> str:
     """Return the frame of the time line."""
-    states = any(side.processes for side in timeline.sides)
+    states = any(side.processes for side in sides)
     parts = []
-    if any(len(track.name) for side in timeline.sides for track in side.tracks):
+    if any(len(track.name) for side in sides for track in side.tracks):
         parts.append("NVTX ranges of each thread")
     if states:
         parts.append("what each process's threads did (100 %: all that ran or could have run, at least one)")
-    if any(process.functions is not None for side in timeline.sides for process in side.processes):
+    if any(process.functions is not None for side in sides for process in side.processes):
         parts.append("below it the function that its first thread was longest in, on a CPU or waiting")
-    if any(side.runnable is not None for side in timeline.sides):
+    if any(side.runnable is not None for side in sides):
         parts.append("the machine's runnable threads, with its CPUs as a dashed line")
-    if any(side.gpu is not None for side in timeline.sides):
+    if any(side.gpu is not None for side in sides):
         parts.append("GPU utilisation")
-    short = sum(track.left_out for side in timeline.sides for track in side.tracks)
-    threads = sum(side.tracks_left_out for side in timeline.sides)
-    processes = sum(side.processes_left_out for side in timeline.sides)
+    short = sum(track.left_out for side in sides for track in side.tracks)
+    threads = sum(side.tracks_left_out for side in sides)
+    processes = sum(side.processes_left_out for side in sides)
     said = "; ".join(parts) + "." if parts else ""
     said = said[:1].upper() + said[1:]
-    if len(timeline.sides) > 1:
+    if len(sides) > 1:
         said += " Both runs have the same scale."
     left = [
         f"{count:,} {what}"
@@ -189,9 +193,9 @@ def timeline_section(timeline: Timeline) -> str:
     )
 
 
-def functions_section(table: FunctionTable, tables: str) -> str:
+def functions_section(table: Mapping[str, Any], tables: str) -> str:
     """Return the frame of the table of all functions; `tables` replaces it without a script."""
-    roots = sorted(set(table.roots))
+    roots = sorted(set(table["roots"]))
     options = element("option", "everywhere", value="") + "".join(
         element("option", escape(root), value=root) for root in roots
     )
@@ -202,7 +206,7 @@ def functions_section(table: FunctionTable, tables: str) -> str:
             element("span", "only what moved beyond the noise"),
             class_="check",
         )
-        if table.marked.any()
+        if table["marked"]
         else ""
     )
     first = ("tottime", "self time"), ("cumtime", "with callees")
@@ -210,7 +214,7 @@ def functions_section(table: FunctionTable, tables: str) -> str:
         "div",
         _find("table-find", "Search"),
         element("label", element("span", "in "), element("select", options, id="table-root")),
-        _choice("measure", "Seconds", first if table.by == "tottime" else first[::-1]),
+        _choice("measure", "Seconds", first if table["by"] == "tottime" else first[::-1]),
         moved,
         class_="controls",
     )
@@ -226,7 +230,7 @@ def functions_section(table: FunctionTable, tables: str) -> str:
     )
     return element(
         "section",
-        element("h2", f"Functions ({len(table):,})"),
+        element("h2", f"Functions ({len(table['names']):,})"),
         element("noscript", tables),
         element(
             "div",
