@@ -16,6 +16,7 @@ from profkit.measure import noise
 from profkit.measure.import_table import imports_of
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import Run
+from profkit.report import units
 from profkit.report.document import (
     Bullets,
     Cell,
@@ -31,9 +32,9 @@ from profkit.report.document import (
     Waterfall,
 )
 from profkit.report.functions import Ranked, ranked_run
-from profkit.report.gpu import gpu_sections
 from profkit.report.imports import import_change_line, import_line
 from profkit.report.lines import line_sections
+from profkit.report.machine import gpu_sections
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR, waterfall
@@ -155,7 +156,7 @@ def _doubts(diff: Diff) -> tuple[Note, ...]:
         more = f" And {len(lost) - 1} more: see --full." if len(lost) > 1 else ""
         notes.append(Note(f"{lost[0]}.{more}", "unsure"))
     if found.score < HARDLY_COMPARABLE and found.warnings:
-        what = "1 more difference" if len(found.warnings) == 1 else f"{len(found.warnings)} more differences"
+        what = units.counted(len(found.warnings), "more difference")
         notes.append(Note(f"{what} between the sides: see --full.", "unsure"))
     return tuple(notes)
 
@@ -276,7 +277,7 @@ def _warnings(run: Run) -> list[Section]:
     every = run_warnings(run)
     shown, left = every[:WARNINGS], len(every) - WARNINGS
     if left > 0:
-        shown.append("and 1 more warning" if left == 1 else f"and {left} more warnings")
+        shown.append(f"and {units.counted(left, 'more warning')}")
     return [Section("", (Bullets(tuple(shown)),))] if shown else []
 
 

@@ -32,7 +32,7 @@ from profkit.report.document import (
 from profkit.report.jsonvalues import dumps, json_number, plain
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
-from profkit.report.wording.histories import change_size
+from profkit.report.wording.runs import change_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from profkit.report.listed import Listed, Of
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.accounts import BUCKET_TITLES
-from profkit.report.wording.histories import (
+from profkit.report.wording.runs import (
     METRIC_TITLES,
     change_size,
     history_notes,

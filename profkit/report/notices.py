@@ -18,11 +18,8 @@ class _Count(int):
     """A whole number with its noun, where a template gives one: ``{events:event|events}``."""
 
     def __format__(self, nouns: str) -> str:
-        number = f"{int(self):,}"
-        if not nouns:
-            return number
         one, _, many = nouns.partition("|")
-        return f"{number} {one if self == 1 else many}"
+        return units.counted(int(self), one, many) if nouns else f"{int(self):,}"
 
 
 def _gibibytes(value: float) -> str:

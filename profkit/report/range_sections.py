@@ -39,8 +39,7 @@ def range_sections(
             f"{units.seconds(period_s)}; right for many ranges together, not for a single shorter one."
         )
     if unmatched:
-        one = "1 end had" if unmatched == 1 else f"{unmatched:,} ends had"
-        notes.append(f"{one} no beginning.")
+        notes.append(f"{units.counted(unmatched, 'end had', 'ends had')} no beginning.")
     table = listed.table(
         Of("range", lambda row: _label(row.key), "name"),
         Of("domain", lambda row: clean(row.key.domain), "text", 6),

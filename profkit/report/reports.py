@@ -85,7 +85,7 @@ class DiffReport:
 
     def again(self) -> str:
         """See `Ticketed`."""
-        from profkit.report.surroundings import again
+        from profkit.report.ticketdoc import again
 
         return again(self.diff.baseline.runs, self.diff.candidate.runs)
 
@@ -124,7 +124,7 @@ class RunReport:
             explain=self.explain,
         )
         if self.attachment:
-            from profkit.report.surroundings import reproduce_run
+            from profkit.report.ticketdoc import reproduce_run
 
             laid = replace(laid, sections=(*laid.sections, reproduce_run(self.run, self.attachment)))
         if not figures:
@@ -147,7 +147,7 @@ class RunReport:
 
     def again(self) -> str:
         """See `Ticketed`."""
-        from profkit.report.surroundings import again
+        from profkit.report.ticketdoc import again
 
         return again()
 

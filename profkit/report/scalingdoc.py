@@ -11,7 +11,7 @@ from profkit.report.jsonvalues import dumps, json_number, members
 from profkit.report.listed import Listed, Of
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
-from profkit.report.wording.scaling import place_name, scaling_verdict, slowdown_text
+from profkit.report.wording.runs import place_name, scaling_verdict, slowdown_text
 from profkit.study.scaling import Scaling
 
 #: Ratio to the best from which a cell of the heat map is as bad as it gets, at least.

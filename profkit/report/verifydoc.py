@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from profkit.report.document import Bullets, Document, Facts, Section, laid_out
 from profkit.report.jsonvalues import dumps, members
 from profkit.report.text import clean
-from profkit.report.wording.tried import tried_notes, tried_verdict
+from profkit.report.wording.studies import tried_notes, tried_verdict
 from profkit.study.verify import Tried
 from profkit.verdict.types import Advice
 

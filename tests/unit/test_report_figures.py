@@ -15,9 +15,9 @@ from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, pagedata, timeline
 from profkit.report.document import Measured, Step, Waterfall
 from profkit.report.drawing import bar_shares
-from profkit.report.evidence_rows import evidence_row
 from profkit.report.pictures import LEAST_LABELS, MOST_LABELS, slopes
 from profkit.report.waterfall import waterfall_rows
+from profkit.report.wording.evidence import evidence_row
 from profkit.report.wording.functions import display_name
 from profkit.verdict.types import Evidence
 from tests import report_builders as build
