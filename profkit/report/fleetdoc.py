@@ -42,7 +42,6 @@ class FleetReport:
     study: Slowest | Trends | Hosts
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         study = self.study
         if isinstance(study, Slowest):
             return Document("profkit fleet slowest", _slowest(study, rows))
@@ -51,7 +50,6 @@ class FleetReport:
         return Document("profkit fleet hosts", _hosts(study, rows))
 
     def json(self, rows: int) -> str:
-        """Return the JSON: all rows, whatever `rows` is."""
         question = {Slowest: "slowest", Trends: "trend", Hosts: "hosts"}[type(self.study)]
         return dumps({"schema": "profkit.fleet/1", "question": question, **plain(self.study)})
 
@@ -63,7 +61,6 @@ class AnswerReport:
     answer: Answer
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         shown = self.answer.rows[: rows or None]
         left = len(self.answer.rows) - len(shown)
         numbers = [

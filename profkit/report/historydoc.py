@@ -33,7 +33,6 @@ class HistoryReport:
     study: History
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         study = self.study
         notices = [clean(notice_text(notice)) for notice in study.notices]
         commands = tuple(shlex.join(_words(change)) for change in reversed(study.changes))
@@ -48,7 +47,6 @@ class HistoryReport:
         )
 
     def json(self, rows: int) -> str:
-        """Return the JSON: all runs, whatever `rows` is."""
         study = self.study
         runs, changes = (
             [_run(run) for run in study.runs],

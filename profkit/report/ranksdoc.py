@@ -49,7 +49,6 @@ class RanksReport:
     study: RankStudy
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         study = self.study
         ranges = (_ranges(study, rows),) if study.ranges else ()
         return laid_out(

@@ -60,7 +60,6 @@ class DiffReport:
     explain: bool = False
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `Report`."""
         from profkit.report.diffdoc import diff_document
 
         laid = diff_document(self.diff, rows, self.attachment, explain=self.explain)
@@ -71,26 +70,22 @@ class DiffReport:
         return replace(laid, figures=diff_figures(self.diff, *self.pictured))
 
     def brief(self) -> Document:
-        """See `Brief`."""
         from profkit.report.brief import brief_diff
 
         return brief_diff(self.diff, explain=self.explain)
 
     def ticket(self, rows: int) -> Document:
-        """See `Ticketed`."""
         from profkit.report.ticketdoc import ticket_document
 
         sides = zip(("baseline", "candidate"), self.pictured, strict=True)
         return ticket_document(self.document(rows), dict(sides))
 
     def again(self) -> str:
-        """See `Ticketed`."""
         from profkit.report.ticketdoc import again
 
         return again(self.diff.baseline.runs, self.diff.candidate.runs)
 
     def json(self, rows: int) -> str:
-        """See `Report`."""
         from profkit.report.jsondoc import diff_json
 
         return diff_json(self.diff, rows, explain=self.explain)
@@ -112,7 +107,6 @@ class RunReport:
     attachment: str = ""
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `Report`."""
         from profkit.report.showdoc import show_document
 
         laid = show_document(
@@ -134,25 +128,21 @@ class RunReport:
         return replace(laid, figures=run_figures(self.run, self.by))
 
     def brief(self) -> Document:
-        """See `Brief`."""
         from profkit.report.brief import brief_run
 
         return brief_run(self.run, self.judged, self.by, explain=self.explain)
 
     def ticket(self, rows: int) -> Document:
-        """See `Ticketed`."""
         from profkit.report.ticketdoc import ticket_document
 
         return ticket_document(self.document(rows), {"": self.run})
 
     def again(self) -> str:
-        """See `Ticketed`."""
         from profkit.report.ticketdoc import again
 
         return again()
 
     def json(self, rows: int) -> str:
-        """See `Report`."""
         from profkit.report.jsondoc import show_json
 
         return show_json(

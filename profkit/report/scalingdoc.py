@@ -31,7 +31,6 @@ class ScalingReport:
     study: Scaling
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`: all places are listed."""
         study = self.study
         slowdowns = [slowdown_text(study, slow) for slow in study.slowdowns]
         notices = [clean(notice_text(notice)) for notice in study.notices]
@@ -44,7 +43,6 @@ class ScalingReport:
         )
 
     def json(self, rows: int) -> str:
-        """See `profkit.report.reports.Report`: all places are listed."""
         places = [members(place, _PLACE) for place in self.study.places]
         names = "weak spread places slowdowns notices"
         return dumps({"schema": "profkit.scaling/1", **members(self.study, names, places=places)})

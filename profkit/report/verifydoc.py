@@ -34,7 +34,6 @@ class VerifyReport:
     recorded_s: float
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         facts = Facts(
             (
                 ("as it was", clean(shlex.join(self.command))),
@@ -55,7 +54,6 @@ class VerifyReport:
         return settings + shlex.join(self.changed)
 
     def json(self, rows: int) -> str:
-        """See `profkit.report.reports.Report`."""
         return dumps(
             {
                 "schema": "profkit.verify/1",
