@@ -1,8 +1,11 @@
-"""Frames of a page's figures, and drawings without a script; the script finds its places by their ids."""
+"""Frames of a page's figures; their markup is ``assets/frames.html``, where the script finds its places by id."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from string import Template
 from typing import Any
 
 from profkit.report import units
@@ -10,45 +13,31 @@ from profkit.report.figures import TimelineSide
 from profkit.report.markup import element, escape
 from profkit.report.waits import states_key
 
-
-def _button(text: str, label: str, **values: str | bool | None) -> str:
-    return element("button", text, type="button", aria_label=label, title=label, **values)
-
-
-def _choice(name: str, legend: str, options: tuple[tuple[str, str], ...]) -> str:
-    """Radio buttons, the first of them selected."""
-    inputs = (
-        element(
-            "label",
-            element("input", type="radio", name=name, value=value, checked=at == 0),
-            element("span", text),
-        )
-        for at, (value, text) in enumerate(options)
-    )
-    return element("fieldset", element("legend", legend), *inputs, class_="choice")
-
-
-def _width_by(name: str) -> str:
-    return _choice(name, "Width by", (("after", "candidate"), ("before", "baseline")))
-
-
 _NO_SCRIPT = (
     '<noscript><p class="note">This part is drawn by a script, which is turned off here.</p></noscript>'
 )
 
 
-def _scripted(*content: str) -> str:
-    """What the script fills, and why it is empty without one."""
-    return _NO_SCRIPT + element("div", *content, class_="scripted", hidden=True)
+@cache
+def _frames() -> Mapping[str, Template]:
+    text = (resources.files("profkit.report") / "assets" / "frames.html").read_text(encoding="utf-8")
+    parts = (part.splitlines() for part in text.split("\n\n"))
+    return {name.strip("<!-> "): Template("".join(map(str.strip, lines))) for name, *lines in parts}
 
 
-def _find(name: str, label: str, **values: str | bool | None) -> str:
-    """A field to search names."""
-    return element(
-        "label",
-        element("span", f"{label} "),
-        element("input", type="search", id=name, autocomplete="off", spellcheck="false", **values),
-    )
+def _frame(frame: str, /, **parts: str) -> str:
+    """Fill a frame with parts that are markup already."""
+    return _frames()[frame].substitute(parts, no_script=_NO_SCRIPT)
+
+
+def _choice(name: str, legend: str, first: tuple[str, str], second: tuple[str, str]) -> str:
+    """Radio buttons, the first of them selected."""
+    texts = dict(zip(("first", "first_text", "second", "second_text"), (*first, *second), strict=True))
+    return _frame("choice", name=name, legend=legend, **texts)
+
+
+def _width_by(name: str) -> str:
+    return _choice(name, "Width by", ("after", "candidate"), ("before", "baseline"))
 
 
 def calls_part(graph: Mapping[str, Any]) -> str:
@@ -65,21 +54,7 @@ def calls_part(graph: Mapping[str, Any]) -> str:
         "One function stands in the middle, with those that call it above and those that it calls below: what was "
         f"measured of each pair. {colour}{left}"
     )
-    controls = element(
-        "div",
-        _button("← Back", "Back to the function before", id="calls-back", disabled=True),
-        _button("Top", "To the function that holds most time", id="calls-top"),
-        _find("calls-find", "Function", list="calls-names"),
-        element("datalist", id="calls-names"),
-        side,
-        class_="controls",
-    )
-    return element("p", escape(made.strip()), class_="note") + _scripted(
-        controls,
-        element("div", id="calls-picture", class_="calls"),
-        element("p", id="calls-said", class_="note", aria_live="polite"),
-        element("div", id="calls-table", class_="wide"),
-    )
+    return _frame("calls", said=escape(made.strip()), side=side)
 
 
 def stacks_section(graph: Mapping[str, Any]) -> str:
@@ -103,38 +78,12 @@ def stacks_section(graph: Mapping[str, Any]) -> str:
             "Stacks are reconstructed from pairs of caller and callee, as if a function divided its time in the "
             "same way whoever called it."
         )
-    measures = (
-        ("active", "running + queued"),
-        ("running", "running"),
-        ("queued", "queued"),
-        ("all", "all, off the CPU too"),
-    )
-    options = "".join(element("option", text, value=value) for value, text in measures)
-    controls = element(
-        "div",
-        _button("Whole", "Show everything again", id="flame-whole", disabled=True),
-        _find("flame-find", "Search"),
-        _width_by("flame-side") if compared else "",
-        element("label", element("span", "Time "), element("select", options, id="flame-measure"))
-        if graph["waits"]
-        else "",
-        element("span", id="flame-found", class_="note", role="status"),
-        class_="controls",
-    )
-    title = "Flame graph: what changed" if compared else "Flame graph"
-    return element(
-        "section",
-        element("h2", title),
-        element("p", escape(" ".join(parts)), class_="note"),
-        _scripted(
-            controls,
-            element("nav", id="flame-path", aria_label="Functions around what is shown"),
-            element("div", id="flame-picture", class_="flame"),
-            element("div", id="flame-key", class_="key", aria_hidden="true"),
-            element("p", id="flame-said", class_="said", aria_live="polite"),
-        ),
-        class_="card",
-        id="flame",
+    return _frame(
+        "stacks",
+        title="Flame graph: what changed" if compared else "Flame graph",
+        said=escape(" ".join(parts)),
+        side=_width_by("flame-side") if compared else "",
+        measure=_frame("stack-measure") if graph["waits"] else "",
     )
 
 
@@ -170,78 +119,19 @@ def timeline_section(sides: Sequence[TimelineSide]) -> str:
     ]
     if left:
         said += f" Not drawn: {', '.join(left)}."
-    controls = element(
-        "div",
-        _button("+", "Zoom in", id="time-in"),
-        _button("−", "Zoom out", id="time-out"),
-        _button("←", "Earlier", id="time-left"),
-        _button("→", "Later", id="time-right"),
-        _button("All", "Whole run", id="time-all"),
-        _button("Every process", "Show every process, or the busiest", id="time-every", aria_pressed="false"),
-        states_key(("running", "running"), ("queued", "queued for a CPU"), ("blocked", "off the CPU"))
-        if states
-        else "",
-        class_="controls",
-    )
-    return element(
-        "section",
-        element("h2", "Over time"),
-        element("p", escape(said), class_="note"),
-        _scripted(controls, element("div", id="time-picture"), element("p", id="time-said", class_="said")),
-        class_="card",
-        id="timeline",
-    )
+    kinds = ("running", "running"), ("queued", "queued for a CPU"), ("blocked", "off the CPU")
+    return _frame("timeline", said=escape(said), key=states_key(*kinds) if states else "")
 
 
 def functions_section(table: Mapping[str, Any], tables: str) -> str:
     """Return the frame of the table of all functions; `tables` replaces it without a script."""
-    roots = sorted(set(table["roots"]))
-    options = element("option", "everywhere", value="") + "".join(
-        element("option", escape(root), value=root) for root in roots
-    )
-    moved = (
-        element(
-            "label",
-            element("input", type="checkbox", id="table-marked"),
-            element("span", "only what moved beyond the noise"),
-            class_="check",
-        )
-        if table["marked"]
-        else ""
-    )
-    first = ("tottime", "self time"), ("cumtime", "with callees")
-    controls = element(
-        "div",
-        _find("table-find", "Search"),
-        element("label", element("span", "in "), element("select", options, id="table-root")),
-        _choice("measure", "Seconds", first if table["by"] == "tottime" else first[::-1]),
-        moved,
-        class_="controls",
-    )
-    pages = element(
-        "div",
-        _button("« ", "First page", id="table-first"),
-        _button("‹ ", "Page before", id="table-back"),
-        element("span", id="table-count", role="status"),
-        _button(" ›", "Next page", id="table-next"),
-        _button(" »", "Last page", id="table-last"),
-        _button("More rows", "Show fifty rows", id="table-more"),
-        class_="controls",
-    )
-    return element(
-        "section",
-        element("h2", f"Functions ({len(table['names']):,})"),
-        element("noscript", tables),
-        element(
-            "div",
-            controls,
-            element(
-                "div", id="table-rows", class_="wide", tabindex=0, role="region", aria_label="Every function"
-            ),
-            pages,
-            class_="scripted",
-            hidden=True,
-        ),
-        class_="card",
-        id="functions",
+    roots = (element("option", escape(root), value=root) for root in sorted(set(table["roots"])))
+    measures = ("tottime", "self time"), ("cumtime", "with callees")
+    return _frame(
+        "functions",
+        count=f"{len(table['names']):,}",
+        tables=tables,
+        roots="".join(roots),
+        measure=_choice("measure", "Seconds", *(measures if table["by"] == "tottime" else measures[::-1])),
+        marked=_frame("marked") if table["marked"] else "",
     )
