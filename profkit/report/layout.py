@@ -44,6 +44,11 @@ class _Fitted:
     shortened: bool = False
 
 
+def text_of(line: Line) -> str:
+    """Return a line without its styles and the spaces at its end."""
+    return "".join(text for text, _ in line).rstrip()
+
+
 def _unpaired_percent(before: str, after: str) -> str:
     """The left text without a percent sign that the right one already shows."""
     return before.removesuffix(" %") if after.endswith(" %") else before

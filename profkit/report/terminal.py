@@ -23,9 +23,9 @@ from profkit.report.document import (
     VerdictBlock,
     Waterfall,
 )
-from profkit.report.layout import MOST_LINES, Line, Span, table_lines
+from profkit.report.layout import MOST_LINES, Line, Span, table_lines, text_of
 from profkit.report.text import cell_width, pad, shorten_middle, wrap_some
-from profkit.report.trends import sparks
+from profkit.report.trends import sparks, trend_lines
 from profkit.report.waterfall import waterfall_lines
 
 #: Columns of a heat map without room that are named.
@@ -111,7 +111,7 @@ def render(
             for line in lines
         ]
     if color_system is None:
-        return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
+        return "".join(text_of(line) + "\n" for line in lines)
     return _colored(lines, color_system)
 
 
@@ -251,23 +251,8 @@ def _columns_that_fit(block: HeatMap, widths: Sequence[int], room: int) -> list[
 
 def _trend(block: Trend, width: int) -> Iterator[Line]:
     titles = max(cell_width(line.title) for line in block.lines)
-    drawn, pointers = sparks(block, width)
-    reach = max(cell_width(spark.reach) for spark in drawn)
-    drawn, pointers = sparks(block, max(8, width - titles - reach - 6))
-    for number, spark in enumerate(drawn):
-        yield [
-            ("  " + pad(spark.title, titles) + "  ", "dim" if number else ""),
-            (spark.signs, "dim" if number else "bold"),
-            ("  " + spark.reach, "dim"),
-        ]
-    if pointers:
-        yield [(" " * (titles + 4) + pointers, "bold")]
-    columns = len(drawn[0].signs)
-    first, last = block.labels[0], block.labels[-1]
-    if len(block.labels) > 1 and cell_width(first) + cell_width(last) < columns:
-        yield [(" " * (titles + 4) + pad(first, columns - cell_width(last)) + last, "dim")]
-    else:
-        yield [(" " * (titles + 4) + (f"{first} – {last}" if len(block.labels) > 1 else first), "dim")]
+    reach = max(cell_width(spark.reach) for spark in sparks(block, 1)[0])
+    yield from trend_lines(block, max(8, width - titles - reach - 6))
 
 
 def _marked(cell: HeatCell) -> str:
