@@ -40,7 +40,7 @@ class HistoryReport:
             "profkit history",
             Section("", (history_verdict(study),)),
             Section("Trend", (_trend(study),), role="account"),
-            Section("Changes", (_changes(study),) if study.changes else (), role="evidence"),
+            Section("Changes", (_changes(study),), role="evidence"),
             Section("Runs, latest first", (_runs(study, rows),), detail=True),
             Section("Notes", (Bullets((*history_notes(study), *notices)),)),
             Section("What to do next", (Bullets(commands, commands=True),), role="advice"),

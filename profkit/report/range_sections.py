@@ -76,8 +76,6 @@ def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) 
     known = [
         (row.key, found) for row in rows if (found := inside.of(row.key)) is not None and found.functions
     ]
-    if not known:
-        return []
     listed = Listed(known, limit, "ranges")
     most = min(MOST_INSIDE, limit // 2 or MOST_INSIDE)
     note = (
@@ -109,8 +107,6 @@ def _inside_rows(key: RangeKey, found: RangeFunctions, most: int) -> Iterator[tu
 
 def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]:
     """Return a comparison's ranges, greatest change of total time first, at most `limit` rows (0: all)."""
-    if not changes:
-        return []
     listed = Listed(changes, limit, "ranges")
     shown = listed.shown
     notes = [listed.cut]

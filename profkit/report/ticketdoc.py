@@ -168,8 +168,6 @@ def setting_sections(diff: Diff, limit: int) -> list[Section]:
     if diff.baseline.inventory is not None and diff.candidate.inventory is not None:
         # They are in a table of their own.
         settings = tuple(s for s in settings if s.kind not in ("variable", "pool"))
-    if not settings:
-        return []
     listed = Listed(settings, limit, "differences")
     table = listed.table(
         Of("", lambda s: s.kind, "text", 1),
