@@ -43,8 +43,6 @@ class Kind(enum.Enum):
     MESSAGE = enum.auto()
     #: A version of a distribution, with where it is from behind an ``@``.
     VERSION = enum.auto()
-    #: A launcher's identity of a job.
-    JOB = enum.auto()
 
 
 _ROLE = re.compile(r"main|rank|worker|child")

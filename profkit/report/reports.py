@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationNames
@@ -86,9 +86,10 @@ class DiffReport:
         return again(self.diff.baseline.runs, self.diff.candidate.runs)
 
     def json(self, rows: int) -> str:
-        from profkit.report.jsondoc import diff_json
+        from profkit.report.jsondoc import diff_object
+        from profkit.report.jsonvalues import dumps
 
-        return diff_json(self.diff, rows, explain=self.explain)
+        return dumps(diff_object(self.diff, rows, explain=self.explain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +107,15 @@ class RunReport:
     explain: bool = False
     attachment: str = ""
 
+    @property
+    def _asked(self) -> dict[str, Any]:
+        """What document and JSON take beside the run."""
+        return {name: getattr(self, name) for name in ("by", "judged", "names", "explain")}
+
     def document(self, rows: int, *, figures: bool = False) -> Document:
         from profkit.report.showdoc import show_document
 
-        laid = show_document(
-            self.run,
-            limit=rows,
-            by=self.by,
-            names=self.names,
-            judged=self.judged,
-            explain=self.explain,
-        )
+        laid = show_document(self.run, limit=rows, **self._asked)
         if self.attachment:
             from profkit.report.ticketdoc import reproduce_run
 
@@ -143,13 +142,7 @@ class RunReport:
         return again()
 
     def json(self, rows: int) -> str:
-        from profkit.report.jsondoc import show_json
+        from profkit.report.jsondoc import show_object
+        from profkit.report.jsonvalues import dumps
 
-        return show_json(
-            self.run,
-            limit=rows,
-            by=self.by,
-            names=self.names,
-            judged=self.judged,
-            explain=self.explain,
-        )
+        return dumps(show_object(self.run, limit=rows, **self._asked))
