@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 
@@ -108,6 +108,10 @@ def _of_role(document: Document, role: str) -> list[Section]:
     return [section for section in document.sections[1:] if section.role == role]
 
 
+def _cards(sections: Iterable[Section]) -> list[str]:
+    return [_section(section, _blocks(section)) for section in sections]
+
+
 def _blocks(section: Section) -> str:
     return "".join(map(block_markup, section.blocks))
 
@@ -118,12 +122,9 @@ def _answer(document: Document) -> Iterator[str]:
         yield element("h1", escape(document.title), class_="plain")
     for section in document.sections[:1]:
         yield '<section class="first">' + _blocks(section) + "</section>"
-    account = [_section(section, _blocks(section)) for section in _of_role(document, "account")]
-    advice = [_section(section, _blocks(section)) for section in _of_role(document, "advice")]
+    account, advice = _cards(_of_role(document, "account")), _cards(_of_role(document, "advice"))
     if _drawn(document):
-        advice += [
-            _section(section, _blocks(section)) for section in _of_role(document, "") if _is_said(section)
-        ]
+        advice += _cards(filter(_is_said, _of_role(document, "")))
     beside = bool(advice) and any(
         isinstance(block, Waterfall) for section in _of_role(document, "account") for block in section.blocks
     )
@@ -152,7 +153,7 @@ def _pictures(document: Document) -> Iterator[str]:
         yield timeline_section(data.timeline)
     if data is not None and data.stacks is not None:
         yield stacks_section(data.stacks)
-    moved = [_section(section, _blocks(section)) for section in _of_role(document, "moved")]
+    moved = _cards(_of_role(document, "moved"))
     if slopes is not None:
         moved = [_slopes(slopes), element("div", *moved)]
     yield element("div", *moved, class_="pair") if moved else ""
@@ -164,7 +165,7 @@ def _pictures(document: Document) -> Iterator[str]:
             "".join(element("h3", escape(section.title)) + _blocks(section) for section in tables),
         )
     else:
-        yield from (_section(section, _blocks(section)) for section in tables)
+        yield from _cards(tables)
     if not _drawn(document):
         for section in _of_role(document, ""):
             yield (

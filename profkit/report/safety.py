@@ -125,7 +125,8 @@ class Masker(TextMask):
         if kind is Kind.ENVIRONMENT:
             name, sign, value = text.partition("=")
             return f"{self._variable_name(name)}{sign}{self.variable(name, value)}"
-        return self._AS.get(kind, Masker.hidden)(self, text)
+        mask: Callable[[str], str] = getattr(self, kind.value, self.hidden)
+        return mask(text)
 
     def _variable_name(self, name: str) -> str:
         return name if name in THREAD_VARIABLES else self.hidden(name)
@@ -299,18 +300,6 @@ class Masker(TextMask):
                 return tails[0], tails[1]
         return self.user_file(baseline), self.user_file(candidate)
 
-    #: How the strings of a kind are masked.
-    _AS: Mapping[Kind, Callable[[Masker, str], str]] = {
-        Kind.NAME: TextMask.name,
-        Kind.LABEL: TextMask.label,
-        Kind.FILE: TextMask.user_file,
-        Kind.PLACE: TextMask.place,
-        Kind.HOST: TextMask.host,
-        Kind.USER: TextMask.user,
-        Kind.PROGRAM: TextMask.program,
-        Kind.MESSAGE: TextMask.message,
-        Kind.VERSION: TextMask.version,
-    }
     _SPECIAL: Mapping[type, Callable[[Masker, Any], Any]] = {
         FunctionKey: _key,
         SeenLine: _line,
