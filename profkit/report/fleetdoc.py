@@ -116,12 +116,13 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
     jobs = Listed(sorted(study.jobs, key=lambda job: job.before_s / job.after_s), limit, "jobs")
     functions = Listed(study.functions, limit, "functions")
     single = Listed(study.outliers, limit, "runs")
+    most_in = {f.job: f.key.qualname for f in reversed(study.functions)}
     of_jobs = jobs.table(
         Of("job", lambda job: job.job, "name"),
         Of("since", lambda job: job.since),
         Of("wall", lambda job: Pair(job.before_s, job.after_s), "seconds"),
         Of("change", lambda job: change_size(job.after_s / job.before_s), "pid"),
-        Of("most of it in", lambda job: _most_in(study, job.job), "name", 1),
+        Of("most of it in", lambda job: clean(most_in.get(job.job, "")), "name", 1),
         notes=(jobs.cut,),
         tone=lambda _: "bad",
         whole=True,
@@ -166,11 +167,6 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
         Section("Single runs", (of_runs,)),
         Section("What to do next", (Bullets(tuple(map(shlex.join, words)), commands=True),), role="advice"),
     )
-
-
-def _most_in(study: Slowest, job: str) -> str:
-    """The function that got slower most, of a job."""
-    return next((clean(f.key.qualname) for f in study.functions if f.job == job), "")
 
 
 def _trends(study: Trends, limit: int) -> tuple[Section, ...]:

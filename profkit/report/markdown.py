@@ -232,17 +232,12 @@ def _heat_map(block: HeatMap) -> Iterator[str]:
 def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
     if block.commands:
         most = MOST_COMMAND if cell is None else min(MOST_COMMAND, 2 * cell)
-        items = [_cut_command(item, most) for item in block.items]
+        cut = "{} … [{:,} more characters]"
+        items = [cut.format(c[:most], len(c) - most) if len(c) > most else c for c in block.items]
         yield from _fenced(items, "sh")
         return
     items = [f"- {_line(_short(item, cell))}" for item in block.items]
     yield _Rows(items, "- … and {} more", len(items))
-
-
-def _cut_command(command: str, most: int) -> str:
-    """Cut a long command at its end, and say how much is missing."""
-    left = len(command) - most
-    return f"{command[:most]} … [{left:,} more characters]" if left > 0 else command
 
 
 def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _Rows]:

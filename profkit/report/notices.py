@@ -22,21 +22,13 @@ class _Count(int):
         return units.counted(int(self), one, many) if nouns else f"{int(self):,}"
 
 
-def _gibibytes(value: float) -> str:
-    return f"{value / 2**30:.3g} GiB"
-
-
-def _general(value: float) -> str:
-    return f"{value:g}"
-
-
 #: How numbers are spelled, by their unit in `CODES`.
 _SPELLED: Mapping[str, Callable[[Any], Any]] = {
     "count": _Count,
-    "bytes": _gibibytes,
+    "bytes": lambda value: f"{value / 2**30:.3g} GiB",
     "s": units.seconds,
-    "Hz": _general,
-    "CPUs": _general,
+    "Hz": "{:g}".format,
+    "CPUs": "{:g}".format,
     "share": units.share,
     "factor": units.factor,
     "text": str,

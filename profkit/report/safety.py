@@ -124,12 +124,10 @@ class Masker(TextMask):
             return self.formed(text, FORMS[f"{owner}.{field}"])
         if kind is Kind.ENVIRONMENT:
             name, sign, value = text.partition("=")
-            return f"{self._variable_name(name)}{sign}{self.variable(name, value)}"
+            shown = name if name in THREAD_VARIABLES else self.hidden(name)
+            return f"{shown}{sign}{self.variable(name, value)}"
         mask: Callable[[str], str] = getattr(self, kind.value, self.hidden)
         return mask(text)
-
-    def _variable_name(self, name: str) -> str:
-        return name if name in THREAD_VARIABLES else self.hidden(name)
 
     def _mapping(
         self, value: Mapping[str, Any], owner: str, field: str, convert: Callable[[Any, str, str], Any]

@@ -78,8 +78,9 @@ def render(
         lines.pop()
     if shortened and not document.brief:
         lines += [[], *_prose(_SHORTENED, width, "dim")]
-    if height is not None and len(lines) >= height and not document.brief:
-        lines += _repeated(document, width)
+    verdict = document.first(VerdictBlock)
+    if height is not None and len(lines) >= height and verdict is not None and not document.brief:
+        lines += [[], *_headline(verdict, width)]
     if ascii_only:
         lines = [
             [
@@ -91,12 +92,6 @@ def render(
     if color_system is None:
         return "".join(text_of(line) + "\n" for line in lines)
     return _colored(lines, color_system)
-
-
-def _repeated(document: Document, width: int) -> list[Line]:
-    """Return the headline of the verdict once more."""
-    verdict = document.first(VerdictBlock)
-    return [] if verdict is None else [[], *_headline(verdict, width)]
 
 
 def _colored(lines: list[Line], color_system: str) -> str:
@@ -197,7 +192,9 @@ def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
     for title, cells in block.rows:
         line: Line = [("  " + pad(shorten_middle(title, titles), titles), "bold")]
         for at in shown:
-            line.append((_right(_marked(cells[at]), widths[at] - 1) + " ", _heat_style(cells[at])))
+            heat = cells[at].heat
+            style = "dim" if heat is None else _HEAT[min(len(_HEAT) - 1, int(heat * len(_HEAT)))]
+            line.append((_right(_marked(cells[at]), widths[at] - 1) + " ", style))
         yield line
     notes = [block.note] if block.note else []
     missing = [name for at, name in enumerate(block.columns) if at not in shown]
@@ -239,12 +236,6 @@ def _marked(cell: HeatCell) -> str:
 
 def _right(text: str, width: int) -> str:
     return " " * (width - cell_width(text)) + text
-
-
-def _heat_style(cell: HeatCell) -> str:
-    if cell.heat is None:
-        return "dim"
-    return _HEAT[min(len(_HEAT) - 1, int(cell.heat * len(_HEAT)))]
 
 
 def _facts(block: Facts, width: int) -> Iterator[Line]:

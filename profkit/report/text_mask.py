@@ -143,7 +143,8 @@ class TextMask:
         if len(owner.home.strip("/\\")) > 1:
             self._homes.append(owner.home.rstrip("/\\"))
             self._learn_user(re.split(_SEPARATOR, owner.home.rstrip("/\\"))[-1])
-        self._compile_homes()
+        homes = map(re.escape, sorted(self._homes, key=len, reverse=True))
+        self._home = re.compile("|".join(rf"{home}(?![\w.-])" for home in homes)) if self._homes else None
         for run in gathered:
             self._learn_places(run)
             self._learn_files(run)
@@ -245,12 +246,6 @@ class TextMask:
     def _learn_user(self, name: str) -> None:
         if len(name) >= 3 and name.lower() not in _NOBODY and name not in (HOME, "..."):
             self._private.add_user(name)
-
-    def _compile_homes(self) -> None:
-        homes = sorted(self._homes, key=len, reverse=True)
-        self._home = (
-            re.compile("|".join(rf"{re.escape(home)}(?![\w.-])" for home in homes)) if homes else None
-        )
 
     def _learn_places(self, run: Run) -> None:
         """Find the user's own directories, no part of which is shown."""

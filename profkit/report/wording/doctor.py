@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from profkit.capture.cpu_limits import Limits
 from profkit.report import units
@@ -82,7 +82,8 @@ def risk(diagnosis: Diagnosis) -> VerdictBlock:
             return VerdictBlock(f"{line}: not oversubscribed so far", f"{summary} {later}", "unsure")
         return VerdictBlock(f"{line}: not oversubscribed", summary, "good")
     if diagnosis.oversubscribed:
-        unseen = sorted({_LIMITS[s.unseen] for s in _computing(diagnosis.sizes) if s.unseen})
+        computing = (s for s in diagnosis.sizes if s.library.automatic and s.library.computes)
+        unseen = sorted({_LIMITS[s.unseen] for s in computing if s.unseen and s.library.starts == "threads"})
         why = f" Not every library looks at {' or '.join(unseen)}." if unseen else ""
         share = units.counted(diagnosis.share, "thread")
         return VerdictBlock(f"{line}: {over}", f"Each process may have {share} so that all fit.{why}", "bad")
@@ -140,10 +141,6 @@ def _processes(crew: Crew) -> str:
 
 def _cpus(cpus: float) -> str:
     return "1 CPU" if cpus == 1 else f"{cpus:.3g} CPUs"
-
-
-def _computing(sizes: Iterable[Size]) -> list[Size]:
-    return [s for s in sizes if s.library.automatic and s.library.computes and s.library.starts == "threads"]
 
 
 def limit_items(limits: Limits) -> list[tuple[str, str]]:

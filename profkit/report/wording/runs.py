@@ -43,14 +43,11 @@ def history_verdict(study: History) -> VerdictBlock:
     earlier = f" {units.counted(others, 'earlier change')}." if others else ""
     size = change_size(last.ratio)
     return VerdictBlock(
-        f"{'Slower' if worse else 'Faster'} since {when(study.runs[last.at])}: {_walls(last)} ({size})",
+        f"{'Slower' if worse else 'Faster'} since {when(study.runs[last.at])}: "
+        f"{units.from_to(last.before_s, last.after_s)} ({size})",
         f"{_why(last)} {count}.{earlier}{noise}",
         "bad" if worse else "good",
     )
-
-
-def _walls(change: Change) -> str:
-    return units.from_to(change.before_s, change.after_s)
 
 
 def _why(change: Change) -> str:
