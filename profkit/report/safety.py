@@ -14,6 +14,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.compare.result_types import DiffTable
@@ -25,7 +26,7 @@ from profkit.model.range_calls import RangeCalls
 from profkit.report.declared import FORMS, Kind, declared
 from profkit.report.known_words import is_said
 from profkit.report.recorded_texts import roots_of
-from profkit.report.table_mask import TableMask
+from profkit.report.secrets import suspects
 from profkit.report.text_mask import HOME, ROOT_NAMES, Owner, TextMask, is_absolute
 from profkit.verdict.types import Advice, Checked, Diff, Evidence
 
@@ -123,11 +124,10 @@ class Masker(TextMask):
             return self.formed(text, FORMS[f"{owner}.{field}"])
         if kind is Kind.ENVIRONMENT:
             name, sign, value = text.partition("=")
-            return f"{self._variable_name(name)}{sign}{self.variable(name, value)}"
-        return self._AS.get(kind, Masker.hidden)(self, text)
-
-    def _variable_name(self, name: str) -> str:
-        return name if name in THREAD_VARIABLES else self.hidden(name)
+            shown = name if name in THREAD_VARIABLES else self.hidden(name)
+            return f"{shown}{sign}{self.variable(name, value)}"
+        mask: Callable[[str], str] = getattr(self, kind.value, self.hidden)
+        return mask(text)
 
     def _mapping(
         self, value: Mapping[str, Any], owner: str, field: str, convert: Callable[[Any, str, str], Any]
@@ -298,18 +298,6 @@ class Masker(TextMask):
                 return tails[0], tails[1]
         return self.user_file(baseline), self.user_file(candidate)
 
-    #: How the strings of a kind are masked.
-    _AS: Mapping[Kind, Callable[[Masker, str], str]] = {
-        Kind.NAME: TextMask.name,
-        Kind.LABEL: TextMask.label,
-        Kind.FILE: TextMask.user_file,
-        Kind.PLACE: TextMask.place,
-        Kind.HOST: TextMask.host,
-        Kind.USER: TextMask.user,
-        Kind.PROGRAM: TextMask.program,
-        Kind.MESSAGE: TextMask.message,
-        Kind.VERSION: TextMask.version,
-    }
     _SPECIAL: Mapping[type, Callable[[Masker, Any], Any]] = {
         FunctionKey: _key,
         SeenLine: _line,
@@ -321,3 +309,62 @@ class Masker(TextMask):
         Ranges: _strings_of,
         RangeCalls: _strings_of,
     }
+
+
+class TableMask:
+    """Mask the string tables of a run's profiles by what the columns say that a string is.
+
+    Threads keep sharing a table. Strings that no column names are left out. A string of two kinds, such as a
+    function and a module of one name, becomes two if masked differently.
+    """
+
+    def __init__(self, masker: TextMask, profiles: Sequence[Profile], roots: Roots) -> None:
+        self._masker = masker
+        self._strings: dict[int, tuple[str, ...]] = {}
+        self._moved: dict[int, dict[str, npt.NDArray[np.int32]]] = {}
+        together: dict[int, list[Profile]] = {}
+        for profile in profiles:
+            together.setdefault(id(profile.strings), []).append(profile)
+        for identity, sharing in together.items():
+            self._mask(identity, sharing, roots)
+
+    def masked(self, profile: Profile) -> Profile:
+        """Return a profile with its table masked."""
+        identity = id(profile.strings)
+        columns = {column: moved[getattr(profile, column)] for column, moved in self._moved[identity].items()}
+        return replace(profile, strings=self._strings[identity], **columns)
+
+    def _mask(self, identity: int, profiles: list[Profile], roots: Roots) -> None:
+        masker, strings = self._masker, profiles[0].strings
+        among = suspects(strings)
+        form = FORMS["Profile.source_hash"]
+        # By the columns that hold a kind of text: what masks one, having seen all of them.
+        ways: Mapping[tuple[str, ...], Callable[[list[str]], Callable[[str], str]]] = {
+            ("file",): lambda _: lambda text: masker.file(text, roots, among),
+            ("name", "qualname"): lambda names: masker.name_mask(names, users=False),
+            ("module",): lambda _: lambda text: masker.module(text, among),
+            ("source_hash",): lambda _: lambda text: masker.formed(text, form),
+        }
+        texts = [""] * len(strings)
+        owned = np.zeros(len(strings), np.bool_)
+        owned[0] = True
+        moved: dict[str, npt.NDArray[np.int32]] = {}
+        for columns, way in ways.items():
+            used = np.zeros(len(strings), np.bool_)
+            for profile in profiles:
+                for column in columns:
+                    used[getattr(profile, column)] = True
+            places = np.arange(len(strings), dtype=np.int32)
+            rows = np.flatnonzero(used).tolist()
+            mask = way([strings[at] for at in rows])
+            for at in rows:
+                text = mask(strings[at])
+                if not owned[at]:
+                    texts[at] = text
+                    owned[at] = True
+                elif texts[at] != text:
+                    places[at] = len(texts)
+                    texts.append(text)
+                    moved.update(dict.fromkeys(columns, places))
+        self._strings[identity] = tuple(texts)
+        self._moved[identity] = moved

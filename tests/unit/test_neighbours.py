@@ -17,7 +17,7 @@ from profkit.capture.neighbourhood import Neighbours, group_of
 from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Machine, Neighbour, Run
 from profkit.model import Neighbours as Found
-from profkit.report.neighbours import neighbour_sections
+from profkit.report.machine import neighbour_sections
 from tests.requirements import require
 
 #: ``NAME CORES``: calls itself so, and runs for that part of every 20 ms.

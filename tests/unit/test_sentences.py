@@ -81,6 +81,7 @@ FOREIGN: Mapping[str, str] = {
 TYPESETTING: Mapping[str, str] = {
     "cli/__init__.py": "line breaks of an error's message",
     "report/jsonvalues.py": "names of members, which its callers write as one line of words",
+    "report/htmlfigures.py": "its own file of markup",
     "report/layout.py": "units at the end of formatted numbers, which stand under each other",
     "report/notices.py": "its own table of nouns, in singular and plural",
     "report/pagedata.py": "a zero behind the point of a number",

@@ -65,7 +65,7 @@ def _not_the_code(a: Advice) -> str:
 
 def _more_runs(a: Advice) -> str:
     runs = a.numbers["runs"]
-    return f"{runs} more run{'s' if runs != 1 else ''} per side: profkit capture --repeat {runs} …"
+    return f"{units.counted(int(runs or 0), 'more run')} per side: profkit capture --repeat {runs} …"
 
 
 #: What to do about a wait, by what was waited for.
