@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["VARIABLE", "held", "made_once"]
+__all__ = ["VARIABLE", "held", "made_once", "words_of"]
 
 #: Names the directory to the workers, which inherit it.
 VARIABLE = "PROFKIT_TEST_SHARED"
@@ -44,3 +44,8 @@ def made_once(what: tuple[object, ...], make: Callable[[Path], None]) -> Path:
             make(made)
             made.rename(directory)
     return directory
+
+
+def words_of(text: str, between: str | None = None) -> list[str]:
+    """Return what stands between blanks, or between something else: long lists take a line each in a literal."""
+    return text.split(between)

@@ -29,6 +29,7 @@ from profkit.verdict.types import Diff
 from tests import report_builders as build
 from tests.integration.browser import Browser, Tab, find_browser, open_browser
 from tests.requirements import require
+from tests.shared import words_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "sample_profiles"
@@ -568,17 +569,7 @@ def test_what_is_read_aloud_has_names_and_roles(tab: Tab, pages: Path) -> None:
             for node in nodes
             if not node.get("ignored") and "role" in node
         ]
-        controls = {
-            "button",
-            "checkbox",
-            "radio",
-            "searchbox",
-            "combobox",
-            "link",
-            "image",
-            "img",
-            "columnheader",
-        }
+        controls = set(words_of("button checkbox radio searchbox combobox link image img columnheader"))
         unnamed = [role for role, text in seen if role in controls and not text.strip()]
         assert unnamed == []
         levels = tab.run("[...document.querySelectorAll('h1, h2, h3, h4')].map(h => Number(h.tagName[1]))")

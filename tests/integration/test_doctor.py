@@ -17,21 +17,11 @@ import pytest
 
 from tests.integration.capturing import environment, profkit_command
 from tests.requirements import require
+from tests.shared import words_of
 
 CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 #: Variables of the shell that would size anything.
-SIZED = (
-    "OMP_",
-    "OPENBLAS_",
-    "MKL_",
-    "NUMEXPR_",
-    "POLARS_",
-    "NUMBA_",
-    "PYTHON_CPU_COUNT",
-    "SLURM_",
-    "OMPI_",
-    "PMI",
-)
+SIZED = tuple(words_of("OMP_ OPENBLAS_ MKL_ NUMEXPR_ POLARS_ NUMBA_ PYTHON_CPU_COUNT SLURM_ OMPI_ PMI"))
 
 POOL = """
 import multiprocessing, sys

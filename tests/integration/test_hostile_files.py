@@ -25,6 +25,7 @@ from profkit.model.ranges import Ranges
 from tests.hostile_files import joinable_run, small_run
 from tests.requirements import require
 from tests.run_files import member_of, npy, rewritten
+from tests.shared import words_of
 
 #: Least and greatest seconds, other than 0, that a file may hold.
 TINY, AGES = 1e-60, 1e12
@@ -78,17 +79,8 @@ def columns(value: float, *names: str) -> Callable[[Path], dict[str, bytes]]:
     return changes
 
 
-SECONDS = (
-    "wall_s",
-    "cpu_s",
-    "run_s",
-    "run_queue_wait_s",
-    "busy_s",
-    "steal_s",
-    "psi_some_s",
-    "tree_cpu_s",
-    "before_s",
-    "after_s",
+SECONDS = tuple(
+    words_of("wall_s cpu_s run_s run_queue_wait_s busy_s steal_s psi_some_s tree_cpu_s before_s after_s")
 )
 SECONDS += ("user_s", "system_s", "throttled_s", "period_s")
 COUNTS = ("cpus", "affinity", "timeslices", "voluntary_switches", "involuntary_switches", "peak_memory_bytes")
@@ -180,12 +172,11 @@ def test_what_cannot_be_is_refused(path: Path, changes: Any) -> None:
 
 
 #: Of each member that a command may read or not, one.
-REFUSED_BY_ALL = (
-    "wall below 0",
-    "times that are NaN",
-    "calls below 0",
-    "ranges around themselves",
-    "readings that are infinite",
+REFUSED_BY_ALL = tuple(
+    words_of(
+        "wall below 0|times that are NaN|calls below 0|ranges around themselves|readings that are infinite",
+        "|",
+    )
 )
 
 
@@ -281,12 +272,12 @@ def many_warnings(path: Path) -> dict[str, bytes]:
 #: Files of which each holds nearly as much of one thing as its size allows.
 FULL = {"functions": many_functions, "ranges": many_ranges, "warnings": many_warnings}
 #: The commands that take most memory.
-COSTLY = (
-    "show X --explain -o OUT.html",
-    "diff GOOD X --ticket -o OUT.md",
-    "merge X -o OUT.prof",
-    "diff X X --explain",
-    "export X --to perfetto -o OUT.json",
+COSTLY = tuple(
+    words_of(
+        "show X --explain -o OUT.html|diff GOOD X --ticket -o OUT.md|"
+        "merge X -o OUT.prof|diff X X --explain|export X --to perfetto -o OUT.json",
+        "|",
+    )
 )
 
 #: Runs commands in a process that gets no more memory than a command may take: 500 MB and 20 times the file.

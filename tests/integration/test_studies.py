@@ -22,6 +22,7 @@ import pytest
 from profkit.formats import load_run
 from tests.integration.capturing import ROOT, environment, in_process, profkit_command
 from tests.requirements import imported
+from tests.shared import words_of
 
 #: Sleeps: its time does not depend on how busy the machine is, and settings differ by far more than the noise.
 PROGRAM = textwrap.dedent(
@@ -323,19 +324,7 @@ def test_ranges_are_objectives(place: Path) -> None:
         "import nvtx, sys, time\nfor _ in range(5):\n"
         "    with nvtx.annotate('step'):\n        time.sleep(0.02 * int(sys.argv[1]))\n"
     )
-    words = (
-        "tune",
-        "-p",
-        "w=1,9",
-        "--trials",
-        "2",
-        "--repeat",
-        "0",
-        "--objective",
-        "range:step",
-        "-o",
-        "t.json",
-    )
+    words = tuple(words_of("tune -p w=1,9 --trials 2 --repeat 0 --objective range:step -o t.json"))
     done = profkit(place, *words, "--", sys.executable, "steps.py", "{w}")
     assert done.returncode == 0, done.stderr
     cells = {

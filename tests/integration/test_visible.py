@@ -15,6 +15,7 @@ import pytest
 
 from tests.integration.capturing import PROGRAMS, ROOT, environment, run_capture
 from tests.interpreters import interpreter, packages
+from tests.shared import words_of
 
 VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 
@@ -280,18 +281,7 @@ def test_pytest_s_checks_of_threads_and_files_see_the_program_alone(tmp_path: Pa
         "def test_profile():\n"
         "    assert sys.getprofile() is None\n"
     )
-    words = (
-        "-m",
-        "pytest",
-        "-q",
-        "-W",
-        "error",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        "test_program.py",
-    )
+    words = tuple(words_of("-m pytest -q -W error -p no:cacheprovider -p no:randomly test_program.py"))
     command = [sys.executable, "-X", "dev", *words]
     bare = without_profkit(tmp_path, *command)
     done = run_capture(tmp_path, *command, options=("--quiet",))

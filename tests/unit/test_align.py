@@ -14,6 +14,7 @@ from profkit.compare.folded_comprehensions import fold_comprehensions, needs_fol
 from profkit.identity.align import RUNGS, Alignment, align
 from profkit.model import Profile, Roots
 from tests.builders import Row, profile
+from tests.shared import words_of
 
 
 def pairs(found: Alignment) -> dict[int, tuple[int, str]]:
@@ -84,15 +85,7 @@ ANY = st.lists(
     st.builds(
         Row,
         file=st.sampled_from(
-            [
-                "~",
-                "<string>",
-                "/home/a/p/x.py",
-                "/home/a/p/q/x.py",
-                "/scratch/p/x.py",
-                "C:\\w\\q\\x.py",
-                "x.py",
-            ]
+            words_of("~ <string> /home/a/p/x.py /home/a/p/q/x.py /scratch/p/x.py C:\\w\\q\\x.py x.py")
             + [library + "os.py" for library in LIBRARIES]
         ),
         line=st.integers(0, 60),

@@ -22,6 +22,7 @@ from profkit.formats import load_run
 from profkit.model import RunSet
 from profkit.report.renderers import RENDERERS
 from profkit.verdict.diagnosis import diagnose as compare
+from tests.shared import words_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles"
@@ -127,18 +128,7 @@ def test_the_functions_are_those_of_the_json_report(ranks: profkit.Run) -> None:
     table = ranks.functions()
     assert len(table) == len(told)
     for row, object_ in zip(table, told, strict=True):
-        for name in (
-            "rank",
-            "name",
-            "file",
-            "line",
-            "root",
-            "path",
-            "ncalls",
-            "primitive_calls",
-            "tottime",
-            "wait",
-        ):
+        for name in tuple(words_of("rank name file line root path ncalls primitive_calls tottime wait")):
             assert getattr(row, name) == object_[name], (row, name)
     ranges = json.loads(ranks.report("json", limit=0))["ranges"]
     for row, object_ in zip(ranks.ranges(), ranges, strict=True):

@@ -12,24 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared import words_of
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "profkit"
 
 #: A room may import the rooms before it, and itself.
-ROOMS = (
-    "errors",
-    "model",
-    "formats",
-    "capture",
-    "identity",
-    "measure",
-    "compare",
-    "verdict",
-    "study",
-    "fleet",
-    "report",
-    "api",
-    "cli",
+ROOMS = tuple(
+    words_of("errors model formats capture identity measure compare verdict study fleet report api cli")
 )
 
 #: Rooms that compute: no files, no clock, no environment, no output.
@@ -156,18 +146,9 @@ def test_what_every_installation_gets_is_what_the_package_imports() -> None:
     required = set(re.findall(r'^ *"([\w-]+)', listed, re.MULTILINE))
     imported = set().union(*(outside_imports(path) for path in MODULES if path not in AGENT))
     assert required - imported == {"nvtx"}
-    assert imported - required == {
-        "IPython",
-        "distributed",
-        "duckdb",
-        "fsspec",
-        "mcp",
-        "optuna",
-        "pyarrow",
-        "pynvml",
-        "pytest",
-        "tornado",
-    }
+    assert imported - required == set(
+        words_of("IPython distributed duckdb fsspec mcp optuna pyarrow pynvml pytest tornado")
+    )
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if own_room(p) == "model"], ids=relative)

@@ -7,30 +7,11 @@ import sys
 
 import pytest
 
+from tests.shared import words_of
+
 #: Pieces that expressions divide texts at, repeated between a beginning and an end that fit or do not.
 PIECES = (
-    *(
-        "a",
-        "9",
-        "1.",
-        "a.",
-        "a-",
-        "-",
-        "/",
-        "//",
-        "a/",
-        "(",
-        '"',
-        "'",
-        ".,",
-        "a=",
-        "=",
-        ":",
-        "a:",
-        "@",
-        "a@",
-        "a.b@",
-    ),
+    *words_of("a 9 1. a. a- - / // a/ ( \" ' ., a= = : a: @ a@ a.b@"),
     *(
         "p=",
         "://",
@@ -71,17 +52,10 @@ print("done")
 
 @pytest.mark.parametrize(
     "way",
-    [
-        "mask.name",
-        "mask.message",
-        "mask.version",
-        "mask.outside",
-        "mask.module",
-        "mask.user_file",
-        "mask.hidden",
-        "mask._private.add_secret",
-        "pattern_of",
-    ],
+    words_of(
+        "mask.name mask.message mask.version mask.outside mask.module mask.user_file "
+        "mask.hidden mask._private.add_secret pattern_of"
+    ),
 )
 def test_no_text_holds_up_the_mask(way: str) -> None:
     pytest.importorskip("resource")

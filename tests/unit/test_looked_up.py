@@ -8,6 +8,7 @@ import pytest
 from profkit.identity.rooted_paths import rooted, rooted_all
 from profkit.measure.lookup_columns import Keys, Looked, rows_in, rows_starting, rows_where
 from profkit.model import FunctionKey, Roots
+from tests.shared import words_of
 
 NAMES = ("", "f", "<lambda>", "g")
 NAME = Looked(np.array([1, 3, 2, 1]), NAMES)
@@ -59,37 +60,17 @@ DIRECTORIES = (
         "/e/lib/python3.11/site-packages/p",
         "/home/u/proj",
     ),
-    *(
-        "/home/u/proj/lib",
-        "/opt/py/Lib",
-        "C:/Python39/Lib",
-        "c:/work",
-        "/tmp",
-        "/tmp/ipykernel_12",
-        "/x/torchinductor_u/ab",
+    *words_of(
+        "/home/u/proj/lib /opt/py/Lib C:/Python39/Lib c:/work /tmp /tmp/ipykernel_12 /x/torchinductor_u/ab"
     ),
-    *(
-        "./src",
-        "/a//b/../c",
-        "/a/./b",
-        "/p/foo.egg/x",
-        "<frozen x",
-        "/z/python311.zip/os",
-        "lib",
-        "rel/dir",
-        "\\\\host\\s",
+    *words_of(
+        "./src|/a//b/../c|/a/./b|/p/foo.egg/x|<frozen x|/z/python311.zip/os|lib|rel/dir|\\\\host\\s", "|"
     ),
     *("C:\\Python39\\lib", "/s/lib-python/3/os", "/a/dist-packages/q"),
 )
 FILES = (
-    *(
-        "x.py",
-        "os.py",
-        "tmpab12cd34.py",
-        "TMPab12cd34.py",
-        "test_x.py",
-        "__init__.py",
-        "__autograph_generated_fileq.py",
+    *words_of(
+        "x.py os.py tmpab12cd34.py TMPab12cd34.py test_x.py __init__.py __autograph_generated_fileq.py"
     ),
     *(
         "",

@@ -16,26 +16,12 @@ import pytest
 from profkit.report import markdown
 from profkit.report.document import Bullets, Column, Document, Facts, Note, Row, Section, Table, VerdictBlock
 from tests.requirements import imported
+from tests.shared import words_of
 
 #: What programs call their functions, ranges and files, and users their options.
 NAMES = (
-    *(
-        "https://evil.example/x",
-        "http://a.b",
-        "ftp://a.b/c",
-        "www.evil.example",
-        "tcp://node17:2345",
-        "rdar://1",
-    ),
-    *(
-        "mailto:a@b.example",
-        "bob@corp.example",
-        "xmpp:bob@corp.example",
-        "@octocat",
-        "@org/team",
-        "a@bob",
-        "@a-b",
-    ),
+    *words_of("https://evil.example/x http://a.b ftp://a.b/c www.evil.example tcp://node17:2345 rdar://1"),
+    *words_of("mailto:a@b.example bob@corp.example xmpp:bob@corp.example @octocat @org/team a@bob @a-b"),
     *(
         "#1",
         "GH-5",
@@ -59,28 +45,8 @@ NAMES = (
         "[[Home]]",
     ),
     *("0123456", "deadbeef", "0123456789abcdef0123456789abcdef01234567", "fix-0123456f", "1234567"),
-    *(
-        ":smile:",
-        ":+1:",
-        ":-1:",
-        ":tada:",
-        "$$x$$",
-        "$x$",
-        "$`x`$",
-        "[^1]",
-        "[a](http://a.b)",
-        "![a](http://a.b)",
-    ),
-    *(
-        "<b>bold</b>",
-        "<script>x</script>",
-        "<a href=x>y</a>",
-        "<!-- x",
-        "**bold**",
-        "_em_",
-        "`code`",
-        "~~gone~~",
-    ),
+    *words_of(":smile: :+1: :-1: :tada: $$x$$ $x$ $`x`$ [^1] [a](http://a.b) ![a](http://a.b)"),
+    *words_of("<b>bold</b>|<script>x</script>|<a href=x>y</a>|<!-- x|**bold**|_em_|`code`|~~gone~~", "|"),
     *(
         "| a | b |",
         "# title",

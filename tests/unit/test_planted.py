@@ -25,6 +25,7 @@ from profkit.report.renderers import RENDERERS
 from tests import builders
 from tests import report_builders as build
 from tests.planted import FORMED, FORMS, IN_NAMES, Plant, plants
+from tests.shared import words_of
 
 #: Every place of a command that a text can stand in, by the words that it becomes.
 PLACES = {
@@ -46,75 +47,18 @@ PLACES = {
 }
 
 #: What must be readable in the masked report: of commands, of functions and ranges, and of all else.
-HARMLESS_WORDS = (
-    *(
-        "mpirun",
-        "-np",
-        "4",
-        "--bind-to",
-        "core",
-        "--map-by",
-        "slot:PE=2",
-        "-x",
-        "OMP_NUM_THREADS=8",
-        "python3.11",
-    ),
-    *(
-        "-m",
-        "torch.distributed.run",
-        "--nproc_per_node=4",
-        "--rdzv-backend",
-        "c10d",
-        "train.py",
-        "fit",
-        "--batch-size",
-    ),
-    *(
-        "64",
-        "--workers",
-        "8",
-        "--lr=3e-4",
-        "--betas",
-        "0.9,0.999",
-        "--epochs=90",
-        "--optimizer",
-        "adamw",
-        "--dtype",
-    ),
-    *(
-        "bf16",
-        "--device",
-        "cuda:0",
-        "--backend",
-        "nccl",
-        "--shape",
-        "3x224x224",
-        "--no-shuffle",
-        "--amp",
-        "--seed",
-    ),
-    *(
-        "1234567",
-        "--warmup=0.1",
-        "trainer.max_epochs=3",
-        "--format",
-        "json",
-        "--loss",
-        "cross-entropy",
-        "--compile",
-    ),
-    *(
-        "max-autotune",
-        "--max-tokens",
-        "512",
-        "--pin-memory",
-        "true",
-        "-j8",
-        "--scheduler=cosine",
-        "--log-level",
-        "INFO",
-    ),
-    *("--time", "01:30:00", "--mem=16G", "data/train.csv", "/usr/bin/env", "--start-method", "forkserver"),
+HARMLESS_WORDS = tuple(
+    words_of(
+        "mpirun -np 4 --bind-to core --map-by slot:PE=2 -x OMP_NUM_THREADS=8 "
+        "python3.11 -m torch.distributed.run --nproc_per_node=4 --rdzv-backend "
+        "c10d train.py fit --batch-size 64 --workers 8 --lr=3e-4 --betas "
+        "0.9,0.999 --epochs=90 --optimizer adamw --dtype bf16 --device cuda:0 "
+        "--backend nccl --shape 3x224x224 --no-shuffle --amp --seed 1234567 "
+        "--warmup=0.1 trainer.max_epochs=3 --format json --loss cross-entropy "
+        "--compile max-autotune --max-tokens 512 --pin-memory true -j8 "
+        "--scheduler=cosine --log-level INFO --time 01:30:00 --mem=16G "
+        "data/train.csv /usr/bin/env --start-method forkserver"
+    )
 )
 HARMLESS_NAMES = (
     *(

@@ -12,6 +12,7 @@ from profkit.measure.range_stats import RangeKey, RangeRow, compare_ranges, fold
 from profkit.model import ProfileError
 from profkit.model.ranges import MARK, OPEN, PUSHED, Ranges
 from tests.builders import Told, ranges
+from tests.shared import words_of
 
 Row = tuple[str, float, float | None, int]
 
@@ -60,17 +61,7 @@ def test_columns_that_contradict_each_other(change: dict[str, object], says: str
 
 def test_names_fold_where_that_joins_some() -> None:
     folded = fold_names(
-        [
-            "step 1",
-            "step 22",
-            "conv1d",
-            "conv2d",
-            "layer3",
-            "epoch 1/step 0.5",
-            "epoch 2/step 7",
-            "at 0x7f1",
-            "at 0x9a",
-        ]
+        words_of("step 1|step 22|conv1d|conv2d|layer3|epoch 1/step 0.5|epoch 2/step 7|at 0x7f1|at 0x9a", "|")
     )
     assert folded["step 1"] == folded["step 22"] == "step {n}"
     assert folded["conv1d"] == "conv1d", "a number inside a word is part of it"

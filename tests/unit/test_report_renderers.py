@@ -22,6 +22,7 @@ from profkit.report.wording.evidence import evidence_texts
 from profkit.report.wording.functions import display_name, moved_text
 from profkit.verdict.types import CAUSES, Advice, Diff
 from tests import report_builders as build
+from tests.shared import words_of
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
     "diff-contended": lambda: diff_document(build.contended()),
@@ -103,16 +104,9 @@ def test_hostile_names_leave_the_markdown_whole(make: Callable[[], Document]) ->
         if fenced:
             continue
         tags = re.findall(r"<[^>]*>?", line)
-        assert set(tags) <= {
-            "<code>",
-            "</code>",
-            "<details>",
-            "</details>",
-            "<summary>",
-            "</summary>",
-            "<span>",
-            "</span>",
-        }
+        assert set(tags) <= set(
+            words_of("<code> </code> <details> </details> <summary> </summary> <span> </span>")
+        )
         depth += line.count("<details>") - line.count("</details>")
         assert depth in (0, 1)
         assert not re.search(r"(?<!&)[@#](?=\w)", re.sub(r"<code>.*?</code>", "", line)), line

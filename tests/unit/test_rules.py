@@ -24,6 +24,7 @@ from profkit.verdict.rule import Condition, Reading, Rule, doubted, evaluate, le
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.thresholds import THRESHOLDS, value
 from profkit.verdict.types import CAUSES, NO_HARM, UNITS, Checked, Value
+from tests.shared import words_of
 
 ROOT = Path(__file__).resolve().parents[2]
 VERDICT = ROOT / "profkit" / "verdict"
@@ -391,15 +392,15 @@ MOVE_NO_VERDICT = {
     "producers": {"MOST_BLAMED", "ENOUGH_RUNS", "LEAST_GAIN", "FULL", "WAITED", "SAME_PER_CALL"},  # advice
 }
 #: Comparisons with a number that is no threshold: rounding of floats, sizes of texts and drawings, half a CPU.
-NO_THRESHOLDS = {
-    "np.abs(relative) < 1e-06",
-    "apart >= seen * (1 - 1e-09)",
-    "within[0] >= ROOT_SHARE * max(float(within[0].max(initial=0.0)), 1e-12)",
-    "left.sum() < 1e-09",
-    "len(names) > 20",
-    "float((left / totals).max()) >= LEAST_SHARE / 10",
-    "taken < most - 0.5",
-}
+NO_THRESHOLDS = set(
+    words_of(
+        "np.abs(relative) < 1e-06|apart >= seen * (1 - 1e-09)|"
+        "within[0] >= ROOT_SHARE * max(float(within[0].max(initial=0.0)), 1e-12)|"
+        "left.sum() < 1e-09|len(names) > 20|"
+        "float((left / totals).max()) >= LEAST_SHARE / 10|taken < most - 0.5",
+        "|",
+    )
+)
 
 
 def feeding() -> dict[str, ast.Module]:
@@ -470,14 +471,9 @@ class TestNumbers:
         found = {(module, name) for module, tree in trees.items() for name in module_numbers(tree)}
         left = {(module, name) for module, name in found if f"{module}.{name}" not in entered}
         assert left == {(module, name) for module, names in MOVE_NO_VERDICT.items() for name in names}
-        of_verdict = {module for module, _ in left} & {
-            "judge",
-            "readings",
-            "rule",
-            "comparison",
-            "alone",
-            "verdicts",
-        }
+        of_verdict = {module for module, _ in left} & set(
+            words_of("judge readings rule comparison alone verdicts")
+        )
         assert not of_verdict
 
     def test_none_compares_with_a_number_of_its_own(self) -> None:

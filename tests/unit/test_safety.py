@@ -52,6 +52,7 @@ from profkit.verdict import types as verdict_types
 from profkit.verdict.diagnosis import diagnose as compare
 from profkit.verdict.types import Diff, RunVerdict
 from tests import report_builders as build
+from tests.shared import words_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_profiles"
 #: Put together here, so that no scanner takes this file for a leak.
@@ -61,13 +62,7 @@ CLOUD_KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 RANDOM = "x9Kq27ZpLm4Tv8Rw1YsB6nHd"
 WEB_TOKEN = "eyJhbGciOiJI.eyJzdWIiOiIx.sIgNaTuRe"
 COMMAND = (
-    *(
-        "mpirun",
-        "-H",
-        "gpu-node17:1,gpu-node18:1",
-        "/home/alice/.venv/bin/python",
-        "/home/alice/job/train.py",
-    ),
+    *words_of("mpirun -H gpu-node17:1,gpu-node18:1 /home/alice/.venv/bin/python /home/alice/job/train.py"),
     *("--token", "tinysecret", f"API_KEY={RANDOM}", f"--hub={HUB_TOKEN}", "--max-tokens", "512"),
     *(
         "--password",
@@ -734,20 +729,7 @@ def test_the_rules_name_their_source_and_need_what_they_find() -> None:
 
 #: Beginnings of secrets, and what looks for their ends in vain: a rule that begins again at each would never end.
 ADVERSARIAL = (
-    *(
-        "eyJ",
-        "eyJa.",
-        "xoxb-1-",
-        "sk-",
-        "sk-a_",
-        "://",
-        "://a:",
-        "a@",
-        "a.",
-        "a@a.",
-        "-----BEGIN A",
-        "AccountKey=",
-    ),
+    *words_of("eyJ|eyJa.|xoxb-1-|sk-|sk-a_|://|://a:|a@|a.|a@a.|-----BEGIN A|AccountKey=", "|"),
     *(
         "aws key ",
         "password=",

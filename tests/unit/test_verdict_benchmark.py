@@ -40,6 +40,7 @@ from profkit.verdict.account import Account, Bucket
 from profkit.verdict.calibration import STEPS
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import CAUSES
+from tests.shared import words_of
 
 ROOT = Path(__file__).parents[2]
 VERDICT = ROOT / "benchmarks" / "verdict"
@@ -116,17 +117,7 @@ def test_the_kind_of_contention_follows_from_the_condition() -> None:
     assert kinds["pinned-hog"] == {"external-load"}
     both = intent_of(CONDITIONS["pinned-hog"], CONDITIONS["clean"])
     assert both.kinds == {"external-load", "self-oversubscription"}
-    for name in (
-        "clean",
-        "changed",
-        "work2",
-        "size",
-        "isa",
-        "stopped",
-        "locked",
-        "slow-store",
-        "beside-changed",
-    ):
+    for name in tuple(words_of("clean changed work2 size isa stopped locked slow-store beside-changed")):
         assert not kinds[name]
 
 
@@ -449,15 +440,12 @@ def test_one_program_against_another_can_only_be_inconclusive() -> None:
     ]
     # Where the program fits the conditions, a pair is in the row of what was done.
     table = by_condition(pairs)
-    assert list(table) == [
-        "clean",
-        "hogs-1x",
-        "one condition on both sides",
-        "sides exchanged",
-        "neighbour on both sides",
-        "neighbour + changed source",
+    assert list(table) == words_of(
+        "clean|hogs-1x|one condition on both sides|sides exchanged|"
+        "neighbour on both sides|neighbour + changed source|"
         "another program",
-    ]
+        "|",
+    )
 
 
 @pytest.fixture
