@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-__all__ = ["VARIABLE", "held", "made_once", "words_of"]
+__all__ = ["VARIABLE", "finished", "held", "made_once", "words_of"]
 
 #: Names the directory to the workers, which inherit it.
 VARIABLE = "PROFKIT_TEST_SHARED"
@@ -49,3 +51,11 @@ def made_once(what: tuple[object, ...], make: Callable[[Path], None]) -> Path:
 def words_of(text: str, between: str | None = None) -> list[str]:
     """Return what stands between blanks, or between something else: long lists take a line each in a literal."""
     return text.split(between)
+
+
+def finished(
+    command: Sequence[str | Path] | str, cwd: Path | str | None = None, **kwargs: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, and return its status and what it printed."""
+    kwargs.setdefault("check", False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, **kwargs)

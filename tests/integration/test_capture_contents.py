@@ -29,6 +29,7 @@ from tests.integration.capturing import (
 from tests.integration.test_capture_transparency import VERSIONS
 from tests.interpreters import interpreter
 from tests.requirements import require
+from tests.shared import finished
 
 
 def tracer_environment() -> dict[str, str]:
@@ -228,9 +229,7 @@ def test_git_revision(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print(1)\n")
     for words in (["init", "-q"], ["add", "train.py"], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], cwd=tmp_path, check=True, capture_output=True)
-    revision = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    revision = finished(["git", "rev-parse", "HEAD"], tmp_path, check=True).stdout.strip()
     run = captured(tmp_path, sys.executable, "train.py")
     assert run.manifest.git == {"revision": revision, "dirty": False}
     (tmp_path / "train.py").write_text("print(2)\n")

@@ -23,6 +23,7 @@ from profkit.formats import load_run
 from tests.integration.capturing import PROGRAMS, ROOT, environment, in_process, profkit_command, run_capture
 from tests.integration.nvtx_ranges import require_collector
 from tests.requirements import require
+from tests.shared import finished
 
 BUSY = "print('ready', flush=True)\nwhile True:\n    sum(range(1000))\n"
 
@@ -236,9 +237,7 @@ def test_packing_that_fails_keeps_records_and_status(tmp_path: Path, status: int
     end = f"os.kill(os.getpid(), {-status})" if status < 0 else f"sys.exit({status})"
     program = f"import os, sys, time\ntime.sleep(1)\nprint('done', flush=True)\n{end}"
     command = [sys.executable, start_up, WITHOUT_NUMPY + words[0], *words[1:], sys.executable, "-c", program]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
+    done = finished(command, tmp_path, env=environment())
     assert (done.returncode, done.stdout) == (code, "done\n"), done.stderr
     assert done.stderr.startswith("profkit: error: run.prof: not written (ModuleNotFoundError")
     assert done.stderr.count("\n") == 1
@@ -267,13 +266,10 @@ def hostile(directory: Path) -> Path:
 
 def as_installed(directory: Path, modules: Path) -> subprocess.CompletedProcess[str]:
     program = "import os, sys; print(os.environ['PYTHONPATH']); import secrets"
-    return subprocess.run(
+    return finished(
         profkit_command("capture", "-o", "run.prof", "--", sys.executable, "-c", program),
-        cwd=directory,
+        directory,
         env=environment(PYTHONPATH=f"{modules}:"),
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 
@@ -293,13 +289,10 @@ def test_a_checkout_on_pythonpath_and_a_script_s_directory(tmp_path: Path) -> No
     project = hostile(tmp_path / "project")
     (project / "typing.py").unlink()  # `python -m` itself would import it
     (project / "tempfile.py").unlink()
-    done = subprocess.run(
+    done = finished(
         [sys.executable, "-m", "profkit", "capture", "-o", "run.prof", "--", "echo", "ran"],
-        cwd=project,
+        project,
         env=environment(PYTHONPATH=str(ROOT)),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
     assert (project / "run.prof").exists()
@@ -329,13 +322,10 @@ def test_profkit_and_what_it_needs_in_one_directory_on_pythonpath(tmp_path: Path
         with contextlib.suppress(FileExistsError):
             (together / entry.name).symlink_to(entry)
     for path in (str(together), f"{ROOT}:{needed}"):
-        done = subprocess.run(
+        done = finished(
             [sys.executable, "-c", only, "capture", "-o", "run.prof", "--", "echo", "ran"],
-            cwd=tmp_path,
+            tmp_path,
             env=environment(PYTHONPATH=path),
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
@@ -345,14 +335,7 @@ def test_a_parent_that_ignores_the_end_of_its_children(tmp_path: Path) -> None:
     target = f"{shlex.quote(sys.executable)} -c {shlex.quote(program)}"
     launcher = shlex.join(profkit_command("capture", "-o", "run.prof", "--quiet", "--"))
     for command in (target, f"{launcher} {target}"):
-        done = subprocess.run(
-            ["bash", "-c", f"trap '' CHLD HUP; exec {command}"],
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = finished(["bash", "-c", f"trap '' CHLD HUP; exec {command}"], tmp_path, env=environment())
         assert (done.returncode, done.stdout) == (3, "True\n"), done.stderr
     manifest = load_run(tmp_path / "run.prof").manifest
     assert manifest.exit_status == 3
@@ -402,13 +385,8 @@ def test_a_second_capture_to_the_same_file_is_refused(tmp_path: Path, series: bo
     assert first.stdout.readline() == "ready\n"
     (tmp_path / "link.prof").symlink_to("run.prof")
     for name in ["run.prof", str(tmp_path / "run.prof")]:
-        second = subprocess.run(
-            profkit_command("capture", "-o", name, *options, "--", "echo", "ran"),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
+        second = finished(
+            profkit_command("capture", "-o", name, *options, "--", "echo", "ran"), tmp_path, env=environment()
         )
         assert (second.returncode, second.stdout) == (2, "")
         assert second.stderr.startswith(f"profkit: error: -o {name}: another capture is writing it")
@@ -488,14 +466,7 @@ def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
         ("capture", "-o", f"no/{name}", "--", "true"),
         ("show", name, "--format", "md", "--ticket", "-o", f"{name}.md"),
     ):
-        done = subprocess.run(
-            profkit_command(*words),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = finished(profkit_command(*words), tmp_path, env=environment())
         assert "a\\x1b]0;owned\\x07" in done.stderr
         assert not set(done.stdout + done.stderr) & {"\x1b", "\x07"}
     assert (tmp_path / name).exists()
@@ -508,14 +479,7 @@ def test_nvtx_in_little_address_space(tmp_path: Path) -> None:
     require("shell", Path("/bin/bash").exists(), "no bash")
     program = "import nvtx\nfor i in range(100):\n    with nvtx.annotate('step'): pass\n"
     launcher = shlex.join(profkit_command("capture", "-o", "run.prof", "--", sys.executable, "-c", program))
-    done = subprocess.run(
-        ["bash", "-c", f"ulimit -v 4000000; exec {launcher}"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished(["bash", "-c", f"ulimit -v 4000000; exec {launcher}"], tmp_path, env=environment())
     assert done.returncode == 0, done.stderr
     ranges = load_run(tmp_path / "run.prof").processes[0].ranges
     assert len(ranges) == 100

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from profkit.measure.side_facts import side_facts
 from profkit.model import RunSet
 from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
 from tests.interpreters import interpreter, packages
+from tests.shared import finished
 
 CHILDREN = str(PROGRAMS / "children.py")
 
@@ -178,15 +178,12 @@ def test_child_that_outlives_the_target(tmp_path: Path) -> None:
 
 def test_disk_full_loses_nothing_of_the_target(tmp_path: Path) -> None:
     # A file size limit stands in for a full disk: the agent's writes fail, the target must not notice.
-    done = subprocess.run(
+    done = finished(
         ["bash", "-c", 'ulimit -f 0; exec "$@"', "-", sys.executable, str(PROGRAMS / "busy.py"), "0.3", "3"],
         env=environment(
             PYTHONPATH=str(Path(__file__).parents[2] / "profkit/capture/agent/inject"),
             PROFKIT_SPOOL=str(tmp_path),
         ),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
     assert {path.suffix for path in tmp_path.iterdir()} == {".reserve", ".writing", ".end"}

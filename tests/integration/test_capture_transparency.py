@@ -27,6 +27,7 @@ from tests.integration.capturing import (
     run_capture,
 )
 from tests.interpreters import interpreter, packages
+from tests.shared import finished
 
 #: Starts a command that may use the first so many CPUs only.
 PINNED = (
@@ -41,9 +42,7 @@ VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 def test_target_sees_nothing_but_the_environment(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     command = [python, "-W", "error", str(PROGRAMS / "inspector.py"), "-o", "x", "--", "y"]
-    bare = subprocess.run(
-        command, cwd=tmp_path, env=environment(), input="typed", capture_output=True, text=True, check=False
-    )
+    bare = finished(command, tmp_path, env=environment(), input="typed")
     assert bare.returncode == 0, bare.stderr
     done = run_capture(tmp_path, *command, options=("--quiet",), input="typed")
     assert done.stdout.splitlines() == bare.stdout.splitlines()
@@ -54,9 +53,7 @@ def test_target_sees_nothing_but_the_environment(tmp_path: Path, version: str) -
 @pytest.mark.parametrize("version", VERSIONS)
 def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) -> None:
     command = [interpreter(version), str(PROGRAMS / "own_profiler.py")]
-    bare = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
+    bare = finished(command, tmp_path, env=environment())
     assert bare.returncode == 0, bare.stderr
     assert "inside" in bare.stdout
     done = run_capture(tmp_path, *command, options=("--quiet",))
@@ -71,9 +68,7 @@ def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) ->
 def test_profile_functions_of_the_target_s_see_what_they_see_alone(tmp_path: Path, version: str) -> None:
     """No event of the call that sets them; the target is traced before, after and, from 3.12 on, meanwhile."""
     command = [interpreter(version), str(PROGRAMS / "own_function.py")]
-    bare = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
+    bare = finished(command, tmp_path, env=environment())
     assert bare.returncode == 0, bare.stderr
     env = environment()
     done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
@@ -105,9 +100,7 @@ def test_tools_of_the_standard_library_say_what_they_say_alone(
         "def leaf(n):\n    return sum(range(n))\n\n\nfor i in range(20):\n    leaf(i)\nprint('done')\n"
     )
     command = [interpreter(version), *tool, "calls.py"]
-    bare = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
+    bare = finished(command, tmp_path, env=environment())
     done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, _without_times(done.stderr)) == (bare.returncode, _without_times(bare.stderr))
     # `runpy` and the import system are called more often where they look into one directory more.
@@ -127,9 +120,7 @@ def test_coverage_measures_what_it_measures_alone(tmp_path: Path) -> None:
         else:
             subprocess.run(measure, cwd=tmp_path, env=environment(), check=True)
         report = [sys.executable, "-m", "coverage", "report", "--data-file=measured", "--show-missing"]
-        done = subprocess.run(
-            report, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
-        )
+        done = finished(report, tmp_path, env=environment(), check=True)
         said.append(done.stdout)
         (tmp_path / "measured").unlink()
     assert "calls.py" in said[0]
@@ -242,7 +233,7 @@ def test_viztracer_traces_as_without_capture(tmp_path: Path, version: str) -> No
                 == 1
             )
         else:
-            done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+            done = finished(command, tmp_path, env=env)
         assert done.returncode == 3, done.stderr
         events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
         (tmp_path / "trace.json").unlink()
@@ -271,7 +262,7 @@ def test_exit_code(tmp_path: Path, code: int) -> None:
 
 def test_uncaught_exception_looks_the_same(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "def f():\n    return 1 / 0\nf()"]
-    bare = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    bare = finished(command, env=environment())
     done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, done.stdout, done.stderr) == (bare.returncode, bare.stdout, bare.stderr)
 
@@ -397,7 +388,7 @@ def test_sitecustomize_that_fails_is_reported_as_always(tmp_path: Path) -> None:
     )
     env = environment(PYTHONPATH=str(tmp_path / "site"))
     command = [sys.executable, "-c", "print('on')"]
-    bare = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    bare = finished(command, env=env)
     done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
     assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout)
     assert "mine" in bare.stderr
@@ -423,14 +414,7 @@ def test_launcher_killed_leaves_what_merge_can_join(tmp_path: Path) -> None:
 
 def test_who_comes_after_a_killed_capture_is_told(tmp_path: Path) -> None:
     def profkit(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            profkit_command(*arguments),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return finished(profkit_command(*arguments), tmp_path, env=environment())
 
     # Launcher, guard and target at once, as when a container runs out of memory.
     launcher = start(tmp_path, "handles_signals.py")
@@ -475,13 +459,10 @@ def test_command_that_cannot_be_started(tmp_path: Path, command: list[str], code
 
 
 def test_output_that_cannot_be_written(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = finished(
         profkit_command("capture", "-o", "missing/run.prof", "--", sys.executable, "-c", "print('ran')"),
-        cwd=tmp_path,
+        tmp_path,
         env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 2
     assert done.stdout == "", "the target ran although its profile could not be kept"
@@ -548,14 +529,7 @@ def test_working_directory_that_is_gone(tmp_path: Path) -> None:
     script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
     output = str(tmp_path / "run.prof")
     command = profkit_command("capture", "-o", output, "--", "echo", "ran")
-    done = subprocess.run(
-        ["bash", "-c", script, "-", *command],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished(["bash", "-c", script, "-", *command], tmp_path, env=environment())
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
@@ -575,13 +549,8 @@ def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: P
         "print(found)\n"
     )
     launcher = [*profkit_command(), "capture", "--quiet", "-o", "run.prof", "--", sys.executable, "looks.py"]
-    done = subprocess.run(
-        [sys.executable, "-c", PINNED, str(cpus), *launcher],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
+    done = finished(
+        [sys.executable, "-c", PINNED, str(cpus), *launcher], tmp_path, env=environment(), check=True
     )
     assert done.stdout == f"{cpus > 1}\n"
 

@@ -16,6 +16,7 @@ from profkit.formats import load_run
 from profkit.model import Notice, Run
 from tests.integration.capturing import calls, captured, column, environment, profkit_command, run_capture
 from tests.requirements import require
+from tests.shared import finished
 
 #: Works for half a second, so that there are records, then does what is tried and works again in another function.
 WORKS = """
@@ -234,13 +235,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         f'{mount}; cd {disk}; set +e; eval "$1"; rm filler; set -- .run.prof.spool-*; '
         'eval "$JOIN $1"; echo "merge $?"'
     )
-    done = subprocess.run(
-        [*private, script, "-", shlex.join(capture)],
-        env=environment(JOIN=shlex.join(join)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished([*private, script, "-", shlex.join(capture)], env=environment(JOIN=shlex.join(join)))
     assert done.stdout.endswith("merge 0\n"), done.stderr
     assert "No space left on device" in done.stderr
     run = load_run(tmp_path / "run.prof")
@@ -355,9 +350,7 @@ def start(directory: Path, text: str) -> tuple[subprocess.Popen[bytes], Path]:
 
 def merged(directory: Path, spool: Path, *before: str) -> Run:
     command = [*before, *profkit_command("merge", str(spool), "-o", "merged.prof")]
-    done = subprocess.run(
-        command, cwd=directory, env=environment(), capture_output=True, text=True, check=False
-    )
+    done = finished(command, directory, env=environment())
     assert done.returncode == 0, done.stderr
     return load_run(directory / "merged.prof")
 

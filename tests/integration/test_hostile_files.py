@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from profkit.model.ranges import Ranges
 from tests.hostile_files import joinable_run, small_run
 from tests.requirements import require
 from tests.run_files import member_of, npy, rewritten
-from tests.shared import words_of
+from tests.shared import finished, words_of
 
 #: Least and greatest seconds, other than 0, that a file may hold.
 TINY, AGES = 1e-60, 1e12
@@ -300,13 +299,8 @@ def test_memory_goes_with_the_size_of_the_file(path: Path, good: Path, tmp_path:
     """An explosion fails in a process of its own, and not on the machine."""
     require("resource limits", sys.platform == "linux", "limits of addresses work on Linux")
     rewritten(path, changes(path))
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, path, good, tmp_path, *COSTLY],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=Path(__file__).parents[2],
-        check=False,
+    done = finished(
+        [sys.executable, "-c", LIMITED, path, good, tmp_path, *COSTLY], Path(__file__).parents[2], timeout=600
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["0"] * len(COSTLY)

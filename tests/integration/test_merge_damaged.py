@@ -13,6 +13,7 @@ import pytest
 
 from profkit.capture.agent import record_file
 from tests.records import packed_codes, record_bytes, samples_bytes, table
+from tests.shared import finished
 
 LAUNCH = {"command": ["python"], "cwd": "/work", "started": "2026-01-01T00:00:00+00:00", "wall_s": 1.0}
 #: Bytes that any merge may take, and times the size of what it reads.
@@ -75,7 +76,7 @@ def test_memory_in_proportion_to_the_file(tmp_path: Path, name: str) -> None:
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(status)"
     )
     merge = [sys.executable, "-m", "profkit", "merge", str(tmp_path), "-o", str(tmp_path / "run.prof")]
-    done = subprocess.run([sys.executable, "-c", measured, *merge], capture_output=True, text=True)
+    done = finished([sys.executable, "-c", measured, *merge])
     text = done.stderr
     assert done.returncode in (0, 2), text
     assert all(line.startswith("profkit: ") for line in text.splitlines()), text
@@ -106,7 +107,5 @@ def test_what_a_checksum_costs_is_no_import() -> None:
         "print(sorted(set(sys.modules) - before - {'__future__'}))"
     )
     where = str(Path(record_file.__file__).parent)
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", program, where], check=True, capture_output=True, text=True
-    )
+    done = finished([sys.executable, "-S", "-c", program, where], check=True)
     assert done.stdout == "['record_file']\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 import profkit
 from tests.integration.capturing import ROOT, environment
+from tests.shared import finished
 
 #: Runs cells, given as JSON, and prints what a front end would get: text on the streams, and rich outputs.
 SHELL = """
@@ -33,12 +33,10 @@ for cell in json.loads(sys.argv[1]):
 
 def run_cells(directory: Path, *cells: str, **variables: str) -> list[dict[str, Any]]:
     home = directory / "ipython"
-    done = subprocess.run(
+    done = finished(
         [sys.executable, "-c", SHELL, json.dumps(cells)],
-        cwd=directory,
+        directory,
         env=environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(home), COLUMNS="80", NO_COLOR="1", **variables),
-        capture_output=True,
-        text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr

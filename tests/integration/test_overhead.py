@@ -6,7 +6,6 @@ import ctypes
 import json
 import platform
 import struct
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from tests.integration.capturing import (
 )
 from tests.integration.tracing import NEW, OLD
 from tests.interpreters import interpreter
+from tests.shared import finished
 
 pytestmark = pytest.mark.interpreters
 
@@ -415,9 +415,7 @@ def test_a_sampled_program_does_what_it_does_without(tmp_path: Path, version: st
     program = tmp_path / "program.py"
     program.write_text(PROGRAMS_ALIKE[name])
     env = environment(PYTHONPATH=str(PROGRAMS), PYTHONFAULTHANDLER="1")
-    plain = subprocess.run(
-        [interpreter(version), str(program), "plain"], capture_output=True, text=True, check=True, env=env
-    )
+    plain = finished([interpreter(version), str(program), "plain"], check=True, env=env)
     command = (interpreter(version), "-W", "error", str(program))
     done = run_capture(tmp_path, *command, options=("--overhead", "5%", "--quiet"), env=env)
     assert (done.returncode, done.stderr) == (0, "")

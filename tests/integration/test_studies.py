@@ -22,7 +22,7 @@ import pytest
 from profkit.formats import load_run
 from tests.integration.capturing import ROOT, environment, in_process, profkit_command
 from tests.requirements import imported
-from tests.shared import words_of
+from tests.shared import finished, words_of
 
 #: Sleeps: its time does not depend on how busy the machine is, and settings differ by far more than the noise.
 PROGRAM = textwrap.dedent(
@@ -46,15 +46,7 @@ def place(tmp_path: Path) -> Path:
 def profkit(
     place: Path, *words: str, timeout: float = 120, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        profkit_command(*words),
-        cwd=place,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    return finished(profkit_command(*words), place, env=environment(**variables), timeout=timeout)
 
 
 def target(*words: str) -> tuple[str, ...]:

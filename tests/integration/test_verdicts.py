@@ -21,6 +21,7 @@ from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
 from tests.integration.capturing import environment, in_process, profkit_command, run_capture
 from tests.requirements import require
+from tests.shared import finished
 
 #: A loop of images: a step loads one, blurs it by sharpening it a few times, and measures it.
 IMAGES = """
@@ -308,9 +309,7 @@ def test_merged_ranks_that_are_bound_may_use_all_their_cpus(tmp_path: Path) -> N
     env = environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
     inside = profkit_command("capture", "-o", "run.prof", "--", sys.executable, "rank.py")
     mpirun = ["mpirun", "-n", "2", "--bind-to", "core"]
-    bound = subprocess.run(
-        [*mpirun, "true"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-    )
+    bound = finished([*mpirun, "true"], tmp_path, env=env)
     if bound.returncode:
         pytest.skip(f"two ranks cannot be bound here: {bound.stderr.strip()[:200]}")
     subprocess.run([*mpirun, *inside], cwd=tmp_path, env=env, check=True, capture_output=True, timeout=120)

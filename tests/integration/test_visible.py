@@ -15,7 +15,7 @@ import pytest
 
 from tests.integration.capturing import PROGRAMS, ROOT, environment, run_capture
 from tests.interpreters import interpreter, packages
-from tests.shared import words_of
+from tests.shared import finished, words_of
 
 VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 
@@ -75,9 +75,7 @@ ELSEWHERE = {"-X importtime", "-v", "sitecustomize"}
 def without_profkit(
     directory: Path, *command: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=directory, env=env or environment(), capture_output=True, text=True, check=False
-    )
+    return finished(command, directory, env=env or environment())
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -26,6 +26,7 @@ from tests.integration.capturing import (
 )
 from tests.integration.nvtx_ranges import require_collector, rows
 from tests.interpreters import interpreter
+from tests.shared import finished
 
 PROGRAM = str(PROGRAMS / "windowed.py")
 
@@ -257,9 +258,7 @@ def test_without_a_capture_the_calls_do_nothing(python: str) -> None:
         "with profkit.window('b'): pass\n"
         "print(sorted(set(sys.modules) - before))\n"
     )
-    done = subprocess.run(
-        [python, "-c", program], capture_output=True, text=True, env=environment(PYTHONPATH=str(ROOT))
-    )
+    done = finished([python, "-c", program], env=environment(PYTHONPATH=str(ROOT)))
     assert done.returncode == 0, done.stderr
     loaded = done.stdout.strip()
     assert "profkit.api.windows" in loaded

@@ -6,7 +6,6 @@ import contextlib
 import json
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ from profkit.formats import load_run
 from profkit.model import RunSet
 from profkit.report.renderers import RENDERERS
 from profkit.verdict.diagnosis import diagnose as compare
-from tests.shared import words_of
+from tests.shared import finished, words_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles"
@@ -49,9 +48,7 @@ def loaded_by(statement: str) -> set[str]:
         f"{statement}\n"
         "print(*sorted(set(sys.modules) - before), sep=chr(10))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = finished([sys.executable, "-c", script], ROOT, check=True)
     return set(done.stdout.split())
 
 
@@ -80,7 +77,7 @@ def test_capture_can_be_called_whatever_was_imported() -> None:
         "from profkit import capture",
     ):
         script = f"{first}\nimport profkit\nprint(profkit.capture('x.prof').path)"
-        done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+        done = finished([sys.executable, "-c", script], ROOT)
         assert done.stdout == "x.prof\n", done.stderr
 
 

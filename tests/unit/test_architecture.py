@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.shared import words_of
+from tests.shared import finished, words_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "profkit"
@@ -232,7 +231,7 @@ def test_help_is_light() -> None:
         "print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
     )
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    done = finished(command, ROOT)
     assert done.returncode == 0, done.stderr
     assert "capture" in done.stdout
     assert "diff" in done.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from benchmarks.accuracy.__main__ import HERE, SLOWED
 from benchmarks.accuracy.agreement import Function, Truth, agreement, leading
 from benchmarks.overhead.runnable import NAMES, Place, UnavailableError, runnable
+from tests.shared import finished
 
 
 def exact(calls: float, tottime: float) -> Function:
@@ -93,12 +93,7 @@ def test_help(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 @pytest.mark.parametrize("name", ["overhead", "accuracy"])
 def test_an_unknown_program_is_one_clear_line(name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{name}", "unheard"],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-    )
+    done = finished([sys.executable, "-m", f"benchmarks.{name}", "unheard"], Path(__file__).parents[2])
     assert done.returncode == 2
     assert "unheard: not one of" in done.stderr.splitlines()[-1]
 

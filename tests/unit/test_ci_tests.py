@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.requirements import imported, require
+from tests.shared import finished
 
 ROOT = Path(__file__).parents[2]
 BESIDE_OTHERS = '"PYTEST_XDIST_WORKER" in os.environ'
@@ -59,15 +60,12 @@ class Checkout:
     def run(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Run the script as CI does."""
         inherited = ("MAKE", "MFLAGS", "ARGS", "PYTEST", "VENV", "PYTHON")
-        return subprocess.run(
+        return finished(
             [sys.executable, ".ci/tests", "weak.txt", "-n", "1", *args],
-            cwd=self.directory,
+            self.directory,
             env={name: value for name, value in os.environ.items() if not name.startswith(inherited)},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
             timeout=300,
-            check=False,
         )
 
     def lines(self, name: str) -> list[str]:

@@ -37,6 +37,7 @@ from profkit.model import Process, Run, Thread
 from profkit.verdict.types import CAUSES
 from tests import report_builders as build
 from tests.rank_files import Did, rank_run
+from tests.shared import finished
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles" / "train_mlp"
@@ -202,14 +203,7 @@ def test_a_command_that_is_none_is_answered_by_what_to_type(command: str, said: 
         (tmp_path / name).write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "runme").chmod(0o755)
     start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from profkit.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", start, "capture", "--", command],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = finished([sys.executable, "-c", start, "capture", "--", command], tmp_path, timeout=60)
     assert done.returncode == 127
     (line,) = done.stderr.splitlines()
     assert said in line
@@ -436,14 +430,11 @@ _COLOURS = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM")
 
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return finished(
         [sys.executable, "-m", "profkit", *map(str, arguments)],
-        capture_output=True,
-        text=True,
+        ROOT,
         encoding="utf-8",
-        cwd=ROOT,
         env={**{k: v for k, v in os.environ.items() if k not in _COLOURS}, **environment},
-        check=False,
         timeout=60,
     )
 
@@ -604,14 +595,7 @@ def test_a_command_imports_only_what_it_needs(profiles: Path) -> None:
     arguments = ["diff", profiles / "a.prof", profiles / "b.prof"]
     # Measuring coverage loads modules of its own.
     env = {k: v for k, v in os.environ.items() if k != "COVERAGE_PROCESS_CONFIG"}
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=env,
-        check=True,
-    )
+    done = finished([sys.executable, "-c", script, *arguments], ROOT, env=env, check=True)
     loaded = set(done.stderr.splitlines()[-1].split())
     assert "numpy" in loaded
     assert loaded & {"rich", "pydantic", "snakeviz", "nvtx", "multiprocessing"} == set()

@@ -23,6 +23,7 @@ from profkit.measure.inventory import inventory
 from profkit.model import Edges, Host, Machine, Manifest, Notice, Process, Profile, Run, Thread
 from tests.rank_files import Did
 from tests.rank_files import rank_run as job_rank
+from tests.shared import finished
 
 STATS = {("/usr/lib/python3.11/json/decoder.py", 3, "decode"): (1, 2, 0.25, 0.5, {})}
 
@@ -322,9 +323,7 @@ def test_joining_that_fails_leaves_nothing(tmp_path: Path, problem: str) -> None
     out.parent.mkdir()
     out.write_bytes(b"before")
     command = [sys.executable, "-m", "profkit", "merge", *map(str, files), "-o", str(out)]
-    done = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = finished(command, Path(__file__).parents[2], timeout=60)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert ("2.prof" if problem == "damaged" else "more than any run can make") in done.stderr

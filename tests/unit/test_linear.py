@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
 
-from tests.shared import words_of
+from tests.shared import finished, words_of
 
 #: Pieces that expressions divide texts at, repeated between a beginning and an end that fit or do not.
 PIECES = (
@@ -60,5 +59,5 @@ print("done")
 def test_no_text_holds_up_the_mask(way: str) -> None:
     pytest.importorskip("resource")
     program = PROGRAM.format(pieces=PIECES, way=way)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = finished([sys.executable, "-c", program])
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
