@@ -75,7 +75,7 @@ def send(process: subprocess.Popen[str], number: int) -> None:
 @pytest.mark.parametrize("pinned", [False, True])
 def test_two_interrupts_in_a_row(tmp_path: Path, pinned: bool) -> None:
     cpu = min(os.sched_getaffinity(0))
-    for number in range(4):
+    for number in range(2):
         directory = tmp_path / str(number)
         before = ("taskset", "-c", str(cpu)) if pinned else ()
         launcher = start(directory, sys.executable, "-c", BUSY, before=before)
@@ -90,11 +90,11 @@ def test_two_interrupts_in_a_row(tmp_path: Path, pinned: bool) -> None:
 
 
 def test_an_interrupt_within_the_first_moments(tmp_path: Path) -> None:
-    for number in range(8):
+    for number in range(4):
         directory = tmp_path / str(number)
         launcher = start(directory, sys.executable, "-c", BUSY)
         assert first_line(launcher) == "ready\n"
-        time.sleep(0.012 * number)
+        time.sleep(0.024 * number)
         send(launcher, signal.SIGINT)
         _, err = launcher.communicate(timeout=60)
         assert launcher.returncode == -signal.SIGINT, err
@@ -103,7 +103,7 @@ def test_an_interrupt_within_the_first_moments(tmp_path: Path) -> None:
 
 def test_a_program_that_signals_the_launcher_and_its_group(tmp_path: Path) -> None:
     """As ``timeout`` does when its time is out, which an alarm makes it."""
-    for number in range(5):
+    for number in range(2):
         directory = tmp_path / str(number)
         launcher = start(directory, sys.executable, "-c", BUSY, before=("timeout", "-s", "INT", "60"))
         assert first_line(launcher) == "ready\n"
@@ -114,13 +114,13 @@ def test_a_program_that_signals_the_launcher_and_its_group(tmp_path: Path) -> No
         assert left(directory) == ["run.prof"], err
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_before_and_while_the_target_starts(tmp_path: Path, name: str) -> None:
     """Nothing was run and nothing is left, or it was run and is kept."""
-    for number in range(10):
+    for number in range(6):
         directory = tmp_path / str(number)
         launcher = start(directory, "sleep", "60")
-        time.sleep(0.03 * number)
+        time.sleep(0.05 * number)
         send(launcher, getattr(signal, name))
         _, err = launcher.communicate(timeout=60)
         # Before its own first line, Python has an end for an interrupt that is not ours.
@@ -163,8 +163,9 @@ class Packing:
         return self.launcher.returncode, err
 
 
-@pytest.mark.parametrize("status", [0, 3])
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1"])
+@pytest.mark.parametrize(
+    ("name", "status"), [("SIGINT", 0), ("SIGTERM", 3), ("SIGHUP", 0), ("SIGQUIT", 3), ("SIGUSR1", 0)]
+)
 def test_a_signal_while_packing_does_not_stop_it(tmp_path: Path, name: str, status: int) -> None:
     packing = Packing(tmp_path / "work", status)
     packing.launcher.send_signal(getattr(signal, name))
@@ -362,10 +363,10 @@ def test_captures_at_once_have_names_of_their_own(tmp_path: Path) -> None:
             subprocess.Popen(
                 profkit_command("capture", "--quiet", "--", "true"), cwd=tmp_path, env=environment()
             )
-            for _ in range(8)
+            for _ in range(4)
         ]
-        assert [capture.wait(timeout=120) for capture in captures] == [0] * 8
-        names = ["run.prof", *(f"run-{number}.prof" for number in range(2, 8 * repetition + 1))]
+        assert [capture.wait(timeout=120) for capture in captures] == [0] * 4
+        names = ["run.prof", *(f"run-{number}.prof" for number in range(2, 4 * repetition + 1))]
         assert left(tmp_path) == sorted(names)
 
 
@@ -397,19 +398,6 @@ def test_a_second_capture_to_the_same_file_is_refused(tmp_path: Path, series: bo
     assert left(tmp_path) == (["run-1.prof", "run-2.prof"] if series else ["run.prof"])
 
 
-def test_a_capture_that_was_killed_keeps_no_name(tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    killed = start(work, sys.executable, "-c", BUSY)
-    assert first_line(killed) == "ready\n"
-    time.sleep(0.3)
-    send(killed, signal.SIGKILL)
-    killed.communicate(timeout=60)
-    spool = spool_of(work)
-    done = run_capture(work, "echo", "ran")
-    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
-    assert left(work) == sorted([spool.name, "run.prof"])
-
-
 def make_link(path: Path) -> str:
     path.symlink_to("missing")
     return "is a link to missing, which is not there"
@@ -436,9 +424,12 @@ def test_outputs_that_are_refused_before_the_run(tmp_path: Path, make: Callable[
 
 
 @pytest.mark.parametrize(
-    "name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/sys/run.prof", "no/run.prof"]
+    ("name", "to_file"),
+    [
+        *(("/dev/stdout", to_file) for to_file in (False, True)),
+        *((name, False) for name in ("/dev/fd/1", "/proc/self/fd/1", "/sys/run.prof", "no/run.prof")),
+    ],
 )
-@pytest.mark.parametrize("to_file", [False, True])
 def test_streams_and_places_that_are_refused_before_the_run(tmp_path: Path, name: str, to_file: bool) -> None:
     ran, output = tmp_path / "ran", tmp_path / "output"
     with output.open("w") if to_file else contextlib.nullcontext(subprocess.PIPE) as stdout:
@@ -500,34 +491,3 @@ def test_an_interrupt_ends_the_repetitions(tmp_path: Path) -> None:
     assert (launcher.returncode, out) == (0, ""), err
     assert "profkit: stopped at run 1 of 3\n" in err
     assert left(work) == ["run-1.prof"]
-
-
-#: Starts a command once for each of two ranks, and waits for both.
-JOB = """
-import os, signal, subprocess, sys
-ranks = [subprocess.Popen(sys.argv[1:], env={**os.environ, "RANK": str(r), "WORLD_SIZE": "2"}) for r in (0, 1)]
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-print([rank.wait() for rank in ranks])
-"""
-
-
-def test_ranks_that_are_interrupted_twice(tmp_path: Path) -> None:
-    """Each rank's launcher keeps the run of its rank."""
-    rank = profkit_command("capture", "--quiet", "-o", "run.prof", "--", sys.executable, "-c", BUSY)
-    job = subprocess.Popen(
-        [sys.executable, "-c", JOB, *rank],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert job.stdout is not None
-    assert [job.stdout.readline() for _ in range(2)] == ["ready\n", "ready\n"]
-    send(job, signal.SIGINT)
-    time.sleep(0.05)
-    send(job, signal.SIGINT)
-    out, err = job.communicate(timeout=60)
-    assert out == f"[{-signal.SIGINT}, {-signal.SIGINT}]\n", err
-    assert left(tmp_path) == ["run-rank0.prof", "run-rank1.prof"]
