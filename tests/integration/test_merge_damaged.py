@@ -47,19 +47,11 @@ def _many_processes(size: int) -> bytes:
 
 SPOOLS: dict[str, tuple[str, Callable[[int], bytes]]] = {
     "a list of nothing": ("a.record", lambda size: record_bytes(agent_tids=[None] * size)),
-    "texts": ("a.record", lambda size: record_bytes(argv=["ab"] * (size // 7))),
     "dictionaries": ("a.record", lambda size: record_bytes(notes={str(i): {} for i in range(size // 12)})),
     "names": ("a.record", _many_names),
     "threads": ("a.record", _many_threads),
-    "tasks": ("a.record", lambda _: record_bytes(tasks=[[i + 1, "", 0, 0, 0] for i in range(20_000)])),
-    "long counts": (
-        "a.record",
-        lambda size: record_bytes(threads=[table(functions=[(0, 2**40, 0, 1.0, 1.0)] * (size // 36))]),
-    ),
     "processes": ("sampler.samples", _many_processes),
-    "brackets": ("launch.json", lambda size: b'{"command": ' + b"[" * size),
     "facts": ("launch.json", lambda size: json.dumps({**LAUNCH, "x": [[]] * (size // 4)}).encode()),
-    "events": ("host-10-1.nvtx", lambda size: b"PFKNVTXE\1\0\0\0\x60\0\0\0\x20\0\0\0" + b"\2" * size),
 }
 
 

@@ -124,16 +124,6 @@ def test_where_binaries_are_promised_their_lack_is_an_error(tree: Path, backend:
     assert "there is no C compiler" in done.stderr
 
 
-def test_an_editable_installation_has_them_too(tree: Path, backend: Path) -> None:
-    require("compiler", COMPILER is not None, "no C compiler")
-    done = build(tree, backend, "build_editable")
-    assert done.returncode == 0, done.stderr
-    assert (tree / LIBRARY).is_file()
-    code = "from profkit.capture.native import nvtx_library; print(nvtx_library())"
-    found = finished([sys.executable, "-c", code], tree, check=True)
-    assert Path(found.stdout.strip()) == tree / LIBRARY
-
-
 def test_what_an_earlier_build_left_is_not_taken_for_this_ones(tree: Path, backend: Path) -> None:
     stale = tree / LIBRARY
     stale.parent.mkdir()

@@ -133,7 +133,7 @@ def dumps(draw: Callable[[Any], Any]) -> tuple[dict[Any, Any], int]:
     return {key: draw(entry) for key in keys}, draw(st.integers(0, 4))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(dumps(), st.booleans())
 def test_three_readers_agree(drawn: tuple[dict[Any, Any], int], edges: bool) -> None:
     stats, version = drawn
@@ -188,9 +188,8 @@ def test_every_cut_and_every_changed_byte_is_read_alike() -> None:
             *(code | 0x80 for code in b"irgzu({0)"),
         ):
             changed = data[:at] + bytes([value]) + data[at + 1 :]
-            for edges in (True, False):
-                read += fast(changed, edges) is not None
-    assert read > 100
+            read += fast(changed, edges=bool(at % 2)) is not None
+    assert read > 50
 
 
 def real_dump() -> bytes:
@@ -252,7 +251,7 @@ def chain(data: bytes) -> list[int]:
     return starts
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(list(b"\xe9\xfagirzZau)({0\0\1\2\x7f")), max_size=400), st.integers(1, 64))
 def test_token_starts_are_the_chain(data: list[int], smallest: int) -> None:
     raw = bytes(data)
@@ -289,7 +288,7 @@ def test_damage_is_read_alike_or_refused(tmp_path: Path) -> None:
     accepted = refused = 0
     for version in (2, 3, 4):
         data = marshal.dumps(stats, version)
-        for _ in range(600):
+        for _ in range(250):
             bad = damaged(data, rng)
             columns = fast(bad)
             try:
@@ -303,8 +302,8 @@ def test_damage_is_read_alike_or_refused(tmp_path: Path) -> None:
                 assert listed(columns) == want
             with contextlib.suppress(FormatError):
                 pstats_file.parse_pstats("x.prof", bad)
-    assert accepted > 200
-    assert refused > 200
+    assert accepted > 80
+    assert refused > 80
 
 
 @settings(max_examples=150, deadline=None)
