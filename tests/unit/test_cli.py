@@ -14,7 +14,6 @@ import re
 import shlex
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -368,18 +367,6 @@ def test_a_failed_write_keeps_the_old_report(
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_replaced_report_keeps_its_permissions_and_links(cli: Cli, profiles: Path, tmp_path: Path) -> None:
-    target = tmp_path / "report.md"
-    target.write_text("old")
-    target.chmod(0o640)
-    link = tmp_path / "link.md"
-    link.symlink_to(target)
-    assert cli("show", profiles / "a.prof", "-o", link).code == 0
-    assert link.is_symlink()
-    assert stat.S_IMODE(target.stat().st_mode) == 0o640
-    assert "step" in target.read_text(encoding="utf-8")
-
-
 def test_the_format_is_the_option_then_the_suffix_then_the_terminal() -> None:
     def chosen(format: str | None, output: str | None) -> str:
         path = None if output is None else Path(output)
@@ -630,15 +617,3 @@ def test_merge_says_where_it_cannot_write(cli: Cli, profiles: Path, tmp_path: Pa
 @pytest.mark.parametrize("process", ["rank:²", "pid:½", "rank:-1", "rank:", "main:1"])
 def test_a_process_that_cannot_be_understood(process: str, cli: Cli, profiles: Path) -> None:
     assert "not understood" in one_line(cli("show", profiles / "a.prof", "--process", process))
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_merge_names_the_file_whose_name_is_too_long(
-    cli: Cli, profiles: Path, tmp_path: Path, place: int
-) -> None:
-    long = tmp_path / ("x" * 300)
-    files = [profiles / "a.prof", tmp_path / "m.prof"]
-    files[place] = long
-    said = one_line(cli("merge", files[0], "-o", files[1]))
-    assert str(long) in said
-    assert "m.prof" not in said

@@ -6,7 +6,7 @@ import ast
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,12 @@ from benchmarks.verdict.alone import alone
 from benchmarks.verdict.calibrate import FEWEST, fit, held_out, tables
 from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
 from benchmarks.verdict.changes import CHANGES
-from benchmarks.verdict.corpus import Sample, foreign_run, full_run, read_corpus
-from benchmarks.verdict.judge import Judgement, _with_noise, finite, judge, read_judgements
+from benchmarks.verdict.corpus import Sample, read_corpus
+from benchmarks.verdict.judge import Judgement, finite, judge, read_judgements
 from benchmarks.verdict.learn import write_steps
 from benchmarks.verdict.pairs import LeftOut, make_pairs
 from benchmarks.verdict.score import by_condition, calibration, confusion, figures, summary
 from benchmarks.verdict.tables import report
-from benchmarks.verdict.take import cells
 from benchmarks.verdict.truth import (
     RIGHT,
     Intent,
@@ -32,13 +31,9 @@ from benchmarks.verdict.truth import (
     intent_of,
     of_another,
     of_pair,
-    of_reversed,
-    of_same,
 )
 from profkit.formats.runfile import read_run
-from profkit.verdict.account import Account, Bucket
 from profkit.verdict.calibration import STEPS
-from profkit.verdict.thresholds import value
 from profkit.verdict.types import CAUSES
 from tests.shared import words_of
 
@@ -61,8 +56,6 @@ def measured(
 
 #: Ten clean runs of one thread: they differ by up to 9 %, and queue for up to 9 milliseconds.
 CLEAN = [measured(1 + i / 100, wait=i / 1000) for i in range(10)]
-#: The same with two threads that compute all the time.
-TWO_THREADS = [measured(1 + i / 100, run=2 + i / 50) for i in range(10)]
 
 
 def intent(condition: str) -> Intent:
@@ -167,89 +160,6 @@ def test_a_neighbour_that_took_nothing_is_no_contention() -> None:
     assert faster.causes == {"no-change", "faster"}
 
 
-def test_several_runs_are_ranked() -> None:
-    above = [measured(1.10 + i / 1000, wait=0.07) for i in range(5)]
-    found = truth("hogs-1x", *above)
-    assert found.contended
-    # One run within the clean ones is enough to take it back; alone, none of these is beyond the spread.
-    assert truth("hogs-1x", *above[:4], measured(1.085, wait=0.07)) is None
-    assert truth("hogs-1x", above[0], baseline=4) is None
-    assert causes("changed", *above) == {"code-change"}
-
-
-def test_queueing_is_counted_along_the_path_of_the_program() -> None:
-    def of(*side: Measured) -> Truth | None:
-        return of_pair(intent("hogs-1x"), TWO_THREADS, TWO_THREADS[4:5], side)
-
-    # Two threads that queue at the same time lose what one of them queues, not the sum.
-    assert of(measured(2.04, run=2.08, wait=0.8, lead=0.4)) is None
-    both = of(measured(2.04, run=2.08, wait=2.0, lead=1.0))
-    assert both.contended
-    # The rest of the program waits for the one process that queues.
-    one = of(measured(2.04, run=2.08, wait=0.95, lead=0.9))
-    assert one.contended
-
-
-def test_a_quota_counts_by_the_periods_that_it_throttled() -> None:
-    felt = truth("quota", measured(2.0, run=1.0, throttled=0.8))
-    unfelt = truth("quota", measured(1.0))
-    assert (felt.contended, felt.kinds, unfelt.label) == (True, {"cpu-quota"}, "no-change")
-    assert truth("quota", measured(2.0, run=2.0, throttled=0.2)) is None
-
-
-def test_contention_beside_another_cause_needs_queueing_and_a_loss() -> None:
-    found = truth("changed-hogs", measured(3.0, wait=0.5))
-    assert (found.contended, found.causes) == (True, {"code-change", "contention"})
-    assert truth("changed-hogs", measured(3.0)) is None
-
-
-def test_more_data_may_be_taken_for_a_slower_machine_but_not_for_other_code() -> None:
-    assert causes("size", measured(1.6)) == {"workload-change", "slower-machine"}
-
-
-def test_what_became_faster_is_not_slower() -> None:
-    assert causes("isa", measured(0.8)) == {"faster"}
-    assert causes("changed", measured(0.8)) == {"faster", "code-change"}
-
-
-def test_clean_runs_that_differ_may_be_said_to() -> None:
-    def same(candidate: Measured, condition: str = "clean") -> set[str]:
-        against = intent_of(CONDITIONS[condition], CONDITIONS["clean"])
-        found = of_same(against, [*CLEAN, candidate], CLEAN[4:5], [candidate])
-        assert not found.contended
-        return set(found.causes)
-
-    assert same(measured(1.1)) == {"no-change"}
-    assert same(measured(1.5)) == {"no-change", "slower-machine"}
-    assert same(measured(1.5, run=1.0)) == {"no-change", "blocked"}
-    assert same(measured(0.8)) == {"no-change", "faster"}
-    # Queueing is right only where something was there to queue behind.
-    assert same(measured(1.5, wait=0.4)) == {"no-change"}
-    assert same(measured(1.5, wait=0.4), "hogs-1x") == {"no-change", "contention"}
-
-
-def test_halves_of_the_clean_runs_differ_only_where_their_ranks_do() -> None:
-    clean = intent_of(CONDITIONS["clean"], CONDITIONS["clean"])
-    apart = of_same(clean, CLEAN, CLEAN[:5], CLEAN[5:])
-    mixed = of_same(clean, CLEAN, CLEAN[::2], CLEAN[1::2])
-    assert (apart.causes, mixed.causes) == ({"no-change", "slower-machine"}, {"no-change"})
-
-
-def test_one_clean_run_shows_no_spread() -> None:
-    assert of_pair(intent("changed"), CLEAN[:1], CLEAN[:1], [measured(2.0)]) is None
-    assert of_same(intent("clean"), CLEAN[:3], CLEAN[:1], CLEAN[1:2]) is None
-
-
-def test_the_way_back_is_faster() -> None:
-    found = truth("work2", measured(2.0))
-    back = of_reversed(found)
-    assert back.causes == {"faster", "workload-change"}
-    assert back.effect == pytest.approx(1 / found.effect)
-    small = truth("changed", measured(1.05))
-    assert small is not None
-    assert of_reversed(small) is None
-
-
 def test_of_another_program_nothing_can_be_said() -> None:
     found = of_another(CLEAN[:1], [measured(2.0, wait=1.0)])
     assert (found.causes, found.contended) == ({"inconclusive"}, False)
@@ -351,16 +261,6 @@ def test_confidences_are_learnt_and_scored_as_users_see_them() -> None:
     assert not fit(right[: FEWEST - 1]), "so few have no share"
 
 
-def test_the_noise_of_a_program_is_learnt_on_others() -> None:
-    account = Account(
-        2.0, 2.0, (Bucket("queue", 0.3, 0.2, 0.4), Bucket("rest", 0.0, -0.1, 0.1)), (), "other-programs"
-    )
-    wider = _with_noise(account, {"queue": value("noise.queue") + 0.1})
-    assert (wider.buckets[0].low, wider.buckets[0].high) == (pytest.approx(0.0), pytest.approx(0.6))
-    assert wider.buckets[1] == account.buckets[1]
-    assert _with_noise(replace(account, basis="repeats"), {"queue": 1.0}).buckets == account.buckets
-
-
 def test_verdicts_are_read_as_they_were_written(tmp_path: Path) -> None:
     judged = [
         said("contention", ("contention",), stated=0.97, doubt=0.85),
@@ -383,15 +283,6 @@ def test_every_condition_and_change_of_the_catalogue_exists() -> None:
                 compile(changed, name, "exec")
                 assert changed != source
         assert not program.isa or "isa" in program.conditions
-
-
-def test_rounds_are_interleaved_and_clean_runs_are_twice_as_many() -> None:
-    wanted = cells(["log_parser", "ledger"], [], 3)
-    assert len(set(wanted)) == len(wanted)
-    clean = [c for c in wanted if c.condition == "clean"]
-    assert sorted(c.repeat for c in clean if c.program == "ledger") == [0, 1, 2, 3, 4, 5]
-    assert {c.repeat for c in wanted[: len(wanted) // 3]} == {0, 1}
-    assert wanted == cells(["log_parser", "ledger"], [], 3)
 
 
 def sample(workload: str, condition: str, repeat: int, seen: Measured) -> Sample:
@@ -511,18 +402,6 @@ def test_runs_alone_are_judged_and_calibrated(corpus: Path, tmp_path: Path) -> N
     # What was not learnt keeps what it had.
     assert steps["alone"]["throttling"] == STEPS["alone"]["throttling"]
     assert steps["plain, one"] == {**STEPS["plain, one"]}
-
-
-def test_the_plain_view_knows_only_what_a_plain_profiler_writes(corpus: Path) -> None:
-    sample = read_corpus(corpus)[0]
-    whole, plain = full_run(sample), foreign_run(sample)
-    assert whole.manifest is not None
-    assert (plain.manifest, plain.machine, len(plain.processes)) == (None, None, 1)
-    profile = plain.processes[0].threads[0].profile
-    assert profile.wait is None
-    assert not profile.source_hash.any()
-    assert plain.processes[0].threads[0].run_s is None
-    assert profile.total == pytest.approx(whole.processes[0].threads[0].profile.total)
 
 
 def test_the_command_line_has_what_the_page_names(
