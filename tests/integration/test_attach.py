@@ -281,22 +281,6 @@ def test_calls_that_were_in_progress_are_there_in_every_thread(tmp_path: Path) -
 
 
 @pytest.mark.interpreters
-def test_an_attached_run_is_compared_with_a_capture(tmp_path: Path) -> None:
-    program = script(tmp_path, QUIET)
-    with running(tmp_path, interpreter("3.15"), program) as process:
-        attached(tmp_path, process.pid)
-    whole = QUIET.replace("while True:", "for _ in range(200):")
-    (tmp_path / "program.py").write_text(whole)
-    captured(tmp_path, interpreter("3.15"), program)
-    done = in_process(tmp_path, "diff", "run.prof", "attached.prof", "--format", "json")
-    found = json.loads(done.stdout)
-    (row,) = (row for row in found["functions"] if row["name"] == "step")
-    assert (row["match"], row["same_source"]) == ("exact", True)
-    assert not found["by_share"]
-    assert "attached" in {notice["code"] for notice in found["warnings"]}
-
-
-@pytest.mark.interpreters
 def test_a_main_thread_that_is_in_one_call_is_said_and_not_traced_later(tmp_path: Path) -> None:
     program = (
         "import signal, sys, time\n"

@@ -287,27 +287,6 @@ def test_calls_are_walked_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -> Non
     assert name in texts(tab, "#calls-said")[0]
 
 
-def search_calls(tab: Tab, name: str) -> None:
-    tab.run("document.getElementById('calls').open = true")
-    tab.run("document.getElementById('calls-find').value = ''")
-    tab.click("#calls-find")
-    tab.type(name)
-
-
-def test_exact_names_win_and_a_name_that_is_not_there_says_so(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    names = tab.run("JSON.parse(document.getElementById('data').textContent).functions.names")
-    assert sum("main" in name.lower() for name in names) > 1
-    search_calls(tab, "main")
-    assert focused(tab) == "main"
-    search_calls(tab, "average_grad")
-    tab.press("Enter")
-    assert focused(tab) == "average_gradients"
-    search_calls(tab, "no_such_function")
-    assert texts(tab, "#calls-said") == ["No function is called “no_such_function”."]
-    assert focused(tab) == "average_gradients"
-
-
 #: Widths of the blocks in percent, by name.
 WIDTHS = """
 Object.fromEntries([...document.querySelectorAll("#calls-picture button.block")]
@@ -325,19 +304,6 @@ def called(caller: str, callee: str) -> float:
             wanted = (names[edges.caller] == caller) & (names[edges.callee] == callee)
             total += float(edges.cumtime[wanted].sum())
     return total
-
-
-def test_widths_of_calls_are_what_was_measured(tab: Tab, pages: Path) -> None:
-    """Widths are the profile's own sums, of either side."""
-    tab.open(pages / "mpi.html")
-    search_calls(tab, "train")
-    widths = tab.run(WIDTHS)
-    assert widths["backward"] / widths["forward"] == pytest.approx(
-        called("train", "backward") / called("train", "forward"), rel=0.02
-    )
-    tab.click("input[name=width][value=before] + span")
-    other = tab.run(WIDTHS)
-    assert other["backward"] != pytest.approx(widths["backward"])
 
 
 #: Name, level, width in percent and classes of each block of the flame graph.
@@ -453,18 +419,6 @@ def test_the_flame_graph_shows_queueing_alone(tab: Tab, pages: Path) -> None:
     queued = flame(tab)
     assert queued["train"]["width"] != every["train"]["width"]
     assert float(queued["main"]["width"]) <= 100
-
-
-def test_pages_are_not_long(tab: Tab, pages: Path) -> None:
-    """A page of a comparison is four screens, with what is looked up folded away."""
-    for name in ("mpi", "mlp", "show"):
-        tab.resize(1280)
-        tab.open(pages / f"{name}.html")
-        assert tab.run("document.documentElement.scrollHeight") <= 3500, name
-        order = texts(tab, "main h2")
-        wanted = ["Where the", "Over time", "Flame graph", "Functions (", "Who calls whom"]
-        places = [next(i for i, title in enumerate(order) if title.startswith(start)) for start in wanted]
-        assert places == sorted(places), order
 
 
 def test_a_phone_shows_function_change_and_per_call(tab: Tab, pages: Path) -> None:
@@ -643,12 +597,6 @@ def test_it_says_what_it_says_without_a_script(tab: Tab, pages: Path) -> None:
     assert "average_gradients rose from #5 to #1" in seen
     assert "drawn by a script" in seen
     assert "Search" not in seen
-
-
-def test_it_prints(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    printed = tab.call("Page.printToPDF", printBackground=True)["data"]
-    assert len(printed) > 20_000
 
 
 def test_ten_thousand_functions_are_quick_and_small(tab: Tab, tmp_path: Path) -> None:

@@ -224,32 +224,6 @@ def test_python_that_executes_python_is_counted_once(tmp_path: Path, execute: st
     assert sum(p.cpu_s or 0 for p in run.processes) == pytest.approx(run.machine.tree_cpu_s, abs=0.05)
 
 
-def test_every_command_takes_a_run_without_functions(tmp_path: Path) -> None:
-    captured(tmp_path, "sleep", "0.2")
-
-    def command(*words: str) -> subprocess.CompletedProcess[str]:
-        return in_process(tmp_path, *words, status=None)
-
-    for words in (
-        ("show", "run.prof"),
-        ("show", "run.prof", "--format", "md"),
-        ("diff", "run.prof", "run.prof"),
-        ("diff", "run.prof", "run.prof", "--format", "json"),
-        ("merge", "run.prof", "-o", "again.prof"),
-        ("diff", "run.prof", "again.prof", "-o", "diff.html"),
-    ):
-        done = command(*words)
-        assert done.returncode == 0, (words, done.stderr)
-    # No viewer opens a profile of nothing.
-    empty = command("extract", "run.prof", "-o", "plain.prof")
-    assert empty.returncode == 2
-    assert "has no function" in empty.stderr
-    again = load_run(tmp_path / "again.prof")
-    assert again.processes[0].command == ("sleep", "0.2")
-    assert again.series is not None
-    assert again.processes[0].samples is not None
-
-
 def test_show_tells_the_machine_and_who_watched(tmp_path: Path) -> None:
     captured(tmp_path, "bash", "-c", f"'{sys.executable}' -c 'sum(range(10**6))'; sleep 1.5")
 

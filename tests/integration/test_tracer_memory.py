@@ -127,7 +127,9 @@ def test_a_defect_of_the_tracer_is_seen(tmp_path: Path) -> None:
     done = subprocess.run(command, env=under_sanitizer(), capture_output=True, text=True)
     assert done.returncode == 9
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
-    require("valgrind", bool(required() & {"valgrind", "all"}), "a minute for its own defect, unless promised")
+    require(
+        "valgrind", bool(required() & {"valgrind", "all"}), "a minute for its own defect, unless promised"
+    )
     command, env = under_valgrind("3.11", build(headers, False, (), sources), "deep")
     with subprocess.Popen(
         command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

@@ -146,17 +146,6 @@ def test_steps(tmp_path: Path, python: str, kind: str) -> None:
     assert found["in_steps"] == 2
 
 
-def test_steps_from_the_first_on(tmp_path: Path, python: str) -> None:
-    run = windowed(
-        tmp_path, python, "steps", "call", "0", "0", "2", "1", options=("--active", "2", "--cycles", "1")
-    )
-    assert calls(run.processes[0])["inside"] == 2
-    assert "outside" not in names(run.processes[0])
-    main = [thread for thread in run.processes[0].threads if len(thread.profile)]
-    assert len(main) == 1
-    assert main[0].run_s is not None
-
-
 def test_a_window_by_the_clock(tmp_path: Path, python: str) -> None:
     options = ("--delay", "1", "--duration", "0.5")
     run = windowed(tmp_path, python, "clock", options=options)
