@@ -158,7 +158,14 @@ def test_a_call_that_is_killed_leaves_nothing_half_and_the_next_goes_on(tmp_path
     base = load_run(SAMPLES / "train_mlp" / "clean-1.prof")
     for number in range(30):
         write_run(runs / f"{number:03}.prof", on(base, number % 2, number))
-    words = [sys.executable, "-m", "profkit", "fleet", "add", *map(str, (runs, "--store", store, "--workers", 2))]
+    words = [
+        sys.executable,
+        "-m",
+        "profkit",
+        "fleet",
+        "add",
+        *map(str, (runs, "--store", store, "--workers", 2)),
+    ]
     with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL) as adding:
         while adding.poll() is None and not list(store.glob("runs/*/*/*.parquet")):
             time.sleep(0.001)

@@ -10,7 +10,9 @@ from tests.shared import finished, words_of
 
 #: Pieces that expressions divide texts at, repeated between a beginning and an end that fit or do not.
 PIECES = (
-    *words_of("a 9 1. a. a- - / // a/ ( \" ' ., a= = : a: @ a@ a.b@ p= :// :a AKIA a:// < 1- 1_ [ _ a_ {} + n_ \"a"),
+    *words_of(
+        'a 9 1. a. a- - / // a/ ( " \' ., a= = : a: @ a@ a.b@ p= :// :a AKIA a:// < 1- 1_ [ _ a_ {} + n_ "a'
+    ),
     *(" ", "\n", "a ", "1 "),
 )
 #: Ends by itself where a text takes seconds of CPU time: linear time needs hundredths, and quadratic time more.
