@@ -110,9 +110,7 @@ def _profile(functions: Sequence[Fn], *, traced: bool) -> Profile:
     share = counts / np.array([max(1, functions[i].calls) for _, i, _ in pairs])
     edges = Edges(
         np.array([caller for caller, _, _ in pairs], np.int32),
-        callee,
-        counts,
-        counts,
+        *(callee, counts, counts),
         share * parts[callee, 0],
         share * within[callee, 0],
     )

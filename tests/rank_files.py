@@ -83,10 +83,7 @@ def rank_run(
         "profkit.run/2",
         "0.1.0",
         ("python", "train.py"),
-        project,
-        0,
-        started,
-        wall,
+        *(project, 0, started, wall),
         Host(name=host),
         job={"id": job, "rank": rank, "world_size": size},
     )

@@ -402,12 +402,7 @@ def test_a_sampled_target_is_never_stopped(tmp_path: Path) -> None:
         words = [
             "attach",
             str(process.pid),
-            "--duration",
-            "3",
-            "--functions",
-            "sample",
-            "-o",
-            "attached.prof",
+            *("--duration", "3", "--functions", "sample", "-o", "attached.prof"),
         ]
         look = subprocess.Popen(
             profkit_command(*words), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True

@@ -74,10 +74,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile() -> str:
     """A page in which every text tries to break out, the longest and strangest names among them."""
     names = (
-        "</script><img src=x onerror=document.title='owned'>",
-        "<!--<script>alert(1)",
-        "]]><svg onload=document.title='owned'>",
-        "\u202egnp.exe\u202c",
+        *("</script><img src=x onerror=document.title='owned'>", "<!--<script>alert(1)"),
+        *("]]><svg onload=document.title='owned'>", "\u202egnp.exe\u202c"),
         "x" * 2000,
         "🔥" * 200,
         "nul\x00byte",

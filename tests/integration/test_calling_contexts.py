@@ -212,10 +212,7 @@ outer()
 
 def test_calls_that_were_open_when_tracing_began_are_around_what_they_called(tmp_path: Path) -> None:
     run = captured(
-        tmp_path,
-        sys.executable,
-        "-c",
-        WINDOW,
+        *(tmp_path, sys.executable, "-c", WINDOW),
         options=("--start-paused",),
         env=environment(PYTHONPATH=str(ROOT)),
     )

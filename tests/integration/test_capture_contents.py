@@ -128,10 +128,7 @@ def test_threads_are_apart(tmp_path: Path, version: str) -> None:
 
 def test_manifest(tmp_path: Path) -> None:
     done = run_capture(
-        tmp_path,
-        sys.executable,
-        "-c",
-        "import os; os.environ['MKL_NUM_THREADS'] = '7'",
+        *(tmp_path, sys.executable, "-c", "import os; os.environ['MKL_NUM_THREADS'] = '7'"),
         env=environment(OMP_NUM_THREADS="3", MY_SECRET_TOKEN="hunter2-hunter2"),
     )
     assert done.returncode == 0

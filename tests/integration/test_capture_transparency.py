@@ -336,10 +336,7 @@ def test_existing_sitecustomize_still_runs(tmp_path: Path) -> None:
     (tmp_path / "site" / "sitecustomize.py").write_text("import sys\nsys.custom = __file__\n")
     program = "import sys, sitecustomize; print(sys.custom == sitecustomize.__file__, sys.custom)"
     done = run_capture(
-        tmp_path,
-        sys.executable,
-        "-c",
-        program,
+        *(tmp_path, sys.executable, "-c", program),
         options=("--quiet",),
         env=environment(PYTHONPATH=str(tmp_path / "site")),
     )

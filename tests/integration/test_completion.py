@@ -54,10 +54,7 @@ def test_completing_a_command_imports_none() -> None:
     )
     done = finished([sys.executable, "-c", script], check=True)
     assert set(done.stderr.split()) == {
-        "profkit.cli",
-        "profkit.cli.app",
-        "profkit.cli.completion",
-        "profkit.errors",
+        *("profkit.cli", "profkit.cli.app", "profkit.cli.completion", "profkit.errors"),
     }
 
 

@@ -82,11 +82,7 @@ def test_more_workers_and_threads_of_chainermn_are_contention_and_no_other_workl
     subprocess.run([python, "-c", draw, str(EXAMPLES / "chainermn")], env=drawn, check=True, timeout=60)
     for size in ("1", "4"):
         command = [
-            "mpirun",
-            "--oversubscribe",
-            "-n",
-            "4",
-            python,
+            *("mpirun", "--oversubscribe", "-n", "4", python),
             str(EXAMPLES / "chainermn" / "train_mnist.py"),
         ]
         done = finished(

@@ -181,11 +181,7 @@ def test_the_iterations_of_real_loops(tmp_path: Path) -> None:
 def test_the_report_of_a_real_run(tmp_path: Path) -> None:
     captured(tmp_path, sys.executable, str(PROGRAMS / "loads_and_trains.py"), "in_turn", "4", "4")
     command = [
-        sys.executable,
-        "-m",
-        "profkit",
-        "show",
-        "--full",
+        *(sys.executable, "-m", "profkit", "show", "--full"),
         str(tmp_path / "run.prof"),
         "--load",
         "load*",

@@ -142,19 +142,8 @@ def test_failures_and_timeouts_are_marked_and_not_tried_again(place: Path) -> No
     assert "cannot do that" in failed[0]["problem"]
     assert "w=3: 1 run did not end well" in done.stdout
     late = profkit(
-        place,
-        "sweep",
-        "-p",
-        "s=60,0",
-        "--repeat",
-        "1",
-        "--timeout",
-        "2",
-        "--dir",
-        "late",
-        "--",
-        "sleep",
-        "{s}",
+        *(place, "sweep", "-p", "s=60,0", "--repeat", "1", "--timeout", "2", "--dir", "late", "--"),
+        *("sleep", "{s}"),
     )
     assert late.returncode == 0
     assert "timeout" in late.stderr

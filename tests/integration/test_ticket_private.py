@@ -82,9 +82,7 @@ def contents(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
 def leaks(files: dict[str, bytes], project: Path) -> dict[str, list[str]]:
     """Which private texts are in which file, or in its name."""
     private = [
-        CUSTOMER,
-        DATA,
-        SHARED,
+        *(CUSTOMER, DATA, SHARED),
         PROJECT[0],
         str(project),
         "/".join(PROJECT[1:]),

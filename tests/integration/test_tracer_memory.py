@@ -27,10 +27,7 @@ pytestmark = pytest.mark.interpreters
 #: Each way in which the tracer is built.
 VERSIONS = ("3.11", "3.13")
 SANITIZED = (
-    "-O1",
-    "-fsanitize=address,undefined",
-    "-fno-sanitize-recover=all",
-    "-fno-omit-frame-pointer",
+    *("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
 )
 
 #: Every object is an allocation of its own.

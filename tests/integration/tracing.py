@@ -86,10 +86,7 @@ def check(
     done = finished(
         [
             python or interpreter(version),
-            "-X",
-            "dev",
-            "-W",
-            "error",
+            *("-X", "dev", "-W", "error"),
             str(TARGET),
             str(binary_for(version)),
             name,

@@ -120,10 +120,8 @@ def test_a_wrong_import_would_be_found(tmp_path: Path, monkeypatch: pytest.Monke
     module = tmp_path / "profkit" / "model" / "bad.py"
     module.parent.mkdir(parents=True)
     for source in (
-        "from profkit.report import Document",
-        "from profkit import cli",
-        "import profkit.verdict.diagnosis",
-        "def f():\n    from ..formats import load",
+        *("from profkit.report import Document", "from profkit import cli"),
+        *("import profkit.verdict.diagnosis", "def f():\n    from ..formats import load"),
         "from .. import capture",
     ):
         module.write_text(source)

@@ -78,11 +78,7 @@ class Whole:
 CODEC = Codec(Whole, elsewhere=("kept_out",))
 FULL = Whole(
     "ä\udce9",
-    -3,
-    2.5,
-    True,
-    0.5,
-    7,
+    *(-3, 2.5, True, 0.5, 7),
     ("a", "b"),
     (Part("p"), Part("q", 2)),
     Part("r", 3),

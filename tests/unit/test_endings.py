@@ -207,13 +207,7 @@ def test_a_report_shows_how_a_process_ended() -> None:
         killed = Ending("killed", False, status=-number)
         assert masker.value(Notice("killed-by-signal", killed.signal)).subject == number.name
     for error in (
-        errno.ENOSPC,
-        errno.EFBIG,
-        errno.EDQUOT,
-        errno.EACCES,
-        errno.EMFILE,
-        errno.ENOENT,
-        errno.EROFS,
+        *(errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EACCES, errno.EMFILE, errno.ENOENT, errno.EROFS),
     ):
         text = endings.error_text(error)
         assert masker.value(Notice("last-record-failed", text)).subject == text
@@ -228,11 +222,7 @@ def test_words_that_an_agent_left(tmp_path: Path) -> None:
     assert remains.left_ends(tmp_path) == [expected]
     for number, words in enumerate(
         (
-            "exited 1 2",
-            "gone 28 1.0 1.0",
-            "exited x 1.0 1.0",
-            "exited 28 nan 1.0",
-            "exited 28 1.0 -1",
+            *("exited 1 2", "gone 28 1.0 1.0", "exited x 1.0 1.0", "exited 28 nan 1.0", "exited 28 1.0 -1"),
             "/etc/passwd",
         )
     ):

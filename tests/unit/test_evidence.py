@@ -210,10 +210,7 @@ class TestMachines:
         assert set(found) == {"cpu.model"}
         piece = found["cpu.model"]
         assert (piece.unit, piece.baseline, piece.candidate, piece.reading) == (
-            "text",
-            "cpu",
-            "older",
-            "another-cpu",
+            *("text", "cpu", "older", "another-cpu"),
         )
 
     def test_a_machine_that_did_the_same_fixed_work_more_slowly(self) -> None:

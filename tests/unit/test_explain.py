@@ -28,9 +28,7 @@ UNITS = {
     "c": Reading("bool", "something is so", lambda case: None),
 }
 RULE = Rule(
-    "busy",
-    "contention",
-    "something is busy",
+    *("busy", "contention", "something is busy"),
     requires=("c",),
     unless=("other",),
     conditions=(more("a", "wait.much"), yes("c")),

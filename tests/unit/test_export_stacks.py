@@ -190,14 +190,7 @@ def go_profile(**changed: Any) -> bytes:
     """Make a profile as Go's runtime does, by the protobuf package: an inlined function, and code without symbols."""
     made = pprof_class()(
         string_table=[
-            "",
-            "samples",
-            "count",
-            "cpu",
-            "nanoseconds",
-            "main.main",
-            "main.work",
-            "/src/main.go",
+            *("", "samples", "count", "cpu", "nanoseconds", "main.main", "main.work", "/src/main.go"),
             "/lib/libc.so",
         ],
         sample_type=[{"type": 1, "unit": 2}, {"type": 3, "unit": 4}],

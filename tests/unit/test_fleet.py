@@ -159,11 +159,7 @@ def test_a_call_that_is_killed_leaves_nothing_half_and_the_next_goes_on(tmp_path
     for number in range(30):
         write_run(runs / f"{number:03}.prof", on(base, number % 2, number))
     words = [
-        sys.executable,
-        "-m",
-        "profkit",
-        "fleet",
-        "add",
+        *(sys.executable, "-m", "profkit", "fleet", "add"),
         *map(str, (runs, "--store", store, "--workers", 2)),
     ]
     with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL) as adding:

@@ -49,10 +49,7 @@ def rank_run(
         SCHEMA,
         "0.1.0",
         ("python", "train.py"),
-        "/work",
-        status,
-        started,
-        wall,
+        *("/work", status, started, wall),
         Host(host),
         job=None if rank is None else {"id": job, "rank": rank, "world_size": size},
     )

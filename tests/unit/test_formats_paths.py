@@ -176,14 +176,7 @@ def test_every_cut_and_every_changed_byte_is_read_alike() -> None:
     read = 0
     for at in range(len(data)):
         for value in (
-            0,
-            1,
-            3,
-            4,
-            5,
-            0x7F,
-            0x80,
-            0xFF,
+            *(0, 1, 3, 4, 5, 0x7F, 0x80, 0xFF),
             *b"irgzZsuat({0)",
             *(code | 0x80 for code in b"irgzu({0)"),
         ):

@@ -197,9 +197,7 @@ def test_sampled_profile(tmp_path: Path, with_edges: bool) -> None:
     assert qualified == [
         "Layer.work",
         *["main.<locals>.<lambda>"] * 2,
-        "Layer.work",
-        "main",
-        "<module>",
+        *("Layer.work", "main", "<module>"),
     ]
     if with_edges:
         assert links(read.profile)["work", "work"] == (1, 1, 0.0, 0.0)

@@ -21,9 +21,7 @@ def test_a_column_is_a_sequence() -> None:
     assert plain == NAME
     assert NAME != ("f",)
     assert (len(NAME), NAME[1], NAME[-1], NAME[1:3], NAME.index("g"), "h" in NAME) == (
-        4,
-        "g",
-        "f",
+        *(4, "g", "f"),
         plain[1:3],
         1,
         False,
@@ -53,11 +51,7 @@ def test_questions_have_the_answers_of_plain_columns(names: object, keys: object
 
 DIRECTORIES = (
     *(
-        "",
-        "/",
-        "/usr/lib/python3.11",
-        "/usr/lib/python3.11/json",
-        "/e/lib/python3.11/site-packages/p",
+        *("", "/", "/usr/lib/python3.11", "/usr/lib/python3.11/json", "/e/lib/python3.11/site-packages/p"),
         "/home/u/proj",
     ),
     *words_of(
@@ -73,16 +67,7 @@ FILES = (
         "x.py os.py tmpab12cd34.py TMPab12cd34.py test_x.py __init__.py __autograph_generated_fileq.py"
     ),
     *(
-        "",
-        ".",
-        "..",
-        ".hidden.py",
-        "a b.py",
-        "json",
-        "re.py",
-        "w\\in.py",
-        "new\nline.py",
-        "<string>",
+        *("", ".", "..", ".hidden.py", "a b.py", "json", "re.py", "w\\in.py", "new\nline.py", "<string>"),
         "é.py",
         "\udce9.py",
     ),

@@ -103,11 +103,7 @@ def test_notices_are_made_with_codes_that_are_known() -> None:
 def test_every_code_is_made_somewhere() -> None:
     made_by_prefix = {"sampled-profile", "threads-in-one-stack"}
     of_older_files = {
-        "free-threaded",
-        "functions-throttled",
-        "nvtx-not-patchable",
-        "nvtx-patched",
-        "waiting-sampled",
+        *("free-threaded", "functions-throttled", "nvtx-not-patchable", "nvtx-patched", "waiting-sampled"),
         "waiting-sampling-failed",
     }
     assert set(CODES) == {code for _, code, _, _ in MADE} | made_by_prefix | of_older_files

@@ -69,9 +69,7 @@ def test_an_edit_shows_in_the_definitions_below_it(tmp_path: Path) -> None:
     after = profiled(tmp_path / "after", SCRIPT.replace(LOOP, NESTED))
     found = compared(before, after)
     assert (found.verdict.cause, found.verdict.rule, found.verdict.subject) == (
-        "code-change",
-        "changed-source",
-        "score",
+        *("code-change", "changed-source", "score"),
     )
     changed = {found.table.name[row] for row, same in enumerate(found.table.same_source) if same is False}
     assert changed == {"score"}
@@ -150,9 +148,7 @@ class TestMoreStarted:
                     *training(),
                     Fn("_repopulate_pool", 1, 0.001, callers={"main": 1}, file=f"{library}pool.py"),
                     Fn(
-                        "start",
-                        processes,
-                        0.01,
+                        *("start", processes, 0.01),
                         callers={"_repopulate_pool": processes},
                         file=f"{library}process.py",
                     ),
@@ -188,9 +184,7 @@ class TestSlices:
     def test_of_a_length_within_a_quotas_period(self) -> None:
         found = self.lost([0.060, 0.062, 0.058, 0.061])
         assert (found.verdict.cause, found.verdict.rule, found.verdict.kind) == (
-            "contention",
-            "quota-lumps",
-            "cpu-quota",
+            *("contention", "quota-lumps", "cpu-quota"),
         )
 
     def test_longer_than_a_quotas_period(self) -> None:

@@ -41,18 +41,13 @@ block_record.write(recording.stop(), sys.argv[1])
 #: What a field may be replaced by: every type, and the ends of their ranges.
 VALUES: tuple[Any, ...] = (
     *(
-        None,
-        True,
-        -1,
-        0,
+        *(None, True, -1, 0),
         2**31,
         2**53,
         2**63 - 1,
         2**70,
         -(2**63),
-        1e308,
-        -1.0,
-        5e-324,
+        *(1e308, -1.0, 5e-324),
         float("nan"),
         float("inf"),
     ),
@@ -410,11 +405,7 @@ def test_tables_are_checked(rows: dict[str, Any], problem: str) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        None,
-        True,
-        False,
-        0,
-        -1,
+        *(None, True, False, 0, -1),
         2**31 - 1,
         -(2**31),
         2**31,
@@ -436,14 +427,8 @@ def test_plain_data_comes_back(value: Any) -> None:
     [
         *(b"", b"0", b"[", b"[\xff\xff\xff\x7f", b"i\0\0", b"u\5\0\0\0abc", b"u\1\0\0\0\xff", b"l\x7f\0\0\0"),
         *(
-            b"l\0\0\0\x80",
-            b"{i\1\0\0\0N0",
-            b"{u\1\0\0\0a",
-            b"{u\1\0\0\0a0",
-            b"[\1\0\0\x000",
-            b"NN",
-            b"c",
-            b"r\0\0\0\0",
+            *(b"l\0\0\0\x80", b"{i\1\0\0\0N0", b"{u\1\0\0\0a", b"{u\1\0\0\0a0", b"[\1\0\0\x000", b"NN"),
+            *(b"c", b"r\0\0\0\0"),
         ),
         *(b"\xe9\1\0\0\0", b"[\1\0\0\0" * 20 + b"N", b"(\1\0\0\0" * 100_000),
         b"[\xa0\x86\1\0" + b"{0" * 100_000,

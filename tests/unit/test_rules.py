@@ -354,11 +354,7 @@ MOVE_NO_VERDICT = {
     },
     "folded_comprehensions": {"INLINED_FROM", "FEW"},  # versions of Python
     "import_table": {
-        "MATTER_SHARE",
-        "MATTER_LEAST_S",
-        "MATTER_S",
-        "MATTER_PART",
-        "LISTED_S",
+        *("MATTER_SHARE", "MATTER_LEAST_S", "MATTER_S", "MATTER_PART", "LISTED_S"),
     },  # what is shown
     "imports": {"PACKAGES"},  # that are named
     "intervals": {"LEVEL", "MIN_RUNS_INTERVAL", "SAMPLES", "MOST_WAYS", "SEED"},  # they inform
@@ -381,12 +377,7 @@ MOVE_NO_VERDICT = {
     "waiting_rows": {"LEVELS"},
     "account": {"PARTS", "RESAMPLES", "SEED", "INTERVAL"},  # what is kept, and the method of an interval
     "evidence": {
-        "NAMED",
-        "LEAST_SHARE",
-        "LEAST_PART",
-        "LEAST_GPU_SHARE",
-        "GPU_FELL",
-        "LOOKED_AT",
+        *("NAMED", "LEAST_SHARE", "LEAST_PART", "LEAST_GPU_SHARE", "GPU_FELL", "LOOKED_AT"),
     },  # what is listed
     "size_limits": {"_BUSY_CORES"},  # advice
     "producers": {"MOST_BLAMED", "ENOUGH_RUNS", "LEAST_GAIN", "FULL", "WAITED", "SAME_PER_CALL"},  # advice

@@ -44,10 +44,7 @@ def run_of(*parts: ThreadSamples | None, whole: Series | None = None) -> Run:
         "profkit.run/1",
         "0",
         ("x",),
-        "/",
-        0,
-        "",
-        1.0,
+        *("/", 0, "", 1.0),
         Host(),
         sampler={"period_s": 0.05, "samples": 20, "cpu_s": 0.004, "notes": (Notice("gpu-package-missing"),)},
     )

@@ -65,11 +65,7 @@ COMMAND = (
     *words_of("mpirun -H gpu-node17:1,gpu-node18:1 /home/alice/.venv/bin/python /home/alice/job/train.py"),
     *("--token", "tinysecret", f"API_KEY={RANDOM}", f"--hub={HUB_TOKEN}", "--max-tokens", "512"),
     *(
-        "--password",
-        "two words",
-        "--url",
-        "https://bob:hunter22@db.example/x",
-        WEB_TOKEN,
+        *("--password", "two words", "--url", "https://bob:hunter22@db.example/x", WEB_TOKEN),
         "--data=/nfs/home/alice/d",
     ),
 )
@@ -731,28 +727,12 @@ def test_the_rules_name_their_source_and_need_what_they_find() -> None:
 ADVERSARIAL = (
     *words_of("eyJ|eyJa.|xoxb-1-|sk-|sk-a_|://|://a:|a@|a.|a@a.|-----BEGIN A|AccountKey=", "|"),
     *(
-        "aws key ",
-        "password=",
-        "?sig=",
-        "Bearer ",
-        "basic ",
-        "1234567890:",
-        "glpat-",
-        "A",
-        "a",
-        "0",
-        " ",
-        "=",
-        "AC",
+        *("aws key ", "password=", "?sig=", "Bearer ", "basic ", "1234567890:", "glpat-", "A", "a", "0"),
+        *(" ", "=", "AC"),
     ),
     *(
-        "api_key: ",
-        "ibm-cloud-iam-api-key",
-        "hooks.slack.com/services/",
-        "PuTTY-User-Key-File-2",
-        "-us1",
-        "\n",
-        "/",
+        *("api_key: ", "ibm-cloud-iam-api-key", "hooks.slack.com/services/", "PuTTY-User-Key-File-2"),
+        *("-us1", "\n", "/"),
     ),
 )
 

@@ -150,12 +150,8 @@ def test_makers_of_sentences_look_for_nothing() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "import re",
-        "headline.partition(' (')",
-        "text.split('; ')[0]",
-        "re.match(r'(\\d+) %', evidence.baseline)",
-        "'of the lost time' in line",
-        "'# ' in advice",
+        *("import re", "headline.partition(' (')", "text.split('; ')[0]"),
+        *("re.match(r'(\\d+) %', evidence.baseline)", "'of the lost time' in line", "'# ' in advice"),
         "title.startswith('waiting')",
     ],
 )
@@ -166,9 +162,7 @@ def test_a_search_would_be_found(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "'sampl' in notice_text(w)",
-        "'CPU' in verdict.summary",
-        "texts.says.split()",
+        *("'sampl' in notice_text(w)", "'CPU' in verdict.summary", "texts.says.split()"),
         "pattern.search(finding_text(f))",
     ],
 )
@@ -178,10 +172,7 @@ def test_a_look_into_a_sentence_would_be_found(source: str) -> None:
 
 def test_data_are_no_texts() -> None:
     for source in (
-        "'wall' in names",
-        "'part.most' in THRESHOLDS",
-        "np.split(a, 2)",
-        "shlex.split(line)",
+        *("'wall' in names", "'part.most' in THRESHOLDS", "np.split(a, 2)", "shlex.split(line)"),
         "x in (1, 2)",
     ):
         assert not list(searches(ast.parse(source))), source

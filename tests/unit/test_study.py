@@ -175,14 +175,7 @@ def test_a_log_file_counts_if_this_run_wrote_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "time",
-        "output:",
-        "output:(",
-        "output:no group",
-        "output:(a)(b)",
-        "json:file",
-        "json::[-1]",
+        *("", "time", "output:", "output:(", "output:no group", "output:(a)(b)", "json:file", "json::[-1]"),
         "range:",
     ],
 )
@@ -357,10 +350,7 @@ def test_a_study_of_something_else_is_refused(
 @pytest.mark.parametrize(
     "line",
     [
-        b"{",
-        b"[]",
-        b'{"setting":{}}',
-        b'{"setting":{},"round":"x","status":"done","started":""}',
+        *(b"{", b"[]", b'{"setting":{}}', b'{"setting":{},"round":"x","status":"done","started":""}'),
         b"[" * 100_000,
     ],
 )

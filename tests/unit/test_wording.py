@@ -242,9 +242,7 @@ def finding(rule: str, cause: str, kind: str | None = None, subject: str = "", *
 
 
 STARVED = finding(
-    "run-queue-wait",
-    "contention",
-    "external-load",
+    *("run-queue-wait", "contention", "external-load"),
     contention__who="main",
     main__wait=0.612,
     main__wait_before=0.004,
@@ -263,15 +261,15 @@ ITSELF = finding(
         (
             *(STARVED, False),
             (
-                "The candidate was starved of CPU by other programs on the machine: its main thread queued for a CPU for "
-                "61.2 % of the active time, against 0.4 % in the baseline."
+                "The candidate was starved of CPU by other programs on the machine: its main thread queued "
+                "for a CPU for 61.2 % of the active time, against 0.4 % in the baseline."
             ),
         ),
         (
             *(ITSELF, True),
             (
-                "The run was starved of CPU by its own threads and processes, and by other programs too: the workers and "
-                "threads that its main thread waits for queued for a CPU for 75.0 % of the active time."
+                "The run was starved of CPU by its own threads and processes, and by other programs too: the workers "
+                "and threads that its main thread waits for queued for a CPU for 75.0 % of the active time."
             ),
         ),
         (
@@ -332,10 +330,16 @@ def test_a_finding_beside_the_verdict_says_how_sure_and_how_much() -> None:
     assert finding_text(sure).startswith("code-change (confidence 90 %): The source of solve changed")
 
 
-NEIGHBOURS: dict[str, Value] = {
-    **{"named": 4, "name-0": "python3", "pid-0": 812, "processes-0": 1, "cores-0": 1.0, "children-0": False},
-    **{"group-0": "docker 3fa9c1d2e4b5", "name-1": "sh", "pid-1": 90, "cores-1": 0.42, "children-1": True},
-    **{"name-2": "worker", "pid-2": None, "processes-2": 16, "cores-2": 0.3},
+NEIGHBOURS: dict[str, Value] = {"named": 4} | {
+    f"{name}-{n}": value
+    for n, values in enumerate(
+        (
+            {"name": "python3", "pid": 812, "processes": 1, "cores": 1.0, "group": "docker 3fa9c1d2e4b5"},
+            {"name": "sh", "pid": 90, "cores": 0.42, "children": True},
+            {"name": "worker", "pid": None, "processes": 16, "cores": 0.3},
+        )
+    )
+    for name, value in values.items()
 }
 ASKED: dict[str, Value] = {"threads": 8, "processes": 2, "origin": "default", "variable": ""}
 
@@ -504,10 +508,7 @@ class TestWaterfall:
         found = waterfall(account)
         assert found.before_s is None
         assert [step.title for step in found.steps] == [
-            "start and end",
-            "running",
-            "queued for a CPU",
-            "blocked",
+            *("start and end", "running", "queued for a CPU", "blocked"),
         ]
         assert all(step.beyond for step in found.steps)
         plain = waterfall(replace(account, merged=("running", "queue")))
