@@ -79,13 +79,6 @@ def test_pairs_of_both_sides_meet_whatever_the_order_of_rows() -> None:
     }
 
 
-def test_replicates_give_medians() -> None:
-    names = ["main", "f"]
-    runs = [profile(names, [("main", "f", n, t)] if n else []) for n, t in ((0, 0.0), (4, 2.0), (6, 8.0))]
-    found = pairs(diff(side("a", runs[1]), side("b", *runs), calls=True))
-    assert found == {("main", "f"): (4, 2.0, 4, 2.0)}
-
-
 def test_calls_are_told_only_where_they_are_asked_for_and_known() -> None:
     a = profile(["main", "f"], [("main", "f", 3, 1.0)])
     assert diff(side("a", a), side("b", a)).calls is None
