@@ -234,21 +234,6 @@ def test_the_table_sorts_searches_and_turns_pages(tab: Tab, pages: Path) -> None
     assert table(tab)[0][1] == "main"
 
 
-def test_the_table_shows_only_what_moved_and_other_measures(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    tab.click("#table-marked")
-    assert {row[1] for row in table(tab)} == {"average_gradients", "backward", "forward"}
-    before = table(tab)
-    tab.click("input[name=measure][value=cumtime] + span")
-    assert table(tab) != before
-    tab.click("#table-marked")
-    total = len(table(tab))
-    tab.run("document.getElementById('table-root').value = 'builtin'")
-    tab.run("document.getElementById('table-root').dispatchEvent(new Event('change'))")
-    assert 0 < len(table(tab)) <= total
-    assert all("built-in" in text for text in texts(tab, "#table-rows .small"))
-
-
 def focused(tab: Tab) -> str:
     return texts(tab, "#calls-picture .focused")[0]
 
@@ -406,17 +391,6 @@ def test_the_flame_graph_is_searched(tab: Tab, pages: Path) -> None:
     assert tab.run("document.getElementById('flame-find').value") == "backward"
     assert float(flame(tab)["backward"]["width"]) < 100
     assert {block["name"] for block in tab.run(BLOCKS) if " hit" in block["classes"]} == {"backward"}
-
-
-def test_the_flame_graph_shows_queueing_alone(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    every = flame(tab)
-    assert tab.run("document.querySelectorAll('#flame-picture .block i.queued').length") > 0
-    tab.run("document.getElementById('flame-measure').value = 'queued'")
-    tab.run("document.getElementById('flame-measure').dispatchEvent(new Event('change'))")
-    queued = flame(tab)
-    assert queued["train"]["width"] != every["train"]["width"]
-    assert float(queued["main"]["width"]) <= 100
 
 
 def test_a_phone_shows_function_change_and_per_call(tab: Tab, pages: Path) -> None:

@@ -104,11 +104,6 @@ def test_a_child_whose_status_no_one_says() -> None:
     assert of(alive=True, cpu_s=9.0) == Ending("running", False, 10.0, 5.0)
 
 
-def test_a_time_of_another_clock_is_not_said() -> None:
-    assert of(alive=False, ended_s=AT - 0.02).lost_s == 0.0
-    assert of(alive=False, ended_s=AT - 500, cpu_s=9.0) == Ending("ended", False)
-
-
 def record(pid: int, begin: float, end: float, state: str = "snapshot", **fields: Any) -> Record:
     return records.record(
         pid=pid, host="h", state=state, begin_perf=float(begin), perf=float(end), cpu_s=1.0, **fields
@@ -279,8 +274,3 @@ class TestReserve:
         assert not kept.write((b"x",), FileNotFoundError(errno.ENOENT, "gone"))
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(number)
-
-    def test_a_directory_that_is_not_there(self, tmp_path: Path) -> None:
-        kept = reserve.Reserve()
-        kept.open(str(tmp_path / "none" / "p"))
-        assert not kept.write((b"x",), FileNotFoundError(errno.ENOENT, "gone"))

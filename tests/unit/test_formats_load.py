@@ -176,13 +176,6 @@ def test_other_jobs_and_runs_without_one_stay_apart(tmp_path: Path) -> None:
     assert len(load_side(tmp_path).runs) == 4
 
 
-def test_ranks_of_a_launcher_that_names_no_job(tmp_path: Path) -> None:
-    for rank in range(2):
-        write_run(tmp_path / f"{rank}.prof", rank_run(rank, job=None))
-    (run,) = load_side(tmp_path).runs
-    assert len(run.processes) == 2
-
-
 def test_joined_file_is_not_joined_again(tmp_path: Path) -> None:
     joined = join_ranks([rank_run(1), rank_run(0)])
     write_run(tmp_path / "joined.prof", joined)
@@ -326,12 +319,3 @@ def test_joining_that_fails_leaves_nothing(tmp_path: Path, problem: str) -> None
     assert ("2.prof" if problem == "damaged" else "more than any run can make") in done.stderr
     assert [path.name for path in out.parent.iterdir()] == ["job.prof"]
     assert out.read_bytes() == b"before"
-
-
-def test_join_of_foreign_runs(tmp_path: Path) -> None:
-    run = load_run(foreign(tmp_path / "a.prof"))
-    joined = join_ranks([run, run])
-    assert joined.manifest is None
-    assert len(joined.processes) == 2
-    with pytest.raises(ValueError, match="no runs"):
-        join_ranks([])

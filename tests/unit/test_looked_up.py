@@ -7,39 +7,12 @@ import pytest
 
 from profkit.identity.rooted_paths import rooted, rooted_all
 from profkit.measure.lookup_columns import Keys, Looked, rows_in, rows_starting, rows_where
-from profkit.model import FunctionKey, Roots
+from profkit.model import Roots
 from tests.shared import words_of
 
 NAMES = ("", "f", "<lambda>", "g")
 NAME = Looked(np.array([1, 3, 2, 1]), NAMES)
 KEYS = Keys(np.array([0, 1, 1, 0]), [("project", "a.py"), ("stdlib", "b.py")], NAME)
-
-
-def test_a_column_is_a_sequence() -> None:
-    plain = ("f", "g", "<lambda>", "f")
-    assert tuple(NAME) == plain
-    assert plain == NAME
-    assert NAME != ("f",)
-    assert (len(NAME), NAME[1], NAME[-1], NAME[1:3], NAME.index("g"), "h" in NAME) == (
-        *(4, "g", "f"),
-        plain[1:3],
-        1,
-        False,
-    )
-    with pytest.raises(IndexError):
-        NAME[4]
-
-
-def test_keys_are_a_sequence() -> None:
-    plain = (
-        FunctionKey("project", "a.py", "f"),
-        FunctionKey("stdlib", "b.py", "g"),
-        FunctionKey("stdlib", "b.py", "<lambda>"),
-        FunctionKey("project", "a.py", "f"),
-    )
-    assert tuple(KEYS) == plain == KEYS[:]
-    assert plain == KEYS
-    assert KEYS[2] == plain[2]
 
 
 @pytest.mark.parametrize(("names", "keys"), [(NAME, KEYS), (tuple(NAME), tuple(KEYS))])

@@ -6,7 +6,6 @@ import ast
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ from benchmarks.verdict.alone import alone
 from benchmarks.verdict.calibrate import FEWEST, fit, held_out, tables
 from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
 from benchmarks.verdict.changes import CHANGES
-from benchmarks.verdict.corpus import Sample, read_corpus
-from benchmarks.verdict.judge import Judgement, finite, judge, read_judgements
+from benchmarks.verdict.corpus import read_corpus
+from benchmarks.verdict.judge import Judgement, judge
 from benchmarks.verdict.learn import write_steps
 from benchmarks.verdict.pairs import LeftOut, make_pairs
-from benchmarks.verdict.score import by_condition, calibration, confusion, figures, summary
+from benchmarks.verdict.score import calibration, confusion, figures, summary
 from benchmarks.verdict.tables import report
 from benchmarks.verdict.truth import (
     RIGHT,
@@ -261,16 +260,6 @@ def test_confidences_are_learnt_and_scored_as_users_see_them() -> None:
     assert not fit(right[: FEWEST - 1]), "so few have no share"
 
 
-def test_verdicts_are_read_as_they_were_written(tmp_path: Path) -> None:
-    judged = [
-        said("contention", ("contention",), stated=0.97, doubt=0.85),
-        said("inconclusive", ("contention",), confidence=math.nan, rule=""),
-    ]
-    path = tmp_path / "verdicts.jsonl"
-    path.write_text("".join(json.dumps(finite({**asdict(j), "outcome": j.outcome})) + "\n" for j in judged))
-    assert list(map(repr, read_judgements(path))) == list(map(repr, judged))
-
-
 def test_every_condition_and_change_of_the_catalogue_exists() -> None:
     for name, program in PROGRAMS.items():
         source = (ROOT / "benchmarks" / "verdict" / "programs" / f"{name}.py").read_text()
@@ -283,60 +272,6 @@ def test_every_condition_and_change_of_the_catalogue_exists() -> None:
                 compile(changed, name, "exec")
                 assert changed != source
         assert not program.isa or "isa" in program.conditions
-
-
-def sample(workload: str, condition: str, repeat: int, seen: Measured) -> Sample:
-    setup = CONDITIONS[condition]
-    return Sample(workload, condition, repeat, Path("none"), setup, setup.baseline, seen, plain=False)
-
-
-def program_beside_neighbours(workload: str, wait: float) -> list[Sample]:
-    """Ten clean runs, five beside neighbours that make it queue, and five of those with changed source."""
-    clean = [sample(workload, "clean", i, run) for i, run in enumerate(CLEAN)]
-    hogs = [
-        sample(workload, "hogs-1x", i, measured(1.1 + wait + i / 100, wait=wait + i / 100)) for i in range(5)
-    ]
-    changed = [sample(workload, "beside-changed", i, measured(3 + 2 * wait, wait=2 * wait)) for i in range(5)]
-    return clean + hogs + changed
-
-
-def test_neighbours_on_both_sides_are_pairs_of_their_own_where_they_cost_time() -> None:
-    slowed, not_slowed = program_beside_neighbours("a", 0.9), program_beside_neighbours("b", 0.0)
-    pairs, left_out = make_pairs(slowed + not_slowed)
-    beside = [p for p in pairs if p.form == "neighbour"]
-    assert {p.workload for p in beside} == {"a"}
-    assert len(beside) == 6
-    assert all("no-change" in p.truth.causes and not p.truth.contended for p in beside)
-    assert [p.form for p in pairs if p.condition == "hogs-1x" and p.workload == "b"].count("same") == 2
-    changed = [p for p in pairs if p.condition == "beside-changed" and p.form == "forward"]
-    assert {(p.baseline[0].condition, p.truth.label) for p in changed} == {("hogs-1x", "code-change")}
-    # Five runs of the baseline make one side of five, ten make two.
-    sides = [p.condition for p in pairs if p.runs == 5 and p.form == "forward" and p.workload == "a"]
-    assert sorted(sides) == ["beside-changed", "hogs-1x", "hogs-1x"]
-    # A loss beside neighbours without queueing is left out, once for each run and for five runs.
-    assert {(p.workload, p.condition) for p in left_out} == {("b", "hogs-1x")}
-
-
-def test_one_program_against_another_can_only_be_inconclusive() -> None:
-    samples = [*program_beside_neighbours("a", 0.9), *program_beside_neighbours("b", 0.9)]
-    pairs, _ = make_pairs(samples)
-    assert make_pairs(samples)[0] == pairs
-    others = [p for p in pairs if p.form == "another"]
-    assert all(p.programs == {"a", "b"} and p.truth.causes == {"inconclusive"} for p in others)
-    assert sorted((p.baseline[0].workload, p.condition) for p in others) == [
-        ("a", "clean"),
-        ("a", "hogs-1x"),
-        ("b", "clean"),
-        ("b", "hogs-1x"),
-    ]
-    # Where the program fits the conditions, a pair is in the row of what was done.
-    table = by_condition(pairs)
-    assert list(table) == words_of(
-        "clean|hogs-1x|one condition on both sides|sides exchanged|"
-        "neighbour on both sides|neighbour + changed source|"
-        "another program",
-        "|",
-    )
 
 
 @pytest.fixture
@@ -417,12 +352,3 @@ def test_the_command_line_has_what_the_page_names(
     monkeypatch.setattr("sys.argv", ["benchmarks.verdict", "setup", "--help"])
     with pytest.raises(SystemExit, match="0"):
         main()
-
-
-def test_an_inconclusive_verdict_beside_an_account_that_names_the_cause_is_counted() -> None:
-    judged = [
-        said("inconclusive", ("code-change",), told="code"),
-        said("code-change", ("code-change",), told="code"),
-    ]
-    (line,) = [line for line in report(judged, []).splitlines() if line.startswith("`inconclusive` although")]
-    assert line.endswith("with counters, one run a side 1 of 2.")
