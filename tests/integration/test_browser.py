@@ -139,8 +139,10 @@ def texts(tab: Tab, selector: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", ["mpi", "mlp", "show", "hostile", "sampled"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("name", "theme"),
+    [*((name, "light") for name in ("mpi", "mlp", "show", "hostile", "sampled")), ("mpi", "dark")],
+)
 def test_a_page_opens_in_both_themes_and_fits_narrow_windows(
     name: str, theme: str, tab: Tab, pages: Path, tmp_path: Path
 ) -> None:

@@ -71,13 +71,8 @@ def settings_of(place: Path, directory: str) -> list[tuple[str, ...]]:
     ]
 
 
-@pytest.mark.parametrize("command", ["sweep", "tune"])
-def test_a_terminal_shows_what_runs_and_how_long_it_takes(place: Path, command: str) -> None:
-    if command == "tune":
-        imported("optuna")
-        words = ("tune", "-p", "w=2,3", "--trials", "2", "--repeat", "1", "--seed", "1")
-    else:
-        words = ("sweep", "-p", "w=2,3", "--repeat", "2")
+def test_a_terminal_shows_what_runs_and_how_long_it_takes(place: Path) -> None:
+    words = ("sweep", "-p", "w=2,3", "--repeat", "2")
     whole = profkit_command(*words, "--no-profile", *target("{w}"))
     reading, writing = pty.openpty()
     with subprocess.Popen(
@@ -90,7 +85,7 @@ def test_a_terminal_shows_what_runs_and_how_long_it_takes(place: Path, command: 
                 text += chunk.decode()
         os.close(reading)
     assert study.returncode == 0, text
-    shown = re.findall(rf"\rprofkit: {command}: run (\d) of (\d): w=(\d), (\d+) s(, about \d+ s left)?", text)
+    shown = re.findall(r"\rprofkit: sweep: run (\d) of (\d): w=(\d), (\d+) s(, about \d+ s left)?", text)
     assert shown
     assert {setting for _, _, setting, _, _ in shown} <= {"2", "3"}
     # Nothing is known of the first run's end; by then, of the last one's.

@@ -387,7 +387,7 @@ def forests(draw: Any) -> list[tuple[int, int]]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(forests())
 def test_ranges_that_nest_stay_as_they_are(rows: list[tuple[int, int]]) -> None:
     if not rows:
@@ -399,7 +399,7 @@ def test_ranges_that_nest_stay_as_they_are(rows: list[tuple[int, int]]) -> None:
     assert Counter((event["name"], round(event["dur"] * 1000)) for event in shown) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=12))
 def test_ranges_that_overlap_are_cut_for_a_stack(rows: list[tuple[int, int]]) -> None:
     """Only another tool's file can hold such; what can be drawn is, and the file is valid."""

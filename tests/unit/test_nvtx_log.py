@@ -204,7 +204,7 @@ def test_what_is_no_event_file(tmp_path: Path, data: bytes, says: str) -> None:
     st.binary(max_size=60),
     st.binary(max_size=200),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_bytes_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, records: list[bytes], tail: bytes, text: bytes
 ) -> None:
@@ -243,7 +243,7 @@ events = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.booleans())
 
 
 @given(events)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_pushes_and_pops_pair_like_brackets(drawn: list[tuple[int, int, bool]]) -> None:
     drawn = sorted(drawn, key=lambda event: event[0])
     stacks, pushed = [2 * t + d for t, d, _ in drawn], [push for _, _, push in drawn]
@@ -252,7 +252,7 @@ def test_pushes_and_pops_pair_like_brackets(drawn: list[tuple[int, int, bool]]) 
 
 
 @given(events)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_range_around_each_range_of_one_domain(drawn: list[tuple[int, int, bool]]) -> None:
     drawn = sorted(drawn, key=lambda event: event[0])
     threads, pushed = [t for t, _, _ in drawn], [push for _, _, push in drawn]
@@ -263,7 +263,7 @@ def test_the_range_around_each_range_of_one_domain(drawn: list[tuple[int, int, b
 
 
 @given(events)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_range_of_any_domain_around_it_really_is(drawn: list[tuple[int, int, bool]]) -> None:
     drawn = sorted(drawn, key=lambda event: event[0])
     threads = np.array([t for t, _, _ in drawn], np.int64)
