@@ -261,16 +261,6 @@ def test_thread_tables_sum_open_and_returned_calls() -> None:
     assert profile.strings[profile.module[outer]] == "a"
 
 
-def test_recursive_open_calls_count_once_in_cumtime() -> None:
-    profile, calls, inside = profile_of(table(open=[(0, 3.0, 1.0), (0, 2.0, 2.0)]))
-    assert inside is None
-    assert profile.ncalls.tolist() == [2]
-    assert profile.primitive_calls.tolist() == [1]
-    assert profile.cumtime.tolist() == [3.0]
-    assert profile.tottime.tolist() == [3.0]
-    assert len(calls) == 2
-
-
 def call(code: str, own: float, waits: tuple[float, ...]) -> tuple[object, ...]:
     """A call that has not returned, as the compiled tracer tells it."""
     return (code, sum(waits) + own, own, *waits)

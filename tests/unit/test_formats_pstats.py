@@ -264,15 +264,6 @@ def test_version_is_told_by_paths(file: str, version: tuple[int, int] | None, tm
     assert read_pstats(path).python == version
 
 
-def test_cycle_without_a_root(tmp_path: Path) -> None:
-    f, g = ("a.py", 1, "f"), ("a.py", 2, "g")
-    stats = {f: (1, 1, 0.1, 0.3, {g: (1, 1, 0.1, 0.3)}), g: (1, 1, 0.2, 0.3, {f: (1, 1, 0.2, 0.3)})}
-    assert links(read_pstats(dump(tmp_path / "cycle.prof", stats)).profile) == {
-        ("g", "f"): (1, 1, 0.1, 0.3),
-        ("f", "g"): (1, 1, 0.2, 0.3),
-    }
-
-
 def test_caller_without_an_entry_becomes_a_row_of_zeros(tmp_path: Path) -> None:
     stranger = ("a.py", 9, "gone")
     stats = {("a.py", 1, "f"): (2, 3, 0.1, 0.3, {stranger: (3, 2, 0.1, 0.3)})}

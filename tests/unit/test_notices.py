@@ -7,7 +7,6 @@ import copy
 import functools
 import json
 import pickle
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from profkit.compare.pair import pair_of
 from profkit.formats import load_run, write_run
 from profkit.formats.run_notices import read_notices
 from profkit.model import Notice, Process, Run, RunSet
-from profkit.model.notices import CODES, MOST_PIDS, UNITS, WHERE, Number, grouped, missing_ranks
+from profkit.model.notices import CODES, MOST_PIDS, Number, grouped, missing_ranks
 from profkit.report.jsonvalues import plain as notice_object
 from profkit.report.notices import PHRASES, SENTENCES, names_of, notice_text
 from profkit.report.safety import Masker, Owner
@@ -131,13 +130,6 @@ def test_numbers_are_those_that_the_code_has() -> None:
         units = CODES[code].numbers
         needed = {name for name, unit in units.items() if not unit.endswith("?")}
         assert needed <= names <= set(units), f"{path}:{line} {code}"
-
-
-def test_codes_and_units_are_well_formed() -> None:
-    for code, meaning in CODES.items():
-        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code)
-        assert {unit.rstrip("?") for unit in meaning.numbers.values()} <= set(UNITS)
-        assert not set(meaning.numbers) & {"subject", *WHERE}
 
 
 def test_every_code_has_a_sentence() -> None:
@@ -264,15 +256,6 @@ def test_a_notice_survives_json_and_pickling(code: str, subject: str, values: di
     assert pickle.loads(pickle.dumps(notice)) == copy.deepcopy(notice) == notice
     assert isinstance(notice_text(notice), str)
     assert json.dumps(notice_object(notice), allow_nan=False)
-
-
-def test_a_notice_cannot_be_changed() -> None:
-    values: dict[str, Number] = {"events": 3}
-    notice = Notice("nvtx-events-lost", "", values)
-    values["events"] = 4
-    assert notice.numbers["events"] == 3
-    with pytest.raises(TypeError):
-        notice.numbers["events"] = 4  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
 from profkit.formats.nvtx_log import NvtxLog, read_nvtx_log
-from profkit.formats.nvtx_pairs import enclosing, pair_pushes, pair_starts
+from profkit.formats.nvtx_pairs import enclosing, pair_pushes
 from profkit.model import Notice, Process, Run
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
 from tests import nvtx_files as nf
@@ -278,11 +278,3 @@ def test_a_range_of_any_domain_around_it_really_is(drawn: list[tuple[int, int, b
         assert match[j] == -1 or match[j] > i
         if stack[i] != stack[j]:
             assert match[j] > match[i] > 0
-
-
-def test_the_first_end_of_a_started_range_counts() -> None:
-    offset = np.array([4128, 4160, 4192], np.int64)
-    ids = np.array([1 << 48 | 4160, 1 << 48 | 4160, 1 << 48 | 4128, 3 << 48 | 4192, 1 << 48 | 7], np.uint64)
-    partner, lonely = pair_starts(offset, ids, np.array([9, 5, 6, 7, 8], np.int64), 1)
-    assert partner.tolist() == [2, 1, -1]
-    assert lonely == 2, "the second end of one range, and an id that is none"

@@ -20,7 +20,7 @@ from profkit.capture.agent import process_facts, record_file, settings
 from profkit.capture.packer import pack_spool
 from profkit.capture.sampler import Sampler
 from profkit.cli import main
-from profkit.formats import load_run, plain_data
+from profkit.formats import load_run
 from profkit.formats.plain_data import PlainDataError, read_columns, read_plain
 from profkit.formats.runfile import write_run
 from tests.records import record, record_bytes, samples_bytes, table
@@ -438,13 +438,6 @@ def test_plain_data_comes_back(value: Any) -> None:
 def test_what_is_no_plain_data(data: bytes) -> None:
     with pytest.raises(PlainDataError):
         read_plain(data)
-
-
-def test_objects_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain_data, "_MOST_OBJECTS", 100)
-    assert read_plain(marshal.dumps([None] * 99, 2)) == [None] * 99
-    with pytest.raises(PlainDataError, match="more than 100 objects"):
-        read_plain(marshal.dumps([None] * 100, 2))
 
 
 def test_columns_of_a_list() -> None:
