@@ -23,7 +23,6 @@ from tests.integration.capturing import (
     captured,
     column,
     environment,
-    in_process,
     profkit_command,
     run_capture,
 )
@@ -363,7 +362,7 @@ def test_sitecustomize_that_fails_is_reported_as_always(tmp_path: Path) -> None:
 
 def test_who_comes_after_a_killed_capture_is_told(tmp_path: Path) -> None:
     def profkit(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return in_process(tmp_path, *arguments, status=None)
+        return finished(profkit_command(*arguments), tmp_path, env=environment())
 
     # Launcher, guard and target at once, as when a container runs out of memory.
     launcher = start(tmp_path, "handles_signals.py")
