@@ -21,8 +21,6 @@ from tests.requirements import VARIABLE as REQUIRED
 from tests.requirements import require, required
 from tests.shared import finished, made_once
 
-__all__ = ["VARIABLE", "find", "having", "interpreter", "packages"]
-
 #: Interpreters, separated as in ``PATH``, in whose environments the libraries of some tests are.
 VARIABLE = "PROFKIT_TEST_PYTHONS"
 

@@ -16,8 +16,6 @@ from profkit.model import Host, Manifest, Process, Run, Thread
 from profkit.model.pauses import Pause
 from tests.builders import Row, Told, profile, ranges
 
-__all__ = ["Did", "job", "noisy_job", "rank_run", "write_job", "write_plain"]
-
 SECOND = 1_000_000_000
 
 

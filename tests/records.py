@@ -11,18 +11,6 @@ from profkit.capture import records
 from profkit.capture.agent import record_file, settings
 from profkit.capture.record_types import Launch, Record, Sampled
 
-__all__ = [
-    "CODES",
-    "launch",
-    "packed_codes",
-    "raw_record",
-    "record",
-    "record_bytes",
-    "sampled",
-    "samples_bytes",
-    "table",
-]
-
 #: File, line, name and qualified name of the functions that a record has unless a test says otherwise.
 CODES = (
     ("/lib/a.py", 1, "outer", "outer"),

@@ -20,8 +20,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Browser", "Tab", "find_browser", "open_browser"]
-
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Seconds within which the browser must answer; a busy machine is no failure.
 _PATIENCE = 120.0

@@ -159,7 +159,7 @@ TAKEN: dict[str, list[Callable[[Path], dict[str, bytes]]]] = {
         columns(LAST_NS, "ranges/begin_ns", "ranges/end_ns"),
     ],
     "long texts": [
-        fields("x" * 100_000, "name", "cwd", "cpu_model", "profkit", "started", "role", "exit", "python"),
+        fields("x" * 30_000, "name", "cwd", "cpu_model", "profkit", "started", "role", "exit", "python"),
         fields(["word"] * 20_000, "command"),
     ],
     "texts that are markup": [
