@@ -281,7 +281,7 @@ SHOW, DIFF, MERGE, EXPORT = words_of(
 )
 #: Files of which each holds nearly as much of one thing as its size allows, and the commands that take most for it.
 FULL = {
-    "functions": (many_functions, (SHOW, DIFF, MERGE)),
+    "functions": (many_functions, (DIFF, MERGE)),
     "ranges": (many_ranges, (SHOW, EXPORT)),
     "warnings": (many_warnings, (SHOW, MERGE)),
 }
