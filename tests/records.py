@@ -14,17 +14,6 @@ from profkit.capture import records
 from profkit.capture.agent import record_file, settings
 from profkit.capture.record_types import TABLES, Codes, Launch, Record, Sampled, ThreadTable, rows
 
-__all__ = [
-    "CODES",
-    "launch",
-    "raw_record",
-    "record",
-    "record_bytes",
-    "sampled",
-    "samples_bytes",
-    "table",
-]
-
 #: File, line, name and qualified name of the functions that a record has unless a test says otherwise.
 CODES = (
     ("/lib/a.py", 1, "outer", "outer"),

@@ -16,6 +16,7 @@ from profkit.formats import load_run
 from profkit.model import Notice, Run
 from tests.integration.capturing import calls, captured, column, environment, profkit_command, run_capture
 from tests.requirements import require
+from tests.shared import finished
 
 #: Works for half a second, so that there are records, then does what is tried and works again in another function.
 WORKS = """
@@ -78,25 +79,10 @@ def test_without_a_tracer_nothing_is_said_to_be_lost(tmp_path: Path) -> None:
     assert (process.cpu_s or 0.0) > 0
 
 
-def test_a_child_that_holds_the_interpreter_when_it_is_killed(tmp_path: Path) -> None:
-    """Its status is its parent's to know; that it is gone, and when, is seen."""
-    shell = f"'{sys.executable}' '{program(tmp_path, STUCK)}'; exit 0"
-    done = run_capture(tmp_path, "bash", "-c", shell)
-    assert done.returncode == 0
-    run = load_run(tmp_path / "run.prof")
-    (process,) = (p for p in run.processes if p.profiled)
-    notice = said(run, "ended-unrecorded")
-    assert process.exit == "ended"
-    assert notice.numbers["pids"] == (process.pid,)
-    assert column(process, "<built-in method builtins.sum>", "tottime") > 1.8
-
-
 @pytest.mark.parametrize(
     "act",
     [
-        "os.setuid(65534)",
-        "os.chroot('jail')",
-        "try:\n    while True: os.dup(0)\nexcept OSError: pass",
+        *("os.setuid(65534)", "os.chroot('jail')", "try:\n    while True: os.dup(0)\nexcept OSError: pass"),
     ],
     ids=["setuid", "chroot", "descriptors"],
 )
@@ -121,27 +107,6 @@ def test_a_child_that_gives_up_its_rights_at_once_is_recorded(tmp_path: Path) ->
     assert [p.exit for p in run.processes] == ["exited", "exited"]
     assert calls(run.processes[1])["late"] == 1
     assert not run.warnings
-
-
-def test_killed_long_after_it_gave_up_its_rights(tmp_path: Path) -> None:
-    """Periodic records go on, too: at the end there is more than what was before."""
-    root()
-    text = WORKS + "os.setuid(65534)\nlate(1.0)\nwork(0.5)\nos.kill(os.getpid(), 9)\n"
-    assert run_capture(tmp_path, sys.executable, program(tmp_path, text)).returncode == -signal.SIGKILL
-    run = load_run(tmp_path / "run.prof")
-    assert said(run).anywhere().subject == "SIGKILL"
-    assert calls(run.processes[0])["late"] == 1
-
-
-def test_a_process_that_closes_every_descriptor_and_then_gives_up_its_rights(tmp_path: Path) -> None:
-    """What is mapped is left."""
-    root()
-    text = WORKS + "late(0)\nos.closerange(3, 4096)\nos.setuid(65534)\nlate(1)\n"
-    run = captured(tmp_path, sys.executable, program(tmp_path, text))
-    assert {notice.code for notice in run.warnings} <= {
-        "tables-full"
-    }  # of functions that are new from then on
-    assert calls(run.processes[0])["late"] == 2
 
 
 def test_no_room_for_any_function_is_said(tmp_path: Path) -> None:
@@ -258,13 +223,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         f'{mount}; cd {disk}; set +e; eval "$1"; rm filler; set -- .run.prof.spool-*; '
         'eval "$JOIN $1"; echo "merge $?"'
     )
-    done = subprocess.run(
-        [*private, script, "-", shlex.join(capture)],
-        env=environment(JOIN=shlex.join(join)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished([*private, script, "-", shlex.join(capture)], env=environment(JOIN=shlex.join(join)))
     assert done.stdout.endswith("merge 0\n"), done.stderr
     assert "No space left on device" in done.stderr
     run = load_run(tmp_path / "run.prof")
@@ -346,20 +305,6 @@ def test_a_process_with_a_number_of_its_own_namespace(tmp_path: Path) -> None:
     said(run, "process-running")
 
 
-def test_workers_that_a_pool_ends(tmp_path: Path) -> None:
-    text = (
-        WORKS
-        + "if __name__ == '__main__':\n"
-        + "    import multiprocessing\n"
-        + "    with multiprocessing.get_context('fork').Pool(2) as pool:\n"
-        + "        pool.map(late, [0.2, 0.2])\n"
-    )
-    run = captured(tmp_path, sys.executable, program(tmp_path, text))
-    workers = [p for p in run.processes if p.role == "worker"]
-    assert {p.exit for p in workers} <= {"ended", "exited"}
-    assert all(notice.code == "worker-unrecorded" for notice in run.warnings)
-
-
 def start(directory: Path, text: str) -> tuple[subprocess.Popen[bytes], Path]:
     """Start a capture; return it and its spool, when there is a record in it."""
     launcher = subprocess.Popen(
@@ -379,9 +324,7 @@ def start(directory: Path, text: str) -> tuple[subprocess.Popen[bytes], Path]:
 
 def merged(directory: Path, spool: Path, *before: str) -> Run:
     command = [*before, *profkit_command("merge", str(spool), "-o", "merged.prof")]
-    done = subprocess.run(
-        command, cwd=directory, env=environment(), capture_output=True, text=True, check=False
-    )
+    done = finished(command, directory, env=environment())
     assert done.returncode == 0, done.stderr
     return load_run(directory / "merged.prof")
 

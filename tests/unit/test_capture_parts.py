@@ -262,16 +262,6 @@ def test_thread_tables_sum_open_and_returned_calls() -> None:
     assert profile.strings[profile.module[outer]] == "a"
 
 
-def test_recursive_open_calls_count_once_in_cumtime() -> None:
-    profile, calls, inside = profile_of(table(open=[(0, 3.0, 1.0), (0, 2.0, 2.0)]))
-    assert inside is None
-    assert profile.ncalls.tolist() == [2]
-    assert profile.primitive_calls.tolist() == [1]
-    assert profile.cumtime.tolist() == [3.0]
-    assert profile.tottime.tolist() == [3.0]
-    assert len(calls) == 2
-
-
 def call(code: str, own: float, waits: tuple[float, ...]) -> tuple[object, ...]:
     """A call that has not returned, as the compiled tracer tells it."""
     return (code, sum(waits) + own, own, *waits)
@@ -305,13 +295,6 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
         "cumblocked": (1.125, 0.75),
     }
     assert profile_of_block(False).cumwait is None
-
-
-def test_equal_names_stay_apart() -> None:
-    codes = [("<string>", 2, "__init__", "A.__init__"), ("<string>", 2, "__init__", "B.__init__")]
-    found = table(functions=[(0, 5, 0, 1.0, 1.0), (1, 3, 0, 2.0, 2.0)])
-    profile, _, _ = profile_of(found, codes=codes)
-    assert profile.ncalls.tolist() == [5, 3]
 
 
 def test_spool_that_is_none(tmp_path: Path) -> None:
@@ -395,13 +378,6 @@ def test_readings_rise() -> None:
     assert here.available_cpus <= here.cpus
 
 
-def test_readings_that_a_kernel_lacks_stay_unknown() -> None:
-    machine = host.between(host.Reading(1.0), host.Reading(3.0, busy_s=5.0), Host())
-    assert machine.wall_s == 2.0
-    assert machine.busy_s is None
-    assert machine.psi_some_s is None
-
-
 NOTES = (Notice("no-snapshots"),)
 
 
@@ -435,13 +411,6 @@ def test_what_is_not_known_of_one_process_is_not_said_of_all() -> None:
     others, workers, _ = record_notices.of_processes(records, processes, ends)
     assert others == Notice("ended-unrecorded", "", {"pids": (10, 11)})
     assert workers == Notice("worker-unrecorded", "", {"lost_s": 0.13, "pids": (12, 13)})
-
-
-def test_world_size_is_not_trusted_to_be_small() -> None:
-    records = [record(rank=0, world_size=10**9 - 1)]
-    (said,) = record_notices.of_launch(launch(wall_s=1.0), False, 1.0, records, (), ())
-    numbers = {"ranks": (1, 2, 3, 4, 5, 6, 7, 8), "missing": 10**9 - 2, "size": 10**9 - 1}
-    assert said == Notice("rank-missing", "", numbers)
 
 
 def test_what_is_said_of_a_capture_as_a_whole() -> None:

@@ -104,11 +104,6 @@ def test_a_child_whose_status_no_one_says() -> None:
     assert of(alive=True, cpu_s=9.0) == Ending("running", False, 10.0, 5.0)
 
 
-def test_a_time_of_another_clock_is_not_said() -> None:
-    assert of(alive=False, ended_s=AT - 0.02).lost_s == 0.0
-    assert of(alive=False, ended_s=AT - 500, cpu_s=9.0) == Ending("ended", False)
-
-
 def record(pid: int, begin: float, end: float, state: str = "snapshot", **fields: Any) -> Record:
     return records.record(
         pid=pid, host="h", state=state, begin_perf=float(begin), perf=float(end), cpu_s=1.0, **fields
@@ -207,13 +202,7 @@ def test_a_report_shows_how_a_process_ended() -> None:
         killed = Ending("killed", False, status=-number)
         assert masker.value(Notice("killed-by-signal", killed.signal)).subject == number.name
     for error in (
-        errno.ENOSPC,
-        errno.EFBIG,
-        errno.EDQUOT,
-        errno.EACCES,
-        errno.EMFILE,
-        errno.ENOENT,
-        errno.EROFS,
+        *(errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EACCES, errno.EMFILE, errno.ENOENT, errno.EROFS),
     ):
         text = endings.error_text(error)
         assert masker.value(Notice("last-record-failed", text)).subject == text
@@ -228,11 +217,7 @@ def test_words_that_an_agent_left(tmp_path: Path) -> None:
     assert reserve_files.left_ends(tmp_path) == [expected]
     for number, words in enumerate(
         (
-            "exited 1 2",
-            "gone 28 1.0 1.0",
-            "exited x 1.0 1.0",
-            "exited 28 nan 1.0",
-            "exited 28 1.0 -1",
+            *("exited 1 2", "gone 28 1.0 1.0", "exited x 1.0 1.0", "exited 28 nan 1.0", "exited 28 1.0 -1"),
             "/etc/passwd",
         )
     ):
@@ -289,8 +274,3 @@ class TestReserve:
         assert not kept.write((b"x",), FileNotFoundError(errno.ENOENT, "gone"))
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(number)
-
-    def test_a_directory_that_is_not_there(self, tmp_path: Path) -> None:
-        kept = reserve.Reserve()
-        kept.open(str(tmp_path / "none" / "p"))
-        assert not kept.write((b"x",), FileNotFoundError(errno.ENOENT, "gone"))

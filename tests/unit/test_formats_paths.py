@@ -117,7 +117,7 @@ def dumps(draw: Callable[[Any], Any]) -> tuple[dict[Any, Any], int]:
     return {key: draw(entry) for key in keys}, draw(st.integers(0, 4))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(dumps(), st.booleans())
 def test_both_readers_agree(drawn: tuple[dict[Any, Any], int], edges: bool) -> None:
     stats, version = drawn
@@ -158,14 +158,7 @@ def test_every_cut_and_every_changed_byte_is_read_alike() -> None:
     read = 0
     for at in range(len(data)):
         for value in (
-            0,
-            1,
-            3,
-            4,
-            5,
-            0x7F,
-            0x80,
-            0xFF,
+            *(0, 1, 3, 4, 5, 0x7F, 0x80, 0xFF),
             *b"irgzZsuat({0)",
             *(code | 0x80 for code in b"irgzu({0)"),
         ):
@@ -216,7 +209,7 @@ def test_damage_is_read_alike_or_refused(tmp_path: Path) -> None:
     accepted = refused = 0
     for version in (2, 3, 4):
         data = marshal.dumps(stats, version)
-        for _ in range(600):
+        for _ in range(250):
             bad = damaged(data, rng)
             try:
                 general(bad)
@@ -228,8 +221,8 @@ def test_damage_is_read_alike_or_refused(tmp_path: Path) -> None:
             read_alike(bad)
             with contextlib.suppress(FormatError):
                 pstats_file.parse_pstats("x.prof", bad)
-    assert accepted > 200
-    assert refused > 200
+    assert accepted > 80
+    assert refused > 80
 
 
 @settings(max_examples=150, deadline=None)

@@ -222,31 +222,6 @@ def test_calls_of_bursts_stand_for_more(sampled: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "numbers",
-    [
-        ((BURST_NS, 1), (SAMPLED_NS, 2**61)),
-        ((BURST_NS, 2**61), (SAMPLED_NS, 0)),
-        ((BURST_NS, 0),),
-        ((SLOWED, 4e18),),
-        ((BURSTS, 2**53), (SLOWED, 1e-300)),
-    ],
-)
-def test_bursts_of_any_length_end_in_intervals_or_in_one_error(
-    sampled: bytes, numbers: tuple[tuple[int, float], ...]
-) -> None:
-    try:
-        tables = decode_tables(changed(sampled, *numbers)).threads(None, {}, {})
-    except ValueError as error:
-        assert str(error).startswith("damaged: it holds ")  # noqa: PT017 - either is right
-        return
-    for table in tables:
-        if table.estimates is not None:
-            low, high = table.estimates.calls_low, table.estimates.calls_high
-            assert ((low <= high) | np.isnan(low)).all()
-            assert (table.functions.calls >= 0).all()
-
-
-@pytest.mark.parametrize(
     ("offset", "value", "problem"),
     [
         (96, -1, "a count that cannot be"),

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from profkit.compare.call_table import CallSide
 from profkit.model import Process, Run, Series, Slice, Thread, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, STARTED
-from profkit.report import drawing, pagedata, timeline
+from profkit.report import drawing, timeline
 from profkit.report.document import Measured, Step, Waterfall
 from profkit.report.drawing import bar_shares
 from profkit.report.pictures import LEAST_LABELS, MOST_LABELS, slopes
@@ -259,28 +257,3 @@ def test_of_very_many_ranges_the_longest_are_drawn_and_the_others_counted() -> N
     took = np.sort([row.end - row.begin for row in rows])[::-1]
     drawn = np.sort(np.rint(track.took * 1e9))[::-1]
     assert drawn.tolist() == took[: len(drawn)].tolist()
-
-
-def test_a_run_without_times_has_no_time_line() -> None:
-    assert timeline.timeline((("baseline", build.foreign_run()), ("candidate", build.captured_run()))) is None
-
-
-def test_the_heaviest_calls_are_kept_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pagedata, "MOST_CALLS", 3)
-    n = 6
-    calls, times = np.arange(n), np.array([0.5, 0.1, 0.0, 0.9, 0.7, 0.2])
-    side = CallSide(calls, times, times)
-    graph = pagedata._calls(np.zeros(n, np.int32), np.arange(n, dtype=np.int32), (side,), np.arange(n))
-    assert graph["callee"] == [0, 3, 4]
-    assert graph["after"]["ncalls"] == [0, 3, 4]
-    assert (graph["left_out"], graph["left_out_s"]) == (3, 0.2)
-
-
-def test_times_of_a_page_have_the_digits_that_are_shown() -> None:
-    random = np.random.default_rng(1)
-    values = np.concatenate([[0.0, 1e-9, 4e-10, 123.456789, 86_400.0], 10 ** random.uniform(-9, 5, 2000)])
-    three = np.array(json.loads(pagedata._seconds(values))) * 1e-9
-    assert three == pytest.approx(values, rel=5.1e-3, abs=1e-9)
-    six = np.array(json.loads(pagedata._seconds(values, np.ones(len(values), bool)))) * 1e-9
-    assert six == pytest.approx(values, rel=5.1e-6, abs=1e-9)
-    assert json.loads(pagedata._seconds(np.array([np.nan, np.inf]))) == [0, 0]
