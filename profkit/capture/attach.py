@@ -11,7 +11,6 @@ import contextlib
 import os
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +23,7 @@ from profkit.capture import host, pyspy, remote
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.provenance import git_state, run_facts, this_process
-from profkit.capture.reservation import check_output, free_name, reserved, spool_prefix
+from profkit.capture.reservation import check_output, free_name, make_spool, reserved
 from profkit.capture.sampled_stacks import with_stacks
 from profkit.capture.sampler import Sampler
 from profkit.capture.spool import remove_spool, write_facts
@@ -71,11 +70,7 @@ def attach(
         check_output(output)
         place = _named(output)
     with place as path:
-        try:
-            spool = Path(tempfile.mkdtemp(prefix=spool_prefix(path), dir=path.parent)).absolute()
-        except OSError as error:
-            problem = f"cannot write there ({error.strerror}); choose another place"
-            raise UsageError(problem, parameter="output", value=path) from None
+        spool = make_spool(path)
         try:
             with _interrupted() as stop:
                 run = _Attachment(target, spool, duration_s, functions, begun).record(stop)

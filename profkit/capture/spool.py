@@ -10,8 +10,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,8 +32,12 @@ _NETWORK = re.compile(r"nfs4?|cifs|smb3|lustre|gpfs|ceph|beegfs\w*|afs|9p|fuse.*
 def keep_local(spool: Path) -> None:
     """Have processes of this machine keep their files on a local disk, where the spool's is a network file system.
     A link in the spool leads to them. Raise `OSError` if that cannot be made."""
+    if not _is_on_network(spool):
+        return
+    import tempfile
+
     temporary = Path(tempfile.gettempdir())
-    if _is_on_network(spool) and not _is_on_network(temporary):
+    if not _is_on_network(temporary):
         local = tempfile.mkdtemp(prefix="profkit.spool-", dir=temporary)
         os.symlink(local, _local_link(spool))
 
@@ -104,6 +106,8 @@ def remove_spool(spool: Path) -> None:
 
 
 def _remove(spool: Path) -> None:
+    import shutil
+
     moved = spool.with_name(spool.name.replace(".spool-", ".removed-"))
     try:
         os.rename(spool, moved)

@@ -38,8 +38,7 @@ _STARTING_S = 0.25
 _LOOK_S, _SPARE_CPUS = 0.1, 0.8
 #: A run shorter than this has no yardsticks after it: the machine is as it was a moment before.
 _MOMENT_S = 0.05
-#: What packing imports, in pieces, before each of which a CPU must be free. The first call of `numpy.unique` imports
-#: `numpy.ma`, which packing a run without functions does not need.
+#: What packing imports, in pieces, before each of which a CPU must be free; `numpy.unique` imports `numpy.ma`.
 _NEEDED = (
     ("numpy",),
     ("numpy.ma",),
@@ -232,10 +231,10 @@ class Target:
             # numpy's BLAS must not start its pool of threads beside the target's.
             os.environ["OPENBLAS_NUM_THREADS"] = "1"
             for modules in _NEEDED:
-                if modules == ("numpy.ma",) and self._over.is_set():
-                    continue
                 while self._beside and not self._over.is_set() and not self._has_cpu_to_spare():
                     pass
+                if self._over.is_set():
+                    break  # of the rest, packing imports what it needs
                 for module in modules:
                     importlib.import_module(module)
             self._facts["host"] = _as_dict(host.read_host())
