@@ -44,15 +44,15 @@ _OF_KERNEL = 0x200000
 #: Number of the PID namespace that all processes are in (``PROC_PID_INIT_INO``).
 _FIRST_NAMESPACE = 0xEFFFFFFC
 
+# `re` compiles these when they are first needed: while a target queues.
 #: Containers by the cgroups that Docker, Podman, CRI-O, containerd, Kubernetes and LXC make.
-_CONTAINER = re.compile(
-    r"/(?:(?P<engine>docker|libpod|crio|cri-containerd)-)?(?P<id>[0-9a-f]{32,64})(?:\.scope)?(?=/|$)",
-    re.MULTILINE,
+_CONTAINER = (
+    r"(?m)/(?:(?P<engine>docker|libpod|crio|cri-containerd)-)?(?P<id>[0-9a-f]{32,64})(?:\.scope)?(?=/|$)"
 )
-_LXC = re.compile(r"/lxc(?:\.payload)?[./](?P<name>[\w.-]+)")
+_LXC = r"/lxc(?:\.payload)?[./](?P<name>[\w.-]+)"
 #: A job of Slurm, and a unit of systemd.
-_JOB = re.compile(r"/(job_\d+)(?=/|$)", re.MULTILINE)
-_UNIT = re.compile(r"/([^/\n]+\.(?:service|scope|slice))(?=/|$)", re.MULTILINE)
+_JOB = r"(?m)/(job_\d+)(?=/|$)"
+_UNIT = r"(?m)/([^/\n]+\.(?:service|scope|slice))(?=/|$)"
 
 
 class _Moment(NamedTuple):
@@ -372,17 +372,17 @@ def group_of(cgroups: str) -> str:
     """Return the container, Slurm job or systemd unit in the text of a ``/proc/PID/cgroup``; empty if none.
     Examples: ``docker 3fa9c1d2e4b5``, ``lxc web``, ``job_4242``, ``nightly-backup.service``."""
     text = "\n".join(line.split(":", 2)[-1] for line in cgroups.splitlines())
-    container = _CONTAINER.search(text)
+    container = re.search(_CONTAINER, text)
     if container is not None:
         engine = container["engine"] or ("docker" if "/docker/" in text else "container")
         return f"{engine} {container['id'][:12]}"
-    lxc = _LXC.search(text)
+    lxc = re.search(_LXC, text)
     if lxc is not None:
         return f"lxc {lxc['name']}"
-    job = _JOB.search(text)
+    job = re.search(_JOB, text)
     if job is not None:
         return job[1]
-    units = _UNIT.findall(text)
+    units = re.findall(_UNIT, text)
     return units[-1] if units else ""
 
 

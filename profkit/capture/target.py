@@ -43,12 +43,7 @@ _NEEDED = (
     ("numpy",),
     ("numpy.ma",),
     ("profkit.model", "profkit.capture.records"),
-    (
-        "profkit.capture.packer",
-        "profkit.formats.nvtx_log",
-        "profkit.formats.nvtx_pairs",
-        "profkit.formats.runfile",
-    ),
+    ("profkit.capture.packer", "profkit.formats.runfile"),
 )
 
 
@@ -241,7 +236,7 @@ class Target:
             from profkit.capture.source_cache import Sources, cache_file
 
             self._sources = Sources(cache_file(os.environ))
-            if self._beside and not self._selection.counters_only:
+            if self._beside and not (self._selection.counters_only or self._over.is_set()):
                 from profkit.capture.source_lookahead import look_ahead
 
                 look_ahead(self._spool, self._sources, self._over)

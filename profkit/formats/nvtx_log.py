@@ -23,7 +23,6 @@ from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED, Ran
 
 Index = npt.NDArray[np.int32]
 
-EVENTS_SUFFIX = ".nvtx"
 
 RECORD = np.dtype(
     [

@@ -39,11 +39,10 @@ EDGE_COLUMNS = column_dtypes(Edges)
 #: Most bytes of an array's header; numpy pads it to 128.
 _MOST_HEADER = 1024
 #: What numpy writes before a one-dimensional array of numbers (format 1.0).
-_NPY_HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00.."
+_NPY_HEADER = (
+    rb"(?s)\x93NUMPY\x01\x00.."
     rb"\{'descr': '(?P<descr>[<|]\w\d)', 'fortran_order': (?:False|True), "
-    rb"'shape': \((?P<count>\d{1,18}),\), \} *\n",
-    re.DOTALL,
+    rb"'shape': \((?P<count>\d{1,18}),\), \} *\n"
 )
 
 
@@ -194,7 +193,7 @@ def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
     """Read a one-dimensional array whose header and size agree; the header alone allocates nothing."""
     # numpy's own header parser falls back to tokenising Python source, and then fails in many ways.
     start = 10 + int.from_bytes(data[8:10], "little")
-    header = _NPY_HEADER.fullmatch(data[:start])
+    header = re.fullmatch(_NPY_HEADER, data[:start])
     if header is None:
         raise MemberError(f"{name} is no one-dimensional array")
     count = int(header["count"])

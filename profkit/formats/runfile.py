@@ -11,7 +11,6 @@ import itertools
 import os
 import stat
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -103,6 +102,8 @@ def write_run(
         if portions is None:
             _write(file, run, [run.processes], None)
         else:
+            import tempfile  # and random numbers with it: a capture writes one portion
+
             with tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))) as kept:
                 _write(file, run, portions, kept)
 
