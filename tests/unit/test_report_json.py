@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from profkit.compare.sampled_calls import UNSEEN
+from profkit.compare.sampled_calls import UNCALLED, UNSEEN
 from profkit.identity.align import RUNGS
 from profkit.model import ROOTS, Window
 from profkit.report.jsondoc import diff_object, show_object
@@ -110,4 +110,4 @@ def test_the_schema_knows_every_cause_rung_and_root() -> None:
         assert schema(name)["$defs"]["cause"]["enum"] == list(CAUSES)
         assert schema(name)["$defs"]["function"]["properties"]["root"]["enum"] == list(ROOTS)
     matches = schema("diff-2.json")["$defs"]["function"]["properties"]["match"]["enum"]
-    assert matches == [*RUNGS, "new", "gone", UNSEEN]
+    assert matches == [*RUNGS, "new", "gone", UNCALLED, UNSEEN]
