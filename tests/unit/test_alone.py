@@ -89,6 +89,18 @@ def test_workers_that_queue_while_the_main_thread_waits_for_them() -> None:
     assert verdict.evidence[0].signal == "helpers.queue"
 
 
+def test_where_both_want_the_cpus_the_greater_is_named() -> None:
+    """As a comparison with a run of the same threads would: the neighbour is what it lacks."""
+    both = captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, children=[(4.0, 10.0)], busy=16.0)
+    verdict = said(both)
+    assert (verdict.numbers["contention.itself"], verdict.numbers["contention.others"]) == (True, True)
+    assert verdict.kind == "external-load"
+    more = said(
+        replace(both, processes=(*both.processes, *[replace(both.processes[1], pid=p) for p in (7, 8)]))
+    )
+    assert more.kind == "self-oversubscription"
+
+
 def test_waiting_for_loaders() -> None:
     run = consumer(0.5, 7.5, (1.0, 0.0))
     found = judge_run(run, run.processes)

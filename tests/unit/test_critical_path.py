@@ -321,3 +321,20 @@ class TestReading:
 def test_what_waits_for_ranks_and_what_reads(name: str, ranks: bool, reads: bool) -> None:
     assert waits_for_ranks(name) is ranks
     assert reads_files(name) is reads
+
+
+@pytest.mark.parametrize(
+    ("life", "run", "queue"), [(1.0, 1.04, 0.0), (1.1, 0.6, 0.2), (1.0, 0.7, 0.4), (1.0, 0.3, 0.2)]
+)
+def test_without_functions_no_part_is_below_zero(life: float, run: float, queue: float) -> None:
+    none = np.zeros(0)
+    of = replace(
+        reading(np.zeros(ROWS)), wall_s=1.0, life_s=life, run_s=run, queue_s=queue, own=none, own_wait=None,
+        own_blocked=None, helpers=none, helpers_run_s=0.5, helpers_queue_s=0.1,
+    )  # fmt: skip
+    nothing = np.zeros(0, np.bool_)
+    found = compose(of, waits=nothing, ranks=nothing, reads=nothing)
+    parts = (found.startup_s, found.own_run_s, found.queue_s, found.helpers_queue_s, found.untraced_blocked_s)
+    assert min(parts) >= 0.0
+    whole = found.startup_s + found.untraced_run_s + found.queue_s + found.untraced_blocked_s
+    assert whole == pytest.approx(1.0)

@@ -208,3 +208,13 @@ def test_without_a_clean_run_nothing_is_compared(
     assert remedy.startswith(
         "profkit: the demo ends here, since a comparison would be wrong: run the demo again"
     )
+
+
+def test_another_verdict_is_no_success(
+    demo_with: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert demo_with(CLEAN, CLEAN) == (demo.NOT_SHOWN, 2)
+    said = capsys.readouterr()
+    assert "contention" not in said.out
+    assert "To repeat it by hand" not in said.out
+    assert "profkit: this is not what the demo is to show, contention by the program itself: " in said.err

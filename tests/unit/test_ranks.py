@@ -219,6 +219,15 @@ def same(first: Ranks, second: Ranks) -> bool:
     return first.report("json", limit=0, full_paths=True) == second.report("json", limit=0, full_paths=True)
 
 
+def test_the_result_does_not_depend_on_who_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profkit.study.workers._WORTH_BYTES", 0)
+    write_job(tmp_path, noisy_job(24, 1, slow={3: 1.5}))
+    alone = study(tmp_path)
+    assert labels(alone) == ["rank 3"]
+    assert same(alone, study(tmp_path, jobs=2))
+    assert same(alone, study(tmp_path, jobs=3))
+
+
 def test_a_function_that_only_a_few_ranks_have_is_found_by_a_second_reading(tmp_path: Path) -> None:
     """The sample of files does not show it."""
     odd = {7: {"checkpoint": Did(1, 1.0)}}

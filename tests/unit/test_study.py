@@ -17,7 +17,7 @@ from profkit.study.doctor import Demand, Diagnosis
 from profkit.study.journal import Journal, Trial, read_plan, read_trials
 from profkit.study.objectives import parse_objective
 from profkit.study.setting_results import Results, gain, results
-from profkit.study.space import UNSET, Parameter, Space, parse_parameter
+from profkit.study.space import UNSET, Parameter, Space, parse_parameter, parse_setting
 from profkit.study.sweep import _cpu_seconds
 from profkit.study.tune import advised_settings, baseline_of, first_settings
 from tests.programs import program, training
@@ -79,6 +79,13 @@ def test_a_setting_is_put_into_command_and_environment() -> None:
 def test_what_cannot_be_studied_is_refused(space: Space, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         space.check()
+
+
+@pytest.mark.parametrize("text", ["workers=1", "workers=3,OMP_NUM_THREADS=1", "workers,OMP_NUM_THREADS", ""])
+def test_a_baseline_names_every_parameter(text: str) -> None:
+    assert parse_setting("OMP_NUM_THREADS=1,workers=4", SPACE.parameters) == ("4", "1")
+    with pytest.raises(UsageError):
+        parse_setting(text, SPACE.parameters)
 
 
 def test_the_first_settings_are_few_and_in_the_space() -> None:
@@ -281,6 +288,11 @@ def test_a_journal_goes_on_from_what_was_written(tmp_path: Path) -> None:
     assert plan.space == SPACE
 
 
+def test_one_process_at_a_time_works_on_a_journal(tmp_path: Path) -> None:
+    with Journal(tmp_path, SPACE, profiled=True), pytest.raises(UsageError, match="another process"):
+        Journal(tmp_path, SPACE, profiled=True)
+
+
 @pytest.mark.parametrize(
     ("space", "profiled", "said"),
     [
@@ -310,3 +322,10 @@ def test_a_damaged_line_is_one_clear_error(line: bytes, tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_bytes(line + b"\n")
     with pytest.raises(FormatError, match="line 1 is damaged"):
         read_trials(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "profkit.study/9"}'])
+def test_a_damaged_plan_is_one_clear_error(text: str, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text(text)
+    with pytest.raises(FormatError, match="damaged"):
+        read_plan(tmp_path)

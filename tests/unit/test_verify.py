@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,12 @@ from profkit.capture.agent.edited import edit
 from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
 from profkit.measure.size_calls import SizeCall, size_calls, sizes_itself
-from profkit.model import FunctionKey, Process, Roots, Run, Thread
-from profkit.report.wording.studies import plan_line, tried_notes, tried_verdict
+from profkit.model import FunctionKey, Host, Pool, Process, Roots, Run, RunSet, Thread
+from profkit.report.wording.studies import plan_line, so_far, tried_notes, tried_verdict
 from profkit.study.verify import ADVISED, AS_IT_WAS, Change, Tried, _outcome, advised, plan_of, space_of_two
+from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Advice
-from tests.builders import Row, profile
+from tests.builders import Row, captured, profile
 
 COMMAND = ("python", "train.py", "--threads", "8", "--note", "{x}")
 
@@ -66,6 +68,13 @@ class TestWords:
         assert block.tone == "good"
         assert tried_notes(self.TRIED, 36.0) == []
 
+    def test_what_is_not_slow_now_is_said(self) -> None:
+        same = Tried("no-better", (5.9,) * 3, (5.9,) * 3, 5.9, 5.9, Estimate(1.0, 0.98, 1.02), disturbed=2)
+        assert tried_verdict(same, 30.8).headline.startswith("No better: 5.90 s → 5.90 s, 1.00×")
+        gone, disturbed = tried_notes(same, 35.8)
+        assert "what made it slow is not there now" in gone
+        assert "2 runs shared the CPUs" in disturbed
+
     def test_what_is_going_to_run_is_said_first(self) -> None:
         line = plan_line(plan_of(27.6, 6.7))
         assert line.startswith("as it was and with the advice, in turn: 6 to 24 runs, 2 min to 10 min; ")
@@ -74,6 +83,11 @@ class TestWords:
         assert plan_line(plan_of(1000.0, 400.0, limit_s=60.0)).endswith(
             "no answer is expected before 80 min: --limit 4800"
         )
+
+    def test_what_is_known_when_it_is_stopped(self) -> None:
+        tried = replace(self.TRIED, outcome="undecided", ratio=Estimate(6.07), stopped=True)
+        assert so_far(tried) == "after 3 rounds: 35.8 s → 5.90 s, 6.07×"
+        assert tried_verdict(tried, 30.8).headline == "Stopped before it was decided: 35.8 s → 5.90 s, 6.07×"
 
     def test_what_does_not_end_well(self) -> None:
         block = tried_verdict(
@@ -159,6 +173,19 @@ def test_where_a_command_names_its_program(command: str, at: int | None, tmp_pat
     assert change.edit == "train.py:16: Pool(2)"
 
 
+@pytest.mark.parametrize(
+    "advice",
+    [
+        Advice("capture-idle", COMMAND),
+        Advice("edit-code", subject="torch.set_num_threads(2)"),
+        Advice("list-processes", ("ps",)),
+        Advice("edit-code", subject="Pool(2)", where=FunctionKey("project", "gone.py", "main")),
+    ],
+)
+def test_what_changes_no_command_cannot_be_tried(advice: Advice, tmp_path: Path) -> None:
+    assert advised(advice, COMMAND, [tmp_path]) is None
+
+
 ROWS = [
     Row("/job/train.py", 5, "main", qualname="main"),
     Row("/usr/lib/python3.11/multiprocessing/context.py", 115, "Pool", qualname="BaseContext.Pool"),
@@ -180,3 +207,46 @@ def test_the_program_s_function_is_found_through_the_library_s() -> None:
     assert size_calls(run(None)) == ()
     assert sizes_itself(run(None))
     assert not sizes_itself(Run("a", (Process(threads=(Thread(profile(ROWS[:2])),)),)))
+
+
+def starved(run: Run, *pools: Pool, affinity: int = 2, cpus: int = 2) -> Run:
+    """The run on a machine with so many CPUs, of which it may use some; its pools were looked for."""
+    host = Host(name="host", cpu_model="cpu", cpus=cpus, affinity=affinity)
+    assert run.manifest is not None
+    assert run.machine is not None
+    processes = tuple(replace(p, host=host, pools=pools, peak_threads=None) for p in run.processes)
+    machine = replace(run.machine, cpus=cpus)
+    return replace(run, processes=processes, manifest=replace(run.manifest, host=host), machine=machine)
+
+
+FAST = [Row("/job/m.py", 10 * i, f"f{i}", 100, 0.3, source=f"s{i}", wait=0.0, cumwait=0.0) for i in range(10)]
+
+
+def advice_of(baseline: Run, candidate: Run) -> list[Advice]:
+    found = diff(RunSet("a", (baseline,)), RunSet("b", (candidate,))).verdict
+    assert (found.cause, found.kind) == ("contention", "self-oversubscription")
+    return list(found.advice)
+
+
+def test_a_run_on_one_cpu_is_let_onto_the_others() -> None:
+    slow = [replace(row, tottime=0.6, wait=0.3) for row in FAST]
+    before = captured(profile(FAST), wall=3.0, run=3.0, wait=0.0, children=[(2.0, 0.0)])
+    after = captured(profile(slow), wall=6.0, run=3.0, wait=3.0, children=[(2.0, 3.0)])
+    first, fewer, leave, verify = advice_of(starved(before), starved(after, affinity=1))
+    assert (first.kind, first.argv) == ("more-cpus", ("taskset", "-c", "0-1", "python", "train.py"))
+    # 5 CPU seconds on two CPUs take 2.5 s at least.
+    assert 0 < first.predicted_gain_s <= 6.0 - 2.5
+    # On one CPU they take 5 s, however few of them there are.
+    assert (fewer.kind, fewer.predicted_gain_s) == ("start-fewer", pytest.approx(1.0))
+    assert (leave.kind, leave.subject[0]) == ("not-the-code", "f")
+    assert leave.numbers["queued"] == pytest.approx(0.3)
+    assert (verify.argv, len(verify.files)) == (("profkit", "verify"), 2)
+
+
+def test_full_cpus_get_no_promises() -> None:
+    slow = [replace(row, tottime=0.6, wait=0.3) for row in FAST]
+    before = captured(profile(FAST), wall=3.0, run=3.0, wait=0.0, children=[(4.5, 0.0), (4.5, 0.0)])
+    after = captured(profile(slow), wall=6.0, run=3.0, wait=3.0, children=[(4.5, 4.5), (4.5, 4.5)])
+    kinds = [advice.kind for advice in advice_of(starved(before), starved(after))]
+    # Two CPUs need 6 s for 12 s of work: fewer processes would not be faster.
+    assert kinds == ["give-cpus", "not-the-code"]
