@@ -186,7 +186,7 @@ def test_threads_of_numpy_in_a_pool(tmp_path: Path) -> None:
 
         def project(seed):
             a = np.random.default_rng(seed).random((400, 400))
-            for _ in range(16):
+            for _ in range(48):
                 a = a @ a
                 a /= np.abs(a).max()
             return float(a.sum())
