@@ -272,8 +272,8 @@ void tiers_end_burst(void) {
     python = python < 1 ? python : 1;
     double slows = hook_traits.slows * python;
     looked_in[0] = looked_in[1] = 0;
-    /* What counting took is measured; of an event itself, what the interpreter takes for it. */
-    double taken = (double)tiers_burst_taken + hook_traits.interpreter_part * COLD * events;
+    /* What counting took is measured; of an event itself, what the interpreter takes for it, on caches that are warm by then. */
+    double taken = (double)tiers_burst_taken + hook_traits.interpreter_part * events;
     double rest = (double)lasted - taken;
     rest = rest > (double)lasted / 10 ? rest : (double)lasted / 10;
     double own = rest / (1 + slows); /* what the program would have taken */
