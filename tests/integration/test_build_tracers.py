@@ -38,7 +38,8 @@ def tree() -> Iterator[Path]:
     """An installation that has everything compiled but a tracer up to 3.11."""
     require("compiler", shutil.which("cc") is not None, "no C compiler")
     with tempfile.TemporaryDirectory(prefix="profkit-installed-") as directory:
-        without = shutil.ignore_patterns("__pycache__", f"{TRACER}*")
+        # Another test may be compiling in the checkout.
+        without = shutil.ignore_patterns("__pycache__", f"{TRACER}*", ".building-*")
         shutil.copytree(ROOT / "profkit", Path(directory, "profkit"), ignore=without)
         yield Path(directory)
 
