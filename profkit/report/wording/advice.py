@@ -107,7 +107,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         "same-settings.prof",
         "with the variables of the baseline: if the difference goes away, they are its cause",
     ),
-    "compare-inputs": lambda a: ((), "compare runs with equal inputs, epochs and batch sizes"),
+    "compare-inputs": lambda a: ((), "compare runs with equal options, inputs, epochs and batch sizes"),
     "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),
     "lscpu": lambda a: (_command(a), "on both machines"),
     "show-workers": lambda a: (_command(a), "which workers are busy, and for how long"),
