@@ -102,9 +102,12 @@ class DiffTable:
     @property
     def redefined(self) -> npt.NDArray[np.bool_]:
         """Rows whose definition only one side has, as far as that is known."""
-        alone = self.one_sided
-        alone[[row for row in np.flatnonzero(alone).tolist() if self.match[row] == UNCALLED]] = False
-        return alone
+        return self.one_sided & ~self.uncalled
+
+    @property
+    def uncalled(self) -> npt.NDArray[np.bool_]:
+        """Rows that one side defines, and did not call."""
+        return rows_where(self.match, lambda match: match == UNCALLED)
 
     @property
     def differs(self) -> npt.NDArray[np.bool_]:

@@ -6,14 +6,18 @@ whose next one moved by more, or by less, than it did itself has another body no
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.align import Alignment, Joined
+from profkit.identity.align import Alignment, Columns, Joined
 from profkit.model import PROJECT
 from profkit.model.arrays import distinct
 
 Ints = npt.NDArray[np.int64]
+#: Columns of a side, its rows of the functions that both sides have, and of those that it has alone.
+_Side: TypeAlias = tuple[Columns, npt.NDArray[np.integer], npt.NDArray[np.integer]]
 
 
 def edited_rows(joined: Joined, found: Alignment) -> dict[int, int]:
@@ -39,41 +43,56 @@ def standing_rows(joined: Joined, found: Alignment) -> tuple[Ints, Ints]:
     has stands in its line. So it was not called, or not seen. What is in a line of such a function belongs to it.
     """
     a, b = joined.baseline, joined.candidate
-    sides = ((a, found.baseline, found.baseline_only), (b, found.candidate, found.candidate_only))
     hash_a, hash_b = a.source_hash[found.baseline], b.source_hash[found.candidate]
     edited = (hash_a != hash_b) & (hash_a != 0) & (hash_b != 0)
-    standing: tuple[list[int], list[int]] = ([], [])
-    for rows, (own, matched, only), (other, matched_other, only_other) in zip(
-        standing, sides, sides[::-1], strict=True
-    ):
-        for file in distinct(own.file[only]).tolist():
-            pairs = np.flatnonzero(own.file[matched] == file)
-            if joined.files[file][0] != PROJECT or not len(pairs):
-                continue
-            pairs = pairs[np.argsort(own.line[matched[pairs]], kind="stable")]
-            here, there = (
-                own.line[matched[pairs]].astype(np.int64),
-                other.line[matched_other[pairs]].astype(np.int64),
+    in_baseline = _standing(
+        joined, (a, found.baseline, found.baseline_only), (b, found.candidate, found.candidate_only), edited
+    )
+    in_candidate = _standing(
+        joined, (b, found.candidate, found.candidate_only), (a, found.baseline, found.baseline_only), edited
+    )
+    return in_baseline, in_candidate
+
+
+def _standing(joined: Joined, side: _Side, against: _Side, edited: npt.NDArray[np.bool_]) -> Ints:
+    (own, matched, only), (other, matched_other, only_other) = side, against
+    project = np.array([root == PROJECT for root, _ in joined.files], np.bool_)
+    only = only[project[own.file[only]]]
+    only = only[np.argsort(_place(own, only), kind="stable")]
+    order = np.argsort(_place(own, matched), kind="stable")
+    file, here = own.file[matched[order]], own.line[matched[order]].astype(np.int64)
+    moved, edited = other.line[matched_other[order]].astype(np.int64) - here, edited[order]
+    before = np.searchsorted(_place(own, matched[order]), _place(own, only), "right") - 1
+    taken = set(_place(other, only_other).tolist())
+    rows: list[int] = []
+    around, stands = (-1, -1), False  # the function around what has no name, and whether it stands there
+    for row, at in zip(only.tolist(), before.tolist(), strict=True):
+        place = int(own.file[row]), int(own.line[row])
+        known = at >= 0 and int(file[at]) == place[0]
+        nameless = joined.strings[own.name[row]].startswith("<")
+        if not (nameless and around[0] == place[0] and around[1] > (int(here[at]) if known else -1)):
+            stands = (
+                known
+                and at + 1 < len(file)
+                and file[at + 1] == file[at]
+                and moved[at + 1] == moved[at]
+                and not edited[at]
+                and _key(place[0], place[1] + int(moved[at])) not in taken
             )
-            taken = set(other.line[only_other[other.file[only_other] == file]].tolist())
-            last, last_stands = -1, False  # the function around what has no name
-            for row in sorted(only[own.file[only] == file].tolist(), key=lambda row: int(own.line[row])):
-                line = int(own.line[row])
-                at = int(np.searchsorted(here, line, "right"))
-                inside = joined.strings[own.name[row]].startswith("<") and last > here[max(at - 1, 0)]
-                stands = (
-                    last_stands
-                    if inside
-                    else 0 < at < len(here)
-                    and here[at] - here[at - 1] == there[at] - there[at - 1]
-                    and not edited[pairs[at - 1]]
-                    and line + int(there[at - 1] - here[at - 1]) not in taken
-                )
-                if not inside:
-                    last, last_stands = line, stands
-                if stands:
-                    rows.append(row)
-    return np.array(standing[0], np.int64), np.array(standing[1], np.int64)
+            around = place
+        if stands:
+            rows.append(row)
+    return np.array(rows, np.int64)
+
+
+def _place(columns: Columns, rows: npt.NDArray[np.integer]) -> Ints:
+    """Return numbers that order rows by file and line."""
+    found: Ints = _key(columns.file[rows].astype(np.int64), columns.line[rows].astype(np.int64))
+    return found
+
+
+def _key(file: Any, line: Any) -> Any:
+    return (file << 32) + line
 
 
 def _of_file(joined: Joined, found: Alignment, file: int) -> dict[int, int]:

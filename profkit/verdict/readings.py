@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.compare.sampled_calls import UNCALLED
 from profkit.compare.signals import Signals
 from profkit.compare.started_processes import Started, started
 from profkit.compare.starvation_signs import SIGNS
@@ -426,8 +425,8 @@ def code_row(case: Case) -> int:
 def uncalled_row(signals: Signals) -> int:
     """Return the row of the function that takes most of what the baseline defines and did not call, or −1."""
     table = signals.table
-    rows = [row for row in np.flatnonzero(table.candidate.present).tolist() if table.match[row] == UNCALLED]
-    return max(rows, key=lambda row: float(table.candidate.cumtime[row]), default=-1)
+    rows = np.flatnonzero(table.candidate.present & table.uncalled)
+    return int(rows[table.candidate.cumtime[rows].argmax()]) if len(rows) else -1
 
 
 def _uncalled_part(case: Case) -> float | None:
@@ -435,8 +434,7 @@ def _uncalled_part(case: Case) -> float | None:
     table, row, lost = case.signals.table, uncalled_row(case.signals), case.account.program_s
     if row < 0 or lost <= 0:
         return None
-    no_more = [r for r in np.flatnonzero(~table.candidate.present).tolist() if table.match[r] == UNCALLED]
-    held = max((float(table.baseline.cumtime[r]) for r in no_more), default=0.0)
+    held = float(table.baseline.cumtime[~table.candidate.present & table.uncalled].max(initial=0.0))
     return min(1.0, max(0.0, float(table.candidate.cumtime[row]) - held) / lost)
 
 
