@@ -363,9 +363,8 @@ static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what,
     if (begun < tiers_burst_from)
         return 0;
     if (UNLIKELY(begun > tiers_burst_until)) {
-        if (tiers_burst_until > 0)
-            tiers_burst_until = BURST_IS_OVER;
-        hook_burst(false);
+        if (tiers_burst_over(begun))
+            hook_burst(false);
     } else if (what == PyTrace_CALL) {
         PyObject *code = code_of(frame);
         tiers_count(stacks_caller(), code, code, NULL);
