@@ -288,8 +288,8 @@ class Session:
         """Write what may have changed of the living process; return the seconds until the next time.
 
         Runs in a thread of the target that makes a call, see `native.tracer`. The tracer's file has everything else.
-        Each time as long passes as the process has lived: what is known of one that is killed is at most half of
-        its age old, and an hour has less than twenty of these.
+        Each time three times as long passes as the process has lived: what is known of one that is killed is at most
+        three quarters of its age old, and an hour has ten of these.
         """
         if self._over or self._writing.locked():
             return settings.USUAL_INTERVAL
@@ -305,7 +305,7 @@ class Session:
         age: float = perf_counter() - self._identity["begin_perf"]
         if self._memory.descriptor >= 0:
             age = min(age, settings.USUAL_INTERVAL)
-        return max(age, took / settings.SNAPSHOT_SHARE)
+        return max(3 * age, took / settings.SNAPSHOT_SHARE)
 
     def _write(self, state: str) -> float:
         """Replace the process's record; return the CPU seconds that it took."""
