@@ -30,7 +30,6 @@ import numpy as np
 from fuzz.mutate import TEXTS, packed, unpacked
 from fuzz.target import SEEDS
 from profkit.capture import mapped_tables
-from profkit.capture.agent.record_file import WIDTHS
 from profkit.capture.record_types import RANK_CALLS
 from profkit.formats import load_run, write_run
 from profkit.formats.baselines import Store
@@ -227,7 +226,6 @@ def make(only: str = "") -> None:
         "masking": _masked,
         "reports": _reports,
         "sources": _sources,
-        "tokens": _dumps,
     }
     # The same length whatever it is called, and nothing in it that says what it was made for.
     with tempfile.TemporaryDirectory(prefix="home-") as directory:
@@ -337,7 +335,7 @@ def _shrunk_ranges(ranges: Ranges) -> Ranges:
 
 
 def _shrunk_paths(paths: Paths, place: np.ndarray[Any, Any], functions: int) -> Paths:
-    columns = {name: getattr(paths, name)[:_RANGES] for name in Paths.columns()}
+    columns = {name: getattr(paths, name)[:_RANGES] for name in column_dtypes(Paths)}
     columns["function"] = np.where(
         columns["function"] >= 0, place[np.maximum(columns["function"], 0)], -1
     ).astype(np.int32)
@@ -556,9 +554,7 @@ def _members(spool: Path, extents: int = 1) -> dict[str, bytes]:
         data = path.read_bytes()
         if data.startswith(b"PFKCALLS"):
             data = neutral(shortened(data, extents))
-        elif path.suffix == ".record":
-            data = bytes_of(data[:8], _neutral_tree(_shrunk_record(tree_of(data))))
-        elif path.suffix == ".samples":
+        elif path.suffix in (".record", ".samples"):
             data = bytes_of(data[:8], _neutral_tree(tree_of(data)))
         elif path.suffix == ".json":
             data = json.dumps(_neutral_tree(json.loads(data))).encode()
@@ -655,46 +651,6 @@ def _tables(directory: Path) -> Iterator[tuple[str, bytes]]:
         subprocess.run([sys.executable, program.name, out.name, words], cwd=directory, check=False)
         yield name, neutral(shortened(out.read_bytes()))
         out.unlink()
-
-
-def _shrunk_record(record: dict[str, Any]) -> dict[str, Any]:
-    """Keep a few functions of each thread, with new numbers; `record` has the tables of threads as lists."""
-    used: dict[int, int] = {}
-    threads = [_shrunk_table(table, used) for table in record["threads"][:_THREADS]]
-    codes = record["codes"]
-    files, names = (codes[key].split("\0")[:-1] for key in ("files", "names"))
-    places = [codes["places"][2 * old : 2 * old + 2] for old in used]
-    kept = list(dict.fromkeys(file for file, _ in places))
-    shrunk_codes = {
-        "files": "".join(files[file] + "\0" for file in kept),
-        "places": [value for file, line in places for value in (kept.index(file), line)],
-        "names": "".join(text + "\0" for old in used for text in names[2 * old : 2 * old + 2]),
-    }
-    return {**record, "threads": threads, "codes": shrunk_codes}
-
-
-def _shrunk_table(table: Mapping[str, Any], used: dict[int, int]) -> dict[str, Any]:
-    def rows(name: str) -> list[list[Any]]:
-        values, width = table[name] or [], WIDTHS[name]
-        return [values[at : at + width] for at in range(0, len(values), width)]
-
-    def number(old: int) -> int:
-        return used.setdefault(old, len(used))
-
-    chosen = {row[0] for row in [*rows("functions")[:_FUNCTIONS], *rows("open")]}
-    places = {"functions": (0,), "edges": (0, 1), "waiting": (0,), "open": (0,), "inside": (1,)}
-    changed = dict(table)
-    for name, columns in places.items():
-        kept = [row for row in rows(name) if all(row[column] in chosen for column in columns)]
-        for row in kept:
-            for column in columns:
-                row[column] = number(row[column])
-        changed[name] = [value for row in kept for value in row]
-    contexts = rows("contexts")
-    for row in contexts:
-        row[3] = number(row[3]) if row[3] in chosen else -1
-    changed["contexts"] = [value for row in contexts for value in row]
-    return changed
 
 
 def _names() -> dict[str, str]:

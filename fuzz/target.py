@@ -38,7 +38,6 @@ MOST_SECONDS = 10.0
 TARGETS = (
     "pstats",
     "foreign",
-    "tokens",
     "run_json",
     "run_file",
     "nvtx_log",

@@ -60,10 +60,7 @@ def profile(rows: Sequence[Row], edges: Sequence[tuple[int, int, int, float]] | 
         built = Edges(
             np.array([e[0] for e in edges], np.int32),
             np.array([e[1] for e in edges], np.int32),
-            count,
-            count,
-            times,
-            times,
+            *(count, count, times, times),
         )
     return Profile(
         strings=tuple(table),

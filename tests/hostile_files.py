@@ -30,8 +30,6 @@ from profkit.model import (
 )
 from profkit.model.columns import column_dtypes
 
-__all__ = ["ROWS", "SAMPLES", "joinable_run", "small_run"]
-
 SAMPLES = Path(__file__).parents[1] / "sample_profiles"
 
 #: Functions of each thread, and ranges and samples of each process, that are kept.

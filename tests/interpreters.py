@@ -19,9 +19,7 @@ import pytest
 
 from tests.requirements import VARIABLE as REQUIRED
 from tests.requirements import require, required
-from tests.shared import made_once
-
-__all__ = ["VARIABLE", "find", "having", "interpreter", "packages"]
+from tests.shared import finished, made_once
 
 #: Interpreters, separated as in ``PATH``, in whose environments the libraries of some tests are.
 VARIABLE = "PROFKIT_TEST_PYTHONS"
@@ -75,9 +73,7 @@ def version_of(python: str) -> str:
         "import sys; free = 't' in getattr(sys, 'abiflags', '');"
         "sys.stdout.write('%d.%d' % sys.version_info[:2] + 't' * free)"
     )
-    return subprocess.run(
-        [python, "-E", "-c", code], capture_output=True, text=True, check=True, timeout=20
-    ).stdout
+    return finished([python, "-E", "-c", code], check=True, timeout=20).stdout
 
 
 @functools.cache
@@ -109,7 +105,7 @@ def packages(python: str, *requirements: str) -> Path:
         # This interpreter's pip: those of .ci/newer-pythons have none.
         words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
         words += ["--python-version", version_of(python), "--implementation", "cp"]
-        done = subprocess.run([*words, "--target", directory, *requirements], capture_output=True, text=True)
+        done = finished([*words, "--target", directory, *requirements])
         why = f"{', '.join(requirements)} cannot be installed for {python}: {done.stderr.strip()[-200:]}"
         require("index", done.returncode == 0, why)
 

@@ -10,8 +10,6 @@ SEGMENT, MARK, PUSH, POP, START, END, GAP = range(1, 8)
 STRING, DOMAIN, CATEGORY, THREAD, COMMAND = range(1, 6)
 HEADER_BYTES = 4096
 
-__all__ = ["definition", "definitions", "event_file", "header", "record", "write_log"]
-
 
 def record(
     kind: int,

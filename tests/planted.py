@@ -11,8 +11,6 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["FORMED", "FORMS", "IN_NAMES", "Plant", "plants"]
-
 #: A text and what of it may not be shown.
 Made = tuple[str, tuple[str, ...]]
 

@@ -31,21 +31,6 @@ from profkit.verdict.judge import case_of
 from profkit.verdict.readings import Case
 from tests.builders import Row, profile
 
-__all__ = [
-    "ACQUIRE",
-    "PROJECT_FILE",
-    "QUEUE_GET",
-    "Fn",
-    "captured",
-    "compare",
-    "estimated",
-    "one_side",
-    "plain",
-    "program",
-    "sampled",
-    "training",
-]
-
 PROJECT_FILE = "/w/m.py"
 #: A native lock, in which a main thread waits for its workers or for anything else.
 ACQUIRE = "<method 'acquire' of '_thread.lock' objects>"
@@ -110,9 +95,7 @@ def _profile(functions: Sequence[Fn], *, traced: bool) -> Profile:
     share = counts / np.array([max(1, functions[i].calls) for _, i, _ in pairs])
     edges = Edges(
         np.array([caller for caller, _, _ in pairs], np.int32),
-        callee,
-        counts,
-        counts,
+        *(callee, counts, counts),
         share * parts[callee, 0],
         share * within[callee, 0],
     )

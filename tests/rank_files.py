@@ -16,8 +16,6 @@ from profkit.model import Host, Manifest, Process, Run, Thread
 from profkit.model.pauses import Pause
 from tests.builders import Row, Told, profile, ranges
 
-__all__ = ["Did", "job", "noisy_job", "rank_run", "write_job", "write_plain"]
-
 SECOND = 1_000_000_000
 
 
@@ -83,10 +81,7 @@ def rank_run(
         "profkit.run/2",
         "0.1.0",
         ("python", "train.py"),
-        project,
-        0,
-        started,
-        wall,
+        *(project, 0, started, wall),
         Host(name=host),
         job={"id": job, "rank": rank, "world_size": size},
     )

@@ -5,23 +5,14 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from profkit.capture import records
 from profkit.capture.agent import record_file, settings
-from profkit.capture.record_types import Launch, Record, Sampled
-
-__all__ = [
-    "CODES",
-    "launch",
-    "packed_codes",
-    "raw_record",
-    "record",
-    "record_bytes",
-    "sampled",
-    "samples_bytes",
-    "table",
-]
+from profkit.capture.record_types import TABLES, Codes, Launch, Record, Sampled, ThreadTable, rows
 
 #: File, line, name and qualified name of the functions that a record has unless a test says otherwise.
 CODES = (
@@ -31,19 +22,21 @@ CODES = (
 )
 
 
-def packed_codes(codes: Sequence[tuple[str, int, str, str]]) -> dict[str, Any]:
-    """Return functions as they are in a record."""
+def codes_of(codes: Sequence[tuple[str, int, str, str]]) -> Codes:
+    """Return functions as a tracer's file has them."""
     files = list(dict.fromkeys(file for file, *_ in codes))
-    places = [value for file, line, *_ in codes for value in (files.index(file), line)]
-    return record_file.pack_codes(files, places, [text for code in codes for text in code[2:]])
+    file, line, name, qualname = zip(*((files.index(file), *rest) for file, *rest in codes), strict=True)
+    return Codes(tuple(files), np.array(file), np.array(line), name, qualname)
 
 
-def table(**rows: Any) -> dict[str, Any]:
-    """Return the packed table of one thread; tables are given as lists of rows."""
-    found: dict[str, Any] = {"native": None, "name": "", "measured": False}
-    for name, value in rows.items():
-        found[name] = record_file.flat(value) if name in record_file.WIDTHS else value
-    return record_file.pack(found)
+def table(**given: Any) -> ThreadTable:
+    """Return the table of one thread; its tables are given as lists of rows."""
+    names = ("functions", "edges", "waiting", "open", "contexts", "inside")
+    found: dict[str, Any] = {"native": None, "name": "", "measured": False, **dict.fromkeys(names, ())}
+    for name, value in {**found, **given}.items():
+        columns = np.array(value, np.float64).T if name in TABLES and value else ()
+        found[name] = rows(name, *columns) if name in TABLES else value
+    return ThreadTable(**found)
 
 
 def raw_record(**changes: Any) -> dict[str, Any]:
@@ -55,9 +48,7 @@ def raw_record(**changes: Any) -> dict[str, Any]:
         "forked": False,
         "host": "here",
         "boot": "boot",
-        "implementation": "cpython",
         "version": "3.11.2",
-        "executable": "/usr/bin/python3",
         "stdlib": "/usr/lib/python3.11",
         "state": "exited",
         "tracer": "native",
@@ -73,7 +64,6 @@ def raw_record(**changes: Any) -> dict[str, Any]:
         "rank": None,
         "world_size": None,
         "worker": "",
-        "nvtx": False,
         "cpus": 4,
         "affinity": 4,
         "affinity_cpus": [0, 1, 2, 3],
@@ -81,8 +71,6 @@ def raw_record(**changes: Any) -> dict[str, Any]:
         "agent_tids": [],
         "pools": None,
         "notes": {},
-        "codes": packed_codes(CODES),
-        "threads": [],
     }
     return {**base, **changes}
 
@@ -92,9 +80,12 @@ def record_bytes(**changes: Any) -> bytes:
     return b"".join(record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, raw_record(**changes)))
 
 
-def record(**changes: Any) -> Record:
-    """Return a record, read as the packer reads it."""
-    return records.decode_record(record_bytes(**changes))
+def record(
+    threads: Sequence[ThreadTable] = (), codes: Sequence[tuple[str, int, str, str]] = CODES, **changes: Any
+) -> Record:
+    """Return a record, read as the packer reads it, with the functions of a tracer's file."""
+    read = records.decode_record(record_bytes(**changes))
+    return replace(read, codes=codes_of(codes), threads=tuple(threads))
 
 
 def launch(**changes: Any) -> Launch:

@@ -36,14 +36,9 @@ from profkit.verdict.types import Advice, Diff, Evidence, Finding, RunVerdict, V
 #: Names that try to break out of every output: escape sequences, markup of rich, Markdown and HTML, line
 #: breaks, bidirectional controls, undecodable bytes, wide characters, mentions.
 HOSTILE = (
-    "\x1b[31mred\x1b[0m",
-    "[bold]rich[/bold]",
-    "a|b`c`<img src=x onerror=alert(1)>",
-    "two\nlines\r\x00and\x85more\u2028here",
-    "\u202eevil\u202c",
-    "caf\udce9",
-    "@everyone #1 *x* _y_ ~~z~~ [l](http://e.org) https://e.org",
-    "</code></details><script>",
+    *("\x1b[31mred\x1b[0m", "[bold]rich[/bold]", "a|b`c`<img src=x onerror=alert(1)>"),
+    *("two\nlines\r\x00and\x85more\u2028here", "\u202eevil\u202c", "caf\udce9"),
+    *("@everyone #1 *x* _y_ ~~z~~ [l](http://e.org) https://e.org", "</code></details><script>"),
     "函数" * 60,
     "x" * 5000,
     "$a^2$ \\| {{x}} &lt; :smile: www.e.org",
@@ -75,29 +70,20 @@ class Row:
 
 ROWS = (
     Row(
-        "solve",
-        "numpy/linalg/_linalg.py",
-        "site",
-        335,
+        *("solve", "numpy/linalg/_linalg.py", "site", 335),
         (0.0101, 40),
         (2.9391, 40),
-        "rooted",
-        True,
-        True,
+        *("rooted", True, True),
     ),
     Row(
         "TransformerBlock.forward", "model/blocks.py", "project", 88, (1.2, 400), (2.41, 400), "nearest-line"
     ),
     Row(
         "augment_batch_with_random_affine_transformations_and_colour_jitter",
-        "data/pipeline/augmentations/geometric.py",
-        "project",
-        141,
+        *("data/pipeline/augmentations/geometric.py", "project", 141),
         (0.8, 1600),
         (1.93, 3200),
-        "same-source",
-        True,
-        True,
+        *("same-source", True, True),
     ),
     Row("<method 'acquire' of '_thread.lock' objects>", "", "builtin", 0, (0.5, 75), (0.2, 71)),
     Row("read_shard", "data/shards.py", "project", 52, (0.31, 25_000_000), (0.32, 25_000_000)),
@@ -185,10 +171,7 @@ WALL = Evidence("wall", "s", 3.21, 9.93, reading="times", numbers={"factor": 9.9
 QUEUE = Evidence("main.queue", "s", 0.012, 5.31, reading="no-cpu-free", whole=(3.03, 8.67))
 OTHERS = Evidence("others", "cores", 0.02, 1.75, 0.25, "other-programs")
 SOLVE_QUEUED = Evidence(
-    "function.queue",
-    "s",
-    0.0,
-    2.61,
+    *("function.queue", "s", 0.0, 2.61),
     reading="of-all-queueing",
     subject="solve",
     whole=(0.0101, 2.9391),
@@ -212,25 +195,14 @@ def contended() -> Diff:
         Advice("capture-idle", TRAIN_COMMAND, cures="queue", predicted_gain_s=5.1),
     )
     starved = Finding(
-        "run-queue-wait",
-        "contention",
-        0.97,
+        *("run-queue-wait", "contention", 0.97),
         5.1 / 6.72,
-        "queue",
-        5.1,
-        evidence,
-        advice,
-        "external-load",
+        *("queue", 5.1, evidence, advice, "external-load"),
         calibrated=True,
         numbers=numbers,
     )
     more = Finding(
-        "call-counts",
-        "workload-change",
-        0.4,
-        0.12,
-        "work",
-        0.81,
+        *("call-counts", "workload-change", 0.4, 0.12, "work", 0.81),
         subject="augment_batch_with_random_affine_transformations_and_colour_jitter",
         numbers={"calls.factor": 1.12},
     )
@@ -241,10 +213,7 @@ def contended() -> Diff:
             0.82, (Notice("python-differs", "", {"baseline": "3.11.7", "candidate": "3.12.1"}),)
         ),
         verdict=Verdict(
-            "contention",
-            "run-queue-wait",
-            0.97,
-            "external-load",
+            *("contention", "run-queue-wait", 0.97, "external-load"),
             evidence=evidence,
             advice=advice,
             numbers=numbers,
@@ -268,9 +237,7 @@ def quiet() -> Diff:
         candidate=side("b.prof", None, 4.0, wait=None),
         comparability=Comparability(1.0, ()),
         verdict=Verdict(
-            "no-change",
-            "within-noise",
-            0.8,
+            *("no-change", "within-noise", 0.8),
             evidence=(Evidence("order.distance", "distance", 0.0, 0.02, 0.15, "noise-reaches"),),
             numbers={"time.slowdown": 1.01, "pair.counters": None},
         ),
@@ -300,10 +267,7 @@ def code_change() -> Diff:
     ]
     evidence = (
         Evidence(
-            "function.self-time",
-            "s",
-            0.9,
-            3.63,
+            *("function.self-time", "s", 0.9, 3.63),
             reading="code-part",
             subject="encode",
             numbers={"share": 0.975},
@@ -322,14 +286,7 @@ def code_change() -> Diff:
     )
     numbers = {"account.code": 0.975, "code.new": False}
     changed = Finding(
-        "changed-source",
-        "code-change",
-        0.93,
-        0.975,
-        "code",
-        2.73,
-        evidence,
-        advice,
+        *("changed-source", "code-change", 0.93, 0.975, "code", 2.73, evidence, advice),
         calibrated=True,
         subject="encode",
         numbers=numbers,
@@ -348,9 +305,7 @@ def code_change() -> Diff:
             0.9, (Notice("host-differs", "", {"baseline": "node17", "candidate": "node18"}),)
         ),
         verdict=Verdict(
-            "code-change",
-            "changed-source",
-            0.93,
+            *("code-change", "changed-source", 0.93),
             subject="encode",
             evidence=evidence,
             advice=advice,
@@ -419,12 +374,7 @@ def several_causes() -> Diff:
     """Build contention and a code change together, with ranges of NVTX."""
     both = contended()
     change = Finding(
-        "changed-source",
-        "code-change",
-        0.9,
-        0.3,
-        "code",
-        2.0,
+        *("changed-source", "code-change", 0.9, 0.3, "code", 2.0),
         calibrated=True,
         subject="solve",
         numbers={"account.code": 0.3, "code.new": False},
@@ -476,10 +426,7 @@ def alone() -> RunVerdict:
         "main.wait": 0.54,
     }
     verdict = Verdict(
-        "contention",
-        "run-queue-wait",
-        0.97,
-        "external-load",
+        *("contention", "run-queue-wait", 0.97, "external-load"),
         evidence=(replace(QUEUE, baseline=None, whole=(None, 8.67)), replace(OTHERS, baseline=None)),
         advice=(Advice("list-processes", ("ps", "-eo", "pid,user,psr,pcpu,etime,comm", "--sort=-pcpu")),),
         numbers=numbers,
@@ -496,22 +443,13 @@ def hostile_verdict() -> Verdict:
             Evidence("command", "text", name, name, reading="differs"),
             Evidence("variable", "text", name, None, reading="other-instructions", subject=name),
             Evidence(
-                "origin",
-                "count",
-                1.0,
-                4.0,
+                *("origin", "count", 1.0, 4.0),
                 reading="per-call-of",
                 subject=name,
                 numbers={"caller": name, "calls": 7},
             ),
             Evidence(
-                "pools.asked",
-                "cores",
-                1.0,
-                4.0,
-                2.0,
-                "pool",
-                name,
+                *("pools.asked", "cores", 1.0, 4.0, 2.0, "pool", name),
                 numbers={"threads": 4, "processes": 1, "origin": name, "variable": name},
             ),
         )
@@ -533,9 +471,7 @@ def hostile_verdict() -> Verdict:
         for name in HOSTILE
     )
     return Verdict(
-        "code-change",
-        "changed-source",
-        None,
+        *("code-change", "changed-source", None),
         subject=HOSTILE[3],
         evidence=evidence,
         advice=advice,
@@ -648,11 +584,7 @@ def captured_run() -> Run:
         "profkit.run/1",
         "0.1.0",
         ("mpirun", "-n", "2", "python", "train.py", "--note", "two words"),
-        "/home/ann/job",
-        137,
-        "2025-06-01T12:00:00Z",
-        12.4,
-        host,
+        *("/home/ann/job", 137, "2025-06-01T12:00:00Z", 12.4, host),
         {"OMP_NUM_THREADS": "8"},
         {"numpy": "2.1.0"},
     )
@@ -663,35 +595,13 @@ def captured_run() -> Run:
     command = ("python", "train.py", "--note", "two words")
     ranks = (
         Process(
-            4242,
-            4240,
-            "rank",
-            0,
-            command,
-            "exited",
-            "3.11.7",
-            12.1,
-            5.5,
-            0.32,
-            1804,
-            96,
+            *(4242, 4240, "rank", 0, command, "exited", "3.11.7", 12.1, 5.5, 0.32, 1804, 96),
             (main, loader),
             roots,
             host,
         ),
         Process(
-            4250,
-            4240,
-            "rank",
-            1,
-            command,
-            "killed",
-            "3.11.7",
-            12.3,
-            4.0,
-            5.9,
-            1790,
-            20311,
+            *(4250, 4240, "rank", 1, command, "killed", "3.11.7", 12.3, 4.0, 5.9, 1790, 20311),
             (killed,),
             roots,
             host,
@@ -700,10 +610,7 @@ def captured_run() -> Run:
     )
     machine = Machine(64, 2.0, 12.4, 20.1, 0.0, 7.2, 0.4, 12, 124, 9.71, 17)
     return Run(
-        "run.prof",
-        ranks,
-        manifest,
-        machine,
+        *("run.prof", ranks, manifest, machine),
         (Notice("killed-by-signal", "SIGKILL", {"lost_s": 1.5, "cpu_s": 1.25, "pids": (4250,)}),),
     )
 

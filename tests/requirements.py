@@ -13,8 +13,6 @@ from types import ModuleType
 
 import pytest
 
-__all__ = ["VARIABLE", "imported", "require", "required"]
-
 #: Names, separated by commas, of the requirements that may not be missing; ``all`` stands for every one.
 VARIABLE = "PROFKIT_REQUIRE"
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["member_of", "npy", "rewritten"]
-
 
 def rewritten(path: Path, changes: Mapping[str, bytes | None]) -> Path:
     """Replace members of a run file; ``None`` takes one out."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-
-__all__ = ["VARIABLE", "held", "made_once"]
+from typing import Any
 
 #: Names the directory to the workers, which inherit it.
 VARIABLE = "PROFKIT_TEST_SHARED"
@@ -44,3 +44,16 @@ def made_once(what: tuple[object, ...], make: Callable[[Path], None]) -> Path:
             make(made)
             made.rename(directory)
     return directory
+
+
+def words_of(text: str, between: str | None = None) -> list[str]:
+    """Return what stands between blanks, or between something else: long lists take a line each in a literal."""
+    return text.split(between)
+
+
+def finished(
+    command: Sequence[str | Path] | str, cwd: Path | str | None = None, **kwargs: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, and return its status and what it printed."""
+    kwargs.setdefault("check", False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, **kwargs)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.verdict.catalogue import PROGRAMS
 from profkit.api.study import read_sweep
-from profkit.study.cells import Results
+from profkit.study.setting_results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = Path(__file__).resolve().parent / "run_program.py"

@@ -2,7 +2,7 @@
  * The compiled reader of pstats dumps under any bytes: it reads or refuses, looks at no byte outside of them, and what it
  * gives names only what is there. Some beginnings of each input are read too, in memory of their own size.
  *
- * That it reads what its twin in Python reads is the target `pstats`.
+ * That it reads what the reader in Python reads is the target `pstats`.
  */
 #include "reader.c"
 

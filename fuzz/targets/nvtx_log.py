@@ -9,7 +9,8 @@ from fuzz.oracles import check_json
 from fuzz.scratch import folder
 from fuzz.target import Target, Wrong
 from profkit.errors import FormatError
-from profkit.formats import chrome_trace, speedscope_file
+from profkit.formats.export.chrome import chrome_trace
+from profkit.formats.export.speedscope import speedscope_file
 from profkit.formats.nvtx_log import RECORD, read_nvtx_log
 from profkit.model import Process, Run
 

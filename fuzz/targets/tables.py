@@ -66,7 +66,7 @@ def _check_tables(data: bytes, growing: bool) -> None:
         for part in parts:
             if part is None:
                 raise Wrong("a table has no paths")
-            columns = {name: getattr(part, name) for name in type(part).__slots__}
+            columns = part.columns
             if len({len(column) for column in columns.values()}) > 1:
                 raise Wrong("the columns of a table have different lengths")
             for name in ("function", "caller", "callee"):

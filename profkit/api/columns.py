@@ -7,7 +7,7 @@ installed, hands the columns over to other libraries; profkit depends on none of
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from profkit.errors import ProfkitError
 from profkit.report.jsonvalues import json_text
-
-__all__ = ["Column", "Columns", "flags", "numbers", "texts", "wholes"]
 
 #: Rows that a notebook shows.
 MOST_SHOWN = 20
@@ -96,6 +94,18 @@ def flags(values: Iterable[bool | None] | npt.NDArray[np.bool_]) -> Column:
     found = list(values)
     known = np.array([value is not None for value in found], np.bool_)
     return Column("flag", np.array([bool(value) for value in found], np.bool_), known)
+
+
+def attributes(items: Sequence[Any], **kinds: Sequence[str]) -> dict[str, Column]:
+    """Make columns of attributes of items, which may be ``None``; `kinds` has the names of each kind of `_MAKERS`."""
+    of = {name: _MAKERS[kind] for kind, names in kinds.items() for name in names}
+    return {
+        name: make(None if item is None else getattr(item, name) for item in items)
+        for name, make in of.items()
+    }
+
+
+_MAKERS: Mapping[str, Callable[[Iterable[Any]], Column]] = {"text": texts, "number": numbers, "whole": wholes}
 
 
 class Columns:

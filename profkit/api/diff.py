@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from profkit.api.columns import Column, Columns, flags, numbers, texts, wholes
+from profkit.api.columns import Column, Columns, attributes, flags, numbers, texts, wholes
 from profkit.api.reported import Layout, Reported
 from profkit.api.run import Run, iteration_names, range_columns
 from profkit.errors import UsageError
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from profkit.verdict.account import Account
     from profkit.verdict.types import Diff as Result
     from profkit.verdict.types import Verdict
-
-__all__ = ["Diff", "Side", "diff"]
 
 #: What a side of a comparison may be.
 Side: TypeAlias = "str | os.PathLike[str] | Run | Sequence[str | os.PathLike[str] | Run]"
@@ -208,13 +206,9 @@ class Diff(Reported):
         changes = self._result.ranges
         return Columns(
             {
-                "name": texts(change.key.name for change in changes),
-                "domain": texts(change.key.domain for change in changes),
+                **attributes([change.key for change in changes], text=("name", "domain")),
                 "kind": texts("mark" if change.key.mark else "range" for change in changes),
-                "median_ratio": numbers(change.median_ratio for change in changes),
-                "p95_ratio": numbers(change.p95_ratio for change in changes),
-                "total_ratio": numbers(change.total_ratio for change in changes),
-                "slower": numbers(change.slower for change in changes),
+                **attributes(changes, number=("median_ratio", "p95_ratio", "total_ratio", "slower")),
                 **range_columns([change.baseline for change in changes], "baseline_"),
                 **range_columns([change.candidate for change in changes], "candidate_"),
             }

@@ -20,8 +20,6 @@ from profkit.study.launch import LAUNCHERS
 if TYPE_CHECKING:
     from profkit.study.doctor_load import Load
 
-__all__ = ["diagnosed", "doctor"]
-
 
 def doctor(
     command: Sequence[str] = (),

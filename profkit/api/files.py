@@ -13,8 +13,6 @@ from pathlib import Path
 from profkit.errors import UsageError
 from profkit.formats.atomic import replacing
 
-__all__ = ["keep_inputs", "write_file"]
-
 
 def write_file(chunks: Iterable[bytes], output: Path) -> None:
     """Write a file as its content is made.

@@ -24,8 +24,6 @@ from profkit.study.rank_table import expand
 if TYPE_CHECKING:
     from profkit.report.safety import Masker
 
-__all__ = ["Fleet", "FleetAnswer"]
-
 
 class FleetAnswer(Studied[Answer]):
     """The rows of a query in SQL."""

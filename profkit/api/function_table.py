@@ -16,8 +16,6 @@ from profkit.api.run import Run
 from profkit.errors import FormatError, UsageError
 from profkit.formats.export.timeline import clean, process_label
 
-__all__ = ["table_as_csv", "table_as_parquet"]
-
 
 def table_as_csv(run: model.Run) -> Iterator[bytes]:
     """Yield the table as text; raise `FormatError` if the run has no function."""

@@ -14,8 +14,6 @@ from profkit.identity.readable_names import readable_name
 if TYPE_CHECKING:
     from profkit.api.diff import Diff
 
-__all__ = ["annotation", "append_summary", "summary_file"]
-
 #: Most bytes of a step's summary that GitHub takes.
 MOST_BYTES = 1024 * 1024
 

@@ -30,8 +30,6 @@ from profkit.study.ranks import RankStudy, study_ranks
 from profkit.study.scaling import Scaling, read_points, scaling
 from profkit.study.workers import crew
 
-__all__ = ["Ranks", "read_compared", "read_history_runs", "read_ranks", "read_scaling"]
-
 Ranks: TypeAlias = Studied[RankStudy]
 _Paths: TypeAlias = "Sequence[str | os.PathLike[str]]"
 

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from profkit.capture.source_cache import cache_file
 from profkit.formats.regular_file import read_regular
 
-__all__ = ["name_secret"]
-
 #: As long as the digest that it is for.
 _BYTES = 32
 

@@ -21,8 +21,6 @@ from profkit.api.run import read
 from profkit.capture.block import Block
 from profkit.errors import ProfkitError
 
-__all__ = ["load_ipython_extension", "unload_ipython_extension"]
-
 _NAME = "profkit"
 
 

@@ -24,8 +24,6 @@ from profkit.formats.atomic import lock
 from profkit.study.gate import BASELINE, CANDIDATE, Gated, gate
 from profkit.study.revisions import checked_out, top_of
 
-__all__ = ["Baselines", "Outcome", "RefusedError", "Test"]
-
 #: The variable that makes the plugin of a run measure one test and write what it took.
 TASK = "PROFKIT_TEST_TASK"
 #: Runs of each side that are captured to find the cause.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from profkit.report.reports import Report
     from profkit.report.safety import Masker
 
-__all__ = ["Layout", "Reported", "Studied", "masker"]
-
 Study = TypeVar("Study")
 
 

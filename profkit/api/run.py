@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from profkit.api.columns import Columns, flags, numbers, texts, wholes
+from profkit.api.columns import Columns, attributes, flags, numbers, texts, wholes
 from profkit.api.reported import Layout, Reported
 from profkit.formats import load_run
 from profkit.measure.selected_processes import check_ranked_by, select_processes
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from profkit.measure.iterations import IterationNames
     from profkit.verdict.account import Account
     from profkit.verdict.types import RunVerdict, Verdict
-
-__all__ = ["Run", "iteration_names", "read"]
 
 
 def read(
@@ -248,8 +246,7 @@ class Run(Reported):
         rows = range_rows([p.ranges for p in processes if p.ranges is not None], waiting_of(processes))
         return Columns(
             {
-                "name": texts(row.key.name for row in rows),
-                "domain": texts(row.key.domain for row in rows),
+                **attributes([row.key for row in rows], text=("name", "domain")),
                 "kind": texts("mark" if row.key.mark else "range" for row in rows),
                 **range_columns(rows),
             }
@@ -269,16 +266,12 @@ class Run(Reported):
         threads = [thread for _, thread in found]
         return Columns(
             {
-                "pid": wholes(process.pid for process, _ in found),
-                "rank": wholes(process.rank for process, _ in found),
-                "tid": wholes(thread.tid for thread in threads),
-                "name": texts(thread.name for thread in threads),
-                "run_s": numbers(thread.run_s for thread in threads),
-                "run_queue_wait_s": numbers(thread.run_queue_wait_s for thread in threads),
-                "user_s": numbers(thread.user_s for thread in threads),
-                "system_s": numbers(thread.system_s for thread in threads),
-                "voluntary_switches": wholes(thread.voluntary_switches for thread in threads),
-                "involuntary_switches": wholes(thread.involuntary_switches for thread in threads),
+                **attributes([process for process, _ in found], whole=("pid", "rank")),
+                **attributes(threads, whole=("tid",)),
+                **attributes(
+                    threads, text=("name",), number=("run_s", "run_queue_wait_s", "user_s", "system_s")
+                ),
+                **attributes(threads, whole=("voluntary_switches", "involuntary_switches")),
                 "functions": wholes(len(thread.profile) for thread in threads),
                 "tottime": numbers(thread.profile.total for thread in threads),
             }
@@ -299,27 +292,16 @@ class Run(Reported):
         found = self._selected.processes
         return Columns(
             {
-                "pid": wholes(p.pid for p in found),
-                "parent": wholes(p.parent for p in found),
-                "role": texts(p.role for p in found),
-                "rank": wholes(p.rank for p in found),
-                "local_rank": wholes(p.local_rank for p in found),
-                "node": wholes(p.node for p in found),
+                **attributes(found, whole=("pid", "parent")),
+                **attributes(found, text=("role",), whole=("rank", "local_rank", "node")),
                 "command": texts(shlex.join(p.command) for p in found),
-                "exit": texts(p.exit for p in found),
-                "python": texts(p.python for p in found),
+                **attributes(found, text=("exit", "python")),
                 "host": texts(None if p.host is None else p.host.name for p in found),
                 "profiled": flags(p.profiled for p in found),
                 "threads": wholes(len(p.threads) for p in found),
-                "wall_s": numbers(p.wall_s for p in found),
-                "cpu_s": numbers(p.cpu_s for p in found),
-                "run_queue_wait_s": numbers(p.run_queue_wait_s for p in found),
-                "voluntary_switches": wholes(p.voluntary_switches for p in found),
-                "involuntary_switches": wholes(p.involuntary_switches for p in found),
-                "peak_threads": wholes(p.peak_threads for p in found),
-                "peak_memory_bytes": wholes(p.peak_memory_bytes for p in found),
-                "page_faults": wholes(p.page_faults for p in found),
-                "read_bytes": wholes(p.read_bytes for p in found),
+                **attributes(found, number=("wall_s", "cpu_s", "run_queue_wait_s")),
+                **attributes(found, whole=("voluntary_switches", "involuntary_switches", "peak_threads")),
+                **attributes(found, whole=("peak_memory_bytes", "page_faults", "read_bytes")),
             }
         )
 
@@ -377,19 +359,9 @@ def _judge(run: model.Run, by: str) -> RunVerdict:
 def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Any]:
     """Return the measured columns of `profkit.measure.range_stats.RangeRow`; nulls where a row is ``None``."""
 
-    def of(name: str) -> list[Any]:
-        return [None if row is None else getattr(row, name) for row in rows]
-
-    return {
-        f"{prefix}count": wholes(of("count")),
-        f"{prefix}total_s": numbers(of("total_s")),
-        f"{prefix}median_s": numbers(of("median_s")),
-        f"{prefix}p95_s": numbers(of("p95_s")),
-        f"{prefix}parent": texts(
-            None if row is None or row.parent is None else row.parent.name for row in rows
-        ),
-        f"{prefix}share_of_parent": numbers(of("share_of_parent")),
-        f"{prefix}wait_s": numbers(of("wait_s")),
-        f"{prefix}wait_share": numbers(of("wait_share")),
-        f"{prefix}unbalanced": wholes(of("unbalanced")),
+    columns = {
+        **attributes(rows, whole=("count",), number=("total_s", "median_s", "p95_s")),
+        "parent": texts(None if row is None or row.parent is None else row.parent.name for row in rows),
+        **attributes(rows, number=("share_of_parent", "wait_s", "wait_share"), whole=("unbalanced",)),
     }
+    return {prefix + name: column for name, column in columns.items()}

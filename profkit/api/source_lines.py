@@ -14,8 +14,6 @@ from profkit.measure.line_times import FunctionLines, SeenLine
 if TYPE_CHECKING:
     from profkit.model import Run
 
-__all__ = ["with_text"]
-
 
 def with_text(
     lines: FunctionLines | None, baseline: Sequence[Run], candidate: Sequence[Run]

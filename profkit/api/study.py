@@ -22,10 +22,10 @@ from profkit.capture.host import cpus_to_use
 from profkit.errors import FormatError, ProfkitError, UsageError
 from profkit.formats import load_run
 from profkit.report.sweepdoc import SweepReport, TuneReport
-from profkit.study.cells import Results, resources, results
 from profkit.study.journal import Journal, Plan, Trial, make_runs, read_plan, read_trials
 from profkit.study.launch import Launch, of_setting
 from profkit.study.objectives import WALL, Objective, parse_objective
+from profkit.study.setting_results import Results, resources, results
 from profkit.study.space import Setting, Space, parse_parameter, parse_setting
 from profkit.study.sweep import Progress, Runner
 from profkit.study.sweep import sweep as run_grid

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from profkit.api.reported import Reported
     from profkit.model import Run
 
-__all__ = ["Ticket", "ticket"]
-
 #: Modification time of members, so that equal tickets are equal files, and show no time zone.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-__all__ = ["start", "step", "stop", "window"]
-
 
 def _control() -> Any:
     return getattr(sys, "_profkit", None)

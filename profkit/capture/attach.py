@@ -8,11 +8,9 @@ are counters alone.
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,9 +21,9 @@ from typing import Any
 
 from profkit.capture import host, pyspy, remote
 from profkit.capture.agent import process_facts, settings
-from profkit.capture.proc_files import read_stat
-from profkit.capture.provenance import git_state
-from profkit.capture.reservation import check_output, free_name, reserved, spool_prefix
+from profkit.capture.agent.process_facts import read_stat
+from profkit.capture.provenance import git_state, run_facts, this_process
+from profkit.capture.reservation import check_output, free_name, make_spool, reserved
 from profkit.capture.sampled_stacks import with_stacks
 from profkit.capture.sampler import Sampler
 from profkit.capture.spool import remove_spool, write_facts
@@ -72,11 +70,7 @@ def attach(
         check_output(output)
         place = _named(output)
     with place as path:
-        try:
-            spool = Path(tempfile.mkdtemp(prefix=spool_prefix(path), dir=path.parent)).absolute()
-        except OSError as error:
-            problem = f"cannot write there ({error.strerror}); choose another place"
-            raise UsageError(problem, parameter="output", value=path) from None
+        spool = make_spool(path)
         try:
             with _interrupted() as stop:
                 run = _Attachment(target, spool, duration_s, functions, begun).record(stop)
@@ -215,20 +209,9 @@ class _Attachment:
         self._refused: dict[tuple[str, str], list[int]] = {}
         self._to_sample: set[int] = set()
         self._pythons = 0
-        own = process_facts.identity()
         self._facts: dict[str, Any] = {
-            "command": target.command,
-            "cwd": target.cwd,
-            "environment": target.environment,
-            "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
-            "clocks": {
-                "time": time.time(),
-                "perf_counter": time.perf_counter(),
-                "monotonic": time.monotonic(),
-            },
-            "exit_status": None,
-            "warnings": [],
-            "launcher": {key: own[key] for key in ("boot", "host", "pid", "born")},
+            **run_facts(target.command, target.cwd, target.environment),
+            "launcher": this_process(),
             "attached": True,
         }
 
@@ -415,7 +398,7 @@ class _Attachment:
         for pid, script in self._scripts.items():
             if not _lives(pid):
                 script.remove()
-        late = [pid for pid, script in self._scripts.items() if not script.empty() and _lives(pid)]
+        late = [pid for pid, script in self._scripts.items() if not script.was_read() and _lives(pid)]
         if late:
             found.append(Notice("attach-not-reached").at(pids=late))
         return found

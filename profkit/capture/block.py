@@ -7,7 +7,6 @@ NVTX ranges.
 
 from __future__ import annotations
 
-import datetime
 import functools
 import inspect
 import json
@@ -16,21 +15,24 @@ import shlex
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from types import CodeType, TracebackType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from profkit.capture import host
 from profkit.capture.agent import block_record as agent
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.native import users_tracers
-from profkit.capture.provenance import git_state, job
+from profkit.capture.provenance import git_state, job, run_facts
 from profkit.capture.reservation import check_output
 from profkit.capture.yardsticks import Yardsticks
 from profkit.errors import CaptureError, ProfkitError
+
+if TYPE_CHECKING:  # numpy, which a program may import without profkit
+    from profkit.capture.block_tables import Counted
 
 __all__ = ["Block", "capture"]
 
@@ -55,7 +57,7 @@ def capture(output: str | os.PathLike[str]) -> Block:
     process and machine over the block. The function around the block is in it as a call that has not returned.
     Processes that the block starts and NVTX ranges are not in it: ``profkit capture`` follows both.
 
-    Without the compiled tracer, functions are recorded by `cProfile`'s: up to Python 3.11 those of this thread alone.
+    Without the compiled tracer, no functions are recorded.
 
     Parameters
     ----------
@@ -86,6 +88,7 @@ class Block:
         self._path = Path(output)
         self._charged = charged
         self._recording: agent.Recording | None = None
+        self._code: CodeType | None = None
         self._spool = Path()
         self._facts: dict[str, Any] = {}
         self._yardsticks = Yardsticks()
@@ -123,29 +126,18 @@ class Block:
         check_output(self._path)
         self._spool = Path(tempfile.mkdtemp(prefix="profkit-block-"))
         try:
-            self._facts = {
-                "command": process_facts.command(),
-                "cwd": os.getcwd(),
-                "environment": settings.thread_environment(os.environ),
-                "job": job(),
-                "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
-                "clocks": {
-                    "time": time.time(),
-                    "perf_counter": time.perf_counter(),
-                    "monotonic": time.monotonic(),
-                },
-                "warnings": [],
-            }
+            environment = settings.thread_environment(os.environ)
+            self._facts = {**run_facts(process_facts.command(), os.getcwd(), environment), "job": job()}
             self._yardsticks = Yardsticks()
             self._yardsticks.read_all("before")
             self._before = host.take_reading()
             frame = sys._getframe(1)
             while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
                 frame = frame.f_back  # an ExitStack stands between
-            code = frame.f_code if self._charged else None
+            self._code = frame.f_code if self._charged else None
             del frame
             self._recording = agent.Recording(users_tracers(os.environ))
-            self._recording.start(code, (Block.__exit__.__code__,))
+            self._recording.start()
         except BaseException:
             shutil.rmtree(self._spool, ignore_errors=True)
             raise
@@ -159,19 +151,19 @@ class Block:
     ) -> None:
         recording, self._recording = self._recording, None
         assert recording is not None
-        record = recording.stop()
-        if record is None:
+        recorded = recording.stop()
+        if recorded is None:
             return  # in a process that the block forked: the file is the parent's to write
         try:
-            self._write(record, failed=kind is not None)
+            self._write(*recorded, failed=kind is not None)
         except OSError as problem:
             raise ProfkitError(
-                f"{self._path}: cannot be written ({problem.strerror}); the records are kept: free some space, then "
-                f"run profkit merge {shlex.quote(str(self._spool))} -o {shlex.quote(str(self._path))}"
+                f"{self._path}: cannot be written ({problem.strerror}); free some space, and run it again"
             ) from problem
         shutil.rmtree(self._spool, ignore_errors=True)
 
-    def _write(self, record: dict[str, Any], *, failed: bool) -> None:
+    def _write(self, record: dict[str, Any], threads: Sequence[Counted], *, failed: bool) -> None:
+        from profkit.capture.block_tables import block_tables
         from profkit.capture.packer import pack_spool
         from profkit.capture.source_cache import Sources, cache_file
         from profkit.formats.runfile import write_run
@@ -190,7 +182,20 @@ class Block:
             "host": asdict(host.read_host()),
         }
         (self._spool / "launch.json").write_text(json.dumps(facts), encoding="utf-8")
-        agent.write(record, str(self._spool))
+        agent.write(str(self._spool / f"block{settings.RECORD_SUFFIX}"), record)
+        own = threading.get_native_id()
+        task = next((task for task in record["tasks"] if task[0] == own), None)
+        code = self._code if record["tracer"] == "native" else None
+        functions = block_tables(threads, own, code, (Block.__exit__.__code__,), facts["wall_s"], task)
         sources = Sources(cache_file(os.environ))
-        write_run(self._path, pack_spool(self._spool, sources=sources))
+        run = pack_spool(self._spool, sources=sources, functions=functions)
+        try:
+            write_run(self._path, run)
+        except OSError as problem:
+            kept = self._spool / self._path.name
+            write_run(kept, run)
+            raise ProfkitError(
+                f"{self._path}: cannot be written ({problem.strerror}); the run is kept: free some space, then run "
+                f"mv {shlex.quote(str(kept))} {shlex.quote(str(self._path))}"
+            ) from problem
         sources.save()

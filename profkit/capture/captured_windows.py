@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -86,18 +87,13 @@ class Windows:
         spans = self.spans.get(kernel, ())
         if machine is None or series is None or not spans:
             return None
-        sums = {name: _in_spans(series, name, spans) for name in _CUMULATIVE}
-        peak = _greatest(series, "runnable", spans)
+        sums: dict[str, Any] = {name: _in_spans(series, name, spans) for name in _CUMULATIVE}
+        sums |= {name: _whole(sums[name]) for name in ("throttled_periods", "periods")}
         return replace(
             machine,
             wall_s=_length(spans) / 1e9,
-            busy_s=sums["busy_s"],
-            steal_s=sums["steal_s"],
-            psi_some_s=sums["psi_some_s"],
-            throttled_s=sums["throttled_s"],
-            throttled_periods=_whole(sums["throttled_periods"]),
-            periods=_whole(sums["periods"]),
-            peak_runnable=_whole(peak),
+            **sums,
+            peak_runnable=_whole(_greatest(series, "runnable", spans)),
             tree_cpu_s=None,
         )
 

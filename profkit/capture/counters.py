@@ -178,22 +178,18 @@ def _greater(thread: Thread, counted: SeenThread) -> Thread:
 
 
 _COUNTERS = (
-    "run_s",
-    "run_queue_wait_s",
-    "timeslices",
-    "user_s",
-    "system_s",
-    "voluntary_switches",
-    "involuntary_switches",
+    *("run_s", "run_queue_wait_s", "timeslices", "user_s", "system_s"),
+    *("voluntary_switches", "involuntary_switches"),
 )
 
 
-def of_task(task: Task) -> dict[str, Any]:
-    """Return a thread's counters, as an agent recorded them, as arguments for `Thread`."""
+def of_task(task: Task | SeenThread) -> dict[str, Any]:
+    """Return a thread's counters, as an agent or the sampler has them, as arguments for `Thread`."""
+    known = task.run_ns >= 0
     return {
-        "run_s": task.run_ns / 1e9,
-        "run_queue_wait_s": task.wait_ns / 1e9,
-        "timeslices": task.timeslices,
+        "run_s": task.run_ns / 1e9 if known else None,
+        "run_queue_wait_s": task.wait_ns / 1e9 if known else None,
+        "timeslices": task.timeslices if known else None,
         "user_s": task.user_s,
         "system_s": task.system_s,
         "voluntary_switches": task.voluntary,
@@ -202,19 +198,7 @@ def of_task(task: Task) -> dict[str, Any]:
 
 
 def _thread(counted: SeenThread) -> Thread:
-    known = counted.run_ns >= 0
-    return Thread(
-        Profile.empty(),
-        tid=counted.tid,
-        name=counted.name,
-        run_s=counted.run_ns / 1e9 if known else None,
-        run_queue_wait_s=counted.wait_ns / 1e9 if known else None,
-        timeslices=counted.timeslices if known else None,
-        user_s=counted.user_s,
-        system_s=counted.system_s,
-        voluntary_switches=counted.voluntary,
-        involuntary_switches=counted.involuntary,
-    )
+    return Thread(Profile.empty(), counted.tid, counted.name, **of_task(counted))
 
 
 def _listed(counted: Sequence[SeenThread], folded: Folded) -> list[Thread]:

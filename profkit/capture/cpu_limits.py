@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.capture.agent import process_facts
-from profkit.capture.host import CGROUPS, cgroup_directories, physical_cores, quota_cpus
+from profkit.capture.agent.machine import CGROUPS, cgroup_directories, quota_cpus
+from profkit.capture.agent.settings import is_number
+from profkit.capture.host import physical_cores
 
 _CPUS = Path("/sys/devices/system/cpu")
 _NODES = Path("/sys/devices/system/node")
@@ -176,8 +178,7 @@ def _online() -> int:
 
 
 def _number(text: str) -> int | None:
-    # isdigit() alone is true of "²" too, and int() refuses very long ones.
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    return int(text) if is_number(text) else None
 
 
 def _read(path: Path) -> str:
@@ -201,7 +202,7 @@ def _sockets() -> int | None:
 def _cpuset() -> tuple[int, ...] | None:
     for directory in cgroup_directories("cpuset"):
         for name in ("cpuset.cpus.effective", "cpuset.effective_cpus"):
-            allowed = cpu_list(_read(directory / name))
+            allowed = cpu_list(_read(Path(directory, name)))
             if allowed:
                 return allowed
     return None
@@ -214,6 +215,6 @@ def _quota() -> tuple[float | None, str]:
     if quota is None:
         return None, ""
     nearest = next(directory for directory in directories if quota_cpus([directory]) == quota)
-    second = (nearest / "cpu.max").exists()
-    outermost = nearest in (CGROUPS, CGROUPS / "unified") if second else nearest.parent == CGROUPS
+    second = os.path.exists(nearest + "/cpu.max")
+    outermost = nearest in (CGROUPS, CGROUPS + "/unified") if second else os.path.dirname(nearest) == CGROUPS
     return quota, "nested" if not outermost else "v2" if second else "v1"

@@ -22,7 +22,7 @@ from typing import IO
 
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.agent.settings import RECORD_SUFFIX
-from profkit.capture.spool import places
+from profkit.capture.spool import directories
 
 #: The file in the spool directory.
 GATHERED_NAME = "ended.gathered"
@@ -56,33 +56,29 @@ class Gathered:
 
     def read(self) -> tuple[bytes, bytes]:
         """Return the process's record and its tracer's tables; raise `OSError` or `ValueError`."""
-        with open(self.path, "rb") as file:
-            file.seek(self.at)
-            data = file.read(self.compressed)
         size = self.record_bytes + self.tables_bytes
-        unpacker = zlib.decompressobj()
-        try:
-            found = unpacker.decompress(data, size)
-        except zlib.error as error:
-            raise ValueError(f"damaged: {error}") from None
+        found = self._first(size)
         if len(found) != size:
             raise ValueError(f"torn: {len(found)} of {size} bytes are there")
         return found[: self.record_bytes], found[self.record_bytes :]
 
     def record(self) -> bytes:
         """Return the record alone."""
+        return self._first(max(1, self.record_bytes))
+
+    def _first(self, size: int) -> bytes:
         with open(self.path, "rb") as file:
             file.seek(self.at)
             data = file.read(self.compressed)
         try:
-            return zlib.decompressobj().decompress(data, max(1, self.record_bytes))
+            return zlib.decompressobj().decompress(data, size)
         except zlib.error as error:
             raise ValueError(f"damaged: {error}") from None
 
 
 def gathered(spool: Path) -> Iterator[Gathered]:
     """Yield the processes whose files were put together; a torn entry and what is behind it are left out."""
-    for place in places(spool):
+    for place in directories(spool):
         yield from _entries(place / GATHERED_NAME)
 
 
@@ -107,7 +103,7 @@ class Gatherer:
     """A thread of the launcher that puts the files of ended processes together until it is told to `stop`."""
 
     def __init__(self, spool: Path) -> None:
-        self._places = places(spool)
+        self._directories = directories(spool)
         self._over = threading.Event()
         self._not_last: dict[
             str, int
@@ -127,7 +123,7 @@ class Gatherer:
         with contextlib.suppress(OSError):  # full, or gone: the files stay, and packing reads them
             while not self._over.wait(pause):
                 begun = time.thread_time()
-                taken = sum(self.gather(place) for place in self._places)
+                taken = sum(self.gather(place) for place in self._directories)
                 took = time.thread_time() - begun
                 pause = 0.0 if taken >= _MANY else max(_PAUSE_S, took / _SHARE)
 

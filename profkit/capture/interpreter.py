@@ -6,26 +6,15 @@ native libraries are then read from directories.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.capture.packages import installed_packages
-from profkit.capture.tracers import lacks_tracer
-from profkit.errors import UsageError
+from profkit.capture.tracers import ask
 
-PATIENCE_S = 10.0
-#: The first entry of the path would be the working directory, where a ``json.py`` may lie.
-_ASK = """
-import sys
-sys.path[:1] = []
-import json
-print(json.dumps([sys.version.split()[0], sys.prefix, sys.path]))
-"""
 #: Directories inside the entries of a path that hold native libraries of distributions.
 _NATIVE = ("torch/lib",)
 
@@ -61,27 +50,13 @@ def find_python(command: Sequence[str], environ: Mapping[str, str]) -> str | Non
 
 def read_interpreter(path: str | os.PathLike[str]) -> Interpreter:
     """Ask a Python what it has installed; raise `UsageError` if it cannot be run or is no Python."""
-    try:
-        ended = subprocess.run(
-            [path, "-c", _ASK], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False
-        )
-        version, prefix, entries = json.loads(ended.stdout.splitlines()[-1])
-    except OSError as error:
-        raise UsageError(f"cannot be run ({error.strerror})", parameter="python", value=path) from None
-    except subprocess.TimeoutExpired:
-        raise UsageError(
-            f"did not answer within {PATIENCE_S:.0f} s; name another one", parameter="python", value=path
-        ) from None
-    except (ValueError, IndexError, TypeError):
-        raise UsageError(
-            "is no Python that works; name another one", parameter="python", value=path
-        ) from None
+    found = ask(os.fspath(path), os.environ, site=True)
     return Interpreter(
-        path=os.fspath(path),
-        version=version,
-        packages=installed_packages(entries),
-        natives=frozenset(_natives(entries, prefix)),
-        tracer_missing=lacks_tracer(os.fspath(path), os.environ),
+        path=found.path,
+        version=found.release,
+        packages=installed_packages(found.import_path),
+        natives=frozenset(_natives(found.import_path, found.prefix)),
+        tracer_missing=not found.traced and not found.refusal(),
     )
 
 

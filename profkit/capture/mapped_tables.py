@@ -9,12 +9,13 @@ read is omitted.
 
 from __future__ import annotations
 
-import bisect
+import functools
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,26 +23,50 @@ import numpy.typing as npt
 
 from profkit.capture import record_types as types
 from profkit.capture.agent import record_file
-from profkit.capture.record_types import Codes, ThreadTable
+from profkit.capture.record_types import Codes, Rows, ThreadTable
 from profkit.formats.codec import MemberError
 from profkit.formats.regular_file import open_regular, read_regular
 from profkit.model.bounds import LAST_NS
 
 MAGIC = b"PFKCALLS"
 _VERSION = 7
-_HEADER = struct.Struct("<8s10I8xqqqqdQQ")
-#: `struct tier_store`, and how many changes of the tier it has room for.
-_TIERS, _MOST_TIERS = struct.Struct("<q16q5q4dq"), 8
-_CLOCK_TURN = 48
 _HEADER_BYTES = 4096
 _MOST_BYTES = 2**32
 #: Times that a file is read whose tables were summed up meanwhile.
 _READINGS = 8
 
-_TABLE, _ENTRIES, _STACK, _NAMES, _RECORD = range(1, 6)
-_FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH, _PAUSE, _LINE, _SLICE = range(1, 9)
-#: Bytes from one `struct pause`, `struct line` or `struct slice` to the next entry.
-_PAUSE_STRIDE = 48
+
+class _Layout:
+    """The fields of a structure, each with its name and its format in the module `struct`, in their order."""
+
+    def __init__(self, fields: str) -> None:
+        named = [field.partition(":") for field in fields.split()]
+        self._names = [name for name, _, _ in named]
+        self._struct = struct.Struct("<" + "".join(kind for _, _, kind in named))
+        self.size = self._struct.size
+
+    def read(self, data: bytes, at: int = 0) -> SimpleNamespace:
+        return SimpleNamespace(**dict(zip(self._names, self._struct.unpack_from(data, at), strict=True)))
+
+
+_HEADER = _Layout(
+    "magic:8s version:I header_bytes:I table_bytes:I call_bytes:I function_bytes:I edge_bytes:I context_bytes:I "
+    "path_bytes:I pid:I counter:I turn:I4x began_ticks:q began_ns:q ticks:q ns:q rate:d epoch:Q missed:Q"
+)
+#: `struct tier_store`, and how many changes of the tier it has room for.
+_TIERS, _MOST_TIERS = struct.Struct("<q16q5q4dq"), 8
+#: The head of a thread's table; times are ticks, `read` and what is charged are nanoseconds.
+#: Times of calls and ranges (`charged_until`) exclude the tracer's own ticks by then, in all `taken`.
+_TABLE = _Layout(
+    "number:I4x top:Q stack:Q last:q wait:q blocked:q context:Q charged_until:q read_at:q read_run:q read_wait:q "
+    "uncharged_wait:q uncharged_blocked:q long_gap:q taken:q lost:q born:Q folded:Q native:i n_folded:I "
+    "read_before:? unmeasured:? ended:? name:60s"
+)
+_EXTENT = struct.Struct("<QQ")
+_BLOCK = struct.Struct("<3I4x")
+_NAME = struct.Struct("<6I")
+
+_BLOCK_TABLE, _BLOCK_ENTRIES, _BLOCK_STACK, _BLOCK_NAMES, _BLOCK_RECORD = range(1, 6)
 _NAME_FILE, _NAME_FUNCTION = _NAME_KINDS = 1, 2
 _IS_OWN = 1
 #: Of a function: not all of its calls were counted one by one.
@@ -51,13 +76,32 @@ _OWN_METHOD = " of 'profkit_tracer."
 #: The agent's functions through which the target imports modules: what they call is the target's.
 _PASSING_FILE, _PASSING = "<frozen profkit.import_hook>", ("find_spec", "create_module", "exec_module")
 
-_EXTENT = struct.Struct("<QQ")
-_BLOCK = struct.Struct("<3I4x")
-_NAME = struct.Struct("<6I")
-_TABLE_HEAD = struct.Struct("<I4xQQqqqQq3qqqqqqQQiI3?60s")
-_CALL = struct.Struct("<QqqqqQ")
+_FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH, _PAUSE, _LINE, _SLICE = range(1, 9)
+#: Of entries by kind: name, offset and format of what is read of them.
+_ENTRIES = {
+    _FUNCTION: "number:4:u4 name:8:u4 recursive:40:i8 total:48:i8 cumwait:56:i8 cumblocked:64:i8 looked:72:i8 "
+    "cut:80:i8 counted_recursive:88:i8",
+    _EDGE: "caller:4:u4 callee:8:u4 exact:24:i8 own:32:i8 open:40:i8 total:48:i8 recursive:56:i8 wait:64:i8 "
+    "cumwait:72:i8 blocked:80:i8 cumblocked:88:i8 seen:96:i8 seen_squares:104:f8 samples:112:i8 squares:120:f8 "
+    "sampled:128:i8 counted:136:i8",
+    _CONTEXT: "number:4:u4 parent:8:u4 opener:12:u4 domain:16:u4 name:20:u4 count:24:i8",
+    _ROW: "context:4:u4 function:8:u4 calls:24:i8 own:32:i8 wait:64:i8 blocked:80:i8",
+    _PATH: "number:4:u4 parent:8:u4 function:12:u4 calls:16:i8 own:24:i8 wait:32:i8 blocked:40:i8",
+    _PAUSE: "function:4:u4 what:8:u4 ns:16:i8 count:24:i8",
+    _LINE: "function:4:u4 within:8:u4 line:12:u4 ns:16:i8 count:24:i8",
+    _SLICE: "function:4:u4 begin_ns:16:i8 end_ns:24:i8 ns:32:i8",
+}
+#: Of a call on a thread's stack.
+_CALL = "edge:0:i8 start:8:i8 children:16:i8 wait:24:i8 blocked:32:i8 path:40:i8"
+_FUNCTION_COLUMNS = frozenset(("caller", "callee", "function", "opener", "within"))
+_COUNT_COLUMNS = frozenset(
+    ("exact", "seen", "samples", "recursive", "cut", "calls", "count", "counted", "counted_recursive")
+)
+_SCATTER_COLUMNS = frozenset(("seen_squares", "squares"))
+#: Bytes from one `struct pause`, `struct line` or `struct slice` to the next entry.
+_PAUSE_STRIDE = 48
 #: Least sizes of what is counted in the header; the structures of the tracer hold more than is read.
-_LEAST = (_TABLE_HEAD.size, _CALL.size, 96, 144, 32, 48)
+_LEAST = {"table": _TABLE.size, "call": 48, "function": 96, "edge": 144, "context": 32, "path": 48}
 _MOST_STRUCTURE = 4096
 
 #: Bytes of names in one place.
@@ -96,12 +140,10 @@ _NORMAL = 1.96
 #: (of 3, it holds the truth 8 times of 10), with them it holds it 95 times of 100 from the first sample on.
 FEW_SAMPLES = 2.0
 
-#: What a file of this version begins with.
-_MADE_BY = (MAGIC, _VERSION, _HEADER_BYTES)
-
 _TIER_KINDS: dict[int, Literal["exact", "sampled"]] = {1: "exact", 2: "sampled"}
 
 _Ints = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
 #: Returns bytes of a file: from where, and how many.
 _Read: TypeAlias = Callable[[int, int], bytes]
 
@@ -122,37 +164,6 @@ class _Block(NamedTuple):
     owner: int
     at: int
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Thread:
-    """The head of a thread's table; times are ticks, `read` and what is charged are nanoseconds.
-    Times of calls and ranges (`charged_until`) exclude the tracer's own ticks by then, in all `taken`."""
-
-    number: int
-    top: int
-    stack: int
-    last: int
-    wait: int
-    blocked: int
-    context: int
-    charged_until: int
-    read_at: int
-    read_run: int
-    read_wait: int
-    uncharged_wait: int
-    uncharged_blocked: int
-    long_gap: int
-    taken: int
-    lost: int
-    born: int
-    folded: int
-    native: int
-    n_folded: int
-    read_before: bool
-    unmeasured: bool
-    ended: bool
-    name: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,51 +238,52 @@ class MappedTables:
         self.growing = growing
         if len(data) < _HEADER_BYTES:
             raise MemberError(f"torn: it ends in its header, after {len(data)} bytes")
-        header = _HEADER.unpack_from(data)
-        if header[0] != MAGIC:
+        header = _HEADER.read(data)
+        if header.magic != MAGIC:
             raise MemberError("not written by profkit")
-        if header[1] != _VERSION:
+        if header.version != _VERSION:
             raise MemberError(
-                f"made by another version of profkit, in format {header[1]} where this one reads {_VERSION}"
+                f"made by another version of profkit, in format {header.version} where this one reads {_VERSION}"
             )
-        sizes = header[3:9]
-        if header[2] != _HEADER_BYTES or any(
-            not least <= size <= _MOST_STRUCTURE or size % 8
-            for size, least in zip(sizes, _LEAST, strict=True)
+        sizes = {name: getattr(header, f"{name}_bytes") for name in _LEAST}
+        if header.header_bytes != _HEADER_BYTES or any(
+            not _LEAST[name] <= size <= _MOST_STRUCTURE or size % 8 for name, size in sizes.items()
         ):
             raise MemberError("damaged: it has structures of impossible sizes")
-        self._table_bytes, self._call_bytes = sizes[:2]
-        self._strides = {
-            kind: (size + 15) // 16 * 16
-            for kind, size in zip(
-                (_FUNCTION, _EDGE, _CONTEXT, _PATH, _ROW), (*sizes[2:], sizes[3]), strict=True
+        self._table_bytes = sizes["table"]
+        self.call = _entry_type(_CALL, sizes["call"])
+        named = {_FUNCTION: "function", _EDGE: "edge", _CONTEXT: "context", _ROW: "edge", _PATH: "path"}
+        self._types = {
+            kind: _entry_type(
+                fields, (sizes[named[kind]] + 15) // 16 * 16 if kind in named else _PAUSE_STRIDE
             )
-        } | {_PAUSE: _PAUSE_STRIDE, _LINE: _PAUSE_STRIDE, _SLICE: _PAUSE_STRIDE}
+            for kind, fields in _ENTRIES.items()
+        }
         #: By kind, its size in units of 16 bytes; what is no kind leads behind everything.
         self._steps = [_MOST_BYTES] * 256
-        for kind, stride in self._strides.items():
-            self._steps[kind] = stride // 16
-        self.pid: int = header[9]
-        self._clock = _clock(data, header)
-        self._epoch, missed = header[16:18]
+        for kind, entry in self._types.items():
+            self._steps[kind] = entry.itemsize // 16
+        self.pid: int = header.pid
+        self._clock = _clock(header)
+        self._epoch = header.epoch
         self.tiers, self.effect, self.bursts = _read_tiers(data)
         self._data = data
         self._words: _Ints = np.frombuffer(data, "<i8", len(data) // 8)
         self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)
-        self._extents: list[tuple[int, int, int]] = []  # address, bytes, place in the file
-        blocks = list(_blocks(lambda at, count: data[at : at + count], len(data), self._extents))
-        self._extents.sort()
-        self._passing: set[int] = set()  # codes
+        extents: list[tuple[int, int, int]] = []  # address, bytes, place in the file
+        blocks = list(_blocks(lambda at, count: data[at : at + count], len(data), extents))
+        self._extents = np.array(sorted(extents), np.uint64).reshape(-1, 3).T
+        self.passing: set[int] = set()  # codes
         #: By code: whether its calls are estimated where the process was sampled.
-        self._uncounted: npt.NDArray[np.bool_]
-        self.codes, self._own, self._code_of = self._read_names([b for b in blocks if b.kind == _NAMES])
+        self.uncounted: npt.NDArray[np.bool_]
+        self.codes, self.own, self.code_of = self._read_names([b for b in blocks if b.kind == _BLOCK_NAMES])
         self._entries: dict[int, list[_Block]] = {}
         for block in blocks:
-            if block.kind == _ENTRIES:
+            if block.kind == _BLOCK_ENTRIES:
                 self._entries.setdefault(block.owner, []).append(block)
-        self._threads = self._read_heads([b for b in blocks if b.kind == _TABLE])
-        self._records = [block for block in blocks if block.kind == _RECORD]
-        self.missed = missed > 0 or any(thread.lost > 0 for thread in self._threads)
+        self._threads = self._read_heads([b for b in blocks if b.kind == _BLOCK_TABLE])
+        self._records = [block for block in blocks if block.kind == _BLOCK_RECORD]
+        self.missed = header.missed > 0 or any(thread.lost > 0 for thread in self._threads)
 
     @property
     def last_event_s(self) -> float | None:
@@ -302,13 +314,16 @@ class MappedTables:
 
     # The parts of the file
 
-    def place_of(self, address: int) -> int:
-        """Return the file offset of an address of the process; -1 if it is outside the file."""
-        index = bisect.bisect_right(self._extents, (address, 2**64, 0)) - 1
-        if index < 0:
-            return -1
-        begin, size, at = self._extents[index]
-        return at + address - begin if address < begin + size else -1
+    def places_of(self, addresses: npt.NDArray[Any]) -> _Ints:
+        """Return the file offsets of addresses of the process; -1 for what is outside the file."""
+        wanted = addresses.astype(np.uint64)
+        begins, sizes, places = self._extents
+        index = np.searchsorted(begins, wanted, "right").astype(np.int64) - 1
+        if not len(begins):
+            return index
+        inside = (index >= 0) & (wanted - begins[index] < sizes[index])
+        found: _Ints = np.where(inside, (places[index] + wanted - begins[index]).astype(np.int64), -1)
+        return found
 
     def _read_names(self, blocks: list[_Block]) -> tuple[Codes, npt.NDArray[np.bool_], dict[int, int]]:
         data = self._data
@@ -332,7 +347,7 @@ class MappedTables:
         numbers, file_numbers, lines, uncounted_codes, names, qualnames = (
             zip(*functions, strict=True) if functions else [()] * 6
         )
-        self._uncounted = np.array(uncounted_codes, bool)
+        self.uncounted = np.array(uncounted_codes, bool)
         if any(file not in files for file in set(file_numbers)):
             raise MemberError("damaged: a function's file is not there")
         places = np.array([files[file] for file in file_numbers], np.int64)
@@ -340,15 +355,16 @@ class MappedTables:
         own = np.array(own_files, bool)[places] if functions else np.zeros(0, bool)
         own |= np.array([_OWN_METHOD in name for name in names], bool)
         for i in np.flatnonzero(own).tolist():
-            self._passing |= {i} if _is_passing(texts[places[i]], names[i]) else set()
+            if texts[places[i]] == _PASSING_FILE and names[i] in _PASSING:
+                self.passing.add(i)
         return codes, own, dict(zip(numbers, range(len(numbers)), strict=True))
 
-    def _read_heads(self, blocks: list[_Block]) -> list[_Thread]:
+    def _read_heads(self, blocks: list[_Block]) -> list[SimpleNamespace]:
         found = []
         for block in blocks:
             if block.size < self._table_bytes:
                 raise MemberError("damaged: it has a table of an impossible size")
-            thread = _Thread(*_TABLE_HEAD.unpack_from(self._data, block.at))
+            thread = _TABLE.read(self._data, block.at)
             times = thread.last, thread.charged_until, thread.taken
             if not all(0 <= time < _MOST_TICKS for time in times):
                 raise MemberError("damaged: a thread has a time that cannot be")
@@ -366,7 +382,7 @@ class MappedTables:
         found = [self._entries_in(block) for block in self._entries.get(number, ())]
         places = np.concatenate([np.zeros(0, np.int64), *found])
         kinds = self._halves[places >> 2]
-        return {kind: places[kinds == kind] for kind in self._strides}
+        return {kind: places[kinds == kind] for kind in self._types}
 
     def _entries_in(self, block: _Block) -> _Ints:
         """Return the file offsets of a block's entries, which are spaced by the size of their kind."""
@@ -381,15 +397,44 @@ class MappedTables:
             raise MemberError("damaged: it has an entry of no kind")
         return block.at + 16 * np.array(found, np.int64)
 
-    def half(self, places: _Ints, offset: int) -> _Ints:
-        """Return a 4-byte field of each entry."""
-        found: _Ints = self._halves[(places + offset) >> 2].astype(np.int64)
+    def rows(self, places: _Ints, kind: int) -> Rows:
+        """Return the entries of a kind that are at these places; all fields are of 8 bytes, and `place` is one."""
+        entry = self._types[kind]
+        words = self._words[(places >> 3)[:, None] + np.arange(entry.itemsize // 8)]
+        return _widened(words.view(entry)[:, 0], places)
+
+    def stack(self, thread: SimpleNamespace) -> Rows:
+        """Return the open calls of a thread, outermost first; `place` is that of the edge, `path` of the path."""
+        size = self.call.itemsize
+        depth, rest = divmod(thread.top - thread.stack, size)
+        (at,) = self.places_of(np.array([thread.stack], np.uint64)).tolist()
+        if depth <= 0 or rest or at < 0 or at % 8 or (depth + 1) * size > len(self._data) - at:
+            depth = 0
+        calls = np.frombuffer(self._data, self.call, depth, at + size if depth else 0)
+        found = _widened(calls, self.places_of(calls["edge"]))
+        found.columns["path"] = self.places_of(calls["path"])
         return found
 
-    def word(self, places: _Ints, offset: int) -> _Ints:
-        """Return an 8-byte field of each entry."""
-        found: _Ints = self._words[(places + offset) >> 3].astype(np.int64)
-        return found
+
+@functools.cache
+def _entry_type(fields: str, size: int) -> np.dtype[Any]:
+    names, offsets, formats = zip(*(field.split(":") for field in fields.split()), strict=True)
+    return np.dtype(
+        {
+            "names": names,
+            "formats": [f"<{f}" for f in formats],
+            "offsets": [*map(int, offsets)],
+            "itemsize": size,
+        }
+    )
+
+
+def _widened(entries: npt.NDArray[Any], places: _Ints) -> Rows:
+    """Return rows of a file with their places, as int64 and float64."""
+    columns: dict[str, npt.NDArray[Any]] = {"place": places}
+    for name in entries.dtype.names or ():
+        columns[name] = entries[name].astype("f8" if entries.dtype[name].kind == "f" else "i8")
+    return Rows(columns)
 
 
 class GrowingNames:
@@ -410,11 +455,12 @@ class GrowingNames:
                 file.seek(at)
                 return file.read(count)
 
-            if _HEADER.unpack_from(read(0, _HEADER.size).ljust(_HEADER.size, b"\0"))[:3] != _MADE_BY:
+            header = _HEADER.read(read(0, _HEADER.size).ljust(_HEADER.size, b"\0"))
+            if (header.magic, header.version, header.header_bytes) != (MAGIC, _VERSION, _HEADER_BYTES):
                 raise MemberError("not written by this profkit")
             found: list[tuple[str, int, str, str]] = []
             for block in _blocks(read, os.fstat(file.fileno()).st_size, []):
-                if block.kind == _NAMES:
+                if block.kind == _BLOCK_NAMES:
                     found += self._new(read, block)
             return found
 
@@ -506,99 +552,157 @@ def _read_tiers(
 
 
 def _epoch(data: bytes) -> int | None:
-    return _HEADER.unpack_from(data)[16] if len(data) >= _HEADER_BYTES else None
+    return _HEADER.read(data).epoch if len(data) >= _HEADER_BYTES else None
 
 
-def _clock(data: bytes, header: tuple[Any, ...]) -> _Clock:
-    began_ticks, began_ns, ticks, ns, rate = header[11:16]
-    (turn,) = struct.unpack_from("<I", data, _CLOCK_TURN)
-    if not _LEAST_RATE < rate < _MOST_RATE or not (
-        0 <= began_ns < _MOST_TICKS and 0 <= began_ticks < _MOST_TICKS
+def _clock(header: SimpleNamespace) -> _Clock:
+    ticks, ns = header.ticks - header.began_ticks, header.ns - header.began_ns
+    if not _LEAST_RATE < header.rate < _MOST_RATE or not (
+        0 <= header.began_ns < _MOST_TICKS and 0 <= header.began_ticks < _MOST_TICKS
     ):
         raise MemberError("damaged: its clock is none")
-    if not header[10]:
+    if not header.counter:
         return _Clock(0, 0, 1.0)
-    if turn % 2 == 0 and began_ticks < ticks < _MOST_TICKS and began_ns < ns < _MOST_TICKS:
-        measured = (ns - began_ns) / (ticks - began_ticks)
-        return _Clock(ticks, ns, measured if abs(measured / rate - 1) < _RATE_TOLERANCE else rate)
-    return _Clock(began_ticks, began_ns, rate)
+    if header.turn % 2 == 0 and ticks > 0 and ns > 0 and max(header.ticks, header.ns) < _MOST_TICKS:
+        measured = ns / ticks
+        known = abs(measured / header.rate - 1) < _RATE_TOLERANCE
+        return _Clock(header.ticks, header.ns, measured if known else header.rate)
+    return _Clock(header.began_ticks, header.began_ns, header.rate)
 
 
 class _Reader:
-    def __init__(self, file: MappedTables, thread: _Thread) -> None:
+    """Makes the table of one thread."""
+
+    def __init__(self, file: MappedTables, thread: SimpleNamespace) -> None:
         self._file = file
         self._thread = thread
-        places = file.entries(thread.number)
-        functions = places[_FUNCTION]
-        numbers = file.half(functions, 4)
-        order = np.argsort(numbers, kind="stable")
-        functions, numbers = functions[order], numbers[order]
-        if (np.diff(numbers) == 0).any():
+        self._clock = file._clock
+        self._places = file.entries(thread.number)
+        functions = file.rows(self._places[_FUNCTION], _FUNCTION)
+        #: In ascending order of their numbers.
+        functions = functions[np.argsort(functions.number, kind="stable")]
+        if (np.diff(functions.number) == 0).any():
             raise MemberError("damaged: two functions of a thread have one number")
-        names = file.half(functions, 8).tolist()
-        codes = np.array([-1 if name == 0 else file._code_of.get(name, -2) for name in names], np.int64)
+        if len(functions) and int(functions.number[-1]) > _MOST_SPREAD + 2 * len(functions):
+            raise MemberError("damaged: a function has a number that cannot be")
+        names = functions.name.tolist()
+        codes = np.array([-1 if name == 0 else file.code_of.get(name, -2) for name in names], np.int64)
         known = codes > -2
         if not known.all() and not file.growing:
             raise MemberError("damaged: a function's name is not there")
-        #: In ascending order of their numbers.
-        self._functions, self._numbers = functions[known], numbers[known]
-        if len(functions) and int(numbers[-1]) > _MOST_SPREAD + 2 * len(functions):
-            raise MemberError("damaged: a function has a number that cannot be")
+        self._functions = self._checked(functions[known])
         #: By number, its place in that order; -1 for what is not there.
-        self._place_of = np.full(int(self._numbers[-1]) + 1 if known.any() else 0, -1, np.int64)
-        self._place_of[self._numbers] = np.arange(len(self._numbers))
-        #: By place in the table: the function's place in the codes, -1 for what is outside every call.
+        self._place_of = np.full(int(functions.number[-1]) + 1 if len(functions) else 0, -1, np.int64)
+        self._place_of[self._functions.number] = np.arange(len(self._functions))
+        #: By that place, the function's place in the codes: -1 for what is outside every call, and for `_shown` the
+        #: agent's own. What some of these call is the target's.
         self._code = codes[known]
-        #: Likewise: whether its calls are estimated where the process was sampled.
-        self._estimated = self._code < 0
-        if len(file.codes):
-            self._estimated |= file._uncounted[self._code]
-        self._edges = places[_EDGE]
-        self._rows, self._pauses, self._lines = places[_ROW], places[_PAUSE], places[_LINE]
-        self._slices = places[_SLICE]
-        contexts, paths = places[_CONTEXT], places[_PATH]
-        self._contexts = contexts[np.argsort(file.half(contexts, 4), kind="stable")]
-        self._paths = paths[np.argsort(file.half(paths, 4), kind="stable")]
-        if file.growing:
-            self._leave_out_the_newest()
+        #: By that place: whether its calls are estimated where the process was sampled.
+        self._estimated = np.append(file.uncounted, True)[self._code]
+        own = np.append(file.own, False)[self._code]
+        self._shown = np.where(own, -1, self._code)
+        self._passing = np.isin(self._code, list(file.passing))
+        self._edges = self._read(_EDGE)
 
-    def _leave_out_the_newest(self) -> None:
-        """Omit what refers to something that was absent when it was read, and what came after that."""
-        half = self._file.half
-        self._edges = self._edges[
-            np.isin(half(self._edges, 4), self._numbers) & np.isin(half(self._edges, 8), self._numbers)
-        ]
-        at = self._contexts
-        whole = (half(at, 4) == np.arange(1, len(at) + 1)) & np.isin(half(at, 12), self._numbers)
-        self._contexts = at[: int(np.argmin(np.append(whole, False)))]
-        self._rows = self._rows[
-            (half(self._rows, 4) <= len(self._contexts)) & np.isin(half(self._rows, 8), self._numbers)
-        ]
-        self._pauses = self._pauses[np.isin(half(self._pauses, 4), self._numbers)]
-        self._lines = self._lines[
-            np.isin(half(self._lines, 4), self._numbers) & np.isin(half(self._lines, 8), self._numbers)
-        ]
-        self._slices = self._slices[np.isin(half(self._slices, 4), self._numbers)]
-        called = half(self._paths, 12)
-        whole = (called == 0) | np.isin(called, self._numbers)
-        self._paths = self._paths[: int(np.argmin(np.append(whole, False)))]
+    def _read(self, kind: int) -> Rows:
+        """Return entries of a kind with places for numbers of functions, those with numbers of their own in order.
+        While the file grows, what refers to something that was absent is omitted, and what follows it in order."""
+        rows = self._checked(self._file.rows(self._places[kind], kind))
+        if not len(rows):
+            return rows
+        columns = [name for name in rows.columns if name in _FUNCTION_COLUMNS]
+        numbers = np.array([rows.columns[name] for name in columns])
+        there = np.minimum(numbers, len(self._place_of) - 1)
+        there = ((numbers == there) & (np.append(self._place_of, -1)[there] >= 0)).all(axis=0)
+        if "number" in rows.columns:
+            order = np.argsort(rows.number, kind="stable")
+            rows, there = rows[order], there[order]
+            first = int(kind == _CONTEXT)
+            whole = rows.number == np.arange(first, len(rows) + first)
+            if kind == _PATH or self._file.growing:
+                whole &= there | (not self._file.growing)
+                end = int(np.argmin(np.append(whole, False)))
+                rows, there = rows[:end], there[:end]
+            elif not whole.all():
+                raise MemberError("damaged: its contexts are in no order")
+        if self._file.growing:
+            rows = rows[there]
+        elif not there.all():
+            raise MemberError("damaged: a function is not there")
+        for name in columns:
+            rows.columns[name] = self._place_of[rows.columns[name]]
+        return rows
+
+    def _checked(self, rows: Rows) -> Rows:
+        if not len(rows):
+            return rows
+        for name, column in rows.columns.items():
+            if name in _COUNT_COLUMNS:
+                self._counts(column)
+            elif name in _SCATTER_COLUMNS and not (np.isfinite(column) & (column >= 0)).all():
+                raise MemberError("damaged: it holds a scatter that cannot be")
+        return rows
 
     def table(
         self, until_s: float | None, names: Mapping[int, str], ends: Mapping[int, ThreadEnd]
     ) -> ThreadTable:
-        thread, file = self._thread, self._file
+        """Return the table, without the agent's own functions and what they called."""
+        thread = self._thread
         now = thread.last
         if until_s is not None and not thread.ended and not thread.n_folded:
-            now = min(max(now, file._clock.ticks_at(until_s)), _MOST_TICKS)
+            now = min(max(now, self._clock.ticks_at(until_s)), _MOST_TICKS)
         measured = thread.read_before and not thread.unmeasured
-        pending = self._pending(now, ends.get(thread.native)) if measured else (0, 0)
-        edges = self._read_edges()
-        functions = self._sums(edges)
-        calls = self._open(now - thread.taken, pending)
-        contexts, inside = self._read_contexts(now - thread.taken)
-        paths = self._read_paths(now - thread.taken, calls)
-        return self._made(
-            edges, functions, calls, contexts, inside, paths, measured=measured, name=self._name(names)
+        stack = self._stack()
+        calls = self._open(now - thread.taken, stack, *self._pending(now, ends) if measured else (0, 0))
+        functions, edges = self._sums(), self._edges
+        contexts, inside = self._read_contexts(now - thread.taken, stack)
+        by_agent = (self._code >= 0) & (self._shown < 0) & ~self._passing
+        taken = edges[by_agent[edges.caller]]
+        for column in ("calls", "recursive", "total", "own", "wait", "blocked", "cumwait", "cumblocked"):
+            if len(taken):
+                values = self._calls(taken) if column == "calls" else taken.columns[column]
+                np.subtract.at(functions[column], taken.callee, values)
+                np.maximum(functions[column], 0, out=functions[column])
+        shown = self._shown >= 0
+        rows = shown & np.any([functions[column] > 0 for column in ("calls", "seen", "total", "own")], axis=0)
+        used = edges[shown[edges.caller] & shown[edges.callee]]
+        edge_calls = self._calls(used)
+        some = np.any([edge_calls > 0, used.total > 0, used.wait > 0, used.blocked > 0], axis=0)
+        used, edge_calls = used[some], edge_calls[some]
+        opened = calls[shown[calls.function]]
+        return ThreadTable(
+            native=None if thread.n_folded or thread.native <= 0 else thread.native,
+            name=self._name(names),
+            measured=measured,
+            functions=types.rows(
+                "functions",
+                self._code[rows],
+                functions["calls"][rows],
+                np.minimum(functions["recursive"], functions["calls"])[rows],
+                self._seconds(functions["total"])[rows],
+                self._seconds(functions["own"])[rows],
+            ),
+            edges=types.rows(
+                "edges",
+                self._code[used.caller],
+                self._code[used.callee],
+                edge_calls,
+                np.minimum(used.recursive, edge_calls),
+                self._seconds(used.total),
+                self._seconds(used.own),
+            ),
+            waiting=self._waiting(functions, opened) if measured else types.rows("waiting"),
+            open=types.rows(
+                "open", self._code[opened.function], self._seconds(opened.within), self._seconds(opened.own)
+            ),
+            contexts=contexts,
+            inside=inside,
+            paths=self._read_paths(calls, stack),
+            estimates=self._known(functions, rows) if self._file.bursts.sampled_ns else None,
+            tracer_s=float(self._seconds(np.array([thread.taken]))[0]),
+            pauses=self._read_seen(_PAUSE, "pauses"),
+            lines=self._read_seen(_LINE, "lines"),
+            slices=self._read_seen(_SLICE, "slices"),
         )
 
     def _name(self, names: Mapping[int, str]) -> str:
@@ -609,15 +713,6 @@ class _Reader:
         known = own if thread.ended else names.get(thread.native, own)
         return known or ("MainThread" if thread.native == self._file.pid else "")
 
-    def _place(self, numbers: _Ints) -> _Ints:
-        """Return the table indices of the functions with these numbers."""
-        if len(numbers) and int(numbers.max()) >= len(self._place_of):
-            raise MemberError("damaged: a function is not there")
-        places: _Ints = self._place_of[numbers]
-        if (places < 0).any():
-            raise MemberError("damaged: a function is not there")
-        return places
-
     def _counts(self, values: _Ints) -> _Ints:
         if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= _MOST_CALLS:
             raise MemberError("damaged: it holds a count that cannot be")
@@ -625,111 +720,70 @@ class _Reader:
             raise MemberError("damaged: it holds counts that cannot be")
         return values
 
-    def _seconds(self, values: npt.NDArray[Any]) -> types.Floats:
-        return self._checked(values * (self._file._clock.ns_per_tick / 1e9))
+    def _seconds(self, ticks: npt.NDArray[Any]) -> _Floats:
+        return self._times(ticks, self._clock.ns_per_tick)
 
-    def _checked(self, seconds: npt.NDArray[Any]) -> types.Floats:
+    def _times(self, values: npt.NDArray[Any], unit_ns: float = 1.0) -> _Floats:
         """Return seconds; slightly negative values come from clocks that are read one after the other."""
-        found = np.maximum(seconds.astype(np.float64), 0.0)
+        found = np.maximum(values * (unit_ns / 1e9) if unit_ns != 1.0 else values / 1e9, 0.0)
         problem = types.SECONDS.problem_in(found)
         if problem:
             raise MemberError(f"damaged: a time {problem}")
         return found
 
-    def _read_edges(self) -> dict[str, Any]:
-        word, half, at = self._file.word, self._file.half, self._edges
-        exact, seen = self._counts(word(at, 24)), self._counts(word(at, 96))
-        callee = self._place(half(at, 8))
-        # Of a function that was counted for a while it is a part: at least so many were made.
-        counted = self._counts(word(at, 136)) if self._file.bursts.counted else 0 * exact
-        sampled = np.where(self._estimated[callee], np.maximum(self._scaled(seen), counted), counted)
-        return {
-            "caller": self._place(half(at, 4)),
-            "callee": callee,
-            "exact": exact,
-            "counted": counted,
-            "calls": exact + sampled,
-            "seen": seen,
-            "seen_squares": self._squares(at, 104),
-            "samples": self._counts(word(at, 112)),
-            "squares": self._squares(at, 120),
-            "sampled": word(at, 128),
-            "own": word(at, 32),
-            "open": word(at, 40),
-            "total": word(at, 48),
-            "recursive": self._counts(word(at, 56)),
-            "wait": word(at, 64),
-            "cumwait": word(at, 72),
-            "blocked": word(at, 80),
-            "cumblocked": word(at, 88),
-        }
+    # Calls and their times
 
-    def _scaled(self, seen: _Ints) -> _Ints:
-        """Return the calls that those in bursts stand for."""
+    def _calls(self, edges: Rows) -> _Ints:
+        """Return calls of edges: those that were traced, and what those in bursts stand for."""
         bursts = self._file.bursts
-        if not bursts.known:
-            return seen * 0
-        scaled: _Ints = np.rint(np.minimum(seen * bursts.scales[0], _MOST_CALLS)).astype(np.int64)
-        return scaled
-
-    def _squares(self, places: _Ints, offset: int) -> types.Floats:
-        found: types.Floats = self._file.word(places, offset).view(np.float64)
-        if len(found) and not (np.isfinite(found) & (found >= 0)).all():
-            raise MemberError("damaged: it holds a scatter that cannot be")
+        seen: _Ints = 0 * edges.seen
+        if bursts.known:
+            seen = np.rint(np.minimum(edges.seen * bursts.scales[0], _MOST_CALLS)).astype(np.int64)
+        counted = self._counted(edges)
+        # Of a function that was counted for a while it is a part: at least so many were made.
+        found: _Ints = edges.exact + np.where(self._estimated[edges.callee], np.maximum(seen, counted), counted)
         return found
 
-    def _sums(self, edges: dict[str, Any]) -> dict[str, Any]:
-        """Return the columns of functions: sums over their incoming edges, and what each has itself."""
-        n, word = len(self._functions), self._file.word
-        found: dict[str, Any] = {}
+    def _counted(self, edges: Rows) -> _Ints:
+        """Return calls of edges that were counted one by one while the process was sampled."""
+        counted: _Ints = edges.counted
+        return counted if self._file.bursts.counted else 0 * counted
+
+    def _sums(self) -> dict[str, Any]:
+        """Return the columns of functions: what each has itself, and sums over its incoming edges."""
+        edges = self._edges
+        found: dict[str, Any] = {name: column.copy() for name, column in self._functions.columns.items()}
+        columns = edges.columns | {"calls": self._calls(edges), "counted": self._counted(edges)}
         for column in ("calls", "exact", "counted", "seen", "samples", "sampled", "own", "wait", "blocked"):
-            found[column] = np.zeros(n, np.int64)
-            np.add.at(found[column], edges["callee"], edges[column])
-        for column, offset in (
-            ("recursive", 40),
-            ("total", 48),
-            ("cumwait", 56),
-            ("cumblocked", 64),
-            ("within", 72),
-            ("cut", 80),
-        ):
-            found[column] = word(self._functions, offset)
+            found[column] = np.zeros(len(self._functions), np.int64)
+            np.add.at(found[column], edges.callee, columns[column])
         if self._file.bursts.counted:
-            counted = np.where(self._estimated, 0, self._counts(word(self._functions, 88)))
-            found["recursive"] = found["recursive"] + counted
+            found["recursive"] += np.where(self._estimated, 0, found["counted_recursive"])
         self._counts(found["calls"])
-        self._counts(found["recursive"])
-        self._counts(found["cut"])
-        found["calls"] += self._by_time(found)
-        return found
-
-    def _by_time(self, functions: dict[str, Any]) -> _Ints:
-        """Return calls of functions that no burst saw: their sampled time by the time of traced calls."""
-        by_time, _ = self._calls_in_time(functions, functions["within"], 1.0)
-        unseen = self._estimated & (functions["seen"] == 0) & (functions["counted"] == 0)
-        found: _Ints = np.where(unseen, by_time, 0.0).astype(np.int64)
+        # Of functions that no burst saw: their sampled time by the time of traced calls.
+        by_time, _ = self._calls_in_time(found, found["looked"], 1.0)
+        unseen = self._estimated & (found["seen"] == 0) & (found["counted"] == 0)
+        found["calls"] += np.where(unseen, by_time, 0.0).astype(np.int64)
         return found
 
     def _calls_in_time(
         self, functions: dict[str, Any], ticks: npt.NDArray[Any], cheaper: float
-    ) -> tuple[types.Floats, npt.NDArray[np.bool_]]:
+    ) -> tuple[_Floats, npt.NDArray[np.bool_]]:
         """Return the calls that fit into a time, if each takes a part of a traced call's, and where known."""
-        traced = np.maximum(functions["total"] - functions["within"], 0) / cheaper
+        traced = np.maximum(functions["total"] - functions["looked"], 0) / cheaper
         known = (functions["exact"] > FEWEST_WHOLE * functions["cut"]) & (traced > 0)
         per_tick = np.divide(functions["exact"], traced, out=np.zeros(len(traced)), where=known)
         return np.rint(np.minimum(ticks * per_tick, 2.0**50)), known
 
-    def _known(
-        self, edges: dict[str, Any], functions: dict[str, Any], rows: npt.NDArray[np.bool_]
-    ) -> types.Estimates:
+    def _known(self, functions: dict[str, Any], rows: npt.NDArray[np.bool_]) -> Rows:
         """Return how well the functions of a thread that was sampled for a while are known.
         The scatter of calls among bursts gives the error of their sum. Errors of several callers are added,
         as their calls may coincide."""
-        bursts, n, callee = self._file.bursts, len(self._functions), edges["callee"]
+        bursts, n, edges, callee = self._file.bursts, len(self._functions), self._edges, self._edges.callee
         samples, squares = functions["samples"], np.zeros(n)
-        np.add.at(squares, callee, edges["squares"])
+        np.add.at(squares, callee, edges.squares)
         exact, seen = functions["exact"], functions["seen"]
-        sampled_ns = np.maximum(functions["sampled"], 0) * self._file._clock.ns_per_tick
+        sampled_ns = np.maximum(functions["sampled"], 0) * self._clock.ns_per_tick
         look_ns = squares.sum() / max(sampled_ns.sum(), 1.0)
         weight = np.where(samples > 0, squares / np.maximum(sampled_ns, 1.0), look_ns)
         # Of a function that was called meanwhile, none may have been taken.
@@ -738,19 +792,19 @@ class _Reader:
         all_known, calls = ~self._estimated, functions["calls"].astype(np.float64)
         if not bursts.known:
             limit = np.where(all_known, calls, np.nan)
-            return types.Estimates(limit[rows], limit[rows], samples[rows], error[rows])
+            return types.rows("estimates", limit[rows], limit[rows], samples[rows], error[rows])
         # Calls come in groups: as many independent ones were seen as have this scatter (L. Kish, "Survey Sampling").
-        groups = edges["seen"].astype(np.float64) ** 2 / np.maximum(edges["seen_squares"], 1.0)
+        groups = edges.seen.astype(np.float64) ** 2 / np.maximum(edges.seen_squares, 1.0)
         less, more = np.zeros(n), np.zeros(n)
         part = _NORMAL / np.sqrt(np.maximum(groups, 1.0))
-        np.add.at(less, callee, edges["seen"] * np.minimum(part, 1.0))
-        np.add.at(more, callee, edges["seen"] * (part + 2 / np.maximum(groups, 1.0)))
+        np.add.at(less, callee, edges.seen * np.minimum(part, 1.0))
+        np.add.at(more, callee, edges.seen * (part + 2 / np.maximum(groups, 1.0)))
         _, least, most = bursts.scales
         low = exact + np.maximum((seen - less) * least, np.maximum(seen, functions["counted"]))
         high = np.maximum(low, exact + (seen + more) * most)
         # Where none was seen, no more than its time suffices for. Of what took no time, calls come one by one.
-        within, own = functions["within"], np.maximum(functions["sampled"], 0).sum()
-        look = look_ns / self._file._clock.ns_per_tick
+        within, own = functions["looked"], np.maximum(functions["sampled"], 0).sum()
+        look = look_ns / self._clock.ns_per_tick
         in_time, known = self._calls_in_time(
             functions, within + _NORMAL * np.sqrt(np.maximum(within, 0) * look) + NONE_SEEN * look, CHEAPER
         )
@@ -762,133 +816,122 @@ class _Reader:
         unknown = (seen == 0) & (exact == 0) & (functions["counted"] == 0)
         low, high = np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
         low, high = np.where(all_known, calls, low), np.where(all_known, calls, high)
-        return types.Estimates(low[rows], high[rows], samples[rows], error[rows])
+        return types.rows("estimates", low[rows], high[rows], samples[rows], error[rows])
 
-    def _pending(self, now: int, end: ThreadEnd | None) -> tuple[int, int]:
+    def _pending(self, now: int, ends: Mapping[int, ThreadEnd]) -> tuple[int, int]:
         """Return the ns that the innermost open call has waited since the tracer last asked the kernel."""
-        thread, clock = self._thread, self._file._clock
+        thread, end = self._thread, ends.get(self._thread.native)
         if end is None or now - thread.last <= thread.long_gap or end.at_ns <= thread.read_at:
             return 0, 0
-        most = int((now - thread.last) * clock.ns_per_tick)
+        most = int((now - thread.last) * self._clock.ns_per_tick)
         waited = max(0, end.wait_ns - thread.read_wait)
         off = end.at_ns - thread.read_at - (end.run_ns - thread.read_run) - waited
         wait = min(max(0, thread.uncharged_wait + waited), most)
         return wait, min(max(0, thread.uncharged_blocked + off), most - wait)
 
-    def _stack(self) -> list[tuple[int, int, int, int, int, int]]:
-        """Return the open calls, outermost first.
-        Each has its edge's place, its start, its callees' time, the wait before it began, its path's address.
-        """
-        thread, file = self._thread, self._file
-        size = file._call_bytes
-        depth, rest = divmod(thread.top - thread.stack, size)
-        at = file.place_of(thread.stack)
-        if depth <= 0 or rest or at < 0 or at % 8 or (depth + 1) * size > len(file._data) - at:
-            return []
-        order = np.argsort(self._edges, kind="stable")
-        edges = self._edges[order]
-        found: list[tuple[int, int, int, int, int, int]] = []
-        for call in range(1, depth + 1):
-            address, *times = _CALL.unpack_from(file._data, at + call * size)
-            place = file.place_of(address)
-            index = int(np.searchsorted(edges, place))
-            if place < 0 or index == len(edges) or edges[index] != place:
-                break  # it was being made
-            found.append((int(order[index]), *times))
-        if found:
-            innermost = found[-1][0]
-            still = int(self._file.word(self._edges[innermost : innermost + 1], 40)[0])
-            if sum(call[0] == innermost for call in found) > still:
-                found.pop()  # it has just been counted among those that returned
-        return found
+    def _stack(self) -> Rows:
+        """Return the open calls, outermost first; `edge` is the place of each among the edges."""
+        stack, edges = self._file.stack(self._thread), self._edges
+        order = np.argsort(edges.place, kind="stable")
+        index = np.searchsorted(edges.place[order], stack.place)
+        edge = np.append(order, -1)[index]
+        stack.columns["edge"] = edge
+        known = (edge >= 0) & (np.append(edges.place, -1)[edge] == stack.place)
+        stack = stack[: int(np.argmin(np.append(known, False)))]  # what follows was being made
+        if len(stack):
+            innermost = stack.edge[-1]
+            if (stack.edge == innermost).sum() > edges.open[innermost]:
+                return stack[:-1]  # it has just been counted among those that returned
+        return stack
 
-    def _open(self, now: int, pending: tuple[int, int]) -> list[tuple[int, int, int, int, int, int, int]]:
-        """Return place, total, own, wait, cumulative wait, blocked, cumulative blocked of each open call."""
-        thread = self._thread
-        wait, blocked = pending
-        calls = []
-        inner = 0
-        stack = self._stack()
-        callees = self._place(self._file.half(self._edges, 8))
-        for depth in range(len(stack) - 1, -1, -1):
-            edge, start, children, wait_at_start, blocked_at_start, _ = stack[depth]
-            innermost = depth == len(stack) - 1
-            total = now - start
-            calls.append(
-                (
-                    int(callees[edge]),
-                    total,
-                    total - children - inner,
-                    wait if innermost else 0,
-                    thread.wait - wait_at_start + wait,
-                    blocked if innermost else 0,
-                    thread.blocked - blocked_at_start + blocked,
-                )
-            )
-            inner = total
-        calls.reverse()
-        return calls
-
-    def _read_contexts(self, now: int) -> tuple[types.Contexts, types.Inside]:
-        file, thread, at = self._file, self._thread, self._contexts
-        half, word = file.half, file.word
-        numbers, parents = half(at, 4), half(at, 8)
-        if (numbers != np.arange(1, len(at) + 1)).any() or (parents >= numbers).any():
-            raise MemberError("damaged: its contexts are in no order")
-        opener = self._shown(self._place(half(at, 12)))
-        contexts = types.Contexts(parents - 1, half(at, 16), half(at, 20), opener, self._counts(word(at, 24)))
-        rows = self._rows
-        context = half(rows, 4) - 1
-        if len(rows) and not 0 <= int(context.min()) <= int(context.max()) < len(at):
-            raise MemberError("damaged: a row's context is not there")
-        called = self._place(half(rows, 8))
-        own = word(rows, 32)
-        open_context = file.place_of(thread.context) if thread.context else -1
-        if open_context >= 0 and not thread.ended and thread.top > thread.stack:
-            stack = self._stack()
-            here = np.flatnonzero(at == open_context)
-            if stack and len(here):
-                innermost = self._place(half(self._edges[stack[-1][0] : stack[-1][0] + 1], 8))[0]
-                own = own + np.where(
-                    (context == here[0]) & (called == innermost), now - thread.charged_until, 0
-                )
-        function = self._shown(called)
-        shown = function >= 0
-        inside = types.Inside(
-            context[shown],
-            function[shown],
-            self._counts(word(rows, 24))[shown],
-            self._seconds(own)[shown],
-            self._checked(word(rows, 64) / 1e9)[shown],
-            self._checked(word(rows, 80) / 1e9)[shown],
+    def _open(self, now: int, stack: Rows, wait: int, blocked: int) -> Rows:
+        """Return ticks and waiting of open calls, of which the innermost has waited more than was charged."""
+        total, thread = now - stack.start, self._thread
+        own = total - stack.children - np.append(total[1:], 0)[: len(total)]
+        waits, blocks = np.zeros((2, len(stack)), np.int64)
+        waits[-1:], blocks[-1:] = wait, blocked
+        return Rows(
+            {
+                "function": self._edges.callee[stack.edge],
+                "within": total,
+                "own": own,
+                "wait": waits,
+                "cumwait": thread.wait - stack.wait + wait,
+                "blocked": blocks,
+                "cumblocked": thread.blocked - stack.blocked + blocked,
+            }
         )
-        return contexts, inside
 
-    def _read_paths(self, now: int, calls: Sequence[tuple[int, ...]]) -> types.Paths:
+    def _waiting(self, functions: dict[str, Any], calls: Rows) -> Rows:
+        """Return the waiting of functions, open calls included."""
+        columns = ("wait", "cumwait", "blocked", "cumblocked")
+        rows = (self._shown >= 0) & np.any([functions[column] > 0 for column in columns], axis=0)
+        # What a recursive call waited is within what the outer one did.
+        again = np.ones(len(calls), bool)
+        again[np.unique(calls.function, return_index=True)[1]] = False
+        times = {
+            column: np.where(again & column.startswith("cum"), 0, calls.columns[column]) for column in columns
+        }
+        return types.rows(
+            "waiting",
+            self._code[np.append(np.flatnonzero(rows), calls.function)],
+            *(self._times(np.append(functions[column][rows], times[column])) for column in columns),
+        )
+
+    # Ranges, calling contexts, and what samples saw
+
+    def _read_contexts(self, now: int, stack: Rows) -> tuple[Rows, Rows]:
+        thread, at, rows = self._thread, self._read(_CONTEXT), self._read(_ROW)
+        if (at.parent >= at.number).any():
+            raise MemberError("damaged: its contexts are in no order")
+        there = (rows.context >= 1) & (rows.context <= len(at))
+        if not there.all():
+            if not self._file.growing:
+                raise MemberError("damaged: a row's context is not there")
+            rows = rows[there]
+        if not len(at):
+            return types.rows("contexts"), types.rows("inside")
+        if thread.context and not thread.ended and len(stack):
+            open_context = at.number[at.place == self._file.places_of(np.array([thread.context], np.uint64))]
+            here = np.isin(rows.context, open_context) & (rows.function == self._edges.callee[stack.edge[-1]])
+            rows.own[here] += now - thread.charged_until
+        rows = rows[self._shown[rows.function] >= 0]
+        return (
+            types.rows("contexts", at.parent - 1, at.domain, at.name, self._shown[at.opener], at.count),
+            types.rows(
+                "inside",
+                rows.context - 1,
+                self._shown[rows.function],
+                rows.calls,
+                self._seconds(rows.own),
+                self._times(rows.wait),
+                self._times(rows.blocked),
+            ),
+        )
+
+    def _read_paths(self, calls: Rows, stack: Rows) -> Rows:
         """Return calling contexts; those of open calls include what these took so far."""
-        file, at = self._file, self._paths
-        half, word = file.half, file.word
-        # Up to the first that was being made; the base, which is no context, has the number 0.
-        at = at[: int(np.argmin(np.append(half(at, 4) == np.arange(len(at)), False)))]
-        parents, called = half(at, 8), half(at, 12)
-        if (parents[1:] >= np.arange(1, len(at))).any() or parents[:1].any() or called[:1].any():
+        at = self._read(_PATH)  # the base, which is no context, has the number 0
+        parents = at.parent
+        base = self._place_of[:1].tolist()
+        if (
+            (parents[1:] >= at.number[1:]).any()
+            or parents[:1].any()
+            or at.function[:1].tolist() not in ([], base)
+        ):
             raise MemberError("damaged: its calling contexts are in no order")
         if not len(at):
-            return _NO_PATHS
-        count = word(at, 16)
-        times = [word(at, offset).astype(np.float64) for offset in (24, 32, 40)]
-        for call, (*_, where) in zip(calls, self._stack(), strict=True):
-            found = at == file.place_of(where)
-            count[found] += 1
-            for column, more in zip(times, (call[2], call[3], call[5]), strict=True):
-                column[found] += more
-        function = np.full(len(at), -1, np.int64)
-        passing = np.zeros(len(at), bool)
-        known = called > 0
-        places = self._place(called[known])
-        function[known], passing[known] = self._shown(places), self._is_passing(self._code[places])
+            return types.rows("paths")
+        times = {name: at.columns[name].astype(np.float64) for name in ("own", "wait", "blocked")}
+        order = np.argsort(at.place, kind="stable")
+        index = np.append(order, -1)[np.searchsorted(at.place[order], stack.path)]
+        known = (index >= 0) & (at.place[index] == stack.path)
+        np.add.at(at.calls, index[known], 1)
+        for name, column in times.items():
+            np.add.at(column, index[known], calls.columns[name][known])
+        function, passing = self._shown[at.function], self._passing[at.function]
         # The agent's own functions are left out, with what they called that is not the target's.
-        left_out = known & (function < 0) & ~passing
+        left_out = (self._code[at.function] >= 0) & (function < 0) & ~passing
         while (left_out[parents] & ~left_out).any():
             left_out |= left_out[parents]
         while passing[parents].any():
@@ -896,172 +939,39 @@ class _Reader:
         left_out[0] = True
         kept = ~(left_out | passing)
         moved = np.cumsum(kept) - 1
-        return types.Paths(
+        return types.rows(
+            "paths",
             np.where(parents[kept] > 0, moved[parents[kept]], -1),
             function[kept],
-            self._counts(count[kept]),
-            self._seconds(times[0][kept]),
-            self._checked(times[1][kept] / 1e9),
-            self._checked(times[2][kept] / 1e9),
+            self._counts(at.calls[kept]),
+            self._seconds(times["own"][kept]),
+            self._times(times["wait"][kept]),
+            self._times(times["blocked"][kept]),
         )
 
-    def _shown(self, places: _Ints) -> _Ints:
-        """Return the codes of functions, -1 for the agent's and for what is outside every call."""
-        codes = self._code[places]
-        return np.where((codes >= 0) & ~self._is_own(codes), codes, -1)
-
-    def _is_passing(self, codes: _Ints) -> npt.NDArray[np.bool_]:
-        return np.isin(codes, list(self._file._passing))
-
-    def _is_own(self, codes: _Ints) -> npt.NDArray[np.bool_]:
-        own = self._file._own
-        return own[np.maximum(codes, 0)] & (codes >= 0) if len(own) else np.zeros(len(codes), bool)
-
-    def _made(
-        self,
-        edges: dict[str, Any],
-        functions: dict[str, Any],
-        calls: Sequence[tuple[int, ...]],
-        contexts: types.Contexts,
-        inside: types.Inside,
-        paths: types.Paths,
-        *,
-        measured: bool,
-        name: str,
-    ) -> ThreadTable:
-        """Assemble the table, without the agent's own functions and what they called."""
-        code = self._code
-        shown = (code >= 0) & ~self._is_own(code)
-        own_calls = (code >= 0) & ~shown & ~self._is_passing(code)
-        taken = own_calls[edges["caller"]]
-        for column, of_edge in (
-            ("calls", "calls"),
-            ("recursive", "recursive"),
-            ("total", "total"),
-            ("own", "own"),
-            ("wait", "wait"),
-            ("blocked", "blocked"),
-            ("cumwait", "cumwait"),
-            ("cumblocked", "cumblocked"),
-        ):
-            if taken.any():
-                np.subtract.at(functions[column], edges["callee"][taken], edges[of_edge][taken])
-                np.maximum(functions[column], 0, out=functions[column])
-        rows = shown & np.any([functions[column] > 0 for column in ("calls", "seen", "total", "own")], axis=0)
-        used = shown[edges["caller"]] & shown[edges["callee"]]
-        used &= np.any([edges[column] > 0 for column in ("calls", "total", "wait", "blocked")], axis=0)
-        waiting = self._waiting(functions, shown, calls) if measured else _NO_WAITING
-        open_rows = [call for call in calls if shown[call[0]]]
-        return ThreadTable(
-            native=None if self._thread.n_folded or self._thread.native <= 0 else self._thread.native,
-            name=name,
-            measured=measured,
-            functions=types.Functions(
-                code[rows],
-                functions["calls"][rows],
-                np.minimum(functions["recursive"], functions["calls"])[rows],
-                self._seconds(functions["total"])[rows],
-                self._seconds(functions["own"])[rows],
-            ),
-            edges=types.Edges(
-                code[edges["caller"]][used],
-                code[edges["callee"]][used],
-                edges["calls"][used],
-                np.minimum(edges["recursive"], edges["calls"])[used],
-                self._seconds(edges["total"])[used],
-                self._seconds(edges["own"])[used],
-            ),
-            waiting=waiting,
-            open=types.Open(
-                np.array([code[call[0]] for call in open_rows], np.int64),
-                self._seconds(np.array([call[1] for call in open_rows], np.float64)),
-                self._seconds(np.array([call[2] for call in open_rows], np.float64)),
-            ),
-            contexts=contexts,
-            inside=inside,
-            paths=paths,
-            estimates=self._known(edges, functions, rows) if self._file.bursts.sampled_ns else None,
-            tracer_s=float(self._seconds(np.array([self._thread.taken], np.float64))[0]),
-            pauses=self._read_pauses(),
-            lines=self._read_lines(),
-            slices=self._read_slices(),
-        )
-
-    def _read_pauses(self) -> types.Pauses:
-        """Return the pauses of functions, without the agent's own and what is outside every call."""
-        file, at = self._file, self._pauses
-        function, what = self._shown(self._place(file.half(at, 4))), file.half(at, 8)
-        if len(what) and not 1 <= int(what.min()) <= int(what.max()) <= types.LAST_RANK_CALL:
+    def _read_seen(self, kind: int, table: str) -> Rows:
+        """Return pauses, lines or slices, without the agent's and what is outside every call."""
+        at = self._read(kind)
+        if not len(at):
+            return types.rows(table)
+        if kind == _PAUSE and not 1 <= int(at.what.min()) <= int(at.what.max()) <= types.LAST_RANK_CALL:
             raise MemberError("damaged: it has a pause of no kind")
-        shown = function >= 0
-        seconds, count = self._checked(file.word(at, 16) / 1e9), self._counts(file.word(at, 24))
-        return types.Pauses(function[shown], what[shown], seconds[shown], count[shown])
-
-    def _read_lines(self) -> types.Lines:
-        """Return the lines in which functions were seen, without those of the agent."""
-        file, at = self._file, self._lines
-        function, within = (self._shown(self._place(file.half(at, offset))) for offset in (4, 8))
-        shown = (function >= 0) & (within >= 0)
-        line = np.minimum(file.half(at, 12), _LAST_LINE)
-        seconds, count = self._checked(file.word(at, 16) / 1e9), self._counts(file.word(at, 24))
-        return types.Lines(function[shown], within[shown], line[shown], seconds[shown], count[shown])
-
-    def _read_slices(self) -> types.Slices:
-        """Return the functions of the thread over time, without slices that were being written."""
-        file, at = self._file, self._slices
-        function, begin, end = (
-            self._shown(self._place(file.half(at, 4))),
-            file.word(at, 16),
-            file.word(at, 24),
-        )
-        shown = (function >= 0) & (begin >= 0) & (begin < end) & (end <= LAST_NS)
-        seconds = self._checked(file.word(at, 32) / 1e9)
-        return types.Slices(function[shown], begin[shown], end[shown], seconds[shown])
-
-    def _waiting(
-        self, functions: dict[str, Any], shown: npt.NDArray[np.bool_], calls: Sequence[tuple[int, ...]]
-    ) -> types.Waiting:
-        """Return the waiting of functions, open calls included."""
-        columns = ("wait", "cumwait", "blocked", "cumblocked")
-        rows = shown & np.any([functions[column] > 0 for column in columns], axis=0)
-        found = [
-            [int(place), *(int(functions[column][place]) for column in columns)]
-            for place in np.flatnonzero(rows)
-        ]
-        seen: set[int] = set()
-        for place, _, _, wait, cumwait, blocked, cumblocked in calls:
-            if not shown[place]:
-                continue
-            again = place in seen  # what a recursive call waited is within what the outer one did
-            seen.add(place)
-            found.append([place, wait, 0 if again else cumwait, blocked, 0 if again else cumblocked])
-        table = np.array(found, np.float64).reshape(-1, 5)
-        places = table[:, 0].astype(np.int64)
-        return types.Waiting(
-            self._code[places], *(self._checked(table[:, column] / 1e9) for column in range(1, 5))
-        )
-
-
-_NO_INTS, _NO_FLOATS = np.zeros(0, np.int64), np.zeros(0)
-_NO_PATHS = types.Paths(_NO_INTS, _NO_INTS, _NO_INTS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
-_NO_WAITING = types.Waiting(_NO_INTS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
+        if kind == _LINE:
+            at.line.clip(0, _LAST_LINE, out=at.line)
+        if kind == _SLICE:  # without those that were being written
+            at = at[(at.begin_ns >= 0) & (at.begin_ns < at.end_ns) & (at.end_ns <= LAST_NS)]
+        for name in _FUNCTION_COLUMNS & at.columns.keys():
+            at.columns[name] = self._shown[at.columns[name]]
+            at = at[at.columns[name] >= 0]
+        at.columns["seconds"] = self._times(at.ns)
+        return types.rows(table, *(at.columns[name] for name in types.TABLES[table]))
 
 
 def _empty(pid: int, names: Mapping[int, str]) -> ThreadTable:
     """Return the table of a main thread that has called nothing."""
-    ints, floats = _NO_INTS, _NO_FLOATS
-    return ThreadTable(
-        native=pid or None,
-        name=names.get(pid, "MainThread"),
-        measured=False,
-        functions=types.Functions(ints, ints, ints, floats, floats),
-        edges=types.Edges(ints, ints, ints, ints, floats, floats),
-        waiting=_NO_WAITING,
-        open=types.Open(ints, floats, floats),
-        contexts=types.Contexts(ints, ints, ints, ints, ints),
-        inside=types.Inside(ints, ints, ints, floats, floats, floats),
-        paths=_NO_PATHS,
-    )
+    tables = ("functions", "edges", "waiting", "open", "contexts", "inside", "paths")
+    empty = {table: types.rows(table) for table in tables}
+    return ThreadTable(pid or None, names.get(pid, "MainThread"), measured=False, **empty)  # type: ignore[arg-type]
 
 
 def _name_and_qualname(text: bytes) -> tuple[str, str]:
@@ -1071,10 +981,6 @@ def _name_and_qualname(text: bytes) -> tuple[str, str]:
         parts = text.partition(b"\0")
         name, qualname = _text(parts[0]), _text(parts[2])
     return name, qualname
-
-
-def _is_passing(file: str, name: str) -> bool:
-    return name in _PASSING and file == _PASSING_FILE
 
 
 def _text(text: bytes) -> str:

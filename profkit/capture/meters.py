@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import time
 from array import array
-from pathlib import Path
 from typing import Any
 
-from profkit.capture import host
+from profkit.capture.agent import machine
+from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.gpu import Gpus
-from profkit.capture.proc_files import read_stat
 
 #: Columns that rise: what is kept is the rise since the first reading.
 _RISING = frozenset(
@@ -30,7 +30,6 @@ _RISING = frozenset(
         "periods",
     )
 )
-_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 #: Files that are read, and the most that is needed of them: the first line of ``/proc/stat`` is the sum.
 _SIZE = 512
 #: Nanoseconds over which CPUs must have been idle: the kernel counts in ticks of 10 ms.
@@ -45,7 +44,7 @@ class Meters:
         self._files: dict[str, int] = {}
         self._base: dict[str, float] = {}
         self._last: dict[str, float] = {}
-        self._cgroup: list[Path] | None = None
+        self._cgroup: list[str] | None = None
         self._membership = b""
         self._gpus = Gpus()
         self.time_ns = array("q")
@@ -95,21 +94,21 @@ class Meters:
         except (KeyError, OSError, ValueError, IndexError):
             return
         self._membership = membership
-        directories = host.cgroup_directories("cpu", self._target)
+        directories = machine.cgroup_directories("cpu", self._target)
         if not directories or directories == self._cgroup:
             return
         self._cgroup = directories
-        quota = host.quota_cpus(directories)
+        quota = machine.quota_cpus(directories)
         if quota is not None:
             self.quota_cpus = quota if self.quota_cpus is None else min(quota, self.quota_cpus)
         for name in ("cpu.stat", "cpu.pressure"):
             if name in self._files:
                 os.close(self._files.pop(name))
-        limited = host.limiting(directories)
+        limited = machine.limiting(directories)
         if limited is not None:
-            self._open("cpu.stat", str(limited / "cpu.stat"))
+            self._open("cpu.stat", limited + "/cpu.stat")
         for directory in directories:
-            self._open("cpu.pressure", str(directory / "cpu.pressure"))
+            self._open("cpu.pressure", directory + "/cpu.pressure")
             if "cpu.pressure" in self._files:
                 break
         # Another cgroup counts from another beginning: go on from where the last one was.
@@ -120,16 +119,18 @@ class Meters:
         """Append a reading at `now_ns` (``CLOCK_MONOTONIC``), with the numbers of the target's live tasks."""
         values: dict[str, float] = {"processes": processes, "threads": threads}
         for name, read in (
-            ("stat", _of_stat),
-            ("loadavg", _of_loadavg),
-            ("pressure/cpu", lambda text: {"psi_some_s": _some(text)}),
-            ("pressure/io", lambda text: {"psi_io_some_s": _some(text)}),
-            ("cpu.stat", _of_cpu_stat),
-            ("cpu.pressure", lambda text: {"cgroup_psi_some_s": _some(text)}),
+            ("stat", machine.cpu_seconds),
+            ("loadavg", machine.load),
+            ("pressure/cpu", lambda text: {"psi_some_s": machine.pressure_s(text)}),
+            ("pressure/io", lambda text: {"psi_io_some_s": machine.pressure_s(text)}),
+            ("cpu.stat", machine.throttling),
+            ("cpu.pressure", lambda text: {"cgroup_psi_some_s": machine.pressure_s(text)}),
         ):
             if name in self._files:
                 with contextlib.suppress(OSError, ValueError, IndexError, KeyError):
                     values.update(read(os.pread(self._files[name], _SIZE, 0).decode("ascii", "replace")))
+        if "busy_s" in values:
+            values["busy_s"] -= time.process_time()
         values.update(self._gpus.read(now_ns))
         for name in values.keys() & _RISING:
             values[name] = self._risen(name, values[name])
@@ -187,27 +188,3 @@ class Meters:
 def _greatest(values: array[float]) -> float:
     known = [value for value in values if not math.isnan(value)]
     return max(known) if known else math.nan
-
-
-def _of_stat(text: str) -> dict[str, float]:
-    busy, steal = host.cpu_seconds(text.partition("\n")[0])
-    return {"busy_s": busy, "steal_s": steal}
-
-
-def _of_loadavg(text: str) -> dict[str, float]:
-    words = text.split()
-    # The sampler itself runs while it reads.
-    return {"load": float(words[0]), "runnable": max(0, int(words[3].partition("/")[0]) - 1)}
-
-
-def _some(text: str) -> float:
-    """Return the seconds of a pressure file's first line, ``some``."""
-    line = text.partition("\n")[0]
-    if not line.startswith("some "):
-        raise ValueError(line)
-    return int(line.rpartition("total=")[2]) / 1e6
-
-
-def _of_cpu_stat(text: str) -> dict[str, float]:
-    seconds, throttled, periods = host.throttling_of(text.splitlines())
-    return {"throttled_s": seconds, "throttled_periods": throttled, "periods": periods}

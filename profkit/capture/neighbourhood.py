@@ -14,10 +14,12 @@ import os
 import re
 import time
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from profkit.capture import host
-from profkit.capture.proc_files import TICKS, read_file
+from profkit.capture.agent.machine import CGROUPS, cgroup_directories
+from profkit.capture.agent.process_facts import read_file
+from profkit.capture.proc_files import TICKS
 
 _PROC = "/proc"
 #: Part of one core that reading may take, and the least seconds between two readings.
@@ -42,15 +44,15 @@ _OF_KERNEL = 0x200000
 #: Number of the PID namespace that all processes are in (``PROC_PID_INIT_INO``).
 _FIRST_NAMESPACE = 0xEFFFFFFC
 
+# `re` compiles these when they are first needed: while a target queues.
 #: Containers by the cgroups that Docker, Podman, CRI-O, containerd, Kubernetes and LXC make.
-_CONTAINER = re.compile(
-    r"/(?:(?P<engine>docker|libpod|crio|cri-containerd)-)?(?P<id>[0-9a-f]{32,64})(?:\.scope)?(?=/|$)",
-    re.MULTILINE,
+_CONTAINER = (
+    r"(?m)/(?:(?P<engine>docker|libpod|crio|cri-containerd)-)?(?P<id>[0-9a-f]{32,64})(?:\.scope)?(?=/|$)"
 )
-_LXC = re.compile(r"/lxc(?:\.payload)?[./](?P<name>[\w.-]+)")
+_LXC = r"/lxc(?:\.payload)?[./](?P<name>[\w.-]+)"
 #: A job of Slurm, and a unit of systemd.
-_JOB = re.compile(r"/(job_\d+)(?=/|$)", re.MULTILINE)
-_UNIT = re.compile(r"/([^/\n]+\.(?:service|scope|slice))(?=/|$)", re.MULTILINE)
+_JOB = r"(?m)/(job_\d+)(?=/|$)"
+_UNIT = r"(?m)/([^/\n]+\.(?:service|scope|slice))(?=/|$)"
 
 
 class _Moment(NamedTuple):
@@ -74,40 +76,28 @@ class _Moment(NamedTuple):
         return self.others_s - before.others_s >= BUSY * span
 
 
+@dataclass(slots=True, eq=False)
 class _Seen:
     """One process so far; CPU times in clock ticks."""
 
-    __slots__ = (
-        "at",
-        "born",
-        "child_ticks",
-        "due",
-        "group",
-        "left_out",
-        "name",
-        "of_children",
-        "parent",
-        "reaped",
-        "ticks",
-        "uid",
-        "weighed",
-        "weight",
-    )
-
-    def __init__(self, parent: int, born: int) -> None:
-        self.parent, self.born = parent, born
-        self.name = ""
-        self.ticks = self.child_ticks = 0
-        # When it was read last, and the weight of all time until then.
-        self.at = self.weight = 0.0
-        # Number of the reading for which it is due, and how many were left out before that.
-        self.due = self.left_out = 0
-        # Ticks of children that ended and were counted as their own.
-        self.reaped = 0
-        # Cores × weight: of all, and of children that ended.
-        self.weighed = self.of_children = 0.0
-        self.uid = -1
-        self.group = ""
+    parent: int
+    born: int
+    name: str = ""
+    ticks: int = 0
+    child_ticks: int = 0
+    # When it was read last, and the weight of all time until then.
+    at: float = 0.0
+    weight: float = 0.0
+    # Number of the reading for which it is due, and how many were left out before that.
+    due: int = 0
+    left_out: int = 0
+    # Ticks of children that ended and were counted as their own.
+    reaped: int = 0
+    # Cores × weight: of all, and of children that ended.
+    weighed: float = 0.0
+    of_children: float = 0.0
+    uid: int = -1
+    group: str = ""
 
     def rest(self, moment: _Moment, ticks: int, child_ticks: int) -> None:
         """Begin the next difference here."""
@@ -127,7 +117,7 @@ class _Groups:
     def read(self, last: _Moment | None, now: _Moment) -> None:
         """Read all cgroups without children, except those of the target and of this process."""
         used = {}
-        own = {str(d) for pid in ("self", self._target) for d in host.cgroup_directories("cpuacct", pid)}
+        own = {d for pid in ("self", self._target) for d in cgroup_directories("cpuacct", pid)}
         for directory in _leaves():
             if directory not in own:
                 with contextlib.suppress(OSError, ValueError, IndexError):
@@ -145,7 +135,7 @@ class _Groups:
 def _leaves() -> list[str]:
     """Return cgroups without children; of version 1, those that count CPU time."""
     found: list[str] = []
-    root = str(host.CGROUPS)
+    root = CGROUPS
     for place in ("cpu,cpuacct", "cpuacct"):
         if os.path.isdir(f"{root}/{place}"):
             root = f"{root}/{place}"
@@ -382,17 +372,17 @@ def group_of(cgroups: str) -> str:
     """Return the container, Slurm job or systemd unit in the text of a ``/proc/PID/cgroup``; empty if none.
     Examples: ``docker 3fa9c1d2e4b5``, ``lxc web``, ``job_4242``, ``nightly-backup.service``."""
     text = "\n".join(line.split(":", 2)[-1] for line in cgroups.splitlines())
-    container = _CONTAINER.search(text)
+    container = re.search(_CONTAINER, text)
     if container is not None:
         engine = container["engine"] or ("docker" if "/docker/" in text else "container")
         return f"{engine} {container['id'][:12]}"
-    lxc = _LXC.search(text)
+    lxc = re.search(_LXC, text)
     if lxc is not None:
         return f"lxc {lxc['name']}"
-    job = _JOB.search(text)
+    job = re.search(_JOB, text)
     if job is not None:
         return job[1]
-    units = _UNIT.findall(text)
+    units = re.findall(_UNIT, text)
     return units[-1] if units else ""
 
 

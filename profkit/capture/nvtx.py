@@ -68,14 +68,15 @@ def attach(
     `records` and `processes` are in the same order; behind those given are processes that only the collector
     saw (C programs). Thread names are by index in the returned list, then by thread id.
     """
-    from profkit.formats.nvtx_log import EVENTS_SUFFIX, read_nvtx_log
     from profkit.model import Notice
 
     found = [_without_injection(process) for process in processes]
     names: dict[int, Mapping[int, str]] = {}
     logs: dict[int, NvtxLog] = {}
     warnings: list[Notice] = []
-    for path in sorted(spool.glob("*" + EVENTS_SUFFIX)):
+    for path in sorted(spool.glob("*.nvtx")):
+        from profkit.formats.nvtx_log import read_nvtx_log
+
         try:
             log = read_nvtx_log(path)
             host, _, started = _parts(path)

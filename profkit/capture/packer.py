@@ -24,16 +24,16 @@ from profkit.capture import (
     nvtx,
     record_notices,
     records,
-    remains,
+    reserve_files,
 )
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
+from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.mapped_tables import ThreadEnd
 from profkit.capture.packages import installed_packages
-from profkit.capture.places import with_lightning_ranks
 from profkit.capture.pool_records import pools_of
-from profkit.capture.record_types import Launch, Launcher, Record, Sampled, SeenProcess
+from profkit.capture.record_types import Codes, Launch, Launcher, Record, Sampled, SeenProcess, ThreadTable
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool import files
 from profkit.capture.tables import ThreadTables
@@ -52,11 +52,13 @@ def pack_spool(
     sources: Sources | None = None,
     progress: Callable[[str], None] = lambda doing: None,
     now: Callable[[Path, Launcher | None, Sampled | None], Sampled | None] | None = None,
+    functions: tuple[Codes, tuple[ThreadTable, ...]] | None = None,
 ) -> Run:
     """Return the run in a spool directory that ``profkit capture`` made (``.run.prof.spool-…``).
 
     `wait_for_stragglers` gives live processes a moment to end. `progress` is called with each next step.
     `now` is set while the run goes on: it brings the samples up to what the kernel has counted until now.
+    `functions` are those of a block, whose tracer writes no file.
     Raise `FormatError` if it is no such directory, its ``launch.json`` is unreadable, or its records count
     more calls than a run can make; a damaged record is a notice.
     """
@@ -82,7 +84,7 @@ def pack_spool(
     tables = ThreadTables(sources)
     cores = host_facts.physical_cores()
     alive = [living[_number(record)] for record in found]
-    left = remains.left_ends(spool)
+    left = reserve_files.left_ends(spool)
     now_s = time.perf_counter() if root is None or launch.target is None else launch.target.ended_ns / 1e9
     ends = endings.of_records(found, alive, launch, sampled, left, now_s)
     if root is not None:  # of those that go on nothing is lost: what they do later is not of this run
@@ -94,7 +96,10 @@ def pack_spool(
     for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
         progress(f"process {number} of {len(found)}")
         seen_process = seen_by.get((record.pid, record.born or 0))
-        whole = reader.with_tables(record, end, seen_process, growing=end.state in goes_on)
+        if functions is not None:
+            whole = replace(record, codes=functions[0], threads=functions[1])
+        else:
+            whole = reader.with_tables(record, end, seen_process, growing=end.state in goes_on)
         try:
             packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
         except ProfileError as error:  # rows that are possible one by one, and not together
@@ -103,7 +108,7 @@ def pack_spool(
     processes = tables.sharing_strings([process for _, _, process in packed])
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found, root)
-    unrecorded = remains.unrecorded(spool, reader.files)
+    unrecorded = reserve_files.unrecorded(spool, reader.files)
     whole_s = launch.wall_s or _so_far(launch, found, launcher_alive)
     warnings = [
         *reader.damaged,
@@ -199,7 +204,7 @@ class _Reader:
             read = self._read(path)
             if read is not None:
                 found[path.stem] = read
-        for path in remains.kept_files(self._spool):
+        for path in reserve_files.kept_files(self._spool):
             self._tables[path.stem] = path
             before = found.get(path.stem)
             last = isinstance(before, Record) and before.state != "snapshot"

@@ -8,26 +8,10 @@ from __future__ import annotations
 import os
 
 from profkit.capture.agent import process_facts
+from profkit.capture.agent.process_facts import read_file, read_stat
 
 #: Units of the kernel's CPU times in ``stat``, per second.
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-
-
-def read_file(path: str, size: int = 4096) -> bytes:
-    """Return a small file's bytes in one read."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(fd, size)
-    finally:
-        os.close(fd)
-
-
-def read_stat(path: str) -> tuple[str, list[bytes]]:
-    """Return name and fields from the third on (state is index 0) of a ``stat`` file, proc(5)."""
-    data = read_file(path, 2048)
-    close = data.rindex(b")")
-    name = data[data.index(b"(") + 1 : close].decode("utf-8", "surrogateescape")
-    return name, data[close + 2 :].split()
 
 
 def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
@@ -49,16 +33,6 @@ def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
         return int(fields[19]) == born and fields[0] not in (b"Z", b"X")
     except (OSError, ValueError, IndexError):
         return False
-
-
-def switches(status: bytes) -> tuple[int | None, int | None]:
-    """Return voluntary and involuntary context switches from a thread's ``status``."""
-    found: list[int | None] = []
-    for key in (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:"):
-        at = status.find(key)
-        number = status[at + len(key) :].split(None, 1)[:1] if at >= 0 else []
-        found.append(int(number[0]) if number else None)
-    return found[0], found[1]
 
 
 def last_pid() -> bytes:

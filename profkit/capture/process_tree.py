@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from profkit.capture.agent.process_facts import words_of
-from profkit.capture.proc_files import TICKS, file_budget, last_pid, read_file, read_stat, switches
+from profkit.capture.agent.process_facts import read_file, read_stat, switches, words_of
+from profkit.capture.proc_files import TICKS, file_budget, last_pid
 from profkit.capture.watched import WatchedProcess, WatchedThread, every_thread, process_record
 
 #: Rows of thread samples that are kept; then every second one is dropped. 24 bytes each.
@@ -160,7 +160,7 @@ class ProcessTree:
             return False
         if len(self._members) + len(self._gone) >= MOST_PROCESSES:
             self._forget_least()
-        process = WatchedProcess(pid, parent, born, name)
+        process = WatchedProcess(pid, parent, born, name, ns_pid=pid)
         self._members[pid] = process
         self._founders.add(pid)
         self._describe(process, name, fields)

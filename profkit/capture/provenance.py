@@ -1,43 +1,62 @@
-"""Where a run comes from: the revision of the working directory, and the job whose rank the process is."""
+"""Where a run comes from: its command and time, the working directory's revision, and the job that it is of."""
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from profkit.capture.agent import settings
+from profkit.capture.agent import process_facts, settings
+
+
+def run_facts(command: Sequence[str], cwd: str, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the launcher's facts of a run that begins now; `environment` is the target's as it is recorded."""
+    return {
+        "command": command,
+        "cwd": cwd,
+        "environment": environment,
+        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
+        "clocks": {
+            "time": time.time(),
+            "perf_counter": time.perf_counter(),
+            "monotonic": time.monotonic(),
+        },
+        "exit_status": None,
+        "warnings": [],
+    }
+
+
+def this_process() -> dict[str, Any]:
+    """Return facts by which a later merge of the spool can tell whether the launcher still runs."""
+    own = process_facts.identity()
+    return {key: own[key] for key in ("boot", "host", "pid", "born")}
 
 
 def git_state() -> dict[str, Any] | None:
     """Return the working directory's revision and whether it is modified; ``None`` outside a repository."""
-    # --no-optional-locks: looking must not write to the user's index.
-    git = ["git", "--no-optional-locks"]
+    head = _git("rev-parse", "HEAD")
+    # Looking must not write to the user's index.
+    changes = _git("status", "--porcelain", "--untracked-files=no") if head else None
+    if not head or changes is None:
+        return None
+    return {"revision": head.strip(), "dirty": bool(changes.strip())}
+
+
+def _git(*words: str) -> str | None:
+    """Return what git says, nothing if it refuses; ``None`` if there is none, or it does not answer."""
+    command = ["git", "--no-optional-locks", *words]
     try:
         with open(os.devnull, "rb") as nothing:
-            head = subprocess.run(
-                [*git, "rev-parse", "HEAD"],
-                stdin=nothing,
-                capture_output=True,
-                text=True,
-                timeout=5,
-                check=False,
-            )
-            if head.returncode != 0:
-                return None
-            changes = subprocess.run(
-                [*git, "status", "--porcelain", "--untracked-files=no"],
-                stdin=nothing,
-                capture_output=True,
-                text=True,
-                timeout=5,
-                check=False,
+            done = subprocess.run(
+                command, stdin=nothing, capture_output=True, text=True, timeout=5, check=False
             )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return {"revision": head.stdout.strip(), "dirty": bool(changes.stdout.strip())}
+    return done.stdout if done.returncode == 0 else ""
 
 
 def job() -> dict[str, Any] | None:

@@ -34,8 +34,7 @@ def range_calls(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> RangeCalls
     numbers: dict[tuple[int, int, int, int], int] = {}
     counts: list[int] = []
     moved: list[int] = []
-    columns = (seen.parent, seen.domain, seen.name, seen.opener, seen.count)
-    for parent, domain, name, opener, count in zip(*(c.tolist() for c in columns), strict=True):
+    for parent, domain, name, opener, count in seen.tolist():
         around = moved[parent] if parent >= 0 else -1
         row = int(row_of[opener]) if opener >= 0 else -1
         number = numbers.setdefault((around, string(_NAME, name), string(_DOMAIN, domain), row), len(numbers))

@@ -12,36 +12,26 @@ from profkit.model.notices import Number, grouped, missing_ranks
 
 def of_process(record: Record) -> tuple[Notice, ...]:
     """Return what the agent of one process recorded about itself."""
-    found: list[Notice] = []
     said = record.notes
-    if said.agent_failed:
-        found.append(Notice("agent-failed", said.agent_failed))
-    if said.not_cpython:
-        found.append(Notice("not-cpython", said.not_cpython))
     python = ".".join(map(str, record.python)) + "t" * said.free_threaded
-    if said.free_threaded and not said.no_tracer:
-        found.append(Notice("calls-not-counted", "", {"python": record.version}))
-    if said.write_failed:
-        found.append(Notice("snapshots-not-written", said.write_failed))
-    if said.displaced:
-        found.append(Notice("profile-function-replaced"))
-    if said.no_snapshots:
-        found.append(Notice("no-snapshots"))
-    if said.no_samples:
-        found.append(Notice("no-samples"))
-    if said.no_tracer:
-        found.append(Notice("tracer-missing", "", {"python": python}))
-    if said.tables_full:
-        functions = sum(len(thread.functions.function) for thread in record.threads)
-        found.append(Notice("tables-full", "", {"functions": functions}))
-    if said.torch_nvtx:
-        found.append(Notice("torch-nvtx-shimmed"))
-    if said.windows_missed:
-        found.append(Notice("windows-not-followed"))
-    if said.emit_nvtx:
-        found.append(Notice("torch-emit-nvtx"))
-    found.extend(_own_profiler(said, record.begin_perf))
-    return tuple(found)
+    functions = sum(len(thread.functions) for thread in record.threads)
+    found = (
+        (said.agent_failed, Notice("agent-failed", said.agent_failed)),
+        (said.not_cpython, Notice("not-cpython", said.not_cpython)),
+        (
+            said.free_threaded and not said.no_tracer,
+            Notice("calls-not-counted", "", {"python": record.version}),
+        ),
+        (said.write_failed, Notice("snapshots-not-written", said.write_failed)),
+        (said.displaced, Notice("profile-function-replaced")),
+        (said.no_samples, Notice("no-samples")),
+        (said.no_tracer, Notice("tracer-missing", "", {"python": python})),
+        (said.tables_full, Notice("tables-full", "", {"functions": functions})),
+        (said.torch_nvtx, Notice("torch-nvtx-shimmed")),
+        (said.windows_missed, Notice("windows-not-followed")),
+        (said.emit_nvtx, Notice("torch-emit-nvtx")),
+    )
+    return (*(notice for holds, notice in found if holds), *_own_profiler(said, record.begin_perf))
 
 
 def _own_profiler(said: Notes, begin_perf: float) -> Iterable[Notice]:

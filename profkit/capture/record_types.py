@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -46,153 +46,103 @@ class Codes:
         return len(self.name)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Functions:
-    """Sums over the calls that returned, by function."""
-
-    function: Ints
-    calls: Ints
-    recursive: Ints
-    cumtime: Floats
-    tottime: Floats
+NO_CODES = Codes((), np.zeros(0, np.int64), np.zeros(0, np.int64), (), ())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Estimates:
-    """How well each row of a `Functions` is known.
-    `calls_low` and `calls_high` are the 95 % interval of the number of calls: the number itself if exact, NaN
-    if unknown. `samples` were taken in the function itself, 0 if its time is exact. `error` is half the width
-    of the 95 % interval of `Functions.tottime`, in seconds."""
+class Rows:
+    """A table: columns of one length, which are its attributes; a mask, slice or order selects rows."""
 
-    calls_low: Floats
-    calls_high: Floats
-    samples: Ints
-    error: Floats
+    __slots__ = ("columns",)
 
+    def __init__(self, columns: dict[str, npt.NDArray[Any]]) -> None:
+        self.columns = columns
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Edges:
-    """Sums over the calls that returned, by caller and callee."""
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
 
-    caller: Ints
-    callee: Ints
-    calls: Ints
-    recursive: Ints
-    cumtime: Floats
-    tottime: Floats
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.columns[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
+    def __getitem__(self, which: Any) -> Rows:
+        return Rows({name: column[which] for name, column in self.columns.items()})
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Waiting:
-    """Time in the run queue and time off the CPU, by function."""
-
-    function: Ints
-    wait: Floats
-    cumwait: Floats
-    blocked: Floats
-    cumblocked: Floats
+    def tolist(self) -> list[tuple[Any, ...]]:
+        """Return the rows as Python's own numbers."""
+        return list(zip(*(column.tolist() for column in self.columns.values()), strict=True))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Open:
-    """Calls that have not returned, outermost first, with their seconds so far."""
-
-    function: Ints
-    within: Floats
-    own: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Contexts:
-    """Stacks of open NVTX ranges, by the collector's numbers; `parent` is an earlier row, or −1."""
-
-    parent: Ints
-    domain: Ints
-    name: Ints
-    opener: Ints
-    count: Ints
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Inside:
-    """What ran while the ranges of a context were open, by function."""
-
-    context: Ints
-    function: Ints
-    calls: Ints
-    tottime: Floats
-    wait: Floats
-    blocked: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Paths:
-    """What ran, by chain of callers; `parent` is an earlier row or −1, `function` −1 without a path."""
-
-    parent: Ints
-    function: Ints
-    calls: Ints
-    tottime: Floats
-    wait: Floats
-    blocked: Floats
-
-
-#: See `Pauses`; from it to the last there is one number for each method of MPI.
+#: From the first to the last there is one number in `pauses.what` for each method of MPI.
 RANK_CALLS, LAST_RANK_CALL = 17, 52
 
+_COLUMNS = {
+    # Sums over the calls that returned, by function.
+    "functions": "function:i calls:i recursive:i cumtime:f tottime:f",
+    # How well each row of `functions` is known. `calls_low` and `calls_high` are the 95 % interval of the number of
+    # calls: the number itself if exact, NaN if unknown. `samples` were taken in the function itself, 0 if its time is
+    # exact. `error` is half the width of the 95 % interval of `tottime`.
+    "estimates": "calls_low:f calls_high:f samples:i error:f",
+    # Sums over the calls that returned, by caller and callee.
+    "edges": "caller:i callee:i calls:i recursive:i cumtime:f tottime:f",
+    # Time in the run queue and time off the CPU, by function.
+    "waiting": "function:i wait:f cumwait:f blocked:f cumblocked:f",
+    # Calls that have not returned, outermost first, with their seconds so far.
+    "open": "function:i within:f own:f",
+    # Stacks of open NVTX ranges, by the collector's numbers; `parent` is an earlier row, or −1.
+    "contexts": "parent:i domain:i name:i opener:i count:i",
+    # What ran while the ranges of a context were open, by function.
+    "inside": "context:i function:i calls:i tottime:f wait:f blocked:f",
+    # What ran, by chain of callers; `parent` is an earlier row or −1, `function` −1 without a path.
+    "paths": "parent:i function:i calls:i tottime:f wait:f blocked:f",
+    # What kept functions from going on; `what` counts in `profkit.model.pauses.PAUSE_KINDS`, from 1 on. From
+    # `RANK_CALLS` on: time in calls that wait for other ranks and were not traced (`rank_calls.RANK_METHODS`).
+    "pauses": "function:i what:i seconds:f count:i",
+    # In which lines functions were seen; `within` is the function that has the line.
+    "lines": "function:i within:i line:i seconds:f count:i",
+    # The functions of a thread in slices of time, ns of ``CLOCK_MONOTONIC``.
+    "slices": "function:i begin_ns:i end_ns:i seconds:f",
+}
+#: The tables of a thread: columns of int64 (``i8``) and float64 (``f8``, seconds).
+TABLES = {
+    name: {column[:-2]: f"{column[-1]}8" for column in columns.split()} for name, columns in _COLUMNS.items()
+}
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pauses:
-    """What kept functions from going on; `what` counts in `profkit.model.pauses.PAUSE_KINDS`, from 1 on.
-    From `RANK_CALLS` on: time in calls that wait for other ranks and were not traced (`rank_calls.RANK_METHODS`)."""
 
-    function: Ints
-    what: Ints
-    seconds: Floats
-    count: Ints
+def rows(table: str, *columns: npt.NDArray[Any]) -> Rows:
+    """Return the rows of one of `TABLES`, from its columns; without columns none."""
+    if not columns:
+        return _NONE[table]
+    pairs = zip(TABLES[table].items(), columns, strict=True)
+    return Rows({name: column.astype(kind, copy=False) for (name, kind), column in pairs})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lines:
-    """In which lines functions were seen; `within` is the function that has the line."""
-
-    function: Ints
-    within: Ints
-    line: Ints
-    seconds: Floats
-    count: Ints
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Slices:
-    """The functions of a thread in slices of time, ns of ``CLOCK_MONOTONIC``."""
-
-    function: Ints
-    begin_ns: Ints
-    end_ns: Ints
-    seconds: Floats
+_NONE = {
+    table: Rows({name: np.zeros(0, kind) for name, kind in kinds.items()}) for table, kinds in TABLES.items()
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreadTable:
-    """What one thread did; `paths` is ``None`` if its tracer keeps none, `estimates` if all is exact."""
+    """What one thread did, in `TABLES`; `paths` is ``None`` if its tracer keeps none, `estimates` if all is exact."""
 
     native: int | None
     name: str
     measured: bool
-    functions: Functions
-    edges: Edges
-    waiting: Waiting
-    open: Open
-    contexts: Contexts
-    inside: Inside
-    paths: Paths | None = None
+    functions: Rows
+    edges: Rows
+    waiting: Rows
+    open: Rows
+    contexts: Rows
+    inside: Rows
+    paths: Rows | None = None
     #: Seconds that the tracer's events took.
     tracer_s: float | None = None
-    estimates: Estimates | None = None
-    pauses: Pauses | None = None
-    lines: Lines | None = None
-    slices: Slices | None = None
+    estimates: Rows | None = None
+    pauses: Rows | None = None
+    lines: Rows | None = None
+    slices: Rows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +197,6 @@ class Notes:
     free_threaded: bool = False
     write_failed: str = ""
     displaced: bool = False
-    no_snapshots: bool = False
     no_samples: bool = False
     no_tracer: bool = False
     tables_full: bool = False
@@ -262,7 +211,7 @@ class Notes:
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """One process image, up to its end or to its last snapshot.
-    If `mapped`, then `codes`, `threads`, `tiers` and `effect` are in its tracer's file, up to the end."""
+    `codes`, `threads`, `tiers` and `effect` are in its tracer's file if it is `mapped`, up to the end."""
 
     pid: Number
     ppid: Count
@@ -292,8 +241,8 @@ class Record:
     agent_tids: tuple[Count, ...]
     pools: tuple[PoolRow, ...] | None
     notes: Notes
-    codes: Codes
-    threads: tuple[ThreadTable, ...]
+    codes: Codes = NO_CODES
+    threads: tuple[ThreadTable, ...] = ()
     mapped: bool = False
     local_rank: Count | None = None
     node: Count | None = None

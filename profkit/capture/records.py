@@ -18,9 +18,9 @@ import numpy.typing as npt
 from profkit.capture import record_types as types
 from profkit.capture.agent import record_file, settings
 from profkit.capture.host import Reading
-from profkit.capture.record_types import Codes, Launch, Record, Sampled, SeenProcess, SeenThread, ThreadTable
+from profkit.capture.record_types import Launch, Record, Sampled, SeenProcess, SeenThread
 from profkit.formats.codec import Codec, MemberError, Reader, as_list, as_object
-from profkit.formats.plain_data import PlainDataError, read_columns, read_plain
+from profkit.formats.plain_data import read_plain
 from profkit.formats.regular_file import read_regular
 from profkit.formats.run_json import decode
 from profkit.formats.run_notices import read_notices
@@ -33,12 +33,6 @@ _MOST_LAUNCH_BYTES = 2**24
 #: Rows of a list, of which the longest is that of a process's threads, and processes, of which the sampler follows
 #: half as many: each becomes kilobytes in a run.
 _MOST_ROWS, _MOST_PROCESSES = 2**16, 10_000
-
-#: More calls than any process makes, and more than any sum of them.
-_MOST_CALLS, _MOST_SUM = 2**53, 2**62
-_LAST_LINE = 2**31 - 1
-#: Numbers that the NVTX collector gives to names and domains are below this.
-_MOST_NUMBERS = 2**32
 
 #: What a record of the first format, which had no header, begins with: a dictionary, as `marshal` writes it.
 _FIRST_FORMAT = (b"{", b"\xfb")
@@ -75,116 +69,6 @@ def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
     if record_file.checksum(body) != checksum:
         raise MemberError("damaged: its checksum is another")
     return as_object("record", read_plain(body))
-
-
-# Tables of an agent
-
-
-class _Table:
-    """Checks of one table's columns; the message names both."""
-
-    def __init__(self, name: str, data: Any, record: type[Any], kinds: str, *, exact: bool) -> None:
-        if not isinstance(data, bytes):
-            raise MemberError(f"{name} is no table")
-        try:
-            columns = read_columns(data, kinds)
-        except PlainDataError as error:
-            raise MemberError(f"{name} {error}") from None
-        self.name = name
-        self._exact = exact
-        self.columns: dict[str, _Array] = dict(zip((f.name for f in fields(record)), columns, strict=True))
-        for column, kind in zip(self.columns, kinds, strict=True):
-            if kind == "f":
-                self.columns[column] = self._seconds(column)
-
-    def _seconds(self, column: str) -> _Array:
-        values = self.columns[column]
-        if not self._exact:
-            # cProfile's collector subtracts clock readings, of which some are a tick apart.
-            values = np.maximum(values, 0.0)
-        problem = types.SECONDS.problem_in(values)
-        if problem:
-            raise MemberError(f"{self.name}.{column} {problem}")
-        return values
-
-    def within(self, column: str, bound: int, least: int = 0) -> None:
-        """Check that numbers refer to something that exists."""
-        values = self.columns[column]
-        if len(values) and not least <= int(values.min()) <= int(values.max()) < bound:
-            raise MemberError(f"{self.name}.{column} points outside its table")
-
-    def counts(self, *columns: str) -> None:
-        """Check that numbers are counts."""
-        for column in columns:
-            values = self.columns[column]
-            if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= _MOST_CALLS:
-                raise MemberError(f"{self.name}.{column} holds a count that cannot be")
-            if values.sum(dtype=np.float64) > _MOST_SUM:
-                raise MemberError(f"{self.name}.{column} holds counts that cannot be")
-
-
-def _table(name: str, value: Any, codes: Codes, *, exact: bool) -> ThreadTable:
-    """Return a thread's table; `exact` if its times are the native tracer's, of which none is negative."""
-    given = as_object(name, value)
-
-    def table(key: str, record: type[Any], kinds: str) -> _Table:
-        return _Table(f"{name}.{key}", given.get(key), record, kinds, exact=exact)
-
-    functions = table("functions", types.Functions, "iiiff")
-    edges = table("edges", types.Edges, "iiiiff")
-    waiting = table("waiting", types.Waiting, "iffff")
-    calls = table("open", types.Open, "iff")
-    contexts = table("contexts", types.Contexts, "iiiii")
-    inside = table("inside", types.Inside, "iiifff")
-    for of_function in (functions, waiting, calls, inside):
-        of_function.within("function", len(codes))
-    for column in ("caller", "callee"):
-        edges.within(column, len(codes))
-    for counted in (functions, edges):
-        counted.counts("calls", "recursive")
-    inside.counts("calls")
-    contexts.counts("count")
-    for column in ("domain", "name"):
-        contexts.within(column, _MOST_NUMBERS)
-    contexts.within("opener", len(codes), least=-1)
-    parent = contexts.columns["parent"]
-    if (parent < -1).any() or (parent >= np.arange(len(parent))).any():
-        raise MemberError(f"{contexts.name}.parent points to no earlier row")
-    inside.within("context", len(parent))
-    return ThreadTable(
-        **_TABLE_HEAD.read_fields(name, given),
-        functions=types.Functions(**functions.columns),
-        edges=types.Edges(**edges.columns),
-        waiting=types.Waiting(**waiting.columns),
-        open=types.Open(**calls.columns),
-        contexts=types.Contexts(**contexts.columns),
-        inside=types.Inside(**inside.columns),
-    )
-
-
-def _codes(name: str, value: Any) -> Codes:
-    given = as_object(name, value)
-    places = given.get("places")
-    if not isinstance(places, bytes):
-        raise MemberError(f"{name}.places is no table")
-    file, line = read_columns(places, "ii")
-    files = _texts(f"{name}.files", given.get("files"), len(places))
-    names = _texts(f"{name}.names", given.get("names"), 2 * len(file))
-    if len(names) != 2 * len(file):
-        raise MemberError(f"{name}.names is shorter than the table")
-    if len(file) and not 0 <= int(file.min()) <= int(file.max()) < len(files):
-        raise MemberError(f"{name}.places points outside its table")
-    # A line is what the compiler of the target's made of a template, which may be anything.
-    return Codes(tuple(files), file, np.clip(line, 0, _LAST_LINE), tuple(names[::2]), tuple(names[1::2]))
-
-
-def _texts(name: str, value: Any, most: int) -> list[str]:
-    """Return at most `most` texts, each of which a NUL follows."""
-    if not isinstance(value, str) or (value and not value.endswith("\0")):
-        raise MemberError(f"{name} is no list of texts")
-    if value.count("\0") > most:
-        raise MemberError(f"{name} is longer than the table")
-    return value.split("\0")[:-1]
 
 
 # Fields
@@ -294,23 +178,6 @@ def _process(name: str, value: Any) -> SeenProcess:
 
 _READING = Codec(Reading)
 _MACHINE = Codec(types.SeenMachine, elsewhere=("series",))
-_TABLE_HEAD = Codec(
-    ThreadTable,
-    elsewhere=(
-        "functions",
-        "edges",
-        "waiting",
-        "open",
-        "contexts",
-        "inside",
-        "paths",
-        "tracer_s",
-        "estimates",
-        "pauses",
-        "lines",
-        "slices",
-    ),
-)
 _NOTES = Codec(
     types.Notes,
     readers={"own_profiler": _many(_row(types.Span), _MOST_ROWS)},
@@ -358,11 +225,9 @@ def decode_record(data: bytes) -> Record:
     """Return the record in a file's bytes; raise `ValueError` if it is damaged or of another version."""
     given = _body(data, record_file.MAGIC, settings.RECORD_FORMAT)
     known = _RECORD.read_fields("record", given)
-    codes = _codes("record.codes", given.get("codes"))
-    exact = known["tracer"] == "native"
-    tables = _many(lambda name, value: _table(name, value, codes, exact=exact), _MOST_ROWS)
-    threads = tables("record.threads", given.get("threads"))
-    record = Record(**known, codes=codes, threads=threads)
+    if given.get("threads"):  # where the tracer's file could not be mapped
+        raise MemberError("its functions are in an older form: merge it with the version that made it")
+    record = Record(**known)
     if record.perf < record.begin_perf:
         raise MemberError("record.perf is before record.begin_perf")
     return record

@@ -2,7 +2,7 @@
 
 Only the process's own interpreter, or one of the same version, can do it, so one is started for it. The
 process reads a file as soon as its main thread can, and that cannot be cancelled: the file stays until then,
-is emptied when its time is over, and removes itself.
+does nothing when its time is over, and removes itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from profkit.capture.agent import settings
 from profkit.capture.native import users_tracers
 
 #: The first version with ``sys.remote_exec``.
@@ -35,6 +36,8 @@ def _profkit():
         os.unlink({path!r})
     except OSError:
         pass
+    if not os.path.exists({asked!r}):
+        return  # its time is over
     # What the agent imports, and only its own modules keep.
     new = [m for m in ("_lsprof", "_types", "types") if m not in sys.modules]
     try:
@@ -54,8 +57,6 @@ def _profkit():
 
 _profkit()
 """
-#: What a file does whose time is over.
-_NOTHING = "import os\ntry:\n    os.unlink({path!r})\nexcept OSError:\n    pass\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,10 @@ class Script:
         self.path = Path(name)
         agent = str(Path(__file__).parent / "agent")
         tracers = users_tracers(os.environ)
-        text = _SCRIPT.format(path=name, agent=agent, spool=str(spool), until=until_s, tracers=tracers)
+        asked = str(spool / settings.ATTACHED_NAME)
+        text = _SCRIPT.format(
+            path=name, asked=asked, agent=agent, spool=str(spool), until=until_s, tracers=tracers
+        )
         with open(handle, "w", encoding="utf-8") as file:
             file.write(text)
         owner = os.stat(f"/proc/{pid}")
@@ -129,25 +133,9 @@ class Script:
         with contextlib.suppress(OSError):
             self.path.unlink()
 
-    def empty(self) -> bool:
-        """Empty it in case the process has not read it yet; return whether it has."""
-        if not self.path.exists():
-            return True
-        with (
-            contextlib.suppress(OSError),
-            tempfile.NamedTemporaryFile(
-                "w", dir=self.path.parent, prefix=self.path.name, delete=False
-            ) as file,
-        ):
-            file.write(_NOTHING.format(path=str(self.path)))
-            with contextlib.suppress(OSError):
-                os.chmod(file.name, self.path.stat().st_mode & 0o777)
-                os.chown(file.name, self.path.stat().st_uid, self.path.stat().st_gid)
-            if self.path.exists():
-                os.replace(file.name, self.path)
-                return False
-            os.unlink(file.name)
-        return True
+    def was_read(self) -> bool:
+        """Return whether the process has read it; one that has not does nothing once its time is over."""
+        return not self.path.exists()
 
 
 def run_in(pid: int, python: Python, script: Script) -> str:

@@ -55,6 +55,17 @@ def spool_prefix(path: Path) -> str:
     return f".{path.name}.spool-"
 
 
+def make_spool(path: Path) -> Path:
+    """Make the spool directory of a capture to this file; raise `UsageError` if nothing can be written there."""
+    # By hand: `tempfile` imports random numbers and compression.
+    try:
+        spool = path.absolute().with_name(f"{spool_prefix(path)}{os.urandom(8).hex()}")
+        os.mkdir(spool, 0o700)
+    except OSError as error:
+        raise _cannot(path, error) from None
+    return spool
+
+
 @contextlib.contextmanager
 def reserved(path: Path) -> Iterator[None]:
     """Keep other captures from a name while the context lasts.

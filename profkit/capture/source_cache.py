@@ -8,7 +8,6 @@ if it is missing, damaged, not the user's own or not writable, the sources are r
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import stat
@@ -16,10 +15,13 @@ import time
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from profkit.capture import source
 from profkit.formats.atomic import replacing
 from profkit.formats.regular_file import read_regular
+
+if TYPE_CHECKING:  # its expressions and hashes are needed for what the cache does not have
+    from profkit.capture.source import SourceFile
 
 #: A cache that would become larger loses what was not used for longest. A large framework's program takes 1 MiB.
 _MOST_BYTES = 8 * 2**20
@@ -103,7 +105,7 @@ class _File:
         self.new = False
         self._path = path
         self._stamp = stamp
-        self._text: source.SourceFile | None = None
+        self._text: SourceFile | None = None
         self._read = stamp is None  # nothing is to be read where there is no file
         self._settled = stamp is not None and max(stamp[1:3]) <= time.time_ns() - _SETTLED_S * 1e9
         self._functions: dict[tuple[int, str], tuple[str | None, str]] = {}
@@ -116,7 +118,9 @@ class _File:
         qualname, digest = self._functions.get((line, name), (None, None))
         if digest is None or (named and qualname is None):
             if not self._read:
-                self._text, self._read = source.read_source(self._path), True
+                from profkit.capture.source import read_source
+
+                self._text, self._read = read_source(self._path), True
             if self._text is None:
                 return "", ""
             self.new = True
@@ -158,8 +162,8 @@ def _text(path: str) -> bytes:
 
 def _head(body: bytes) -> bytes:
     """Return the first line: it names what made the hashes, since another version may make others."""
-    made_by = hashlib.sha256(Path(source.__file__).read_bytes()).hexdigest()
-    return f"profkit sources 1 {made_by} {zlib.crc32(body):08x}\n".encode("ascii")
+    made_by = zlib.crc32(Path(__file__).with_name("source.py").read_bytes())
+    return f"profkit sources 1 {made_by:08x} {zlib.crc32(body):08x}\n".encode("ascii")
 
 
 def _read(cache: Path) -> dict[bytes, bytes]:

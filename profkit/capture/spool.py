@@ -10,8 +10,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,8 +32,12 @@ _NETWORK = re.compile(r"nfs4?|cifs|smb3|lustre|gpfs|ceph|beegfs\w*|afs|9p|fuse.*
 def keep_local(spool: Path) -> None:
     """Have processes of this machine keep their files on a local disk, where the spool's is a network file system.
     A link in the spool leads to them. Raise `OSError` if that cannot be made."""
+    if not _is_on_network(spool):
+        return
+    import tempfile
+
     temporary = Path(tempfile.gettempdir())
-    if _is_on_network(spool) and not _is_on_network(temporary):
+    if not _is_on_network(temporary):
         local = tempfile.mkdtemp(prefix="profkit.spool-", dir=temporary)
         os.symlink(local, _local_link(spool))
 
@@ -57,7 +59,7 @@ def _is_on_network(directory: Path) -> bool:
     return _NETWORK.fullmatch(found[1]) is not None
 
 
-def places(spool: Path) -> list[Path]:
+def directories(spool: Path) -> list[Path]:
     """Return where files of processes are: the spool, and a local directory that it refers to."""
     link = _local_link(spool)
     return [spool, Path(os.readlink(link))] if link.is_dir() else [spool]
@@ -65,7 +67,7 @@ def places(spool: Path) -> list[Path]:
 
 def files(spool: Path, suffix: str) -> Iterator[Path]:
     """Yield the files of processes whose names have this end."""
-    for place in places(spool):
+    for place in directories(spool):
         yield from sorted(place.glob("*" + suffix))
 
 
@@ -99,11 +101,13 @@ def reserve_facts(spool: Path, facts: dict[str, Any]) -> None:
 def remove_spool(spool: Path) -> None:
     """Remove a spool directory, even while a process that outlived the target still writes records to it.
     It is renamed first: a file added between listing and removal would make the removal fail."""
-    for place in reversed(places(spool)):
+    for place in reversed(directories(spool)):
         _remove(place)
 
 
 def _remove(spool: Path) -> None:
+    import shutil
+
     moved = spool.with_name(spool.name.replace(".spool-", ".removed-"))
     try:
         os.rename(spool, moved)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from profkit.capture.path_tables import paths_of
 from profkit.capture.range_tables import range_calls
 from profkit.capture.rank_calls import mpi_call, with_mpi_calls
-from profkit.capture.record_types import RANK_CALLS, Codes, Record, ThreadTable
+from profkit.capture.record_types import RANK_CALLS, Codes, Record, Rows, ThreadTable
 from profkit.capture.source_cache import Sources
 from profkit.model import Edges, Line, OpenCall, Pause, Process, Profile, Slice, Thread
 from profkit.model.estimates import known_calls, stated, summed_estimates
@@ -143,15 +143,9 @@ class ThreadTables:
         found = table.pauses
         if found is None or not (found.what >= RANK_CALLS).any():
             return thread
-        at = np.flatnonzero(found.what >= RANK_CALLS)
         seen: dict[int, dict[int, tuple[float, int]]] = {}
-        for what, row, seconds, count in zip(
-            found.what[at].tolist(),
-            row_of[found.function[at]].tolist(),
-            found.seconds[at].tolist(),
-            found.count[at].tolist(),
-            strict=True,
-        ):
+        for function, what, seconds, count in found[found.what >= RANK_CALLS].tolist():
+            row = int(row_of[function])
             of = seen.setdefault(what - RANK_CALLS, {})
             before = of.get(row, (0.0, 0))
             of[row] = before[0] + seconds, before[1] + count
@@ -221,18 +215,15 @@ def _pauses(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Pause, .
     found = table.pauses
     if found is None:
         return None
-    kept = np.flatnonzero((found.seconds >= SHORTEST_PAUSE_S) & (found.what < RANK_CALLS))
-    kept = kept[np.argsort(-found.seconds[kept], kind="stable")][:MOST_PAUSES]
+    kept = found[(found.seconds >= SHORTEST_PAUSE_S) & (found.what < RANK_CALLS)]
     return tuple(
-        Pause(row, PAUSE_KINDS[what - 1], seconds, count)
-        for row, what, seconds, count in zip(
-            row_of[found.function[kept]].tolist(),
-            found.what[kept].tolist(),
-            found.seconds[kept].tolist(),
-            found.count[kept].tolist(),
-            strict=True,
-        )
+        Pause(int(row_of[function]), PAUSE_KINDS[what - 1], seconds, count)
+        for function, what, seconds, count in _longest(kept, MOST_PAUSES).tolist()
     )
+
+
+def _longest(rows: Rows, most: int) -> Rows:
+    return rows[np.argsort(-rows.seconds, kind="stable")][:most]
 
 
 def _lines(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Line, ...] | None:
@@ -240,10 +231,10 @@ def _lines(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Line, ...
     found = table.lines
     if found is None:
         return None
-    kept = np.flatnonzero((found.seconds >= SHORTEST_LINE_S) & (found.line > 0))
-    kept = kept[np.argsort(-found.seconds[kept], kind="stable")][:MOST_LINES]
-    columns = (row_of[found.function], row_of[found.within], found.line, found.seconds, found.count)
-    return tuple(map(Line, *(column[kept].tolist() for column in columns)))
+    kept = _longest(found[(found.seconds >= SHORTEST_LINE_S) & (found.line > 0)], MOST_LINES)
+    return tuple(
+        Line(int(row_of[function]), int(row_of[within]), *rest) for function, within, *rest in kept.tolist()
+    )
 
 
 def _slices(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Slice, ...] | None:
@@ -251,12 +242,11 @@ def _slices(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Slice, .
     found = table.slices
     if found is None:
         return None
-    by_time = np.lexsort((-found.seconds, found.begin_ns))
-    busiest = by_time[np.append(True, np.diff(found.begin_ns[by_time]) > 0)[: len(by_time)]]
-    longest = np.sort(np.argsort(-found.seconds[busiest], kind="stable")[:MOST_SLICES])
-    kept = busiest[longest]
-    columns = (row_of[found.function], found.begin_ns, found.end_ns, found.seconds)
-    return tuple(map(Slice, *(column[kept].tolist() for column in columns)))
+    by_time = found[np.lexsort((-found.seconds, found.begin_ns))]
+    busiest = by_time[np.append(True, np.diff(by_time.begin_ns) > 0)[: len(by_time)]]
+    kept = _longest(busiest, MOST_SLICES)
+    kept = kept[np.argsort(kept.begin_ns)]
+    return tuple(Slice(int(row_of[function]), *rest) for function, *rest in kept.tolist())
 
 
 def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:

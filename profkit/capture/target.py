@@ -7,7 +7,6 @@ the target leaves is not lost.
 from __future__ import annotations
 
 import contextlib
-import datetime
 import importlib
 import os
 import shlex
@@ -22,7 +21,7 @@ from profkit.capture import host, nvtx
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.gathered import Gatherer
 from profkit.capture.native import users_tracers
-from profkit.capture.provenance import git_state, job
+from profkit.capture.provenance import git_state, job, run_facts, this_process
 from profkit.capture.sampler import Sampler
 from profkit.capture.selection import Selection
 from profkit.capture.signal_forwarding import Signals
@@ -39,18 +38,12 @@ _STARTING_S = 0.25
 _LOOK_S, _SPARE_CPUS = 0.1, 0.8
 #: A run shorter than this has no yardsticks after it: the machine is as it was a moment before.
 _MOMENT_S = 0.05
-#: What packing imports, in pieces, before each of which a CPU must be free. The first call of `numpy.unique` imports
-#: `numpy.ma`, which packing a run without functions does not need.
+#: What packing imports, in pieces, before each of which a CPU must be free; `numpy.unique` imports `numpy.ma`.
 _NEEDED = (
     ("numpy",),
     ("numpy.ma",),
     ("profkit.model", "profkit.capture.records"),
-    (
-        "profkit.capture.packer",
-        "profkit.formats.nvtx_log",
-        "profkit.formats.nvtx_pairs",
-        "profkit.formats.runfile",
-    ),
+    ("profkit.capture.packer", "profkit.formats.runfile"),
 )
 
 
@@ -133,19 +126,10 @@ class Target:
         counters = selection.counters_only
         nvtx_warnings = [] if counters else nvtx.inject(self._environment, torch_shim=nvtx_shim)
         self._facts: dict[str, Any] = {
-            "command": command,
-            "cwd": _cwd(),
-            "environment": settings.thread_environment(environ),
+            **run_facts(command, _cwd(), settings.thread_environment(environ)),
             "job": job(),
-            "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
-            "clocks": {
-                "time": time.time(),
-                "perf_counter": time.perf_counter(),
-                "monotonic": time.monotonic(),
-            },
-            "exit_status": None,
             "warnings": nvtx_warnings,
-            "launcher": _this_process(),
+            "launcher": this_process(),
             **selection.as_facts(),
         }
         try:
@@ -242,18 +226,18 @@ class Target:
             # numpy's BLAS must not start its pool of threads beside the target's.
             os.environ["OPENBLAS_NUM_THREADS"] = "1"
             for modules in _NEEDED:
-                if modules == ("numpy.ma",) and self._over.is_set():
-                    continue
                 while self._beside and not self._over.is_set() and not self._has_cpu_to_spare():
                     pass
+                if self._over.is_set():
+                    break  # of the rest, packing imports what it needs
                 for module in modules:
                     importlib.import_module(module)
             self._facts["host"] = _as_dict(host.read_host())
             from profkit.capture.source_cache import Sources, cache_file
 
             self._sources = Sources(cache_file(os.environ))
-            if self._beside and not self._selection.counters_only:
-                from profkit.capture.ahead import look_ahead
+            if self._beside and not (self._selection.counters_only or self._over.is_set()):
+                from profkit.capture.source_lookahead import look_ahead
 
                 look_ahead(self._spool, self._sources, self._over)
 
@@ -298,9 +282,3 @@ def _cwd() -> str:
 
 def _as_dict(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
-
-
-def _this_process() -> dict[str, Any]:
-    """Return facts by which a later merge of the spool can tell whether the launcher still runs."""
-    own = process_facts.identity()
-    return {key: own[key] for key in ("boot", "host", "pid", "born")}

@@ -7,6 +7,7 @@ hands that directory to its targets.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from profkit.capture.native import LIB, build, users_directory
 from profkit.errors import UsageError
 
 #: Seconds in which an interpreter must answer.
-_PATIENCE_S = 20.0
+PATIENCE_S = 20.0
 #: How interpreters are called on the path; the number leaves out ``python2.7``.
 _NAMES = re.compile(r"python(3(\.\d+)?)?")
 #: Asks an interpreter what it is and whether it gets a tracer, in the way in which a capture's agent loads it.
@@ -37,9 +38,12 @@ name = getattr(getattr(sys, "implementation", None), "name", "cpython")
 said = {
     "python": os.path.realpath(sys.executable),
     "version": list(sys.version_info[:3]),
+    "release": sys.version.split()[0],
     "implementation": "pypy" if hasattr(sys, "pypy_version_info") else name,
     "include": sysconfig.get_paths()["include"],
     "suffix": sysconfig.get_config_var("EXT_SUFFIX"),
+    "prefix": sys.prefix,
+    "path": sys.path,
     "traced": False,
 }
 if said["implementation"] == "cpython" and sys.version_info >= (3, 8):
@@ -56,16 +60,20 @@ print(json.dumps(said))
 class Interpreter:
     """One Python, as it describes itself.
 
-    `executable` is without links, `include` where its headers are, `suffix` what its extension modules are called;
-    `traced`: whether it loads a tracer.
+    `executable` is without links, `release` the version in full, `include` where its headers are, `suffix` what its
+    extension modules are called;
+    `import_path` is where it looks for modules; `traced`: whether it loads a tracer.
     """
 
     path: str
     executable: str
     version: tuple[int, int, int]
+    release: str
     implementation: str
     include: str
     suffix: str
+    prefix: str
+    import_path: tuple[str, ...]
     traced: bool
 
     @property
@@ -93,19 +101,23 @@ class Outcome:
     traced: bool
 
 
-def ask(path: str, environ: Mapping[str, str]) -> Interpreter | None:
-    """Ask a Python what it is, and whether it has a tracer; ``None`` if it does not answer."""
+def ask(path: str, environ: Mapping[str, str], *, site: bool = False) -> Interpreter:
+    """Ask a Python what it is, with what its environment has installed if `site`, and whether it has a tracer.
+    Raise `UsageError` if it cannot be run or is no Python."""
     agent = str(Path(__file__).parent / "agent")
     directory = users_directory(environ)
     inherited = {name: text for name, text in environ.items() if name != settings.DISABLE_NATIVE_VARIABLE}
     try:
         done = subprocess.run(
-            # Without what its environment has installed; Python 2 knows no -I.
-            [path, "-E", "-s", "-S", "-c", _QUESTION, agent, "" if directory is None else str(directory)],
+            # Python 2 knows no -I.
+            [
+                *(path, *(() if site else ("-E", "-s", "-S"))),
+                *("-c", _QUESTION, agent, "" if directory is None else str(directory)),
+            ],
             env=inherited,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_PATIENCE_S,
+            timeout=PATIENCE_S,
             check=False,
         )
         said = json.loads(done.stdout.splitlines()[-1])
@@ -113,35 +125,27 @@ def ask(path: str, environ: Mapping[str, str]) -> Interpreter | None:
             path=path,
             executable=said["python"],
             version=tuple(said["version"]),
+            release=said["release"],
             implementation=said["implementation"],
             include=said["include"],
             suffix=said["suffix"] or ".so",
+            prefix=said["prefix"],
+            import_path=tuple(said["path"]),
             traced=said["traced"],
         )
-    except (OSError, subprocess.TimeoutExpired, ValueError, LookupError, TypeError):
-        return None
-
-
-def lacks_tracer(path: str, environ: Mapping[str, str]) -> bool:
-    """Whether a Python has no tracer, and one can be built for it."""
-    found = ask(path, environ)
-    return found is not None and not found.traced and not found.refusal()
+    except OSError as error:
+        problem = f"cannot be run ({error.strerror})"
+    except subprocess.TimeoutExpired:
+        problem = f"did not answer within {PATIENCE_S:.0f} s; name another one"
+    except (ValueError, LookupError, TypeError):
+        problem = "is no Python that works; name another one"
+    raise UsageError(problem, parameter="python", value=path)
 
 
 def build_tracers(named: Sequence[str], environ: Mapping[str, str]) -> list[Outcome]:
     """Build the tracers that are missing, and say what became of each interpreter.
-
-    Parameters
-    ----------
-    named
-        Interpreters: paths, or names such as ``python3.9``. Empty: all that are on the path or of pyenv.
-    environ
-        Where the path, pyenv and the user's directories are.
-
-    Raises
-    ------
-    UsageError
-        One that is named is not there.
+    `named` are paths, or names such as ``python3.9``; empty for all that are on the path or of pyenv, which `environ`
+    names. Raise `UsageError` if one that is named is not there.
     """
     pythons = _asked(named, environ) if named else _found(environ)
     problems: dict[str, str] = {}
@@ -178,10 +182,10 @@ def _outcome(
     output = build.tracer_of(one.version[:2], one.include, one.suffix).output
     if output not in built:
         return Outcome(one.path, f"{one.name}: not built: {problems[output]}", False)
-    again = ask(one.path, environ)
-    if again is None or not again.traced:
-        return Outcome(one.path, f"{one.name}: built {built[output]}, which it does not load", False)
-    return Outcome(one.path, f"{one.name}: built {built[output]}", True)
+    with contextlib.suppress(UsageError):
+        if ask(one.path, environ).traced:
+            return Outcome(one.path, f"{one.name}: built {built[output]}", True)
+    return Outcome(one.path, f"{one.name}: built {built[output]}, which it does not load", False)
 
 
 def _line(message: str) -> str:
@@ -195,9 +199,8 @@ def _asked(named: Iterable[str], environ: Mapping[str, str]) -> list[Interpreter
     found = []
     for name in named:
         for path in _places(name, environ):
-            one = ask(path, environ)
-            if one is not None:
-                found.append(one)
+            with contextlib.suppress(UsageError):
+                found.append(ask(path, environ))
                 break
         else:
             where = "" if os.path.dirname(name) else " on PATH or of pyenv"
@@ -233,8 +236,8 @@ def _found(environ: Mapping[str, str]) -> list[Interpreter]:
         if real in seen or not os.access(real, os.X_OK):
             continue
         seen.add(real)
-        one = ask(path, environ)
-        if one is not None:
+        with contextlib.suppress(UsageError):
+            one = ask(path, environ)
             found.setdefault(one.executable, one)
             seen.add(one.executable)
     return sorted(found.values(), key=lambda one: one.version)

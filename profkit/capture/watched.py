@@ -8,50 +8,34 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from profkit.capture.proc_files import TICKS
 
 
+@dataclass(slots=True, eq=False)
 class WatchedThread:
     """One thread's counters so far; ``rows`` is a flat sequence of time, run and wait.
     ``before`` and ``details_before`` are the kernel's counts when the tree was first read, which the counters
     exclude: run, wait and slices; user, system, voluntary and involuntary switches."""
 
-    __slots__ = (
-        "before",
-        "born",
-        "details_before",
-        "details_run",
-        "fd",
-        "involuntary",
-        "name",
-        "rows",
-        "run",
-        "slices",
-        "system",
-        "tid",
-        "unchanged_ns",
-        "user",
-        "voluntary",
-        "wait",
-    )
-
-    def __init__(self, tid: int) -> None:
-        self.tid = tid
-        self.born = 0
-        self.name = ""
-        self.fd = -1
-        self.run = self.wait = self.slices = -1
-        self.details_run = -2
-        self.unchanged_ns = 0
-        self.user: int | None = None
-        self.system: int | None = None
-        self.voluntary: int | None = None
-        self.involuntary: int | None = None
-        self.rows = array("q")
-        self.before = (0, 0, 0)
-        self.details_before: tuple[int, int, int | None, int | None] = (0, 0, 0, 0)
+    tid: int
+    born: int = 0
+    name: str = ""
+    fd: int = -1
+    run: int = -1
+    wait: int = -1
+    slices: int = -1
+    details_run: int = -2
+    unchanged_ns: int = 0
+    user: int | None = None
+    system: int | None = None
+    voluntary: int | None = None
+    involuntary: int | None = None
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    before: tuple[int, int, int] = (0, 0, 0)
+    details_before: tuple[int, int, int | None, int | None] = (0, 0, 0, 0)
 
     def note(self, now_ns: int, run: int, wait: int, slices: int) -> int:
         """Take a reading; return how many rows it took. An unchanged one is written only before a change."""
@@ -86,46 +70,31 @@ class WatchedThread:
         return True
 
 
+@dataclass(slots=True, eq=False)
 class WatchedProcess:
-    """One process of the tree and its threads, ended threads included."""
+    """One process of the tree and its threads, ended threads included; ``looks`` is how often it was described
+    since it was found, ``gone_ns`` when it was first seen to have ended."""
 
-    __slots__ = (
-        "alive",
-        "born",
-        "command",
-        "cpu_ticks",
-        "cpu_ticks_before",
-        "ended",
-        "first_ns",
-        "folded_run",
-        "folded_threads",
-        "folded_wait",
-        "gone_ns",
-        "last_ns",
-        "looks",
-        "name",
-        "ns_pid",
-        "parent",
-        "peak_threads",
-        "pid",
-        "threads",
-        "zombie",
-    )
-
-    def __init__(self, pid: int, parent: int, born: int, name: str) -> None:
-        self.pid = self.ns_pid = pid
-        self.parent, self.born, self.name = parent, born, name
-        self.command: list[str] = []
-        self.cpu_ticks = self.cpu_ticks_before = 0
-        self.first_ns = self.last_ns = 0
-        self.gone_ns = 0  # when it was first seen to have ended
-        self.looks = 0  # how often it was described since it was found
-        self.peak_threads = 0
-        self.alive = True
-        self.zombie = False
-        self.threads: dict[int, WatchedThread] = {}
-        self.ended: list[WatchedThread] = []
-        self.folded_threads = self.folded_run = self.folded_wait = 0
+    pid: int
+    parent: int
+    born: int
+    name: str
+    ns_pid: int
+    command: list[str] = field(default_factory=list)
+    cpu_ticks: int = 0
+    cpu_ticks_before: int = 0
+    first_ns: int = 0
+    last_ns: int = 0
+    gone_ns: int = 0
+    looks: int = 0
+    peak_threads: int = 0
+    alive: bool = True
+    zombie: bool = False
+    threads: dict[int, WatchedThread] = field(default_factory=dict)
+    ended: list[WatchedThread] = field(default_factory=list)
+    folded_threads: int = 0
+    folded_run: int = 0
+    folded_wait: int = 0
 
 
 def every_thread(process: WatchedProcess) -> Iterable[WatchedThread]:

@@ -6,6 +6,7 @@ click. A command parses arguments and calls `profkit.api`; nothing is computed h
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -24,6 +25,8 @@ __all__ = ["main"]
 
 #: Parameters of the API whose option is called otherwise.
 _OPTIONS = {"output": "-o", "path": "-o"}
+#: New objects before the collector looks for garbage: what is imported makes 700, its default, a hundred times.
+_NEW_OBJECTS = 100_000
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -36,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         from profkit.cli.own_path import own_path
 
         own_path()
+        gc.set_threshold(_NEW_OBJECTS)
     import click
 
     from profkit.cli.app import app

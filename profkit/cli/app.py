@@ -8,7 +8,6 @@ of 15 interleaved starts, Python 3.11, a 2-core virtual machine).
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -69,6 +68,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; for an unknown name, suggest a similar one."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
             near = get_close_matches(args[0], COMMANDS, 2)
             meant = f"did you mean {' or '.join(near)}?" if near else "profkit --help lists them"
             raise UsageError(f"{args[0]}: no such command; {meant}")

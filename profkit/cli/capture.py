@@ -13,7 +13,6 @@ import click
 
 from profkit.capture.agent.settings import DEFAULT_OVERHEAD, rank_of
 from profkit.cli.app import CONTEXT
-from profkit.cli.merge import say_left_behind
 from profkit.cli.options import number_option, output_option
 from profkit.cli.progress import Progress, say_directly
 
@@ -132,6 +131,8 @@ def capture(
         cycles = 1 if selected["capture_range"] else 0  # as Nsight Systems, and as torch.profiler.schedule
     rank, _ = rank_of(os.environ)
     if not quiet and not rank:  # of the ranks of a job the first says it
+        from profkit.cli.merge import say_left_behind
+
         say_left_behind(Path() if output is None else output.parent)
     # Ends as the target ended: with its exit code, or by the signal that ended it.
     written = None if quiet else say_written

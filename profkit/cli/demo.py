@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from profkit.cli import printable
+from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import ReportOptions, directory_option
+from profkit.cli.progress import Progress
 from profkit.errors import ProfkitError, UsageError
 from profkit.study.trials import on_cpus
 
@@ -104,8 +105,8 @@ class Length:
 TRIAL = Length(epochs=7, images=1024)
 
 
-def usable_cpus(most: int = MOST_CPUS) -> list[int]:
-    """Return at most `most` CPUs to run on, within the affinity and the CPU quota.
+def usable_cpus() -> list[int]:
+    """Return at most `MOST_CPUS` CPUs to run on, within the affinity and the CPU quota.
 
     The highest numbered ones are taken, since the first CPUs serve most interrupts.
     """
@@ -115,7 +116,7 @@ def usable_cpus(most: int = MOST_CPUS) -> list[int]:
 
     allowed = sorted(os.sched_getaffinity(0))
     quota = quota_cpus()
-    count = min(len(allowed), most, max(1, int(quota)) if quota else most)
+    count = min(len(allowed), MOST_CPUS, max(1, int(quota)) if quota else MOST_CPUS)
     return allowed[-count:]
 
 
@@ -224,29 +225,12 @@ def measure_step(side: Side, cpus: Sequence[int], on_epoch: Callable[[int, float
     return statistics.median(seconds[1:-1]) / (TRIAL.images / BATCH)
 
 
-class _Show:
-    """Show what runs: a progress bar per run on a terminal, else a line per run on stderr."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self.console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(12), MofNCompleteColumn(), TimeElapsedColumn())
-        self.bars = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
-
-    @contextlib.contextmanager
-    def run(self, text: str, epochs: int) -> Iterator[Callable[[int, float], None]]:
-        """Announce a run of so many epochs; yield what is to be called after each."""
-        if self.bars.disable:
-            print(text, file=sys.stderr, flush=True)
-        task = self.bars.add_task(text, total=epochs)
-        yield lambda _number, _seconds: self.bars.advance(task)
-        self.bars.stop_task(task)
-
-    def say(self, line: str) -> None:
-        """Print a line above the bars."""
-        self.console.print(f"profkit: {printable(line)}", markup=False, highlight=False, soft_wrap=True)
+@contextlib.contextmanager
+def _running(text: str, epochs: int) -> Iterator[Callable[[int, float], None]]:
+    """Announce a run of so many epochs; yield what is to be called after each, which a terminal shows."""
+    print(text, file=sys.stderr, flush=True)
+    with Progress("epoch") as show:
+        yield lambda number, _seconds: show(f"{number} of {epochs}")
 
 
 @click.command(context_settings=CONTEXT)
@@ -267,27 +251,25 @@ def demo(directory: Path) -> None:
             f"cannot be made ({error.strerror}); choose another place", parameter="dir", value=directory
         ) from None
     files = {side.name: directory / f"{side.name}.prof" for side in (clean, above)}
-    show = _Show()
 
     def capture(side: Side, text: str) -> None:
         arguments = capture_arguments(side, length, files[side.name])
-        with show.run(text, length.epochs) as advance, on_cpus(cpus):
+        with _running(text, length.epochs) as advance, on_cpus(cpus):
             run_and_follow([sys.executable, "-m", "profkit", *arguments], side.variables, advance)
 
-    with show.bars:
-        with show.run(f"trial: how fast is it on {count(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
-            length = plan_length(measure_step(clean, cpus, advance))
-        capture(clean, f"{clean.name}: {clean.size}")
+    with _running(f"trial: how fast is it on {count(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
+        length = plan_length(measure_step(clean, cpus, advance))
+    capture(clean, f"{clean.name}: {clean.size}")
+    trouble = _check_clean(files[clean.name])
+    if trouble is not None and trouble.may_pass:
+        say(trouble.wrong)
+        capture(clean, f"{clean.name}, once more")
         trouble = _check_clean(files[clean.name])
-        if trouble is not None and trouble.may_pass:
-            show.say(trouble.wrong)
-            capture(clean, f"{clean.name}, once more")
-            trouble = _check_clean(files[clean.name])
-        if trouble is None:
-            capture(above, f"{above.name}: {above.size}")
+    if trouble is None:
+        capture(above, f"{above.name}: {above.size}")
     if trouble is not None:
-        show.say(trouble.wrong)
-        show.say(f"the demo ends here, since a comparison would be wrong: {trouble.remedy}")
+        say(trouble.wrong)
+        say(f"the demo ends here, since a comparison would be wrong: {trouble.remedy}")
         raise click.exceptions.Exit(NOT_SHOWN)
 
     print(f"The same training twice on {count(len(cpus), 'CPU')}:")
@@ -295,8 +277,8 @@ def demo(directory: Path) -> None:
     trouble = _compare(files[clean.name], files[above.name])
     if trouble is not None:
         print(flush=True)
-        show.say(f"this is not what the demo is to show, contention by the program itself: {trouble.wrong}")
-        show.say(trouble.remedy)
+        say(f"this is not what the demo is to show, contention by the program itself: {trouble.wrong}")
+        say(trouble.remedy)
         raise click.exceptions.Exit(NOT_SHOWN)
     print("\nTo repeat it by hand:\n")
     for side in (clean, above):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,18 +24,18 @@ from profkit.cli.progress import Progress
 if TYPE_CHECKING:
     from profkit.model import Run
 
-#: What ``--to`` takes, and how a file ends that no option names. Perfetto reads what chrome://tracing does.
-_ENDS = {
-    "perfetto": ".trace.json",
-    "chrome": ".trace.json",
-    "speedscope": ".speedscope.json",
-    "firefox": ".firefox.json",
-    "pprof": ".pb.gz",
-    "collapsed": ".collapsed",
-    "callgrind": ".callgrind",
-    "pstats": ".pstats.prof",
-    "csv": ".csv",
-    "parquet": ".parquet",
+#: What ``--to`` takes, how a file ends that no option names, and what in `profkit.formats.export` writes it.
+_FORMATS = {
+    "perfetto": (".trace.json", "chrome", "chrome_trace"),  # Perfetto reads what chrome://tracing does
+    "chrome": (".trace.json", "chrome", "chrome_trace"),
+    "speedscope": (".speedscope.json", "speedscope", "speedscope_file"),
+    "firefox": (".firefox.json", "firefox", "firefox_profile"),
+    "pprof": (".pb.gz", "pprof_write", "pprof_profile"),
+    "collapsed": (".collapsed", "collapsed_write", "collapsed_stacks"),
+    "callgrind": (".callgrind", "callgrind", "callgrind_profile"),
+    "pstats": (".pstats.prof", "pstats_write", "write_pstats"),
+    "csv": (".csv", "", ""),
+    "parquet": (".parquet", "", ""),
 }
 #: Formats that hold neither callers nor stacks, which take the most of a file to read.
 _WITHOUT_CALLERS = ("perfetto", "chrome", "csv", "parquet")
@@ -44,7 +45,7 @@ _WITHOUT_CALLERS = ("perfetto", "chrome", "csv", "parquet")
 @click.argument("runs", metavar="RUN...", type=FILE, nargs=-1, required=True)
 @click.option(
     "--to",
-    metavar="|".join(_ENDS),
+    metavar="|".join(_FORMATS),
     required=True,
     help="perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and stacks. "
     "firefox, pprof and collapsed: stacks, weighted by self time; firefox takes several runs side by side. "
@@ -74,8 +75,8 @@ def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportO
     from profkit.measure.selected_processes import select_processes
 
     output = report.output
-    if to not in _ENDS:
-        *names, last = _ENDS
+    if to not in _FORMATS:
+        *names, last = _FORMATS
         raise UsageError(f"not a format, use {', '.join(names)} or {last}", parameter="to", value=to)
     if len(runs) > 1 and to != "firefox":
         raise UsageError(
@@ -93,7 +94,7 @@ def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportO
         named = output is None and sys.stdout.isatty()
         if named:
             # What is there is never written over; nobody asked for that name.
-            output = kept.enter_context(free_name(Path(runs[0].stem + _ENDS[to])))
+            output = kept.enter_context(free_name(Path(runs[0].stem + _FORMATS[to][0])))
         emit_chunks(chunks, output, packed=to == "pprof")
         if named:
             say(f"wrote {output}")
@@ -103,24 +104,16 @@ def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportO
 
 def _made(to: str, runs: Sequence[Run]) -> tuple[Iterable[bytes], Sequence[str]]:
     """Return a file's content, and what is not in it; raise `FormatError` if there is nothing to write."""
-    from profkit import formats
     from profkit.measure.selected_processes import select
 
     run = runs[0]
-    if to == "pstats":
-        return (formats.write_pstats(select(run).profile),), ()
     if to in ("csv", "parquet"):
         from profkit.api.function_table import table_as_csv, table_as_parquet
 
         return table_as_csv(run) if to == "csv" else table_as_parquet(run), ()
-    if to == "callgrind":
-        made = formats.callgrind_profile(run, select(run).profile)
-    elif to == "firefox":
-        made = formats.firefox_profile(runs)
-    elif to == "pprof":
-        made = formats.pprof_profile(run)
-    elif to == "collapsed":
-        made = formats.collapsed_stacks(run)
-    else:
-        made = formats.speedscope_file(run) if to == "speedscope" else formats.chrome_trace(run)
+    _, module, name = _FORMATS[to]
+    write = getattr(importlib.import_module(f"profkit.formats.export.{module}"), name)
+    if to == "pstats":
+        return (write(select(run).profile),), ()
+    made = write(run, select(run).profile) if to == "callgrind" else write(runs if to == "firefox" else run)
     return made.chunks, made.left_out

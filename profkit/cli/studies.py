@@ -124,7 +124,7 @@ def runs_shown(
     """
     from profkit.api.verify import Plan, Tried
     from profkit.cli.progress import Progress as Line
-    from profkit.report.wording.tried import plan_line, so_far
+    from profkit.report.wording.studies import plan_line, so_far
 
     if quiet:
         yield lambda _: None

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from profkit.compare.replicates import Replicates, ranked_times
 from profkit.compare.result_types import DiffTable, SideTable
-from profkit.compare.sampled_calls import UNSEEN, call_ratios
+from profkit.compare.sampled_calls import UNCALLED, UNSEEN, call_ratios
 from profkit.identity.align import RUNGS, Alignment, Columns, Joined
-from profkit.identity.edits import edited_rows
+from profkit.identity.edits import edited_rows, standing_rows
 from profkit.identity.function_keys import infer_roots
 from profkit.identity.rooted_paths import relative_to
 from profkit.measure import noise
@@ -27,6 +27,8 @@ Rows = npt.NDArray[np.integer]
 
 #: A change beyond this many standard deviations of the replicates is no noise.
 SIGMAS = 3.0
+#: A function that both sides define took up to so much less on the side that has not seen it (convention).
+LESS_OF_DEFINED = 4.0
 
 
 def build_table(
@@ -52,13 +54,16 @@ def build_table(
 
     side_a = _side_table(a.profile, row_a, rank_a, value_a, by, active)
     side_b = _side_table(b.profile, row_b, rank_b, value_b, by, active)
-    missed_a, missed_b = _may_be_missed(a, side_a, side_b), _may_be_missed(b, side_b, side_a)
+    stands = _stands(joined, found, row_a, row_b)
+    missed_a = _may_be_missed(a, side_a, side_b, stands)
+    missed_b = _may_be_missed(b, side_b, side_a, stands)
     side_a, side_b = _without_calls(side_a, missed_a), _without_calls(side_b, missed_b)
     log_ratio = log_ratios(side_a.tottime, side_a.ncalls, side_b.tottime, side_b.ncalls)
     added = _added_lines(joined, found, row_a)
     source = _same_source(joined, row_a, row_b, added)
     keys, names, files, lines = _labels(joined, a, b, row_a, row_b)
-    kinds = (*RUNGS, "gone", "new", UNSEEN)
+    kinds = (*RUNGS, "gone", "new", UNSEEN, UNCALLED)
+    rung = np.where(stands, kinds.index(UNCALLED), rung)
     rung = np.where(missed_a | missed_b, kinds.index(UNSEEN), rung)
     table = DiffTable(
         keys=keys,
@@ -81,13 +86,24 @@ def build_table(
     return replace(table, per_call_ratio=np.exp(log_ratio), anomalous=anomalous), (row_a, row_b)
 
 
-def _may_be_missed(side: Replicates, own: SideTable, other: SideTable) -> Bools:
-    """Return rows that a side lacks, and that take so little on the other that it may have missed them."""
+def _may_be_missed(side: Replicates, own: SideTable, other: SideTable, stands: Bools) -> Bools:
+    """Return rows that a side lacks, and that take so little on the other that it may have missed them.
+
+    What it defines may have been called there, and taken less: more of it is missed.
+    """
     seen_s = np.maximum(other.tottime, other.cumtime)
     if other.tottime_error is not None:
         seen_s = seen_s - other.tottime_error
-    missed: Bools = ~own.present & (seen_s <= side.unseen_s) & (side.unseen_s > 0)
+    most = np.where(stands, LESS_OF_DEFINED, 1.0) * side.unseen_s
+    missed: Bools = ~own.present & (seen_s <= most) & (side.unseen_s > 0)
     return missed
+
+
+def _stands(joined: Joined, found: Alignment, row_a: Rows, row_b: Rows) -> Bools:
+    """Return rows of one side whose definition the other side has as well."""
+    of_a, of_b = standing_rows(joined, found)
+    stands: Bools = ((row_b < 0) & np.isin(row_a, of_a)) | ((row_a < 0) & np.isin(row_b, of_b))
+    return stands
 
 
 def _without_calls(side: SideTable, missed: Bools) -> SideTable:

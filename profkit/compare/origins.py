@@ -129,12 +129,12 @@ def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool
     project, differs = table.in_roots(PROJECT), table.differs
     if python_differs:
         differs &= project
-    one_sided = table.one_sided
+    redefined = table.redefined
     sources_known = table.sources_known
     # New functions are a change of the code of a project that is still there, not another program.
     still = float(busy[0][table.candidate.present].sum()) >= STILL_THERE * float(busy[0].sum()) > 0
     if n and sources_known and still:
-        differs |= one_sided & project
+        differs |= redefined & project
     return differs
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from profkit.compare.sampled_calls import UNSEEN
+from profkit.compare.sampled_calls import UNCALLED, UNSEEN
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
 from profkit.measure.lookup_columns import rows_in, rows_starting, rows_where
@@ -67,12 +67,12 @@ class DiffTable:
     """Functions of both sides, greatest absolute change in seconds first.
 
     `name` is the ``qualname`` where known, `file` and `line` are the candidate's, else the baseline's.
-    `match` is a rung of `RUNGS`, ``new``, ``gone``, or ``unseen``: one side lacks it, but was sampled and may
-    have missed it. `per_call_ratio` is candidate over baseline self time per call, NaN where unknown;
-    `same_source` is ``None`` unless both sides hash the source or an edit shows in the places of definitions,
-    which `added_lines` counts (n,), 0 where not seen; `anomalous` is beyond the noise of the rows
-    themselves. `p_value` is NaN with too few runs. `by_share`: a side was sampled, times are shares of the
-    baseline's total, and calls are 0.
+    `match` is a rung of `RUNGS`, ``new``, ``gone``, ``uncalled``: one side did not call it, but defines it, or
+    ``unseen``: one side lacks it, but was sampled and may have missed it. `per_call_ratio` is candidate over
+    baseline self time per call, NaN where unknown; `same_source` is ``None`` unless both sides hash the source or
+    an edit shows in the places of definitions, which `added_lines` counts (n,), 0 where not seen; `anomalous` is
+    beyond the noise of the rows themselves. `p_value` is NaN with too few runs. `by_share`: a side was sampled,
+    times are shares of the baseline's total, and calls are 0.
     """
 
     keys: Sequence[FunctionKey]
@@ -98,6 +98,16 @@ class DiffTable:
         alone: npt.NDArray[np.bool_] = ~(self.baseline.present & self.candidate.present)
         alone[[row for row in np.flatnonzero(alone).tolist() if self.match[row] == UNSEEN]] = False
         return alone
+
+    @property
+    def redefined(self) -> npt.NDArray[np.bool_]:
+        """Rows whose definition only one side has, as far as that is known."""
+        return self.one_sided & ~self.uncalled
+
+    @property
+    def uncalled(self) -> npt.NDArray[np.bool_]:
+        """Rows that one side defines, and did not call."""
+        return rows_where(self.match, lambda match: match == UNCALLED)
 
     @property
     def differs(self) -> npt.NDArray[np.bool_]:

@@ -24,6 +24,8 @@ Bools = npt.NDArray[np.bool_]
 
 #: What a row of a `DiffTable` has for `match` that one side lacks, and may have missed.
 UNSEEN = "unseen"
+#: … or has, from where its neighbours are defined, and did not call.
+UNCALLED = "uncalled"
 #: Upper limit of the 95 % interval of a Poisson count of which nothing was seen: the rule of three (Hanley and
 #: Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983).
 NONE_SEEN = 3.0

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from profkit.errors import FormatError
 from profkit.formats.foreign import read_foreign
@@ -36,6 +38,7 @@ _END_RECORD_SIZE = 22
 _LONGEST_COMMENT = 0xFFFF
 
 StrPath = str | os.PathLike[str]
+_File = TypeVar("_File")
 
 #: What stands before a name where runs are named: ``baseline:main``; alone, it is the baseline in use.
 BASELINE = "baseline:"
@@ -88,28 +91,29 @@ def _tail_is_zip(path: StrPath) -> bool:
     return False
 
 
-def load_side(spec: StrPath, *, edges: bool = True) -> RunSet:
+def load_side(spec: StrPath) -> RunSet:
     """Read one side of a comparison, its runs in the order of their file names.
     `spec` is a file, a directory (its own ``*.prof`` files), a glob, or ``baseline:NAME``
     (`profkit.formats.baselines`). Files that are ranks of one job become one run; unreadable files go to
     ``skipped``. Raise `FormatError` if there is no file, or none that can be read."""
     paths, many = files_of(spec)
     if not many:
-        return RunSet(os.fspath(spec), (load_run(paths[0], edges=edges),))
+        return RunSet(os.fspath(spec), (load_run(paths[0]),))
     runs: list[Run] = []
     errors: list[FormatError] = []
     for path in paths:
         try:
-            runs.append(load_run(path, edges=edges))
+            runs.append(load_run(path))
         except FormatError as error:
             errors.append(error)
     if not runs:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         raise FormatError(spec, f"no file of it can be read: {errors[0]}{more}")
-    return RunSet(os.fspath(spec), tuple(ranks_joined(runs)), tuple(map(_skipped, errors)))
+    return RunSet(os.fspath(spec), tuple(ranks_joined(runs)), tuple(map(skipped, errors)))
 
 
-def _skipped(error: FormatError) -> Notice:
+def skipped(error: FormatError) -> Notice:
+    """Return what is said of a file that cannot be read, and is left out."""
     hint = {"hint": error.hint} if error.hint else {}
     return Notice("file-skipped", error.path, {"problem": error.problem, **hint})
 
@@ -160,18 +164,20 @@ def rank_groups(runs: Sequence[Run]) -> list[list[Run]]:
             # A launcher that names no job still says which rank of how many; the command is then the job.
             key = (job.get("id") or run.manifest.command, job.get("world_size"))
         groups.setdefault(key, []).append(run)
-    result: list[list[Run]] = []
-    for group in groups.values():
-        repetitions: list[list[Run]] = []
-        seen: dict[int | None, int] = {}
-        for run in sorted(group, key=_started):
-            nth = seen.get(_rank_of(run), 0)
-            seen[_rank_of(run)] = nth + 1
-            if nth == len(repetitions):
-                repetitions.append([])
-            repetitions[nth].append(run)
-        result += repetitions
-    return result
+    return [runs for group in groups.values() for runs in repetitions(sorted(group, key=_started), _rank_of)]
+
+
+def repetitions(files: Iterable[_File], rank_of: Callable[[_File], int | None]) -> list[list[_File]]:
+    """Divide the files of a job's ranks, in the order of their starts, into its runs: the n-th file of each rank."""
+    found: list[list[_File]] = []
+    seen: Counter[int | None] = Counter()
+    for file in files:
+        nth = seen[rank_of(file)]
+        seen[rank_of(file)] += 1
+        if nth == len(found):
+            found.append([])
+        found[nth].append(file)
+    return found
 
 
 def _started(run: Run) -> str:

@@ -23,8 +23,6 @@ from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED, Ran
 
 Index = npt.NDArray[np.int32]
 
-EVENTS_SUFFIX = ".nvtx"
-DEFINITIONS_SUFFIX = ".nvtxdefs"
 
 RECORD = np.dtype(
     [

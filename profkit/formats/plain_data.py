@@ -10,9 +10,6 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
 #: How deep lists and dictionaries may be in each other: a record's deepest are the spans of a note.
 _DEEPEST = 8
 #: Lists and dictionaries take more memory than the bytes that they are read from: there may be so many of them, and
@@ -28,10 +25,6 @@ _CLOSED, _LIST, _TUPLE, _INT, _FLOAT = b"0[(ig"
 _SIZE = struct.Struct("<I")
 _INT32 = struct.Struct("<i")
 _FLOAT64 = struct.Struct("<d")
-
-Array = npt.NDArray[Any]
-
-_NO_ROWS: dict[str, Array] = {"i": np.zeros(0, np.int64), "f": np.zeros(0, np.float64)}
 
 
 class PlainDataError(ValueError):
@@ -152,52 +145,3 @@ def read_plain(data: bytes | memoryview) -> Any:
     if reader.at != len(data):
         raise PlainDataError(f"holds {len(data) - reader.at} bytes behind its data")
     return value
-
-
-def read_columns(data: bytes, kinds: str) -> list[Array]:
-    """Return the columns of rows in one flat marshalled list of numbers; no bytes stand for no rows.
-    `kinds` has one letter per column: ``i`` for int64, ``f`` for float64 seconds. Raise `PlainDataError` if
-    the bytes are damaged or the numbers have other types."""
-    if not data:
-        return [_NO_ROWS[kind] for kind in kinds]
-    stride = sum(5 if kind == "i" else 9 for kind in kinds)
-    if len(data) >= 5 and data[0] == _LIST:
-        (count,) = _SIZE.unpack_from(data, 1)
-        if count % len(kinds) == 0 and len(data) == 5 + count // len(kinds) * stride:
-            found = _of_equal_rows(data, kinds)
-            if found is not None:
-                return found
-    return _of_any_rows(data, kinds)
-
-
-def _of_equal_rows(data: bytes, kinds: str) -> list[Array] | None:
-    """Return columns without looking at single numbers; ``None`` if rows are not all alike."""
-    fields: list[tuple[str, str]] = []
-    for place, kind in enumerate(kinds):
-        fields += [(f"type {place}", "u1"), (f"value {place}", "<i4" if kind == "i" else "<f8")]
-    rows = np.frombuffer(data, np.dtype(fields), offset=5)
-    for place, kind in enumerate(kinds):
-        if (rows[f"type {place}"] != (_INT if kind == "i" else _FLOAT)).any():
-            return None
-    return [
-        rows[f"value {place}"].astype(np.int64 if kind == "i" else np.float64)
-        for place, kind in enumerate(kinds)
-    ]
-
-
-def _of_any_rows(data: bytes, kinds: str) -> list[Array]:
-    """Return columns in which some numbers need more than 32 bits, or are integers among floats."""
-    values = read_plain(data)
-    if not isinstance(values, list) or len(values) % len(kinds):
-        raise PlainDataError(f"holds no rows of {len(kinds)} numbers")
-    columns = []
-    for place, kind in enumerate(kinds):
-        column = values[place :: len(kinds)]
-        types = {int} if kind == "i" else {int, float}
-        if not types.issuperset(map(type, column)):
-            raise PlainDataError(f"holds something else than a number in column {place + 1}")
-        try:
-            columns.append(np.array(column, np.int64 if kind == "i" else np.float64))
-        except OverflowError:
-            raise PlainDataError(f"holds a number of more than 64 bits in column {place + 1}") from None
-    return columns

@@ -1,9 +1,8 @@
 """Reads a pstats file of any profiler as a `Profile`: ``cProfile`` of Python 2.7 to 3.15, ``profile``, yappi,
 sampling.
 
-Regular dumps take the compiled reader (`pstats_native`) or its twin in NumPy (`pstats_columns`), others the general
-one (`pstats_objects`); each is imported where it is needed. Names and paths are kept as stored; ``identity``
-decides what a function is on another machine.
+Regular dumps take the compiled reader (`pstats_native`), others the general one (`pstats_objects`), which is imported
+where it is needed. Names and paths are kept as stored; ``identity`` decides what a function is on another machine.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.errors import FormatError
 from profkit.formats.limits import Budget, LimitError, names_of, spend_names, text_sizes
@@ -160,15 +158,10 @@ def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = Tru
 
 def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges: bool) -> Columns:
     """Read what the compiled reader does not."""
-    from profkit.formats.marshal_scan import PADDING
-    from profkit.formats.pstats_columns import parse_columns
     from profkit.formats.pstats_objects import MalformedError, decode_columns
 
-    columns = parse_columns(np.frombuffer(data + bytes(PADDING), np.uint8), edges=edges)
-    if columns is not None:
-        return columns
     try:
-        columns = decode_columns(memoryview(data), budget, edges=edges)
+        columns = decode_columns(data, budget, edges=edges)
     except LimitError as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None
     except MalformedError as error:
@@ -218,13 +211,6 @@ def _profile(columns: Columns, edges: bool) -> Profile:
     )
 
 
-def _rows_in(profile: Profile, basename: str) -> npt.NDArray[np.bool_]:
-    ends = ("/" + basename, "\\" + basename)
-    is_file = np.fromiter((text.endswith(ends) for text in profile.strings), bool, len(profile.strings))
-    rows: npt.NDArray[np.bool_] = is_file[profile.file]
-    return rows
-
-
 def _warnings(columns: Columns, profile: Profile, python: tuple[int, int] | None) -> tuple[Notice, ...]:
     warnings = []
     if columns.sampled:
@@ -232,7 +218,9 @@ def _warnings(columns: Columns, profile: Profile, python: tuple[int, int] | None
     elif columns.plain_callers:
         warnings.append(Notice("pure-python-profile"))
     if python is not None and python >= THREADS_MIXED_SINCE and not columns.sampled:
-        threading = _rows_in(profile, "threading.py")
+        ends = ("/threading.py", "\\threading.py")
+        is_file = np.fromiter((text.endswith(ends) for text in profile.strings), bool, len(profile.strings))
+        threading = is_file[profile.file]
         names = {profile.strings[index] for index in distinct(profile.name[threading]).tolist()}
         if not names.isdisjoint(_THREAD_ENTRY):
             warnings.append(Notice("threads-in-one-stack", "", {"python": f"{python[0]}.{python[1]}"}))

@@ -1,7 +1,8 @@
 """Any pstats dump as columns, read token by token: slow, general, and safe on hostile input.
 
-Reads what `pstats_columns` does not: dumps of Python 2, of the pure-Python ``profile`` (callers are bare
-counts), of the sampling profiler (a mark among the keys), counts beyond 32 bits, bytes after the dump.
+Reads what the compiled `pstats_native` does not: dumps of Python 2, of the pure-Python ``profile`` (callers are bare
+counts), of the sampling profiler (a mark among the keys), counts beyond 32 bits, bytes after the dump; all where
+that was not built.
 ``python -m profile`` names a row by a code object, of which only the name is kept. It has its own
 unmarshaller: `marshal.loads` trusts sizes and references in the stream (hashing a tuple that contains itself
 crashes the interpreter) and does not read Python 2's string references.
@@ -12,12 +13,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
 
 from profkit.formats.limits import Budget
-from profkit.formats.pstats_columns import decode_text
 from profkit.formats.pstats_native import Columns
 
 #: A profile is a dictionary of tuples that hold a dictionary of tuples of leaves: five deep.
@@ -43,6 +44,15 @@ class MalformedError(Exception):
         self.truncated = truncated
 
 
+def decode_text(raw: bytes) -> str:
+    """Decode a string as Python 3 marshals it (surrogates allowed) or as raw bytes of Python 2.
+    Bytes that are not UTF-8 become lone surrogates, as in Python's file names."""
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "surrogateescape")
+
+
 class _Pairs(list[tuple[Any, Any]]):
     """A marshalled dictionary as stored in the file: a hostile file's keys are never hashed."""
 
@@ -50,7 +60,7 @@ class _Pairs(list[tuple[Any, Any]]):
 class _Reader:
     """Reads plain marshal data from the front; nothing is allocated before its bytes are seen."""
 
-    def __init__(self, data: memoryview, budget: Budget) -> None:
+    def __init__(self, data: bytes, budget: Budget) -> None:
         self.data = data
         self.budget = budget
         self.at = 0
@@ -64,7 +74,7 @@ class _Reader:
             raise MalformedError(
                 f"ends in the middle of the data, after {len(self.data)} bytes", truncated=True
             )
-        chunk = bytes(self.data[self.at : stop])
+        chunk = self.data[self.at : stop]
         self.at = stop
         return chunk
 
@@ -74,7 +84,8 @@ class _Reader:
 
     def object(self, depth: int = 0) -> Any:
         """Read one object; `_END` for the mark that closes a dictionary."""
-        code = self.take(1)[0]
+        code = self.data[self.at] if self.at < len(self.data) else self.take(1)[0]
+        self.at += 1
         flag, kind = code & 0x80, chr(code & 0x7F)
         read = _READERS.get(kind) or (_CONSTANTS.get(kind) if self.in_code else None)
         if read is None:
@@ -174,7 +185,7 @@ class _Reader:
     def leading_numbers(self) -> int:
         """Return how many numbers precede the bytecode: 4 in Python 2, 6 from 3.8 to 3.10, else 5."""
         for count in (5, 6, 4):
-            head = bytes(self.data[self.at + 4 * count : self.at + 4 * count + 5])
+            head = self.data[self.at + 4 * count : self.at + 4 * count + 5]
             if len(head) == 5 and head[0] & 0x7F == ord("s"):
                 size = int.from_bytes(head[1:], "little")
                 if size <= len(self.data) - self.at:
@@ -273,7 +284,7 @@ class _Rows:
         return self.strings.setdefault(text, len(self.strings))
 
 
-def decode_columns(data: memoryview, budget: Budget, *, edges: bool) -> Columns:
+def decode_columns(data: bytes, budget: Budget, *, edges: bool) -> Columns:
     """Read any pstats dump, rows in file order.
     Raise `MalformedError` if the data is no profile or damaged, and `LimitError` if it exceeds the budget."""
     reader = _Reader(data, budget)
@@ -304,41 +315,26 @@ def decode_columns(data: memoryview, budget: Budget, *, edges: bool) -> Columns:
             if edges:
                 caller = rows.row.get(key)
                 links.append((rows.add(key, (0, 0, 0.0, 0.0)) if caller is None else caller, callee, *cost))
-    return _assemble(rows, own, links, plain=plain, sampled=sampled, trailing=len(data) - reader.at)
-
-
-def _assemble(
-    rows: _Rows,
-    own: int,
-    links: list[tuple[int, int, int, int, float, float]],
-    *,
-    plain: bool,
-    sampled: bool,
-    trailing: int,
-) -> Columns:
     try:
         line = np.array([key[1] for key in rows.keys], np.int64)
-        values = [np.array(column) for column in zip(*rows.values, strict=True)] or [np.zeros(0)] * 4
-        edge = [np.array(column) for column in zip(*links, strict=True)] or [np.zeros(0)] * 6
     except OverflowError:
         raise MalformedError("holds a line number that no file has") from None
+    file = np.array([rows.index(key[0]) for key in rows.keys], np.int64)
+    name = np.array([rows.index(key[2]) for key in rows.keys], np.int64)
+    costs = (*_columns(rows.values, "qqdd"), *_columns(links, "qqqqdd"))
     return Columns(
-        file=np.array([rows.index(key[0]) for key in rows.keys], np.int64),
-        line=line,
-        name=np.array([rows.index(key[2]) for key in rows.keys], np.int64),
-        strings=tuple(rows.strings),
-        first=values[0].astype(np.int64),
-        second=values[1].astype(np.int64),
-        tottime=values[2].astype(np.float64),
-        cumtime=values[3].astype(np.float64),
+        tuple(rows.strings),
+        file,
+        line,
+        name,
+        *costs,
         extra=len(rows.keys) - own,
-        caller=edge[0].astype(np.int64),
-        callee=edge[1].astype(np.int64),
-        edge_first=edge[2].astype(np.int64),
-        edge_second=edge[3].astype(np.int64),
-        edge_tottime=edge[4].astype(np.float64),
-        edge_cumtime=edge[5].astype(np.float64),
         plain_callers=plain,
         sampled=sampled,
-        trailing=trailing,
+        trailing=len(data) - reader.at,
     )
+
+
+def _columns(rows: list[Any], kinds: str) -> Any:
+    columns = zip(*rows, strict=True) if rows else repeat(())
+    return [np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)]

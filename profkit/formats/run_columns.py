@@ -22,7 +22,7 @@ from profkit.formats.run_json import Rows
 from profkit.model import Edges, Profile
 from profkit.model.columns import column_dtypes
 from profkit.model.estimates import estimates_of, stated
-from profkit.model.profile import ESTIMATES
+from profkit.model.profile import ESTIMATES, TEXTS
 
 Array = npt.NDArray[Any]
 
@@ -35,16 +35,14 @@ WAIT_COLUMNS = {name: dtype for name, dtype in _OPTIONAL_COLUMNS.items() if name
 #: Present only if some thread is not exact; what exact ones have in the rows of the others.
 ESTIMATE_COLUMNS = {name: _OPTIONAL_COLUMNS[name] for name in ESTIMATES}
 EDGE_COLUMNS = column_dtypes(Edges)
-_TEXT_COLUMNS = ("file", "name", "qualname", "module", "source_hash")
 
 #: Most bytes of an array's header; numpy pads it to 128.
 _MOST_HEADER = 1024
 #: What numpy writes before a one-dimensional array of numbers (format 1.0).
-_NPY_HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00.."
+_NPY_HEADER = (
+    rb"(?s)\x93NUMPY\x01\x00.."
     rb"\{'descr': '(?P<descr>[<|]\w\d)', 'fortran_order': (?:False|True), "
-    rb"'shape': \((?P<count>\d{1,18}),\), \} *\n",
-    re.DOTALL,
+    rb"'shape': \((?P<count>\d{1,18}),\), \} *\n"
 )
 
 
@@ -167,7 +165,7 @@ def _joined(dtype: np.dtype[Any], columns: Sequence[Array]) -> Array:
 def gather(profiles: Sequence[Profile], strings: Strings) -> Iterator[tuple[str, Array]]:
     """Concatenate profiles, and join their texts to a string table; yields as `gather_group` does."""
     places = strings.join(profile.strings for profile in profiles)
-    yield from gather_group("functions", FUNCTION_COLUMNS, profiles, _TEXT_COLUMNS, places)
+    yield from gather_group("functions", FUNCTION_COLUMNS, profiles, TEXTS, places)
     for name, dtype in WAIT_COLUMNS.items():
         optional = [getattr(profile, name) for profile in profiles]
         if any(value is not None for value in optional):
@@ -195,7 +193,7 @@ def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
     """Read a one-dimensional array whose header and size agree; the header alone allocates nothing."""
     # numpy's own header parser falls back to tokenising Python source, and then fails in many ways.
     start = 10 + int.from_bytes(data[8:10], "little")
-    header = _NPY_HEADER.fullmatch(data[:start])
+    header = re.fullmatch(_NPY_HEADER, data[:start])
     if header is None:
         raise MemberError(f"{name} is no one-dimensional array")
     count = int(header["count"])
@@ -232,11 +230,6 @@ def read_group(
     if len({len(values) for values in columns.values()}) > 1:
         raise MemberError(f"the columns of {group} have different lengths")
     return columns
-
-
-def no_rows(dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Array]:
-    """Return the columns of a group that the run does not have."""
-    return {name: np.zeros(0, dtype.newbyteorder("=")) for name, dtype in dtypes.items()}
 
 
 def read_strings(members: Members, prefix: str = "") -> tuple[str, ...]:

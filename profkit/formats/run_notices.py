@@ -12,9 +12,7 @@ import re
 from profkit.model import Notice
 
 #: How old files name the processes that a sentence is about, in front of it.
-_PROCESSES = re.compile(
-    r"(?:process (\d{1,9})|(\d{1,9}) processes \((\d{1,9}(?:, \d{1,9})*)(?:, …)?\))(: | )"
-)
+_PROCESSES = r"(?:process (\d{1,9})|(\d{1,9}) processes \((\d{1,9}(?:, \d{1,9})*)(?:, …)?\))(: | )"
 #: How sentences of old files begin that results depend on, and the code of what they say; the version of
 #: Python that a notice needs stands right behind.
 _PREFIXES = {
@@ -40,7 +38,7 @@ def read_notices(name: str, value: object) -> tuple[Notice, ...]:
 
 
 def _of_sentence(sentence: str) -> Notice:
-    of = _PROCESSES.match(sentence)
+    of = re.match(_PROCESSES, sentence)
     said = sentence[of.end() :] if of else sentence
     for prefix, code in _PREFIXES.items():
         if said.startswith(prefix):

@@ -11,7 +11,6 @@ import itertools
 import os
 import stat
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,9 +21,9 @@ import numpy as np
 from profkit.errors import FormatError
 from profkit.formats import run_json
 from profkit.formats.atomic import replacing
-from profkit.formats.codec import MemberError, as_list, as_object
+from profkit.formats.codec import Codec, MemberError, as_list, as_object
 from profkit.formats.export.pstats_write import write_pstats
-from profkit.formats.limits import Budget, LimitError, json_weight
+from profkit.formats.limits import Budget, LimitError, json_weight, spend_names
 from profkit.formats.run_columns import (
     COUNT,
     ESTIMATE_COLUMNS,
@@ -37,23 +36,29 @@ from profkit.formats.run_columns import (
     gather,
     read_arrays,
 )
-from profkit.formats.run_paths import PathArrays, gather_paths, read_paths
-from profkit.formats.run_range_calls import RangeCallArrays, gather_range_calls, read_range_calls
-from profkit.formats.run_ranges import RangeArrays, gather_ranges, range_document, read_ranges
-from profkit.formats.run_series import (
-    SampleArrays,
-    gather_samples,
-    gather_series,
-    read_samples,
-    read_series,
+from profkit.formats.run_groups import CONTEXTS, INSIDE, PATHS, RANGES, SAMPLES, Table
+from profkit.formats.run_series import gather_series, read_series
+from profkit.model import (
+    CallSums,
+    Manifest,
+    Paths,
+    Process,
+    ProfileError,
+    RangeCalls,
+    Ranges,
+    Run,
+    Sampler,
+    Thread,
+    ThreadSamples,
 )
-from profkit.model import CallSums, Manifest, Process, ProfileError, Run, Sampler, Thread
 from profkit.model.estimates import exact_estimates
 from profkit.model.merge import merge_profiles
 
 #: Name and major version of the archive's layout; a reader refuses a later major version.
 SCHEMA = "profkit.run/2"
 _MANIFEST, _PROCESSES = "manifest.json", "processes.json"
+#: A process's ``ranges`` in ``processes.json``, beside its rows.
+_RANGES = Codec(Ranges, elsewhere=("strings", *RANGES.dtypes))
 
 #: Columns that some processes may lack: their rows hold NaN where another has numbers, or what is so if all is exact.
 _ESTIMATES = {f"functions/{name}": name for name in ESTIMATE_COLUMNS}
@@ -97,6 +102,8 @@ def write_run(
         if portions is None:
             _write(file, run, [run.processes], None)
         else:
+            import tempfile  # and random numbers with it: a capture writes one portion
+
             with tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))) as kept:
                 _write(file, run, portions, kept)
 
@@ -159,13 +166,13 @@ class _Columns:
         threads = [thread for process in processes for thread in process.threads]
         inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
         ranges = [process.ranges for process in processes if process.ranges is not None]
+        samples = [process.samples for process in processes if process.samples is not None]
+        paths = [thread.paths for thread in threads if thread.paths is not None]
+        groups = ((CONTEXTS, inside), (INSIDE, inside), (PATHS, paths), (RANGES, ranges), (SAMPLES, samples))
         portion: dict[str, tuple[int, int | Array]] = {}
         for name, values in itertools.chain(
             gather([thread.profile for thread in threads], self._strings[""]),
-            gather_range_calls(inside, self._strings["range_contexts/"]),
-            gather_paths([thread.paths for thread in threads if thread.paths is not None]),
-            gather_ranges(ranges, self._strings["ranges/"]),
-            gather_samples([process.samples for process in processes if process.samples is not None]),
+            *(group.gather(parts, self._strings) for group, parts in groups),
         ):
             self._dtypes.setdefault(name, values.dtype)
             portion[name] = len(values), values if self._kept is None else self._keep(self._kept, values)
@@ -235,7 +242,8 @@ class _Documents:
         threads = [self._thread(thread) for thread in process.threads]
         document = {**run_json.PROCESS.write(process), "threads": threads}
         if process.ranges is not None:
-            document["ranges"] = range_document(process.ranges, self._next("ranges", len(process.ranges))[0])
+            rows = self._next("ranges", len(process.ranges))
+            document["ranges"] = {"rows": rows, **_RANGES.write(process.ranges)}
         if process.samples is not None:
             document["samples"] = self._next("samples", len(process.samples))
         return document
@@ -349,19 +357,12 @@ class _Archive:
 
     def _processes(self, members: Members, edges: bool) -> tuple[Process, ...]:
         arrays = read_arrays(members, edges=edges)
-        ranges = read_ranges(members)
-        samples = read_samples(members)
-        inside = read_range_calls(members)
-        paths = read_paths(members) if edges else None
+        groups = (RANGES, SAMPLES, CONTEXTS, INSIDE, *((PATHS,) if edges else ()))
+        tables = {group.name: Table(group, members) for group in groups}
         documents = self.json(_PROCESSES)
         if not isinstance(documents, list) or not documents:
             raise MemberError(f"{_PROCESSES} is not a list of processes")
-        return tuple(
-            [
-                _process(f"process {i}", value, arrays, ranges, samples, inside, paths)
-                for i, value in enumerate(documents)
-            ]
-        )
+        return tuple([_process(f"process {i}", value, arrays, tables) for i, value in enumerate(documents)])
 
 
 def _spend_texts(budget: Budget, run: Run) -> None:
@@ -390,31 +391,44 @@ def _check_schema(schema: Any) -> None:
         raise _NewerSchema(schema[:40])
 
 
-def _process(
-    name: str,
-    value: Any,
-    arrays: Arrays,
-    ranges: RangeArrays,
-    samples: SampleArrays,
-    inside: RangeCallArrays,
-    paths: PathArrays | None,
-) -> Process:
+def _process(name: str, value: Any, arrays: Arrays, tables: dict[str, Table]) -> Process:
     fields = run_json.PROCESS.read_fields(name, value)
     threads = as_list(f"{name}.threads", value.get("threads", []))
+    samples = None
+    if value.get("samples") is not None:
+        samples = ThreadSamples(**tables["samples"].take(f"{name}.samples", value["samples"])).validate()
     return Process(
         **fields,
         threads=tuple(
-            _thread(f"{name}.thread {i}", thread, arrays, inside, paths) for i, thread in enumerate(threads)
+            _thread(f"{name}.thread {i}", thread, arrays, tables) for i, thread in enumerate(threads)
         ),
-        ranges=ranges.ranges(f"{name}.ranges", value.get("ranges")),
-        samples=samples.samples(f"{name}.samples", value.get("samples")),
+        ranges=_ranges(f"{name}.ranges", value.get("ranges"), tables["ranges"], arrays.budget),
+        samples=samples,
     )
 
 
-def _thread(
-    name: str, value: Any, arrays: Arrays, inside: RangeCallArrays, paths: PathArrays | None
-) -> Thread:
+def _ranges(name: str, value: Any, table: Table, budget: Budget) -> Ranges | None:
+    if value is None:
+        return None
+    fields = _RANGES.read_fields(name, value)
+    columns = table.take(f"{name}.rows", value.get("rows"))
+    ranges = Ranges(table.strings, **columns, **fields).validate()
+    spend_names(budget, table.sizes, (ranges.name, ranges.domain, ranges.category))
+    return ranges
+
+
+def _range_calls(name: str, value: Any, tables: dict[str, Table], functions: int) -> RangeCalls | None:
+    if value is None:
+        return None
+    fields, contexts = as_object(name, value), tables["range_contexts"]
+    columns = contexts.take(f"{name}.contexts", fields.get("contexts"))
+    columns |= tables["range_functions"].take(f"{name}.functions", fields.get("functions"))
+    return RangeCalls(contexts.strings, **columns).validate(functions)
+
+
+def _thread(name: str, value: Any, arrays: Arrays, tables: dict[str, Table]) -> Thread:
     fields = run_json.THREAD.read_fields(name, value)
+    paths = tables.get("paths")
     rows = arrays.rows.take(f"{name}.functions", value.get("functions"))
     n = rows.stop - rows.start
     links = None
@@ -433,6 +447,8 @@ def _thread(
     return Thread(
         arrays.profile(rows, links),
         **fields,
-        range_calls=inside.calls(f"{name}.range_calls", value.get("range_calls"), n),
-        paths=None if paths is None else paths.paths(f"{name}.paths", value.get("paths"), n),
+        range_calls=_range_calls(f"{name}.range_calls", value.get("range_calls"), tables, n),
+        paths=None
+        if paths is None or value.get("paths") is None
+        else Paths(**paths.take(f"{name}.paths", value["paths"])).validate(n),
     )

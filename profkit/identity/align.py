@@ -128,19 +128,14 @@ def align(
     baseline_roots: Roots = ANYWHERE,
     candidate_roots: Roots = ANYWHERE,
     *,
-    baseline_folded: Index | None = None,
-    candidate_folded: Index | None = None,
     known: KnownFiles | None = None,
 ) -> Alignment:
-    """Match the functions of two validated profiles; empty roots are inferred.
+    """Match the functions of two validated profiles; roots and `known` are as for `join`.
 
-    Pairs are in order of the baseline's rows, and every row occurs once, paired or in the residue. Pairs of
-    `*_folded` rows (see `fold.fold_comprehensions`) say so. `known` is as for `join`.
+    Pairs are in order of the baseline's rows, and every row occurs once, paired or in the residue.
     """
     joined = join(baseline, candidate, baseline_roots, candidate_roots, known)
-    return align_joined(
-        joined, baseline, candidate, baseline_folded=baseline_folded, candidate_folded=candidate_folded
-    )
+    return align_joined(joined, baseline, candidate)
 
 
 def align_joined(
@@ -151,7 +146,10 @@ def align_joined(
     baseline_folded: Index | None = None,
     candidate_folded: Index | None = None,
 ) -> Alignment:
-    """Match as `align`, for profiles whose strings and files are numbered in common already."""
+    """Match as `align`, for profiles whose strings and files are numbered in common already.
+
+    Pairs of `*_folded` rows (see `compare.folded_comprehensions`) say so.
+    """
     a, b = joined.baseline, joined.candidate
     n, m = len(baseline), len(candidate)
     partner = np.full(n, -1, np.int32)

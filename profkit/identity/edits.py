@@ -6,14 +6,18 @@ whose next one moved by more, or by less, than it did itself has another body no
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.align import Alignment, Joined
+from profkit.identity.align import Alignment, Columns, Joined
 from profkit.model import PROJECT
 from profkit.model.arrays import distinct
 
 Ints = npt.NDArray[np.int64]
+#: Columns of a side, its rows of the functions that both sides have, and of those that it has alone.
+_Side: TypeAlias = tuple[Columns, npt.NDArray[np.integer], npt.NDArray[np.integer]]
 
 
 def edited_rows(joined: Joined, found: Alignment) -> dict[int, int]:
@@ -29,6 +33,66 @@ def edited_rows(joined: Joined, found: Alignment) -> dict[int, int]:
         if joined.files[file][0] == PROJECT:
             edited |= _of_file(joined, found, file)
     return edited
+
+
+def standing_rows(joined: Joined, found: Alignment) -> tuple[Ints, Ints]:
+    """Return the rows of the project's functions that one side lacks, and whose definition both sides have.
+
+    Those of the baseline, and those of the candidate: the definitions before and after each of them are the same
+    number of lines apart on both sides, the one before has no other source, and no function that only the other side
+    has stands in its line. So it was not called, or not seen. What is in a line of such a function belongs to it.
+    """
+    a, b = joined.baseline, joined.candidate
+    hash_a, hash_b = a.source_hash[found.baseline], b.source_hash[found.candidate]
+    edited = (hash_a != hash_b) & (hash_a != 0) & (hash_b != 0)
+    in_baseline = _standing(
+        joined, (a, found.baseline, found.baseline_only), (b, found.candidate, found.candidate_only), edited
+    )
+    in_candidate = _standing(
+        joined, (b, found.candidate, found.candidate_only), (a, found.baseline, found.baseline_only), edited
+    )
+    return in_baseline, in_candidate
+
+
+def _standing(joined: Joined, side: _Side, against: _Side, edited: npt.NDArray[np.bool_]) -> Ints:
+    (own, matched, only), (other, matched_other, only_other) = side, against
+    project = np.array([root == PROJECT for root, _ in joined.files], np.bool_)
+    only = only[project[own.file[only]]]
+    only = only[np.argsort(_place(own, only), kind="stable")]
+    order = np.argsort(_place(own, matched), kind="stable")
+    file, here = own.file[matched[order]], own.line[matched[order]].astype(np.int64)
+    moved, edited = other.line[matched_other[order]].astype(np.int64) - here, edited[order]
+    before = np.searchsorted(_place(own, matched[order]), _place(own, only), "right") - 1
+    taken = set(_place(other, only_other).tolist())
+    rows: list[int] = []
+    around, stands = (-1, -1), False  # the function around what has no name, and whether it stands there
+    for row, at in zip(only.tolist(), before.tolist(), strict=True):
+        place = int(own.file[row]), int(own.line[row])
+        known = at >= 0 and int(file[at]) == place[0]
+        nameless = joined.strings[own.name[row]].startswith("<")
+        if not (nameless and around[0] == place[0] and around[1] > (int(here[at]) if known else -1)):
+            stands = (
+                known
+                and at + 1 < len(file)
+                and file[at + 1] == file[at]
+                and moved[at + 1] == moved[at]
+                and not edited[at]
+                and _key(place[0], place[1] + int(moved[at])) not in taken
+            )
+            around = place
+        if stands:
+            rows.append(row)
+    return np.array(rows, np.int64)
+
+
+def _place(columns: Columns, rows: npt.NDArray[np.integer]) -> Ints:
+    """Return numbers that order rows by file and line."""
+    found: Ints = _key(columns.file[rows].astype(np.int64), columns.line[rows].astype(np.int64))
+    return found
+
+
+def _key(file: Any, line: Any) -> Any:
+    return (file << 32) + line
 
 
 def _of_file(joined: Joined, found: Alignment, file: int) -> dict[int, int]:

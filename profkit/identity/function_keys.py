@@ -11,19 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.rooted_paths import ANYWHERE, normalise, rooted, rooted_all
+from profkit.identity.rooted_paths import ANYWHERE, normalise, rooted_all
 from profkit.model import PROJECT, ROOTS, FunctionKey, Profile, Roots
 from profkit.model.versions import python_of_paths
-
-__all__ = [
-    "FunctionKeys",
-    "clean_name",
-    "function_keys",
-    "infer_python",
-    "infer_roots",
-    "rooted",
-    "unique_files",
-]
 
 Index = npt.NDArray[np.int32]
 

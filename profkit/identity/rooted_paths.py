@@ -39,7 +39,6 @@ _LIB = re.compile(r"(?:^|/)(Lib|lib|LIB)/(?=([^/]+))")
 _PYTHON_HOME = re.compile(
     r"(?:python|conda|pyenv|(?:^|/)\.?(?:venv|env|envs|virtualenvs)(?:/|$))", re.IGNORECASE
 )
-_WINDOWS_VERSION = re.compile(r"python-?(\d)\.?(\d{1,2})(?!\d)", re.IGNORECASE)
 
 #: Modules that older Pythons had, next to what this interpreter knows: a profile may be older than us.
 # fmt: off

@@ -47,17 +47,17 @@ class ChangePoint:
         return self.after / self.before
 
 
-def divergence(values: Floats, least: int = LEAST_RUNS) -> tuple[int, float]:
+def divergence(values: Floats) -> tuple[int, float]:
     """Return where the second part of the best division of a series begins, and the statistic Q.
 
     Q is equation (7) of Matteson and James with α = 1: the energy distance of both parts times n·m / (n + m).
-    The series needs at least ``2 * least`` values.
+    The series needs at least ``2 * LEAST_RUNS`` values.
     """
-    return _best(np.abs(values[:, None] - values[None, :]), least)
+    return _best(np.abs(values[:, None] - values[None, :]))
 
 
-def _best(distances: Floats, least: int) -> tuple[int, float]:
-    n = len(distances)
+def _best(distances: Floats) -> tuple[int, float]:
+    n, least = len(distances), LEAST_RUNS
     # Sums of the distances of each value to those before it: with them, those within the first t are a running sum.
     before = np.tril(distances).sum(axis=1)
     within_first = np.cumsum(before)
@@ -78,7 +78,7 @@ def _best(distances: Floats, least: int) -> tuple[int, float]:
     return int(first[best]), float(scaled[best])
 
 
-def shifts(logs: Floats, least: int = LEAST_RUNS) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+def shifts(logs: Floats) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
     """Return the greatest lasting shift of each of many series at once: where, how much, how far beyond noise.
 
     `logs` (series × values). The place divides the means best, and the size is the difference of the medians
@@ -87,7 +87,7 @@ def shifts(logs: Floats, least: int = LEAST_RUNS) -> tuple[npt.NDArray[np.int64]
     For one series `change_points` says more; this one asks ten thousand of them in a moment, and tests nothing.
     """
     n = logs.shape[1]
-    first = np.arange(least, n - least + 1)
+    first = np.arange(LEAST_RUNS, n - LEAST_RUNS + 1)
     centred = logs - np.median(logs, axis=1, keepdims=True)
     sums = np.cumsum(centred, axis=1)
     before = sums[:, first - 1]
@@ -105,13 +105,7 @@ def shifts(logs: Floats, least: int = LEAST_RUNS) -> tuple[npt.NDArray[np.int64]
     return at, size, np.abs(size) * np.sqrt(at * (n - at) / n) / scatter
 
 
-def change_points(
-    values: Sequence[float],
-    *,
-    least_change: float = LEAST_CHANGE,
-    significance: float = SIGNIFICANCE,
-    least_runs: int = LEAST_RUNS,
-) -> tuple[ChangePoint, ...]:
+def change_points(values: Sequence[float], *, least_change: float = LEAST_CHANGE) -> tuple[ChangePoint, ...]:
     """Return the lasting changes of a series of positive values, in order of time; the seed is fixed.
 
     Values are compared as logarithms, since noise of run times is a factor. `least_change` is a part of 1.
@@ -122,12 +116,12 @@ def change_points(
     parts = [(0, len(logs))]
     while parts:
         begin, end = parts.pop()
-        if end - begin < 2 * least_runs:
+        if end - begin < 2 * LEAST_RUNS:
             continue
         distances = np.abs(logs[begin:end, None] - logs[None, begin:end])
-        at, statistic = _best(distances, least_runs)
-        p_value = _permuted(distances, statistic, least_runs, significance, random)
-        if p_value <= significance:
+        at, statistic = _best(distances)
+        p_value = _permuted(distances, statistic, random)
+        if p_value <= SIGNIFICANCE:
             found[begin + at] = p_value
             parts += [(begin, begin + at), (begin + at, end)]
     kept = _great_enough(logs, sorted(found), np.log1p(least_change))
@@ -138,18 +132,16 @@ def change_points(
     return tuple(ChangePoint(at, medians[i], medians[i + 1], found[at]) for i, at in enumerate(kept))
 
 
-def _permuted(
-    distances: Floats, statistic: float, least: int, significance: float, random: np.random.Generator
-) -> float:
+def _permuted(distances: Floats, statistic: float, random: np.random.Generator) -> float:
     """Return the p-value of a division; the draws end when it can no longer be significant.
 
     Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991.
     """
-    most = int(significance * (PERMUTATIONS + 1)) - 1
+    most = int(SIGNIFICANCE * (PERMUTATIONS + 1)) - 1
     greater = 0
     for drawn in range(1, PERMUTATIONS + 1):
         order = random.permutation(len(distances))
-        if _best(distances[np.ix_(order, order)], least)[1] >= statistic:
+        if _best(distances[np.ix_(order, order)])[1] >= statistic:
             greater += 1
             if greater > most:
                 return (greater + 1) / (drawn + 1)

@@ -15,10 +15,12 @@ import numpy.typing as npt
 
 from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
+from profkit.measure.inventory import queued_s, ran_s
 from profkit.measure.selected_processes import Selected
-from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes, of_process
+from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes
 from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import Effect, Process, Profile, Run, Thread
+from profkit.model.arrays import known_sum
 from profkit.model.pauses import WAITS
 
 Floats = npt.NDArray[np.float64]
@@ -281,14 +283,18 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         return PathReading(wall or 0.0, None, None, None, own, wait, blocked, none, none, none, 0.0, 0.0, 0.0)
     looked = thread.pauses is not None
     wall = wall or chosen.wall_s or float(own.sum())
-    run_all = _known([of_process(p, "cpu_s", "run_s") for p in run.processes])
-    queue_all = _known([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
+    run_all = known_sum(map(ran_s, run.processes)) or 0.0
+    queue_all = known_sum(map(queued_s, run.processes)) or 0.0
     helpers, helpers_wait, off = _of_threads(selected, lambda t: t is not thread, n)
     helpers_blocked, helpers_queued = np.zeros(n), np.zeros(n)
     if helpers_wait is not None and off is not None:
         helpers = np.maximum(helpers - helpers_wait - off, 0.0)
         helpers_blocked, helpers_queued = off, helpers_wait
         helpers += _of_native_threads(selected, chosen, n)
+    imports = None
+    if any(process is not chosen for process in selected.processes):
+        imports = _added(selected, lambda p, _: p is not chosen, import_seconds, (n,))
+    kinds = len(WAITS), n
     return PathReading(
         wall_s=wall,
         life_s=chosen.wall_s if chosen.wall_s is not None else wall,
@@ -303,13 +309,19 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers_run_s=max(0.0, run_all - (thread.run_s or 0.0)),
         helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
         delivery_s=delivery_seconds(chosen) or 0.0,
-        own_waits=_waits_of_threads(selected, lambda t: t is thread, n) if looked else None,
-        helpers_waits=_waits_of_threads(selected, lambda t: t is not thread, n) if looked else None,
-        collected=_seconds_of(selected, (thread,), pause_seconds.collected, n) if looked else None,
-        held=_seconds_of(selected, chosen.threads, pause_seconds.held, n) if looked else None,
-        helpers_imports=_imports_of_others(selected, chosen, n),
-        native_run_s=_known([t.run_s for t in chosen.threads if not len(t.profile)]),
-        native_queue_s=_known([t.run_queue_wait_s for t in chosen.threads if not len(t.profile)]),
+        own_waits=_added(selected, lambda _, t: t is thread, pause_seconds.waited, kinds) if looked else None,
+        helpers_waits=_added(
+            selected, lambda _, t: t is not thread and bool(t.pauses), pause_seconds.waited, kinds
+        )
+        if looked
+        else None,
+        collected=_added(selected, lambda _, t: t is thread, pause_seconds.collected, (n,))
+        if looked
+        else None,
+        held=_added(selected, lambda p, _: p is chosen, pause_seconds.held, (n,)) if looked else None,
+        helpers_imports=imports,
+        native_run_s=known_sum([t.run_s for t in chosen.threads if not len(t.profile)]) or 0.0,
+        native_queue_s=known_sum([t.run_queue_wait_s for t in chosen.threads if not len(t.profile)]) or 0.0,
     )
 
 
@@ -347,41 +359,18 @@ def _of_threads(
     return total, wait if measured else None, blocked if measured else None
 
 
-def _waits_of_threads(selected: Selected, wanted: Callable[[Thread], bool], n: int) -> Floats:
-    """Return what some threads waited for, by kind and row."""
-    result = np.zeros((len(WAITS), n))
-    for process, places in zip(selected.processes, selected.rows, strict=True):
-        for thread, rows in zip(process.threads, places, strict=True):
-            if thread.pauses and wanted(thread):
-                np.add.at(result.T, rows, pause_seconds.waited(thread).T)
-    return result
-
-
-def _imports_of_others(selected: Selected, chosen: Process, n: int) -> Floats | None:
-    """Return the CPU time in which other processes than the path's import modules, by row."""
-    others = [
-        (process, places)
-        for process, places in zip(selected.processes, selected.rows, strict=True)
-        if process is not chosen
-    ]
-    if not others:
-        return None
-    result = np.zeros(n)
-    for process, places in others:
-        for thread, rows in zip(process.threads, places, strict=True):
-            np.add.at(result, rows, import_seconds(thread))
-    return result
-
-
-def _seconds_of(
-    selected: Selected, wanted: Sequence[Thread], seconds: Callable[[Thread], Floats], n: int
+def _added(
+    selected: Selected,
+    wanted: Callable[[Process, Thread], bool],
+    seconds: Callable[[Thread], Floats],
+    shape: tuple[int, ...],
 ) -> Floats:
-    """Return the time that some threads spent in one kind of pause, by row."""
-    result = np.zeros(n)
+    """Add up what each wanted thread has in its functions: the last axis of `seconds`, by row of the result."""
+    result = np.zeros(shape)
     for process, places in zip(selected.processes, selected.rows, strict=True):
         for thread, rows in zip(process.threads, places, strict=True):
-            if any(thread is one for one in wanted):
-                np.add.at(result, rows, seconds(thread))
+            if wanted(process, thread):
+                np.add.at(result.T, rows, seconds(thread).T)
     return result
 
 
@@ -389,7 +378,7 @@ def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
     """Return what threads without functions (BLAS, OpenMP) ran in other processes, by their functions."""
     result = np.zeros(n)
     for process, places in zip(selected.processes, selected.rows, strict=True):
-        native_s = _known([thread.run_s for thread in process.threads if not len(thread.profile)])
+        native_s = known_sum([thread.run_s for thread in process.threads if not len(thread.profile)]) or 0.0
         if process is chosen or not native_s:
             continue
         ran = np.zeros(n)
@@ -417,10 +406,6 @@ def _tracing(thread: Thread) -> Floats:
     whole = float(ran.sum())
     part: Floats = ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))
     return part
-
-
-def _known(values: Sequence[float | None]) -> float:
-    return float(sum(v for v in values if v is not None))
 
 
 def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:

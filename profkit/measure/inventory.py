@@ -8,11 +8,12 @@ where several Python threads enter parallel regions: OpenMP gives each its own t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import Host, Pool, Process, Run
+from profkit.model.arrays import known_sum
 from profkit.model.pools import NOT_BUSY
 
 #: Cores that a process used or queued for, over its life, below which it is idle.
@@ -138,22 +139,22 @@ class Inventory:
     @property
     def expected_cores(self) -> float | None:
         """Cores that the settings ask for, over all machines."""
-        return _sum(host.expected_cores for host in self.hosts)
+        return known_sum(host.expected_cores for host in self.hosts)
 
     @property
     def observed_cores(self) -> float | None:
         """CPU seconds per second of the run."""
-        return _sum(host.observed_cores for host in self.hosts)
+        return known_sum(host.observed_cores for host in self.hosts)
 
     @property
     def demand_cores(self) -> float | None:
         """The same with the time spent queueing for a CPU."""
-        return _sum(host.demand_cores for host in self.hosts)
+        return known_sum(host.demand_cores for host in self.hosts)
 
     @property
     def available_cpus(self) -> float | None:
         """CPUs that the run may use, over all machines."""
-        return _sum(host.available_cpus for host in self.hosts)
+        return known_sum(host.available_cpus for host in self.hosts)
 
     @property
     def workers(self) -> int:
@@ -223,7 +224,7 @@ def _quota(run: Run) -> float | None:
 
 
 def _need(process: Process, launcher: Host | None) -> ProcessNeed:
-    run_s, wait_s, lived = _run_s(process), _wait_s(process), process.wall_s
+    run_s, wait_s, lived = ran_s(process), queued_s(process), process.wall_s
     observed = run_s / lived if run_s is not None and lived else None
     demand = observed if wait_s is None or observed is None or not lived else observed + wait_s / lived
     expected: int | None = None
@@ -285,14 +286,20 @@ def _pools_idle(process: Process) -> bool:
     return own + native > 0 and native <= POOL_WORKS * (own + native)
 
 
-def _run_s(process: Process) -> float | None:
-    return process.cpu_s if process.cpu_s is not None else _sum(thread.run_s for thread in process.threads)
+def of_process(process: Process, own: str, of_threads: str) -> float | None:
+    """Return what was counted for a process, else the sum of what was counted for its threads."""
+    value: float | None = getattr(process, own)
+    return value if value is not None else known_sum(getattr(t, of_threads) for t in process.threads)
 
 
-def _wait_s(process: Process) -> float | None:
-    if process.run_queue_wait_s is not None:
-        return process.run_queue_wait_s
-    return _sum(thread.run_queue_wait_s for thread in process.threads)
+def ran_s(process: Process) -> float | None:
+    """Return the CPU seconds of a process."""
+    return of_process(process, "cpu_s", "run_s")
+
+
+def queued_s(process: Process) -> float | None:
+    """Return the seconds for which the threads of a process queued for a CPU."""
+    return of_process(process, "run_queue_wait_s", "run_queue_wait_s")
 
 
 def _host_need(
@@ -310,8 +317,8 @@ def _host_need(
         return 1.0 if need.lived_s is None or not wall else min(1.0, need.lived_s / wall)
 
     known = [need.expected_cores for need in working if need.expected_cores is not None]
-    run_s = _sum(_run_s(process) for _, process in here)
-    wait_s = _sum(_wait_s(process) for _, process in here)
+    run_s = known_sum(ran_s(process) for _, process in here)
+    wait_s = known_sum(queued_s(process) for _, process in here)
     return HostNeed(
         name=name,
         processes=len(here),
@@ -363,8 +370,3 @@ def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher:
         together = max(sum(bound), most or 0.0) if bound else most
     known = [value for value in (together, cpus, quota) if value]
     return min(known) if known else None
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

@@ -117,6 +117,12 @@ def iteration_model(run: Run, names: IterationNames | None = None) -> IterationM
     return replace(slowest, consumers=len(models))
 
 
+def iteration_seconds(run: Run) -> float | None:
+    """Return the median duration of a run's iterations, ``None`` without NVTX ranges of them."""
+    model = iteration_model(run) if any(p.ranges is not None for p in run.processes) else None
+    return None if model is None else model.duration.median_s
+
+
 def typical_model(models: Sequence[IterationModel | None]) -> IterationModel | None:
     """Return the model with the median rate, of several runs of one program."""
     known = sorted((m for m in models if m is not None), key=lambda m: m.steps_per_s)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from profkit.measure.imports import imported_packages
-from profkit.measure.inventory import Inventory, inventory
+from profkit.measure.inventory import Inventory, inventory, queued_s, ran_s
 from profkit.measure.machine_speed import Speed, speeds
 from profkit.measure.run_settings import revision_of
 from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
-from profkit.model.arrays import median
+from profkit.model.arrays import known_sum, median
 
 #: Part of the wall that a thread runs or queues from which it counts as one that works.
 WORKS = 0.05
@@ -59,7 +59,6 @@ class SideFacts:
     rest_run_s: float | None
     rest_wait_s: float | None
     delivery_s: float | None
-    all_wait_fraction: float | None
     demand_cores: float | None
     own_cores: float | None
     others_cores: float | None
@@ -199,15 +198,15 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     mains = main_processes(selected)
     main_runs = [_main_thread(p, "run_s") for p in mains]
     main_waits = [_main_thread(p, "run_queue_wait_s") for p in mains]
-    main_run, main_wait = _sum(main_runs), _sum(main_waits)
-    run_s = _sum([of_process(p, "cpu_s", "run_s") for p in run.processes])
+    main_run, main_wait = known_sum(main_runs), known_sum(main_waits)
+    run_s = known_sum(map(ran_s, run.processes))
     tree_s = machine.tree_cpu_s if machine else None
     if run_s is not None and tree_s is not None:
         run_s = max(run_s, tree_s)  # with what lived too shortly to be seen
-    wait_s = _sum([of_process(p, "run_queue_wait_s", "run_queue_wait_s") for p in run.processes])
+    wait_s = known_sum(map(queued_s, run.processes))
     own = run_s / wall if run_s is not None and wall else None
     demand = (run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None
-    lives = _sum([p.wall_s if p.wall_s is not None else wall for p in mains])
+    lives = known_sum([p.wall_s if p.wall_s is not None else wall for p in mains])
     off = None
     if lives is not None and main_run is not None and main_wait is not None:
         off = max(0.0, lives - main_run - main_wait)
@@ -241,8 +240,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "worst_wait_fraction": max(worst) if worst else None,
         "rest_run_s": _rest(run_s, main_run),
         "rest_wait_s": _rest(wait_s, main_wait),
-        "delivery_s": _sum([delivery_seconds(p) for p in mains]),
-        "all_wait_fraction": _fraction(run_s, wait_s),
+        "delivery_s": known_sum([delivery_seconds(p) for p in mains]),
         "demand_cores": demand,
         "own_cores": own,
         "others_cores": max(0.0, busy - own) if busy is not None and own is not None else None,
@@ -256,7 +254,9 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "working_threads": _working(run, wall),
         "pool_threads": _pools(run, wall),
         "memory_bytes": max([float(m) for p in run.processes if (m := p.peak_memory_bytes)], default=None),
-        "read_bytes": _sum([None if p.read_bytes is None else float(p.read_bytes) for p in run.processes]),
+        "read_bytes": known_sum(
+            [None if p.read_bytes is None else float(p.read_bytes) for p in run.processes]
+        ),
     }
 
 
@@ -265,11 +265,6 @@ def gpu_share(run: Run) -> float | None:
     column = None if run.series is None else run.series.columns.get("gpu_utilisation")
     known = np.empty(0) if column is None else column[~np.isnan(column)]
     return float(known.mean()) if known.size else None
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    known = [v for v in values if v is not None]
-    return sum(known) if known else None
 
 
 def _rest(whole: float | None, part: float | None) -> float | None:
@@ -287,11 +282,6 @@ def first_thread(process: Process) -> Thread | None:
 def _main_thread(process: Process, field: str) -> float | None:
     thread = first_thread(process)
     return None if thread is None else getattr(thread, field)
-
-
-def of_process(process: Process, own: str, of_threads: str) -> float | None:
-    value: float | None = getattr(process, own)
-    return value if value is not None else _sum([getattr(t, of_threads) for t in process.threads])
 
 
 def _working(run: Run, wall: float | None) -> float | None:

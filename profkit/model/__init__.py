@@ -1,12 +1,13 @@
 """What a profile, a function and a run *are*. Imports numpy only, and nothing else of ours."""
 
+from profkit.model.columns import ProfileError
 from profkit.model.keys import BUILTIN, GENERATED, PROJECT, ROOTS, SITE, STDLIB, FunctionKey, Roots
 from profkit.model.lines import Line
 from profkit.model.neighbours import Neighbour, Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
 from profkit.model.pauses import Pause
-from profkit.model.profile import Edges, Profile, ProfileError
+from profkit.model.profile import Edges, Profile
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
 from profkit.model.run import (
@@ -30,46 +31,3 @@ from profkit.model.run import (
 from profkit.model.series import Series, ThreadSamples
 from profkit.model.slices import Slice
 from profkit.model.tiers import Effect, Tier
-
-__all__ = [
-    "BUILTIN",
-    "GENERATED",
-    "PROJECT",
-    "ROOTS",
-    "SITE",
-    "STDLIB",
-    "CallSums",
-    "Edges",
-    "Effect",
-    "FunctionKey",
-    "Git",
-    "Host",
-    "Job",
-    "Line",
-    "Machine",
-    "Manifest",
-    "Neighbour",
-    "Neighbours",
-    "Notice",
-    "OpenCall",
-    "Paths",
-    "Pause",
-    "Pool",
-    "PoolOrigin",
-    "Process",
-    "Profile",
-    "ProfileError",
-    "RangeCalls",
-    "Ranges",
-    "Roots",
-    "Run",
-    "RunSet",
-    "Sampler",
-    "Series",
-    "Slice",
-    "Thread",
-    "ThreadSamples",
-    "Tier",
-    "Window",
-    "Yardstick",
-]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-__all__ = ["distinct", "median", "quantile"]
-
 
 #: Numbers of which the middle is found by sorting them.
 _FEW = 64
@@ -36,6 +34,12 @@ def median(values: npt.ArrayLike, axis: int | None = None, *, keepdims: bool = F
     middle = part.take(range(half - (not odd), half + 1), axis).mean(axis, keepdims=keepdims)
     last = part.take([-1], axis).max(axis, keepdims=keepdims)
     return np.where(np.isnan(last), last, middle)[()]
+
+
+def known_sum(values: Iterable[float | None]) -> float | None:
+    """Return the sum of what is known, ``None`` where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def quantile(values: npt.NDArray[np.float64], part: float) -> float:

@@ -14,34 +14,6 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "EXACT",
-    "LAST_NS",
-    "TINY",
-    "Amount",
-    "Bounds",
-    "CallLimits",
-    "Count",
-    "Counts",
-    "Cpus",
-    "Ends",
-    "Errors",
-    "ExitStatus",
-    "Id",
-    "Ids",
-    "Moment",
-    "MomentNs",
-    "Moments",
-    "PrimitiveCounts",
-    "Rank",
-    "Readings",
-    "Seconds",
-    "SignedSeconds",
-    "Times",
-    "Waits",
-    "bounds_of",
-]
-
 #: Greatest whole number up to which a float64, and every reader of JSON, keeps each exact; as many calls take years.
 EXACT = 1 << 53
 #: Greatest time of a clock, nanoseconds: 73 years. The sum and the difference of two such times fit into 64 bits.

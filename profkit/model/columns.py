@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from profkit.model.bounds import Bounds, bounds_of
 
-__all__ = ["ProfileError", "check_columns", "check_indices", "check_values", "column_dtypes"]
-
 
 class ProfileError(ValueError):
     """The columns contradict each other, or hold what cannot be; the message names the column."""

@@ -14,18 +14,6 @@ import numpy.typing as npt
 
 from profkit.model.profile import ESTIMATES, Floats, Ints, Profile
 
-__all__ = [
-    "CallsKind",
-    "TimeKind",
-    "call_kind",
-    "estimates_of",
-    "exact_estimates",
-    "known_calls",
-    "stated",
-    "summed_estimates",
-    "time_kind",
-]
-
 CallsKind: TypeAlias = Literal["exact", "estimated", "unknown"]
 TimeKind: TypeAlias = Literal["exact", "sampled"]
 

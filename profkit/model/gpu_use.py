@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from profkit.model.bounds import Seconds
 
-__all__ = ["GpuIdle", "GpuUse"]
-
 
 @dataclass(frozen=True, slots=True)
 class GpuIdle:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["BUILTIN", "GENERATED", "PROJECT", "ROOTS", "SITE", "STDLIB", "FunctionKey", "Roots"]
-
 STDLIB = "stdlib"
 SITE = "site"
 PROJECT = "project"

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from profkit.model.bounds import Count, Seconds
 
-__all__ = ["Line"]
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

@@ -7,21 +7,22 @@ and lives in ``identity``. Nothing here reads files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from profkit.model.columns import column_dtypes
 from profkit.model.estimates import estimates_of, known_calls, summed_estimates
-from profkit.model.profile import ESTIMATES, Edges, Floats, Index, Ints, Profile
-
-__all__ = ["collapse", "merge_profiles", "merge_with_rows"]
+from profkit.model.profile import ESTIMATES, TEXTS, Edges, Index, Ints, Profile
 
 _KEY = ("file", "line", "name", "qualname")
 _PLAIN_KEY = ("file", "line", "name")
+#: What adds up, of functions and of edges; and of functions where it was measured.
+_SUMMED = ("ncalls", "primitive_calls", "tottime", "cumtime")
+_MEASURED = ("wait", "blocked", "cumwait", "cumblocked")
 
 
 def collapse(profile: Profile, *, qualified: bool = True) -> Profile:
@@ -84,49 +85,23 @@ def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple
         only, group = _collapse(profiles[0] if edges else _without_edges(profiles[0]), _KEY)
         return only, (group,)
     strings, maps = _union([profile.strings for profile in profiles])
-    sizes = [len(profile) for profile in profiles]
-    offsets = np.cumsum([0, *sizes])
-
-    def text(column: str) -> Index:
-        return np.concatenate(
-            [table[getattr(profile, column)] for table, profile in zip(maps, profiles, strict=True)]
-        )
-
-    def plain(column: str) -> npt.NDArray[np.int64]:
-        return np.concatenate([getattr(profile, column) for profile in profiles])
-
-    def measured(column: str) -> Floats | None:
-        values = [getattr(profile, column) for profile in profiles]
-        if all(value is None for value in values):
-            return None
-        return np.concatenate(
-            [np.zeros(n) if value is None else value for value, n in zip(values, sizes, strict=True)]
-        )
-
-    estimates: dict[str, Any] = {}
+    offsets = np.cumsum([0, *map(len, profiles)])
+    columns: dict[str, Any] = {}
+    for name in column_dtypes(Profile):
+        parts = [getattr(profile, name) for profile in profiles]
+        if name in TEXTS:
+            parts = [table[part] for table, part in zip(maps, parts, strict=True)]
+        columns[name] = np.concatenate(parts)
+    for name in _MEASURED:
+        parts = [getattr(profile, name) for profile in profiles]
+        if any(part is not None for part in parts):
+            columns[name] = np.concatenate(
+                [np.zeros(len(p)) if part is None else part for p, part in zip(profiles, parts, strict=True)]
+            )
     if any(profile.calls_low is not None for profile in profiles):
         known = [estimates_of(profile) for profile in profiles]
-        estimates = {name: np.concatenate([columns[name] for columns in known]) for name in ESTIMATES}
-
-    joined = Profile(
-        strings,
-        text("file"),
-        np.concatenate([profile.line for profile in profiles]),
-        text("name"),
-        text("qualname"),
-        text("module"),
-        text("source_hash"),
-        plain("ncalls"),
-        plain("primitive_calls"),
-        np.concatenate([profile.tottime for profile in profiles]),
-        np.concatenate([profile.cumtime for profile in profiles]),
-        edges=_joined_edges(profiles, offsets) if edges else None,
-        wait=measured("wait"),
-        blocked=measured("blocked"),
-        cumwait=measured("cumwait"),
-        cumblocked=measured("cumblocked"),
-        **estimates,
-    )
+        columns |= {name: np.concatenate([of[name] for of in known]) for name in ESTIMATES}
+    joined = Profile(strings, **columns, edges=_joined_edges(profiles, offsets) if edges else None)
     whole, group = _collapse(joined, _KEY)
     return whole, tuple(group[start:end] for start, end in pairwise(offsets.tolist()))
 
@@ -155,12 +130,11 @@ def _joined_edges(profiles: Sequence[Profile], offsets: Ints) -> Edges | None:
     if not present:
         return None
     return Edges(
-        np.concatenate([edges.caller + np.int32(offset) for edges, offset in present]),
-        np.concatenate([edges.callee + np.int32(offset) for edges, offset in present]),
-        np.concatenate([edges.ncalls for edges, _ in present]),
-        np.concatenate([edges.primitive_calls for edges, _ in present]),
-        np.concatenate([edges.tottime for edges, _ in present]),
-        np.concatenate([edges.cumtime for edges, _ in present]),
+        *(
+            np.concatenate([getattr(edges, end) + np.int32(offset) for edges, offset in present])
+            for end in ("caller", "callee")
+        ),
+        *(np.concatenate([getattr(edges, name) for edges, _ in present]) for name in _SUMMED),
     )
 
 
@@ -203,16 +177,15 @@ def _groups(columns: Sequence[Ints]) -> tuple[Index, Index]:
     return group, first[order].astype(np.int32)
 
 
-def _sum_counts(values: Ints, group: Index, n: int) -> Ints:
-    total = np.zeros(n, np.int64)
-    np.add.at(total, group, values)
-    return total
-
-
-def _sum_times(values: Floats, group: Index, n: int) -> Floats:
-    total = np.zeros(n, np.float64)
-    np.add.at(total, group, values)
-    return total
+def _sums(of: Profile | Edges, names: Sequence[str], group: Index, n: int) -> dict[str, Any]:
+    """Return columns summed by group; one that is not there is left out."""
+    found = {}
+    for name in names:
+        values = getattr(of, name)
+        if values is not None:
+            found[name] = np.zeros(n, values.dtype)
+            np.add.at(found[name], group, values)
+    return found
 
 
 def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
@@ -240,37 +213,14 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
         values[group[rows[::-1]]] = column[rows[::-1]]
         return values
 
-    def measured(column: Floats | None) -> Floats | None:
-        return None if column is None else _sum_times(column, group, n)
-
-    ncalls = _sum_counts(profile.ncalls, group, n)
-    primitive_calls = _sum_counts(profile.primitive_calls, group, n)
-    estimates: Mapping[str, Any] = {}
+    sums = _sums(profile, (*_SUMMED, *_MEASURED), group, n)
     if profile.calls_low is not None:
-        estimates = summed_estimates(profile.ncalls, estimates_of(profile), group, n)
-        ncalls, primitive_calls = (
-            known_calls(calls, estimates["calls_low"]) for calls in (ncalls, primitive_calls)
-        )
-    summed = Profile(
-        profile.strings,
-        profile.file[first],
-        profile.line[first],
-        profile.name[first],
-        known(profile.qualname),
-        known(profile.module),
-        known(profile.source_hash),
-        ncalls,
-        primitive_calls,
-        _sum_times(profile.tottime, group, n),
-        _sum_times(profile.cumtime, group, n),
-        edges=edges,
-        wait=measured(profile.wait),
-        blocked=measured(profile.blocked),
-        cumwait=measured(profile.cumwait),
-        cumblocked=measured(profile.cumblocked),
-        **estimates,
-    )
-    return summed, group
+        sums |= summed_estimates(profile.ncalls, estimates_of(profile), group, n)
+        for name in ("ncalls", "primitive_calls"):
+            sums[name] = known_calls(sums[name], sums["calls_low"])
+    sums |= {name: getattr(profile, name)[first] for name in _PLAIN_KEY}
+    sums |= {name: known(getattr(profile, name)) for name in TEXTS if name not in _PLAIN_KEY}
+    return Profile(profile.strings, **sums, edges=edges), group
 
 
 def _collapse_edges(edges: Edges, group: Index | None) -> Edges:
@@ -283,11 +233,5 @@ def _collapse_edges(edges: Edges, group: Index | None) -> Edges:
     n = len(first)
     if group is None and n == len(edges):
         return edges
-    return Edges(
-        caller[first].astype(np.int32),
-        callee[first].astype(np.int32),
-        _sum_counts(edges.ncalls, link, n),
-        _sum_counts(edges.primitive_calls, link, n),
-        _sum_times(edges.tottime, link, n),
-        _sum_times(edges.cumtime, link, n),
-    )
+    ends = caller[first].astype(np.int32), callee[first].astype(np.int32)
+    return Edges(*ends, **_sums(edges, _SUMMED, link, n))

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from profkit.model.bounds import Amount, Count, Id, Seconds
 
-__all__ = ["Neighbour", "Neighbours"]
-
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:

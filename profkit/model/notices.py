@@ -15,19 +15,6 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, cast
 
-__all__ = [
-    "CODES",
-    "MOST_PIDS",
-    "MOST_RANKS",
-    "UNITS",
-    "WHERE",
-    "Meaning",
-    "Notice",
-    "Number",
-    "grouped",
-    "missing_ranks",
-]
-
 #: What a number of a notice may be; texts are those that come in pairs, such as two versions.
 Number: TypeAlias = "float | int | str | tuple[int, ...] | tuple[str, ...]"
 

@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model.bounds import Counts, Times, Waits
-from profkit.model.columns import ProfileError, check_columns, check_indices, column_dtypes
+from profkit.model.columns import ProfileError, check_columns, check_indices
 from profkit.model.profile import Index
-
-__all__ = ["Paths", "depths", "with_callees"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -48,11 +46,6 @@ class Paths:
 
     def __len__(self) -> int:
         return len(self.parent)
-
-    @staticmethod
-    def columns() -> dict[str, np.dtype[Any]]:
-        """Return names and dtypes of the columns."""
-        return dict(column_dtypes(Paths))
 
     def validate(self, functions: int) -> Paths:
         """Check that the columns fit each other and a profile of so many functions, and return the paths themselves.

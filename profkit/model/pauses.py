@@ -10,8 +10,6 @@ from typing import Literal, TypeAlias, get_args
 
 from profkit.model.bounds import Count, Seconds
 
-__all__ = ["COLLECTIONS", "HELD", "PAUSE_KINDS", "STOPPED", "WAITS", "Pause", "PauseKind"]
-
 PauseKind: TypeAlias = Literal[
     "gil",
     "lock",

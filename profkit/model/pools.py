@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["CAPPED", "NOT_BUSY", "POOL_VARIABLES", "holding_variable", "whole_number"]
-
 _OPENMP = ("OMP_NUM_THREADS",)
 
 #: Library to its variables, the one that holds first. Tried with OpenBLAS 0.3.31, PyTorch 2.13, MKL 2026,

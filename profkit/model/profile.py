@@ -14,14 +14,12 @@ import numpy.typing as npt
 from profkit.model.bounds import CallLimits, Counts, Errors, PrimitiveCounts, Times
 from profkit.model.columns import ProfileError, check_columns, check_indices
 
-__all__ = ["ESTIMATES", "Edges", "Profile", "ProfileError"]
-
 Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
 #: Columns of a `Profile` that are indices into its strings.
-_TEXTS = ("file", "name", "qualname", "module", "source_hash")
+TEXTS = ("file", "name", "qualname", "module", "source_hash")
 #: Columns of a `Profile` that say how well its counts and times are known; it has all of them or none.
 ESTIMATES = ("calls_low", "calls_high", "samples", "tottime_error")
 
@@ -141,7 +139,7 @@ class Profile:
             raise ProfileError("the string table does not start with the empty string")
         n = len(self)
         check_columns(self, n, "functions")
-        check_indices(self, "functions", _TEXTS, len(self.strings))
+        check_indices(self, "functions", TEXTS, len(self.strings))
         self._check_estimates()
         if self.edges is not None:
             check_columns(self.edges, len(self.edges), "edges")

@@ -15,8 +15,6 @@ from profkit.model.bounds import Counts, Times, Waits
 from profkit.model.columns import ProfileError, check_columns, check_indices, column_dtypes
 from profkit.model.profile import Index
 
-__all__ = ["RangeCalls"]
-
 #: Columns of contexts; all others have a row for each context and function.
 _CONTEXTS = ("parent", "name", "domain", "opener", "count")
 

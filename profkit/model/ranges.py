@@ -15,8 +15,6 @@ from profkit.model.bounds import Count, Ends, Ids, MomentNs, Moments
 from profkit.model.columns import ProfileError, check_columns, check_indices
 from profkit.model.profile import Index
 
-__all__ = ["MARK", "OPEN", "PAYLOAD_TYPES", "PUSHED", "STARTED", "Ranges"]
-
 Bytes = npt.NDArray[np.uint8]
 
 #: Values of `Ranges.kind`: pushed and popped on one thread, started and ended anywhere, one moment.

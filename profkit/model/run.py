@@ -25,6 +25,7 @@ from profkit.model.bounds import (
     SignedSeconds,
     bounds_of,
 )
+from profkit.model.columns import ProfileError
 from profkit.model.gpu_use import GpuUse
 from profkit.model.keys import Roots
 from profkit.model.lines import Line
@@ -32,31 +33,12 @@ from profkit.model.neighbours import Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
 from profkit.model.pauses import Pause
-from profkit.model.profile import Profile, ProfileError
+from profkit.model.profile import Profile
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
 from profkit.model.series import Series, ThreadSamples
 from profkit.model.slices import Slice
 from profkit.model.tiers import Effect, Tier
-
-__all__ = [
-    "CallSums",
-    "Git",
-    "Host",
-    "Job",
-    "Machine",
-    "Manifest",
-    "OpenCall",
-    "Pool",
-    "PoolOrigin",
-    "Process",
-    "Run",
-    "RunSet",
-    "Sampler",
-    "Thread",
-    "Window",
-    "Yardstick",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ import numpy as np
 from profkit.model.bounds import Ids, Moments, Readings
 from profkit.model.columns import ProfileError, check_columns, check_values
 
-__all__ = ["Series", "ThreadSamples"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:

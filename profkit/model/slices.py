@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from profkit.model.bounds import Count, MomentNs, Seconds
 
-__all__ = ["Slice"]
-
 
 @dataclass(frozen=True, slots=True)
 class Slice:

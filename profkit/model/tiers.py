@@ -7,8 +7,6 @@ from typing import Literal
 
 from profkit.model.bounds import Seconds, SignedSeconds
 
-__all__ = ["Effect", "Tier"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tier:

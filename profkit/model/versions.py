@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
-__all__ = ["python_of_paths"]
-
 #: ``…/lib/python3.11/…`` (also lib64, free-threaded ``3.13t``, PyPy), ``…\Python39\Lib\…`` and
 #: ``…\Python-3.9\Lib\…``.
 _LIBRARY = re.compile(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from profkit.measure import noise
 from profkit.measure.import_table import imports_of
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import Run
+from profkit.report import units
 from profkit.report.document import (
+    Block,
     Bullets,
     Cell,
     Column,
@@ -27,13 +30,13 @@ from profkit.report.document import (
     Row,
     Section,
     Table,
-    VerdictBlock,
     Waterfall,
+    laid_out,
 )
 from profkit.report.functions import Ranked, ranked_run
-from profkit.report.gpu import gpu_sections
 from profkit.report.imports import import_change_line, import_line
 from profkit.report.lines import line_sections
+from profkit.report.machine import gpu_sections
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR, waterfall
@@ -48,6 +51,7 @@ from profkit.verdict.readings import READINGS
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.types import Diff, Evidence, RunVerdict, Verdict
 
+_Part: TypeAlias = "Block | Section"
 #: Lines that each part gets.
 FUNCTIONS = 5
 FUNCTIONS_ABOVE_LINES = 3
@@ -69,20 +73,18 @@ _FACTS = ("command", "time", "GPU", "functions", "capture", "exit status")
 def brief_diff(diff: Diff, *, explain: bool = False) -> Document:
     """Return a comparison's answer; `explain` shows only the rules that hold and what others lack."""
     verdict = diff.verdict
-    head = replace(comparison_block(diff), cause="")
-    sections = [Section("", (head, *_doubts(diff)))]
+    head = Section("", (replace(comparison_block(diff), cause=""), *_doubts(diff)))
     if explain:
         rules = (*RULES, *RULES_OF_ESTIMATES)
-        sections += brief_explanation(rules, READINGS, verdict.checks, verdict.findings)
-        return Document("profkit diff", tuple(sections), brief=True)
+        return _screen(head, *brief_explanation(rules, READINGS, verdict.checks, verdict.findings))
+    parts: list[_Part] = [head]
     if verdict.rule != "identical" and not diff.table.by_share:
-        sections.append(Section("", (_steps(diff.account),)))
-    sections += _evidence(verdict.evidence, alone=False)
+        parts.append(_steps(diff.account))
+    parts.append(_evidence(verdict.evidence, alone=False))
     if verdict.cause != "no-change":
         lines = line_sections(diff.lines, brief=True)
-        sections += [*_changed(diff, _room(lines)), *lines, *_note(import_change_line(diff))]
-    sections += _advice(verdict)
-    return Document("profkit diff", tuple(sections), brief=True)
+        parts += [_changed(diff, _room(lines)), *lines, Note(import_change_line(diff))]
+    return _screen(*parts, _advice(verdict))
 
 
 def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, explain: bool = False) -> Document:
@@ -90,35 +92,40 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, expla
 
     `run` has only the processes to be shown; `explain` is as for `brief_diff`.
     """
+    from profkit.report.showdoc import run_facts, run_warnings
+
     functions = ranked_run(run, by)
     verdict = judged.verdict if judged is not None else None
-    head: tuple[VerdictBlock, ...] = ()
-    if verdict is not None:
-        head = (replace(verdict_block(verdict, alone=True), cause=""),)
-    from profkit.report.showdoc import run_facts
-
+    answer = () if verdict is None else (replace(verdict_block(verdict, alone=True), cause=""),)
     facts = tuple(item for item in run_facts(run, functions) if item[0] in _FACTS)
-    sections = [Section("", (*head, Facts(facts)))]
+    parts: list[_Part] = [Section("", (*answer, Facts(facts)))]
     if explain and judged is not None:
         findings = () if verdict is None else verdict.findings
-        sections += brief_explanation(RULES_ALONE, READINGS_ALONE, judged.checks, findings)
-        return Document("profkit show", tuple(sections), brief=True)
+        return _screen(*parts, *brief_explanation(RULES_ALONE, READINGS_ALONE, judged.checks, findings))
     if judged is not None and not judged.account.merged and judged.account.candidate_s > 0:
-        sections.append(Section("", (_steps(judged.account),)))
-    if verdict is not None:
-        sections += _evidence(verdict.evidence, alone=True)
-    sections += _warnings(run)
-    waiting = []
+        parts.append(_steps(judged.account))
+    every = run_warnings(run)
+    left = len(every) - WARNINGS
+    more = (f"and {units.counted(left, 'more warning')}",) if left > 0 else ()
+    parts += [
+        _evidence(() if verdict is None else verdict.evidence, alone=True),
+        Bullets((*every[:WARNINGS], *more)),
+    ]
     # Where CPUs were lacking, no line explains it.
-    in_lines = judged is not None and (verdict is None or verdict.cause in _WAITING)
+    waited = verdict is not None and verdict.cause in _WAITING
+    in_lines = judged is not None and (verdict is None or waited)
     lines = line_sections(judged.lines if judged is not None and in_lines else None, brief=True)
-    if judged is not None and verdict is not None and verdict.cause in _WAITING:
-        waiting = _off_the_cpu(judged.account, None, _room(lines))
-    sections += gpu_sections(run.gpu, FUNCTIONS_ABOVE_LINES)
-    sections += [*(waiting or _ranked(functions, by, _room(lines))), *lines]
-    sections += _note(import_line(imports_of(run, run.processes)))
-    sections += _advice(verdict)
-    return Document("profkit show", tuple(sections), brief=True)
+    table = Table((), ())
+    if judged is not None and waited:
+        table = _off_the_cpu(judged.account, None, _room(lines))
+    return _screen(
+        *parts,
+        *gpu_sections(run.gpu, FUNCTIONS_ABOVE_LINES),
+        table if table.rows else _ranked(functions, by, _room(lines)),
+        *lines,
+        Note(import_line(imports_of(run, run.processes))),
+        _advice(verdict),
+    )
 
 
 #: Notices of how two sides are compared, by which nothing is lost.
@@ -130,8 +137,9 @@ _WAITING = frozenset(("blocked", "data-starvation", "interpreter-lock"))
 _OFF = ("blocked", "gil", "loading", "imbalance")
 
 
-def _note(text: str) -> list[Section]:
-    return [Section("", (Note(text),))] if text else []
+def _screen(*parts: _Part) -> Document:
+    sections = (part if isinstance(part, Section) else Section("", (part,)) for part in parts)
+    return replace(laid_out("", *sections), brief=True)
 
 
 def _room(lines: Sequence[Section]) -> int:
@@ -155,15 +163,13 @@ def _doubts(diff: Diff) -> tuple[Note, ...]:
         more = f" And {len(lost) - 1} more: see --full." if len(lost) > 1 else ""
         notes.append(Note(f"{lost[0]}.{more}", "unsure"))
     if found.score < HARDLY_COMPARABLE and found.warnings:
-        what = "1 more difference" if len(found.warnings) == 1 else f"{len(found.warnings)} more differences"
+        what = units.counted(len(found.warnings), "more difference")
         notes.append(Note(f"{what} between the sides: see --full.", "unsure"))
     return tuple(notes)
 
 
-def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> list[Section]:
+def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> Table:
     """The first rows of evidence, in one line each."""
-    if not evidence:
-        return []
     rows = []
     for texts in map(evidence_texts, evidence[:EVIDENCE]):
         if alone or not texts.baseline or texts.baseline == texts.candidate:
@@ -171,10 +177,10 @@ def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> list[Section]:
         else:
             said = f"{texts.baseline} → {texts.candidate}"
         rows.append(Row((texts.signal, said)))
-    return [Section("", (Table((Column("evidence", "text"), Column("", "prose")), tuple(rows)),))]
+    return Table((Column("evidence", "text"), Column("", "prose")), tuple(rows))
 
 
-def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> list[Section]:
+def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> Table:
     """Functions in which the critical path was off the CPU (of two sides: longer), and their waits."""
     lost, what, names = dict[int, float](), dict[int, str](), dict[int, str]()
     for bucket in (bucket for bucket in account.buckets if bucket.name in _OFF):
@@ -204,14 +210,13 @@ def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> list[S
     return _functions(rows, Column("off the CPU", kind), Column("waiting for", "text", 1))
 
 
-def _changed(diff: Diff, most: int) -> list[Section]:
+def _changed(diff: Diff, most: int) -> Table:
     """Functions that gained or lost most, waits by design left out, in the order of the changes.
 
     Where waiting is the cause, the functions in which it occurred.
     """
-    waiting = _off_the_cpu(diff.account, diff.table, most) if diff.verdict.cause in _WAITING else []
-    if waiting:
-        return waiting
+    if diff.verdict.cause in _WAITING and (found := _off_the_cpu(diff.account, diff.table, most)).rows:
+        return found
     table, by = diff.table, diff.ranking.by
     before, after = (
         side.cumtime if by == "cumtime" else side.active for side in (table.baseline, table.candidate)
@@ -245,7 +250,7 @@ def _changed(diff: Diff, most: int) -> list[Section]:
     )
 
 
-def _ranked(functions: Ranked, by: str, most: int) -> list[Section]:
+def _ranked(functions: Ranked, by: str, most: int) -> Table:
     """The most costly functions, waits by design left out."""
     rows: list[Row] = []
     least = noise.MIN_SECONDS
@@ -263,28 +268,16 @@ def _ranked(functions: Ranked, by: str, most: int) -> list[Section]:
     return _functions(rows, Column(title, "seconds"), Column("share", "share", 1))
 
 
-def _functions(rows: Sequence[Row], *middle: Column) -> list[Section]:
-    if not rows:
-        return []
+def _functions(rows: Sequence[Row], *middle: Column) -> Table:
     columns = (Column("function", "name"), *middle, Column("queued", "share", 2), Column("where", "path", 3))
-    return [Section("", (Table(columns, tuple(rows)).without_empty(),))]
+    return Table(columns, tuple(rows)).without_empty()
 
 
-def _warnings(run: Run) -> list[Section]:
-    from profkit.report.showdoc import run_warnings
-
-    every = run_warnings(run)
-    shown, left = every[:WARNINGS], len(every) - WARNINGS
-    if left > 0:
-        shown.append("and 1 more warning" if left == 1 else f"and {left} more warnings")
-    return [Section("", (Bullets(tuple(shown)),))] if shown else []
-
-
-def _advice(verdict: Verdict | None) -> list[Section]:
+def _advice(verdict: Verdict | None) -> _Part:
     if verdict is None or not verdict.advice:
-        return [Section("", (Note("--full prints the whole report."),))]
+        return Note("--full prints the whole report.")
     title = "What to do next (--full prints the whole report)"
     # How to try it stands last, and what not to do has a line of its own.
     last = [advice for advice in verdict.advice if advice.kind in _LAST]
     first = [advice for advice in verdict.advice if advice.kind not in _LAST]
-    return [Section(title, advice_blocks((*first[: ADVICE - len(last)], *last)), role="advice")]
+    return Section(title, advice_blocks((*first[: ADVICE - len(last)], *last)), role="advice")

@@ -118,7 +118,7 @@ class CommandMask:
             shown.append(masked)
         rest = line[MOST_WORDS:]
         if rest:
-            shown.append(self.placeholders.left_out(len(rest), "words", rest))
+            shown.append(self.placeholders.of(f"{len(rest)} words", rest))
         return tuple(shown)
 
     def _program(self, word: str) -> tuple[str, str]:
@@ -242,7 +242,7 @@ class CommandMask:
         if not all(shown):
             return ""
         rest = tuple(parts[MOST_HOSTS:])
-        return ",".join(shown + ([self.placeholders.left_out(len(rest), "hosts", rest)] if rest else []))
+        return ",".join(shown + ([self.placeholders.of(f"{len(rest)} hosts", rest)] if rest else []))
 
     # Paths -----------------------------------------------------------------------------------------------------
 

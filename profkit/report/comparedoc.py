@@ -12,7 +12,7 @@ from profkit.report.listed import Listed, Of
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.accounts import BUCKET_TITLES
-from profkit.report.wording.comparisons import (
+from profkit.report.wording.runs import (
     comparisons_notes,
     comparisons_verdict,
     configuration_text,
@@ -32,7 +32,6 @@ class ComparisonsReport:
     study: Comparisons
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`: all rows are listed."""
         study = self.study
         notices = [clean(notice_text(notice)) for notice in study.notices]
         slower = [row for row in study.rows if row.slowdown.value > 1 and row.cause not in ("", "no-change")]
@@ -48,7 +47,6 @@ class ComparisonsReport:
         )
 
     def json(self, rows: int) -> str:
-        """See `profkit.report.reports.Report`: all rows are listed."""
         study = self.study
         return dumps(
             {

@@ -13,38 +13,36 @@ from collections.abc import Mapping
 
 
 class Kind(enum.Enum):
-    """What a string field holds."""
+    """What a string field holds; the value of a text by itself is the method of `TextMask` that masks it."""
 
-    UNDECLARED = enum.auto()
+    UNDECLARED = "hidden"
     #: An identifier or a number of profkit's own: of a result, never of a file.
-    OWN = enum.auto()
+    OWN = "own"
     #: A word that must have the form in `FORMS`.
-    FORM = enum.auto()
+    FORM = "form"
     #: A name from a program: of a function, a range, a thread, a library. Shown but for what is known to be private
     #: and what has the form of a secret.
-    NAME = enum.auto()
+    NAME = "name"
     #: What a machine, an interpreter, a library or one of its settings is called: likewise, and no name of a program.
-    LABEL = enum.auto()
+    LABEL = "label"
     #: A file that the user named: its base name, likewise.
-    FILE = enum.auto()
+    FILE = "user_file"
     #: A directory of the machine.
-    PLACE = enum.auto()
+    PLACE = "place"
     #: A machine.
-    HOST = enum.auto()
+    HOST = "host"
     #: A user of a machine.
-    USER = enum.auto()
+    USER = "user"
     #: Another program of the machine, or its container, job or unit: shown here, and not in what is posted.
-    PROGRAM = enum.auto()
+    PROGRAM = "program"
     #: The words of a command line.
-    COMMAND = enum.auto()
+    COMMAND = "command"
     #: Environment variables by name, or ``NAME=value``.
-    ENVIRONMENT = enum.auto()
+    ENVIRONMENT = "environment"
     #: A sentence of another program, such as an error.
-    MESSAGE = enum.auto()
+    MESSAGE = "message"
     #: A version of a distribution, with where it is from behind an ``@``.
-    VERSION = enum.auto()
-    #: A launcher's identity of a job.
-    JOB = enum.auto()
+    VERSION = "version"
 
 
 _ROLE = re.compile(r"main|rank|worker|child")

@@ -24,17 +24,17 @@ from profkit.report.document import (
     laid_out,
 )
 from profkit.report.estimates import side_calls
-from profkit.report.evidence_rows import evidence_table
 from profkit.report.imports import import_change_sections
 from profkit.report.inventory_sections import pool_differences
 from profkit.report.lines import line_sections
 from profkit.report.listed import Listed, Of, cut_note
-from profkit.report.neighbours import neighbour_sections
+from profkit.report.machine import neighbour_sections
 from profkit.report.notices import notice_text
-from profkit.report.surroundings import reproduce_section, setting_sections
 from profkit.report.text import clean
+from profkit.report.ticketdoc import reproduce_section, setting_sections
 from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.advice import advice_blocks
+from profkit.report.wording.evidence import evidence_table
 from profkit.report.wording.explain import explain_sections
 from profkit.report.wording.functions import (
     SMALL_SHARE,

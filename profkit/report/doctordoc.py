@@ -38,7 +38,6 @@ class DoctorReport:
     problem: str
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         diagnosis = self.diagnosis
         load, python = diagnosis.load, diagnosis.python
         facts = limit_items(diagnosis.limits)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from profkit.report import units
@@ -252,16 +252,17 @@ class Document:
 
 
 def laid_out(title: str, *sections: Section) -> Document:
-    """Return a document of the sections that say anything: not those of empty lists, tables and maps."""
-    return Document(title, tuple(section for section in sections if any(map(_says, section.blocks))))
+    """Return a document without empty lists, tables, maps and notes, and without sections of nothing else."""
+    said = (replace(section, blocks=tuple(filter(_says, section.blocks))) for section in sections)
+    return Document(title, tuple(section for section in said if section.blocks))
 
 
 def _says(block: Block) -> bool:
-    if isinstance(block, Table):
-        return bool(block.rows or block.note)
-    if isinstance(block, HeatMap):
+    if isinstance(block, Table | HeatMap):
         return bool(block.rows)
-    return bool(block.items) if isinstance(block, Facts | Bullets) else True
+    if isinstance(block, Facts | Bullets):
+        return bool(block.items)
+    return not isinstance(block, Note) or bool(block.text)
 
 
 def is_numeric(column: Column) -> bool:

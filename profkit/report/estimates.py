@@ -74,7 +74,7 @@ def capture_items(run: Run) -> list[tuple[str, str]]:
     more = sum(any(tier.kind == "sampled" for tier in process.tiers) for process in others)
     own = _tiers(main)
     if own or more:
-        said = f"; {more} other process{'' if more == 1 else 'es'} sampled" if more else ""
+        said = f"; {units.counted(more, 'other process', 'other processes')} sampled" if more else ""
         items.append(("functions", (own or "exact") + said))
     effect = main.effect
     if effect is not None and main.wall_s and effect.seconds > NOTICEABLE_EFFECT * main.wall_s:
@@ -92,8 +92,7 @@ def _tiers(process: Process) -> str:
     if all(tier.kind == "exact" for tier in tiers):
         return ""
     columns = [thread.profile.samples for thread in process.threads]
-    number = sum(int(column.sum()) for column in columns if column is not None)
-    samples = f"({number:,} sample{'' if number == 1 else 's'})"
+    samples = f"({units.counted(sum(int(c.sum()) for c in columns if c is not None), 'sample')})"
     if len(tiers) == 1:
         return f"sampled {samples}"
     if len(tiers) == 2:

@@ -28,11 +28,12 @@ from profkit.report.document import (
     TrendLine,
     TrendMark,
     VerdictBlock,
+    laid_out,
 )
 from profkit.report.jsonvalues import dumps, json_number, plain
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
-from profkit.report.wording.histories import change_size
+from profkit.report.wording.runs import change_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +43,14 @@ class FleetReport:
     study: Slowest | Trends | Hosts
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         study = self.study
         if isinstance(study, Slowest):
-            return Document("profkit fleet slowest", _slowest(study, rows))
+            return laid_out("profkit fleet slowest", *_slowest(study, rows))
         if isinstance(study, Trends):
-            return Document("profkit fleet trend", _trends(study, rows))
+            return laid_out("profkit fleet trend", *_trends(study, rows))
         return Document("profkit fleet hosts", _hosts(study, rows))
 
     def json(self, rows: int) -> str:
-        """Return the JSON: all rows, whatever `rows` is."""
         question = {Slowest: "slowest", Trends: "trend", Hosts: "hosts"}[type(self.study)]
         return dumps({"schema": "profkit.fleet/1", "question": question, **plain(self.study)})
 
@@ -63,7 +62,6 @@ class AnswerReport:
     answer: Answer
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         shown = self.answer.rows[: rows or None]
         left = len(self.answer.rows) - len(shown)
         numbers = [
@@ -115,68 +113,60 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
         verdict = VerdictBlock("Too few days to find a change", f"{about} {least}", "unsure")
     else:
         verdict = VerdictBlock("Nothing got slower for good", about, "good")
-    sections = [Section("", (verdict,))]
-    if study.jobs:
-        jobs = Listed(sorted(study.jobs, key=lambda job: job.before_s / job.after_s), limit, "jobs")
-        table = jobs.table(
-            Of("job", lambda job: job.job, "name"),
-            Of("since", lambda job: job.since),
-            Of("wall", lambda job: Pair(job.before_s, job.after_s), "seconds"),
-            Of("change", lambda job: change_size(job.after_s / job.before_s), "pid"),
-            Of("most of it in", lambda job: _most_in(study, job.job), "name", 1),
-            notes=(jobs.cut,),
-            tone=lambda _: "bad",
-            whole=True,
-        )
-        sections.append(Section("Jobs", (table,), role="account"))
-    if study.functions:
-        functions = Listed(study.functions, limit, "functions")
-        table = functions.table(
-            Of("job", lambda f: f.job, "name"),
-            Of("function", lambda f: clean(f.key.qualname), "name"),
-            Of("since", lambda f: f.since),
-            Of("self time", lambda f: Pair(f.before_s, f.after_s), "seconds"),
-            Of("calls", lambda f: json_number(f.calls), "factor", 2),
-            Of("per call", lambda f: json_number(f.per_call), "factor", 1),
-            Of("of the job", lambda f: f.share, "share"),
-            Of("where", lambda f: clean(f.key.path), "path", 3),
-            notes=(
-                "Medians of a day's runs, before and since. What all functions of a day have in common is left out.",
-                functions.cut,
-            ),
-            whole=True,
-        )
-        sections.append(Section("Functions", (table,), role="functions"))
-    if study.outliers:
-        single = Listed(study.outliers, limit, "runs")
-        table = single.table(
-            Of("job", lambda run: run.job, "name"),
-            Of("day", lambda run: run.day),
-            Of("wall", lambda run: run.wall_s, "seconds"),
-            Of("usual", lambda run: run.usual_s, "seconds"),
-            Of("queued", lambda run: run.queued, "share", 1),
-            Of("host", lambda run: clean(run.host), "text", 2),
-            Of("file", lambda run: clean(run.path), "path"),
-            notes=("Longer than other runs of the two weeks around by more than these scatter.", single.cut),
-        )
-        sections.append(Section("Single runs", (table,)))
-    if study.functions:
-        first = study.functions[0]
-        words = [
+    jobs = Listed(sorted(study.jobs, key=lambda job: job.before_s / job.after_s), limit, "jobs")
+    functions = Listed(study.functions, limit, "functions")
+    single = Listed(study.outliers, limit, "runs")
+    most_in = {f.job: f.key.qualname for f in reversed(study.functions)}
+    of_jobs = jobs.table(
+        Of("job", lambda job: job.job, "name"),
+        Of("since", lambda job: job.since),
+        Of("wall", lambda job: Pair(job.before_s, job.after_s), "seconds"),
+        Of("change", lambda job: change_size(job.after_s / job.before_s), "pid"),
+        Of("most of it in", lambda job: clean(most_in.get(job.job, "")), "name", 1),
+        notes=(jobs.cut,),
+        tone=lambda _: "bad",
+        whole=True,
+    )
+    of_functions = functions.table(
+        Of("job", lambda f: f.job, "name"),
+        Of("function", lambda f: clean(f.key.qualname), "name"),
+        Of("since", lambda f: f.since),
+        Of("self time", lambda f: Pair(f.before_s, f.after_s), "seconds"),
+        Of("calls", lambda f: json_number(f.calls), "factor", 2),
+        Of("per call", lambda f: json_number(f.per_call), "factor", 1),
+        Of("of the job", lambda f: f.share, "share"),
+        Of("where", lambda f: clean(f.key.path), "path", 3),
+        notes=(
+            "Medians of a day's runs, before and since. What all functions of a day have in common is left out.",
+            functions.cut,
+        ),
+        whole=True,
+    )
+    of_runs = single.table(
+        Of("job", lambda run: run.job, "name"),
+        Of("day", lambda run: run.day),
+        Of("wall", lambda run: run.wall_s, "seconds"),
+        Of("usual", lambda run: run.usual_s, "seconds"),
+        Of("queued", lambda run: run.queued, "share", 1),
+        Of("host", lambda run: clean(run.host), "text", 2),
+        Of("file", lambda run: clean(run.path), "path"),
+        notes=("Longer than other runs of the two weeks around by more than these scatter.", single.cut),
+    )
+    words = [
+        command
+        for first in study.functions[:1]
+        for command in (
             ["profkit", "fleet", "trend", first.key.qualname, "--job", first.job],
             ["profkit", "fleet", "compare", f"{first.job}@last-month", first.job],
-        ]
-        sections.append(
-            Section(
-                "What to do next", (Bullets(tuple(map(shlex.join, words)), commands=True),), role="advice"
-            )
         )
-    return tuple(sections)
-
-
-def _most_in(study: Slowest, job: str) -> str:
-    """The function that got slower most, of a job."""
-    return next((clean(f.key.qualname) for f in study.functions if f.job == job), "")
+    ]
+    return (
+        Section("", (verdict,)),
+        Section("Jobs", (of_jobs,), role="account"),
+        Section("Functions", (of_functions,), role="functions"),
+        Section("Single runs", (of_runs,)),
+        Section("What to do next", (Bullets(tuple(map(shlex.join, words)), commands=True),), role="advice"),
+    )
 
 
 def _trends(study: Trends, limit: int) -> tuple[Section, ...]:
@@ -197,33 +187,31 @@ def _trends(study: Trends, limit: int) -> tuple[Section, ...]:
         size = change_size(last.after / last.before)
         head = f"{name}: {'more' if worse else 'less'} since {last.since}, {last.what} {size}"
         verdict = VerdictBlock(head, days, "bad" if worse else "good")
-    sections = [Section("", (verdict,)), Section("Trend", (_lines(first),), role="account")]
-    if first.shifts:
-        table = Listed(first.shifts).table(
-            Of("since", lambda shift: shift.since),
-            Of("of", lambda shift: shift.what),
-            Of("before", lambda shift: _size(shift.what, shift.before), "pid"),
-            Of("behind", lambda shift: _size(shift.what, shift.after), "pid"),
-            Of("change", lambda shift: change_size(shift.after / shift.before), "pid"),
-            notes=("Medians from one change to the next. E-divisive with permutation tests.",),
-            tone=lambda shift: "bad" if shift.after > shift.before else "good",
-            whole=True,
-        )
-        sections.append(Section("Changes", (table,), role="evidence"))
-    if len(study.trends) > 1:
-        others = Listed(study.trends[1:], limit, "functions")
-        table = others.table(
-            Of("job", lambda trend: trend.job, "name"),
-            Of("function", lambda trend: clean(trend.key.qualname), "name"),
-            Of("days", lambda trend: len(trend.days), "count"),
-            Of("self time of a run", lambda trend: trend.self_s[-1], "seconds"),
-            Of("share", lambda trend: json_number(trend.share[-1]), "share"),
-            Of("where", lambda trend: clean(trend.key.path), "path"),
-            notes=("Latest day.", others.cut),
-            whole=True,
-        )
-        sections.append(Section("Also called so", (table,), detail=True))
-    return tuple(sections)
+    others = Listed(study.trends[1:], limit, "functions")
+    changes = Listed(first.shifts).table(
+        Of("since", lambda shift: shift.since),
+        Of("of", lambda shift: shift.what),
+        Of("before", lambda shift: _size(shift.what, shift.before), "pid"),
+        Of("behind", lambda shift: _size(shift.what, shift.after), "pid"),
+        Of("change", lambda shift: change_size(shift.after / shift.before), "pid"),
+        notes=("Medians from one change to the next. E-divisive with permutation tests.",),
+        tone=lambda shift: "bad" if shift.after > shift.before else "good",
+    )
+    also = others.table(
+        Of("job", lambda trend: trend.job, "name"),
+        Of("function", lambda trend: clean(trend.key.qualname), "name"),
+        Of("days", lambda trend: len(trend.days), "count"),
+        Of("self time of a run", lambda trend: trend.self_s[-1], "seconds"),
+        Of("share", lambda trend: json_number(trend.share[-1]), "share"),
+        Of("where", lambda trend: clean(trend.key.path), "path"),
+        notes=("Latest day.", others.cut),
+    )
+    return (
+        Section("", (verdict,)),
+        Section("Trend", (_lines(first),), role="account"),
+        Section("Changes", (changes,), role="evidence"),
+        Section("Also called so", (also,), detail=True),
+    )
 
 
 def _size(what: str, value: float) -> str:

@@ -28,9 +28,10 @@ from profkit.report.document import (
     format_cell,
     is_numeric,
 )
+from profkit.report.layout import text_of
 from profkit.report.markup import element, escape
-from profkit.report.text import pad, shorten_middle, unbroken
-from profkit.report.trends import sparks
+from profkit.report.text import shorten_middle, unbroken
+from profkit.report.trends import trend_lines
 from profkit.report.waterfall import waterfall_drawing
 
 #: Colours of the bar beside a verdict, which show on light ground and on dark ground.
@@ -128,11 +129,8 @@ def _waterfall(block: Waterfall) -> str:
 
 
 def _trend(block: Trend) -> str:
-    drawn, pointers = sparks(block, _TREND_COLUMNS)
-    titles = max(len(spark.title) for spark in drawn)
-    lines = [f"{pad(spark.title, titles)}  {spark.signs}  {spark.reach}" for spark in drawn]
-    lines += [" " * (titles + 2) + pointers] if pointers else []
-    return element("pre", escape("\n".join(lines)), style="margin:2px 0 8px;line-height:1.2")
+    lines = "\n".join(text_of(line)[2:] for line in trend_lines(block, _TREND_COLUMNS))
+    return element("pre", escape(lines), style="margin:2px 0 8px;line-height:1.2")
 
 
 def _note(text: str) -> str:

@@ -120,8 +120,6 @@ def throttled_sections(run: Run, limit: int) -> list[Section]:
             calls = thread.profile.ncalls[list(thread.throttled)].tolist()
             for function, counted in zip(_named(process, thread, thread.throttled), calls, strict=True):
                 found.setdefault(function, []).append(counted)
-    if not found:
-        return []
     listed = Listed(sorted(found.items(), key=lambda item: -sum(item[1])), limit, "functions")
     table = listed.table(
         Of("function", lambda item: item[0][0], "name"),
@@ -147,8 +145,6 @@ def open_call_sections(run: Run, limit: int) -> list[Section]:
                 calls = sorted(thread.open_calls, key=lambda call: -call.cumtime)
                 functions = _named(process, thread, [call.function for call in calls])
                 every += [(process, *one) for one in zip(calls, functions, strict=True)]
-    if not every:
-        return []
     # One stack after the other from the outside in, those of the program itself before its workers'.
     listed = Listed(sorted(every, key=lambda entry: entry[0].role == "worker"), limit, "open calls")
     table = listed.table(
@@ -165,8 +161,6 @@ def open_call_sections(run: Run, limit: int) -> list[Section]:
 def _named(process: Process, thread: Thread, rows: Sequence[int]) -> list[tuple[str, str]]:
     """Names and places of some functions of a thread."""
     profile = thread.profile
-    if not rows:
-        return []
     keys, files = function_keys(profile, process.roots), profile.strings
     return [
         (

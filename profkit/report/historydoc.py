@@ -12,7 +12,7 @@ from profkit.report.listed import Listed, Of
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.accounts import BUCKET_TITLES
-from profkit.report.wording.histories import (
+from profkit.report.wording.runs import (
     METRIC_TITLES,
     change_size,
     history_notes,
@@ -33,7 +33,6 @@ class HistoryReport:
     study: History
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         study = self.study
         notices = [clean(notice_text(notice)) for notice in study.notices]
         commands = tuple(shlex.join(_words(change)) for change in reversed(study.changes))
@@ -41,14 +40,13 @@ class HistoryReport:
             "profkit history",
             Section("", (history_verdict(study),)),
             Section("Trend", (_trend(study),), role="account"),
-            Section("Changes", (_changes(study),) if study.changes else (), role="evidence"),
+            Section("Changes", (_changes(study),), role="evidence"),
             Section("Runs, latest first", (_runs(study, rows),), detail=True),
             Section("Notes", (Bullets((*history_notes(study), *notices)),)),
             Section("What to do next", (Bullets(commands, commands=True),), role="advice"),
         )
 
     def json(self, rows: int) -> str:
-        """Return the JSON: all runs, whatever `rows` is."""
         study = self.study
         runs, changes = (
             [_run(run) for run in study.runs],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 
@@ -28,7 +28,7 @@ from profkit.report.drawing import (
     slopegraph,
     slopes_height,
 )
-from profkit.report.figures import CallGraph, FunctionTable, Slopes, StackGraph, Timeline, Waits
+from profkit.report.figures import PageData, Slopes, Waits
 from profkit.report.htmlblocks import block_markup, evidence_markup
 from profkit.report.htmlfigures import (
     calls_part,
@@ -56,8 +56,6 @@ _SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "flame.js", "timeli
 def render(document: Document) -> str:
     """Return a document as a page."""
     style, script = _assets()
-    functions, calls = document.figure(FunctionTable), document.figure(CallGraph)
-    stacks, timeline = document.figure(StackGraph), document.figure(Timeline)
     verdict = document.first(VerdictBlock)
     title = document.title if verdict is None else f"{verdict.named} · {document.title}"
     policy = (
@@ -84,7 +82,7 @@ def render(document: Document) -> str:
             *_pictures(document),
             *_folded(document),
             "</main>",
-            f'<script type="application/json" id="data">{page_json(functions, calls, stacks, timeline)}</script>',
+            f'<script type="application/json" id="data">{page_json(document.figure(PageData))}</script>',
             f"<script>{script}</script>",
         )
     )
@@ -110,6 +108,10 @@ def _of_role(document: Document, role: str) -> list[Section]:
     return [section for section in document.sections[1:] if section.role == role]
 
 
+def _cards(sections: Iterable[Section]) -> list[str]:
+    return [_section(section, _blocks(section)) for section in sections]
+
+
 def _blocks(section: Section) -> str:
     return "".join(map(block_markup, section.blocks))
 
@@ -120,12 +122,9 @@ def _answer(document: Document) -> Iterator[str]:
         yield element("h1", escape(document.title), class_="plain")
     for section in document.sections[:1]:
         yield '<section class="first">' + _blocks(section) + "</section>"
-    account = [_section(section, _blocks(section)) for section in _of_role(document, "account")]
-    advice = [_section(section, _blocks(section)) for section in _of_role(document, "advice")]
+    account, advice = _cards(_of_role(document, "account")), _cards(_of_role(document, "advice"))
     if _drawn(document):
-        advice += [
-            _section(section, _blocks(section)) for section in _of_role(document, "") if _is_said(section)
-        ]
+        advice += _cards(filter(_is_said, _of_role(document, "")))
     beside = bool(advice) and any(
         isinstance(block, Waterfall) for section in _of_role(document, "account") for block in section.blocks
     )
@@ -145,30 +144,28 @@ def _answer(document: Document) -> Iterator[str]:
 
 def _pictures(document: Document) -> Iterator[str]:
     """What is drawn; without a drawing of functions, all sections."""
-    timeline, stacks = document.figure(Timeline), document.figure(StackGraph)
-    functions, slopes = document.figure(FunctionTable), document.figure(Slopes)
-    waits = document.figure(Waits)
+    data, slopes, waits = document.figure(PageData), document.figure(Slopes), document.figure(Waits)
     for section in _of_role(document, "iterations"):
         yield _section(section, _said_first(section, "In each iteration"))
     if waits is not None:
         yield waits_section(waits)
-    if timeline is not None:
-        yield timeline_section(timeline)
-    if stacks is not None and functions is not None:
-        yield stacks_section(stacks)
-    moved = [_section(section, _blocks(section)) for section in _of_role(document, "moved")]
+    if data is not None and data.timeline is not None:
+        yield timeline_section(data.timeline)
+    if data is not None and data.stacks is not None:
+        yield stacks_section(data.stacks)
+    moved = _cards(_of_role(document, "moved"))
     if slopes is not None:
         moved = [_slopes(slopes), element("div", *moved)]
     yield element("div", *moved, class_="pair") if moved else ""
     tables = _of_role(document, "functions")
-    if functions is not None:
+    if data is not None:
         # A script draws one table of all; what reads without one has these.
         yield functions_section(
-            functions,
+            data.functions,
             "".join(element("h3", escape(section.title)) + _blocks(section) for section in tables),
         )
     else:
-        yield from (_section(section, _blocks(section)) for section in tables)
+        yield from _cards(tables)
     if not _drawn(document):
         for section in _of_role(document, ""):
             yield (
@@ -180,9 +177,9 @@ def _pictures(document: Document) -> Iterator[str]:
 
 def _folded(document: Document) -> Iterator[str]:
     """Details to look up: who calls whom, machines and settings, how to reproduce."""
-    functions, calls = document.figure(FunctionTable), document.figure(CallGraph)
-    if calls is not None and functions is not None:
-        yield _fold("Who calls whom", calls_part(calls, compared=functions.before is not None), "calls")
+    data = document.figure(PageData)
+    if data is not None and data.calls is not None:
+        yield _fold("Who calls whom", calls_part(data.calls), "calls")
     if _drawn(document):
         for section in _of_role(document, ""):
             if not _is_said(section):
@@ -203,7 +200,7 @@ def _said_first(section: Section, tables: str) -> str:
 
 def _drawn(document: Document) -> bool:
     """Whether it is a run or comparison, whose functions are drawn, not a study."""
-    return document.figure(FunctionTable) is not None
+    return document.figure(PageData) is not None
 
 
 def _is_said(section: Section) -> bool:

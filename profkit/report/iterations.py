@@ -122,7 +122,7 @@ def _sentence(model: IterationModel) -> str:
     if not model.overlapped:
         share = units.share(model.consumer_wait_share)
         return f"Loading and computing take turns ({both}): {share} of the time goes into loading."
-    loaders = "1 loader" if model.loaders == 1 else f"{model.loaders} loaders"
+    loaders = units.counted(model.loaders, "loader")
     text = (
         f"Bound by loading, in {loaders} beside it ({both})"
         if model.bound == "loading"

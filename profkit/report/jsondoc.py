@@ -7,8 +7,8 @@ are null. Lists are cut to the limit, beside their full length.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from profkit.compare.result_types import DiffTable, SideSummary, SideTable
 from profkit.measure.import_table import imports_of
@@ -26,7 +26,6 @@ from profkit.report.imports import import_changes_object, imports_object
 from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object
 from profkit.report.jsonvalues import (
-    dumps,
     json_number,
     json_text,
     json_texts,
@@ -330,14 +329,3 @@ def _interval(low: float, high: float) -> list[float] | None:
 def _estimate(found: Estimate) -> dict[str, Any]:
     """A figure, its 95 % interval, and the p-value of no difference."""
     return members(found, "value interval p_value", interval=_interval(found.low, found.high))
-
-
-_Arguments = ParamSpec("_Arguments")
-
-
-def _written(build: Callable[_Arguments, dict[str, Any]]) -> Callable[_Arguments, str]:
-    return lambda *given, **named: dumps(build(*given, **named))
-
-
-#: One comparison, and one run, as JSON documents.
-diff_json, show_json = _written(diff_object), _written(show_object)

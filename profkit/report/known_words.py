@@ -15,15 +15,20 @@ _PYTHON = re.compile(r"python\d?(?:\.\d{1,2})?t?", re.IGNORECASE)
 _APART = ("suffixes", "messages")
 
 
+def asset_lines(name: str) -> list[str]:
+    """Return the lines of a file of ``assets``, without empty ones and comments."""
+    text = (resources.files("profkit.report") / "assets" / name).read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and line[0] != "#"]
+
+
 @cache
 def _sections() -> dict[str, frozenset[str]]:
-    text = (resources.files("profkit.report") / "assets" / "known-words.txt").read_text(encoding="utf-8")
     found: dict[str, set[str]] = {}
     words: set[str] = set()
-    for line in text.splitlines():
+    for line in asset_lines("known-words.txt"):
         if line.startswith("["):
             words = found.setdefault(line.strip("[]"), set())
-        elif not line.startswith("#"):
+        else:
             words.update(line.lower().split())
     return {name: frozenset(listed) for name, listed in found.items()}
 

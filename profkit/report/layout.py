@@ -44,9 +44,9 @@ class _Fitted:
     shortened: bool = False
 
 
-def _unpaired_percent(before: str, after: str) -> str:
-    """The left text without a percent sign that the right one already shows."""
-    return before.removesuffix(" %") if after.endswith(" %") else before
+def text_of(line: Line) -> str:
+    """Return a line without its styles and the spaces at its end."""
+    return "".join(text for text, _ in line).rstrip()
 
 
 def _formatted(column: Column, cells: list[Cell]) -> list[str]:
@@ -86,7 +86,8 @@ def _paired(column: Column, cells: list[Cell], sign: str) -> list[str]:
             if before == after:
                 sides.append(("", "", after))
             else:
-                sides.append((_unpaired_percent(before, after), arrow, after))
+                # One percent sign for both.
+                sides.append((before.removesuffix(" %") if after.endswith(" %") else before, arrow, after))
         else:
             sides.append(("", "", format_cell(column, cell)))
     left = max(cell_width(before) for before, _, _ in sides)
@@ -118,16 +119,13 @@ def _fit(table: Table, width: int, mark: int) -> tuple[list[_Fitted], list[_Fitt
         for item in (item for kind in kinds for item in fitted if item.column.kind == kind):
             limit = most[item.column.kind]
             if item.column.kind == "text":
-                limit = max(limit, min(_LONG_WORD, _longest_word(item)))
+                longest = max((cell_width(word) for cell in item.cells for word in cell.split()), default=0)
+                limit = max(limit, min(_LONG_WORD, longest))
             spare -= _widen(item, min(spare, limit - item.width))
     for item in (item for item in fitted if item.column.kind in _MOST):
         spare -= _widen(item, spare)
     dropped.sort(key=lambda f: f.index)
     return fitted, dropped
-
-
-def _longest_word(item: _Fitted) -> int:
-    return max((cell_width(word) for cell in item.cells for word in cell.split()), default=0)
 
 
 def _widen(item: _Fitted, room: int) -> int:
@@ -191,13 +189,9 @@ def _lines_of(item: _Fitted, number: int) -> list[str]:
     text = item.cells[number]
     if item.column.kind in ("prose", "text"):
         return wrap_some(text, max(1, item.width), MOST_LINES)
-    shown = _shorten(item.column, text, item.width)
+    shown = (shorten_start if item.column.kind == "path" else shorten_middle)(text, item.width)
     item.shortened |= shown != text
     return [shown]
-
-
-def _shorten(column: Column, text: str, width: int) -> str:
-    return shorten_start(text, width) if column.kind == "path" else shorten_middle(text, width)
 
 
 def _style(column: Column, row: Row) -> str:

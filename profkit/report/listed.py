@@ -43,6 +43,8 @@ class Listed(Generic[Item]):
         whole: bool = False,
     ) -> Table:
         """Return a table; unless `whole`, without columns that no item fills, except those of priority 0."""
+        if not self.shown:
+            return Table((), ())
         rows = (Row(tuple(of.cell(item) for of in columns), marked(item), tone(item)) for item in self.shown)
         heads = tuple(Column(of.title, of.kind, of.priority, of.folds) for of in columns)
         table = Table(heads, tuple(rows), " ".join(filter(None, notes)))

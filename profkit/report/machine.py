@@ -1,4 +1,4 @@
-"""The machine under a run, in words and as JSON: load, limits, and the cost of sampling."""
+"""The machine under a run, in words, tables and JSON: load, limits, cost of sampling, idle GPUs, other programs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import numpy as np
 
 from profkit.measure.machine_speed import speeds
 from profkit.measure.side_facts import gpu_share
-from profkit.model import Machine, Run
+from profkit.measure.side_neighbours import NOTICED
+from profkit.model import Machine, Neighbour, Neighbours, Run
+from profkit.model.gpu_use import GpuUse
 from profkit.report import units
+from profkit.report.document import Note, Section
 from profkit.report.jsonvalues import members
-from profkit.report.neighbours import neighbour_objects
+from profkit.report.listed import Listed, Of
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
+from profkit.report.wording.functions import display_name
 
 #: Stolen CPU seconds per second of wall (1) from which they are reported: quiet virtual machines show less.
 NOTICEABLE_STEAL = 0.02
@@ -78,8 +82,8 @@ def _machine(machine: Machine, *, watched: bool) -> str:
     # From two readings, before and after the run, it is no peak of the run.
     if watched and machine.peak_runnable is not None:
         number = machine.peak_runnable
-        of = f" on {machine.cpus} CPU{'s' if machine.cpus != 1 else ''}" if machine.cpus else ""
-        parts.append(f"at most {number:,} runnable thread{'' if number == 1 else 's'}{of}")
+        of = f" on {units.counted(machine.cpus, 'CPU')}" if machine.cpus else ""
+        parts.append(f"at most {units.counted(number, 'runnable thread')}{of}")
     if machine.psi_some_s is not None and machine.wall_s:
         share = units.share(min(1.0, machine.psi_some_s / machine.wall_s))
         parts.append(f"in {share} of the time some thread waited for a CPU")
@@ -117,4 +121,90 @@ def machine_object(machine: Machine) -> dict[str, Any]:
         "periods load neighbours",
         psi_some=psi / machine.wall_s if psi is not None and machine.wall_s else None,
         neighbours=neighbour_objects(machine.neighbours),
+    )
+
+
+#: Rows of the table.
+MOST = 10
+
+
+def gpu_sections(use: GpuUse | None, limit: int) -> list[Section]:
+    """Return the table of what ran while no GPU worked; nothing without a GPU or a pause in its work."""
+    idle = 0.0 if use is None else use.span_s - use.busy_s
+    if use is None or idle <= 0 or not use.idle:
+        return []
+    share = units.share(idle / use.span_s)
+    table = Listed(use.idle, min(limit or MOST, MOST)).table(
+        Of(
+            "while the GPU was idle",
+            lambda row: display_name(row.function) or "nothing that was recorded",
+            "name",
+        ),
+        Of("in", lambda row: display_name(row.within), "name", 2),
+        Of("time", lambda row: row.seconds, "seconds"),
+        Of("of its idle time", lambda row: row.seconds / idle, "share"),
+        notes=(
+            f"From the first of its work to the last it took {units.seconds(use.span_s)},",
+            f"and was idle for {units.seconds(idle)} ({share}).",
+            "What ran is of the thread that gives it work.",
+        ),
+    )
+    return [Section("GPU idle", (table,))]
+
+
+#: What stands for processes that are known by their cgroup only.
+HIDDEN = "(hidden processes)"
+_Key = tuple[str, int | None, str, str]
+
+
+def neighbour_sections(found: Neighbours | None, before: Neighbours | None = None) -> list[Section]:
+    """Return who ran while a run, or a comparison's candidate, queued; `before` is the baseline's."""
+    if found is None:
+        return []
+    listed = [one for one in found.listed if one.cores >= NOTICED]
+    earlier = {_key(one): one.cores for one in (before.listed if before is not None else ())}
+    unseen = found.unseen_cores
+    if not listed and (unseen is None or unseen < NOTICED):
+        return []
+    notes = ["CPU used per second by other programs while this one queued for a CPU."]
+    if unseen is not None and unseen >= NOTICED:
+        why = (
+            "by the kernel, by processes that ended soon and by many small ones"
+            if found.all_visible
+            else "by processes that are not visible from here (of another container or user)"
+        )
+        notes.append(f"{unseen:.2f} cores more were used {why}.")
+    if not listed:
+        return [Section("Who else ran meanwhile", (Note(" ".join(notes)),))]
+    table = Listed(listed).table(
+        Of("program", _program, "name"),
+        Of("pid", lambda one: "" if one.pid is None else str(one.pid), "pid", 2),
+        Of("user", lambda one: clean(one.user), "text", 3),
+        Of("belongs to", lambda one: clean(one.group), "text", 1),
+        Of("baseline", lambda one: f"{earlier[_key(one)]:.2f}" if _key(one) in earlier else ""),
+        Of("cores", lambda one: f"{one.cores:.2f}"),
+        notes=notes,
+    )
+    return [Section("Who else ran meanwhile", (table,))]
+
+
+def _program(one: Neighbour) -> str:
+    name = clean(one.name) or HIDDEN
+    many = f"{one.processes} × " if one.processes > 1 else ""
+    return many + name + (", with what it started" if one.children else "")
+
+
+def _key(one: Neighbour) -> _Key:
+    return (one.name, one.pid, one.user, one.group)
+
+
+def neighbour_objects(found: Neighbours | None) -> dict[str, Any] | None:
+    """Return ``neighbours`` of the machine in ``profkit.show/2``."""
+    if found is None:
+        return None
+    names = "name pid processes user group cores children"
+    return members(
+        found,
+        "queued_s cores all_visible listed",
+        listed=[members(one, names) for one in found.listed],
     )

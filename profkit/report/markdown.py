@@ -30,8 +30,9 @@ from profkit.report.document import (
     format_cell,
     is_numeric,
 )
-from profkit.report.text import pad, shorten_middle
-from profkit.report.trends import sparks
+from profkit.report.layout import text_of
+from profkit.report.text import shorten_middle
+from profkit.report.trends import trend_lines
 from profkit.report.waterfall import waterfall_lines
 
 #: GitHub's limit for one comment (65 536 characters); counted in bytes, so that no reading of it is exceeded.
@@ -186,7 +187,8 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
     elif isinstance(block, HeatMap):
         yield from _heat_map(block)
     elif isinstance(block, Trend):
-        yield from _trend(block)
+        # Signs in a code block are equally wide.
+        yield from _fenced([text_of(line)[2:] for line in trend_lines(block, _TREND_COLUMNS)], "text")
     elif isinstance(block, Table):
         yield from _table(block, cell, folded=folded)
     elif isinstance(block, Facts):
@@ -201,10 +203,7 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
 
 
 def _waterfall(block: Waterfall) -> Iterator[str]:
-    lines = [
-        "".join(text for text, _ in line).rstrip() for line in waterfall_lines(block, _WATERFALL_COLUMNS)
-    ]
-    yield from _fenced(lines, "text")
+    yield from _fenced([text_of(line) for line in waterfall_lines(block, _WATERFALL_COLUMNS)], "text")
     if block.note:
         yield ""
         yield _line(block.note)
@@ -230,37 +229,15 @@ def _heat_map(block: HeatMap) -> Iterator[str]:
         yield _prose(block.note)
 
 
-def _trend(block: Trend) -> Iterator[str]:
-    """Lines of signs as a code block, where all signs are equally wide."""
-    drawn, pointers = sparks(block, _TREND_COLUMNS)
-    titles = max(len(spark.title) for spark in drawn)
-    columns = len(drawn[0].signs)
-    yield "```text"
-    for spark in drawn:
-        yield f"{pad(spark.title, titles)}  {spark.signs}  {spark.reach}"
-    if pointers:
-        yield " " * (titles + 2) + pointers
-    ends = (block.labels[0], block.labels[-1])
-    yield " " * (titles + 2) + (
-        " – ".join(ends) if sum(map(len, ends)) >= columns else pad(ends[0], columns - len(ends[1])) + ends[1]
-    )
-    yield "```"
-
-
 def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
     if block.commands:
         most = MOST_COMMAND if cell is None else min(MOST_COMMAND, 2 * cell)
-        items = [_cut_command(item, most) for item in block.items]
+        cut = "{} … [{:,} more characters]"
+        items = [cut.format(c[:most], len(c) - most) if len(c) > most else c for c in block.items]
         yield from _fenced(items, "sh")
         return
     items = [f"- {_line(_short(item, cell))}" for item in block.items]
     yield _Rows(items, "- … and {} more", len(items))
-
-
-def _cut_command(command: str, most: int) -> str:
-    """Cut a long command at its end, and say how much is missing."""
-    left = len(command) - most
-    return f"{command[:most]} … [{left:,} more characters]" if left > 0 else command
 
 
 def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _Rows]:

@@ -18,28 +18,17 @@ class _Count(int):
     """A whole number with its noun, where a template gives one: ``{events:event|events}``."""
 
     def __format__(self, nouns: str) -> str:
-        number = f"{int(self):,}"
-        if not nouns:
-            return number
         one, _, many = nouns.partition("|")
-        return f"{number} {one if self == 1 else many}"
-
-
-def _gibibytes(value: float) -> str:
-    return f"{value / 2**30:.3g} GiB"
-
-
-def _general(value: float) -> str:
-    return f"{value:g}"
+        return units.counted(int(self), one, many) if nouns else f"{int(self):,}"
 
 
 #: How numbers are spelled, by their unit in `CODES`.
 _SPELLED: Mapping[str, Callable[[Any], Any]] = {
     "count": _Count,
-    "bytes": _gibibytes,
+    "bytes": lambda value: f"{value / 2**30:.3g} GiB",
     "s": units.seconds,
-    "Hz": _general,
-    "CPUs": _general,
+    "Hz": "{:g}".format,
+    "CPUs": "{:g}".format,
     "share": units.share,
     "factor": units.factor,
     "text": str,

@@ -1,79 +1,325 @@
-"""Figures → the JSON that a page's script draws from: columns, numbers as short as their digits allow.
+"""`Diff` or `Run` → the JSON that a page's script draws from: every function, calls, stacks, a time line.
 
-Times have three digits, as displayed (six where a function matters, so that differences are right); counts
-and ranks are exact. Nothing in the text looks like markup, so it can stand in a ``script`` element.
+Columns, with numbers as short as their digits allow: times have three digits, as displayed (six where a function
+matters, so that differences are right); counts and ranks are exact. Only negligible calls are cut. Nothing in the
+text looks like markup, so it can stand in a ``script`` element.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.call_table import CallSide
-from profkit.compare.stack_table import StackSide
-from profkit.report.figures import (
-    CallGraph,
-    FunctionColumns,
-    FunctionTable,
-    ProcessStates,
-    StackGraph,
-    Timeline,
-    TimelineSide,
-    Track,
+from profkit.compare.result_types import SideTable
+from profkit.compare.stack_table import (
+    FunctionTimes,
+    StackSide,
+    StackTable,
+    placed_paths,
+    stacks_of_pairs,
+    stacks_of_paths,
 )
-from profkit.report.text import shorten_middle, shorten_start
+from profkit.measure.iterations import IterationModel
+from profkit.measure.selected_processes import select
+from profkit.measure.waits_by_name import is_wait
+from profkit.model import FunctionKey, Run
+from profkit.report.figures import PageData
+from profkit.report.functions import active_seconds, name_of, ranked_run
+from profkit.report.text import clean, shorten_middle, shorten_start
+from profkit.report.timeline import timeline
+from profkit.report.wording.functions import display_name, location, match_text, moved_text
+from profkit.verdict.types import Diff
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Index = npt.NDArray[np.int32]
+_Pairs: TypeAlias = "tuple[Index, Index, tuple[CallSide, ...]]"
 
 #: Share of the self time from which a function's times are written with six digits.
 FINE_SHARE = 1e-3
 #: Characters of a name, a path or a reason from which a part is left out.
 LONGEST_NAME = 300
+#: Pairs of caller and callee that a page holds; a report of 10 000 functions then stays below 1 MB.
+MOST_CALLS = 8000
 
 
-def page_json(
-    functions: FunctionTable | None,
-    calls: CallGraph | None,
-    stacks: StackGraph | None,
-    timeline: Timeline | None,
-) -> str:
+class Written(str):
+    """What is JSON already."""
+
+    __slots__ = ()
+
+
+def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
+    """Return what is drawn of a comparison; the time line is that of the runs given."""
+    table, calls = diff.table, diff.calls
+    moved = np.flatnonzero(table.anomalous).tolist()
+    working = (
+        i for i in moved if table.candidate.present[i] and not is_wait(table.name[i], table.keys[i].root)
+    )
+    both = (table.baseline, table.candidate)
+    functions, place = _functions(
+        table.keys,
+        table.file,
+        table.name,
+        table.line,
+        both,
+        by=diff.ranking.by,
+        marked=table.anomalous,
+        match={row: match for row, match in enumerate(table.match) if match_text(match)},
+        reason={row: clean(moved_text(table, row)) for row in moved},
+        start=next(working, -1),
+    )
+    if table.by_share:
+        # Of a side that was sampled, calls are not known.
+        functions["uncounted"] = True
+    pairs = None if calls is None else (calls.caller, calls.callee, (calls.baseline, calls.candidate))
+    waits = all(side.wait is not None for side in both)
+    stacks = None if pairs is None else diff.stacks or _stacks_of(pairs, both)
+    return _page(functions, place, pairs, stacks, waits, _iterations(diff.iterations), sides)
+
+
+def run_page(run: Run, by: str) -> PageData:
+    """Return what is drawn of one run, in the order of its profile's rows."""
+    found = ranked_run(run, by, edges=True)
+    profile, edges = found.profile, found.profile.edges
+    n = len(profile)
+    rank, none = np.empty(n, np.int64), np.zeros(n)
+    rank[found.order] = np.arange(1, n + 1)
+    side = SideTable(
+        none < 1,
+        rank,
+        profile.ncalls,
+        profile.primitive_calls,
+        profile.tottime,
+        profile.cumtime,
+        active_seconds(profile),
+        none,
+        profile.wait,
+        calls_low=profile.calls_low,
+        calls_high=profile.calls_high,
+    )
+    functions, place = _functions(
+        [found.keys.key(row) for row in range(n)],
+        [profile.strings[i] for i in profile.file.tolist()],
+        [name_of(profile, row) for row in range(n)],
+        profile.line,
+        (side,),
+        by=by,
+        marked=none > 0,
+    )
+    pairs = stacks = None
+    if edges is not None:
+        order = np.lexsort((edges.caller, edges.callee))
+        columns = CallSide(edges.ncalls[order], edges.tottime[order], edges.cumtime[order])
+        pairs = edges.caller[order], edges.callee[order], (columns,)
+        traced = placed_paths(select(run, edges=False))
+        stacks = _stacks_of(pairs, (side,)) if traced is None else stacks_of_paths(((traced,),))
+    return _page(functions, place, pairs, stacks, profile.wait is not None, (None,), (("", run),))
+
+
+def page_json(data: PageData | None) -> str:
     """Return what the page's script needs, for use inside ``<script type="application/json">``."""
-    members = []
-    if functions is not None:
-        # By the candidate's rank, which then need not be written; what it lacks comes last.
-        order = np.lexsort((functions.after.rank, functions.after.rank == 0))
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        members.append(f'"functions":{_functions(functions, order, place)}')
-        if calls is not None:
-            members.append(f'"calls":{_calls(calls, place)}')
-        if stacks is not None:
-            members.append(f'"stacks":{_stacks(stacks, place)}')
-    if timeline is not None:
-        members.append(f'"timeline":[{",".join(map(_side, timeline.sides))}]')
-    return "{" + ",".join(members) + "}"
+    return "{}" if data is None else _json(data)
 
 
-def _text(value: object) -> str:
-    """JSON in ASCII, in which no tag, comment or line separator can begin."""
+def _page(
+    functions: dict[str, Any],
+    place: Ints,
+    pairs: _Pairs | None,
+    stacks: StackTable | None,
+    waits: bool,
+    iterations: Sequence[int | None],
+    sides: Sequence[tuple[str, Run]],
+) -> PageData:
+    return PageData(
+        functions,
+        None if pairs is None else _calls(*pairs, place),
+        None if stacks is None else _stacks(stacks, waits, iterations, place),
+        timeline(sides),
+    )
+
+
+def _functions(
+    keys: Sequence[FunctionKey],
+    files: Sequence[str],
+    names: Sequence[str],
+    lines: Iterable[int],
+    sides: Sequence[SideTable],
+    *,
+    by: str,
+    marked: npt.NDArray[np.bool_],
+    match: Mapping[int, str] | None = None,
+    reason: Mapping[int, str] | None = None,
+    start: int = -1,
+) -> tuple[dict[str, Any], Ints]:
+    """Columns of the functions of one side or of two, and the place of each of their rows."""
+    after, before = sides[-1], sides[0] if len(sides) > 1 else None
+    # By the candidate's rank, which then need not be written; what it lacks comes last.
+    order = np.lexsort((after.rank, after.rank == 0))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    places, roots, at = _places(keys, files)
+    fine = marked.copy()
+    for side in sides:
+        fine |= side.active >= FINE_SHARE * side.active.sum()
+    fine = fine[order]
+    members = {
+        "by": by,
+        "start": int(place[start]) if start >= 0 else -1,
+        "present": int((after.rank > 0).sum()),
+        "places": [shorten_start(text, LONGEST_NAME) for text in places],
+        "roots": roots,
+        "names": [shorten_middle(display_name(names[i]), LONGEST_NAME) for i in order.tolist()],
+        "place": at[order].tolist(),
+        "line": np.fromiter(lines, np.int32, len(order))[order].tolist(),
+        "marked": np.flatnonzero(marked[order]).tolist(),
+        "match": {str(place[row]): text for row, text in (match or {}).items()},
+        "reason": {
+            str(place[row]): shorten_middle(text, LONGEST_NAME) for row, text in (reason or {}).items()
+        },
+        "after": _columns(after, order, fine, None),
+        "before": None if before is None else _columns(before, order, fine, after),
+    }
+    return members, place
+
+
+def _places(keys: Sequence[FunctionKey], files: Sequence[str]) -> tuple[list[str], list[str], Index]:
+    """Distinct files relative to their roots, the root of each, and the place of each row."""
+    known: dict[tuple[str, str, str], int] = {}
+    # The file only matters where the key has no path, as for built-in and generated code.
+    rows = ((key.root, key.path, "" if key.path else file) for key, file in zip(keys, files, strict=True))
+    place = np.fromiter((known.setdefault(row, len(known)) for row in rows), np.int32, len(keys))
+    places = [location(FunctionKey(root, path, ""), file, 0) for root, path, file in known]
+    return places, [clean(root) for root, _, _ in known], place
+
+
+def _columns(
+    side: SideTable, order: Ints, fine: npt.NDArray[np.bool_], other: SideTable | None
+) -> dict[str, Any]:
+    """One side; the baseline's counts are differences from the candidate's, most of them 0."""
+    calls = side.ncalls if other is None else side.ncalls - other.ncalls
+    members: dict[str, Any] = {
+        "ncalls": calls[order].tolist(),
+        "tottime": _seconds(side.active[order], fine),
+        "cumtime": _seconds(side.cumtime[order], fine),
+        # Exact, since shares are made of them.
+        "total": float(side.active.sum()),
+        "most": float(side.cumtime.max(initial=0.0)),
+    }
+    if other is not None:
+        members["rank"] = side.rank[order].tolist()
+    if side.wait is not None and side.wait.any():
+        members["wait"] = _seconds(side.wait[order])
+    if side.calls_low is not None and side.calls_high is not None:
+        known = {"estimated": side.calls_low < side.calls_high, "unknown": np.isnan(side.calls_low)}
+        members |= {name: np.flatnonzero(rows[order]).tolist() for name, rows in known.items() if rows.any()}
+    return members
+
+
+def _calls(caller: Index, callee: Index, sides: Sequence[CallSide], place: Ints) -> dict[str, Any]:
+    """The heaviest pairs; at most `left_out_s` seconds are in each of the `left_out` others."""
+    heavy = np.maximum.reduce([side.cumtime for side in sides])
+    keep = heavy > 0
+    if int(keep.sum()) > MOST_CALLS:
+        keep[np.argsort(-heavy, kind="stable")[MOST_CALLS:]] = False
+
+    def pairs(side: CallSide, other: CallSide | None) -> dict[str, Any]:
+        calls = side.ncalls if other is None else side.ncalls - other.ncalls
+        return {"ncalls": calls[keep].tolist(), "cumtime": _seconds(side.cumtime[keep])}
+
+    return {
+        "caller": place[caller[keep]].tolist(),
+        "callee": place[callee[keep]].tolist(),
+        "after": pairs(sides[-1], None),
+        "before": pairs(sides[0], sides[-1]) if len(sides) > 1 else None,
+        "left_out": int((~keep).sum()),
+        "left_out_s": float(heavy[~keep].max(initial=0.0)),
+    }
+
+
+def _stacks_of(pairs: _Pairs, sides: Sequence[SideTable]) -> StackTable | None:
+    """A tree made of pairs; where waiting was not measured, no time counts as waiting."""
+    times = [
+        FunctionTimes(
+            side.tottime,
+            side.cumtime,
+            np.zeros(len(side.tottime)) if side.wait is None else side.wait,
+            np.maximum(side.tottime - side.active, 0.0),
+        )
+        for side in sides
+    ]
+    return stacks_of_pairs(*pairs, times)
+
+
+def _iterations(models: tuple[IterationModel | None, IterationModel | None]) -> tuple[int | None, int | None]:
+    """Iterations of both sides, including those left out of the statistics."""
+    before, after = models
+    if before is None or after is None:
+        return None, None
+    counts = before.count + before.left_out, after.count + after.left_out
+    return counts if min(counts) > 0 else (None, None)
+
+
+def _stacks(table: StackTable, waits: bool, iterations: Sequence[int | None], place: Ints) -> dict[str, Any]:
+    """Calling contexts; `waits`: queueing and time off the CPU are known; `iterations` divide what they took."""
+    sides = [_stack_side(side, count) for side, count in zip(table.sides, iterations, strict=True)]
+    return {
+        "depth": table.depth.tolist(),
+        "row": np.where(table.row >= 0, place[table.row], -1).tolist(),
+        "again": np.flatnonzero(table.again).tolist(),
+        "measured": table.measured,
+        "waits": waits,
+        "after": sides[-1],
+        "before": sides[0] if len(sides) > 1 else None,
+    }
+
+
+def _stack_side(side: StackSide, iterations: int | None) -> dict[str, Any]:
+    members = {
+        "ncalls": np.rint(side.ncalls).astype(np.int64).tolist(),
+        "own": _seconds(side.own, np.ones(len(side.own), np.bool_), 4),
+        "iterations": iterations,
+    }
+    for name, part in (("queued", side.queued), ("blocked", side.blocked)):
+        shares = np.divide(part, side.own, where=side.own > 0, out=np.zeros(len(part))).clip(0, 1)
+        if shares.any():
+            members[name] = _shares(shares)
+    return members
+
+
+# Numbers and texts ---------------------------------------------------------------------------------------------
+
+
+def _json(value: Any, name: str = "") -> str:
+    """JSON in ASCII, in which no tag, comment or line separator can begin; a record without what it lacks."""
+    if isinstance(value, Written):
+        return value
+    if isinstance(value, np.ndarray):
+        write = _ARRAYS.get(name)
+        return _list(value.tolist()) if write is None else write(value)
+    if is_dataclass(value):
+        # What was left out is said beside the picture.
+        members = {f.name: getattr(value, f.name) for f in fields(value) if not f.name.endswith("left_out")}
+        value = {key: member for key, member in members.items() if member is not None}
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_json(key)}:{_json(item, key)}" for key, item in value.items()) + "}"
+    if isinstance(value, tuple):
+        return _list(_json(item, name) for item in value)
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _object(members: Mapping[str, str]) -> str:
-    return "{" + ",".join(f'"{name}":{value}' for name, value in members.items()) + "}"
+def _list(values: Iterable[Any]) -> Written:
+    return Written("[" + ",".join(map(str, values)) + "]")
 
 
-def _list(values: Iterable[Any]) -> str:
-    return "[" + ",".join(map(str, values)) + "]"
-
-
-def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: int = 6) -> str:
+def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: int = 6) -> Written:
     """Nanoseconds with three digits, `most` where `fine`: ``1.2345`` s is ``123e7``, or ``123450e4``."""
     nanoseconds = np.where(np.isfinite(values), values, 0.0) * 1e9
     size = np.maximum(np.abs(nanoseconds), 0.5)
@@ -86,154 +332,28 @@ def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: in
     )
 
 
-def _shares(values: Floats) -> str:
+def _shares(values: Floats) -> Written:
     """Hundredths as whole numbers; −1: not known."""
     known = np.isfinite(values)
     return _list(np.where(known, np.rint(100 * np.where(known, values, 0.0)), -1).astype(np.int64).tolist())
 
 
-def _functions(table: FunctionTable, order: Ints, place: Ints) -> str:
-    sides = (table.after,) if table.before is None else (table.before, table.after)
-    fine = table.marked.copy()
-    for side in sides:
-        fine |= side.tottime >= FINE_SHARE * side.tottime.sum()
-    fine = fine[order]
-    members = {
-        "by": _text(table.by),
-        "start": str(int(place[table.start]) if table.start >= 0 else -1),
-        "present": str(int((table.after.rank > 0).sum())),
-        "places": _text([shorten_start(place, LONGEST_NAME) for place in table.places]),
-        "roots": _text(table.roots),
-        "names": _text([shorten_middle(table.names[i], LONGEST_NAME) for i in order.tolist()]),
-        "place": _list(table.place[order].tolist()),
-        "line": _list(table.line[order].tolist()),
-        "marked": _list(np.flatnonzero(table.marked[order]).tolist()),
-        "match": _text({str(int(place[row])): match for row, match in table.match.items()}),
-        "reason": _text(
-            {
-                str(int(place[row])): shorten_middle(reason, LONGEST_NAME)
-                for row, reason in table.reason.items()
-            }
-        ),
-        "after": _columns(table.after, order, fine, None),
-        "before": "null" if table.before is None else _columns(table.before, order, fine, table.after),
-    }
-    if table.uncounted:
-        members["uncounted"] = "true"
-    return _object(members)
-
-
-def _columns(
-    columns: FunctionColumns, order: Ints, fine: npt.NDArray[np.bool_], other: FunctionColumns | None
-) -> str:
-    """One side; the baseline's counts are differences from the candidate's, most of them 0."""
-    calls = columns.ncalls if other is None else columns.ncalls - other.ncalls
-    members = {
-        "ncalls": _list(calls[order].tolist()),
-        "tottime": _seconds(columns.tottime[order], fine),
-        "cumtime": _seconds(columns.cumtime[order], fine),
-        # Exact, since shares are made of them.
-        "total": repr(float(columns.tottime.sum())),
-        "most": repr(float(columns.cumtime.max(initial=0.0))),
-    }
-    if other is not None:
-        members["rank"] = _list(columns.rank[order].tolist())
-    if columns.wait is not None and columns.wait.any():
-        members["wait"] = _seconds(columns.wait[order])
-    for name, rows in (("estimated", columns.estimated), ("unknown", columns.unknown)):
-        if rows is not None and rows.any():
-            members[name] = _list(np.flatnonzero(rows[order]).tolist())
-    return _object(members)
-
-
-def _calls(graph: CallGraph, place: Ints) -> str:
-    return _object(
-        {
-            "caller": _list(place[graph.caller].tolist()),
-            "callee": _list(place[graph.callee].tolist()),
-            "after": _pair(graph.after, None),
-            "before": "null" if graph.before is None else _pair(graph.before, graph.after),
-            "left_out": str(graph.left_out),
-            "left_out_s": repr(graph.left_out_s),
-        }
-    )
-
-
-def _pair(columns: CallSide, other: CallSide | None) -> str:
-    calls = columns.ncalls if other is None else columns.ncalls - other.ncalls
-    return _object({"ncalls": _list(calls.tolist()), "cumtime": _seconds(columns.cumtime)})
-
-
-def _stacks(graph: StackGraph, place: Ints) -> str:
-    table = graph.table
-    rows = np.where(table.row >= 0, place[table.row], -1)
-    sides = [_stack_side(side, count) for side, count in zip(table.sides, graph.iterations, strict=True)]
-    return _object(
-        {
-            "depth": _list(table.depth.tolist()),
-            "row": _list(rows.tolist()),
-            "again": _list(np.flatnonzero(table.again).tolist()),
-            "measured": _text(table.measured),
-            "waits": _text(graph.waits),
-            "after": sides[-1],
-            "before": sides[0] if len(sides) > 1 else "null",
-        }
-    )
-
-
-def _stack_side(side: StackSide, iterations: int | None) -> str:
-    members = {
-        "ncalls": _list(np.rint(side.ncalls).astype(np.int64).tolist()),
-        "own": _seconds(side.own, np.ones(len(side.own), np.bool_), 4),
-        "iterations": _text(iterations),
-    }
-    for name, part in (("queued", side.queued), ("blocked", side.blocked)):
-        shares = np.divide(part, side.own, where=side.own > 0, out=np.zeros(len(part))).clip(0, 1)
-        if shares.any():
-            members[name] = _shares(shares)
-    return _object(members)
-
-
-def _side(side: TimelineSide) -> str:
-    members = {
-        "label": _text(side.label),
-        "seconds": repr(float(side.seconds)),
-        "tracks": "[" + ",".join(map(_track, side.tracks)) + "]",
-        "processes": "[" + ",".join(map(_states, side.processes)) + "]",
-        "cpus": _text(side.cpus),
-    }
-    if side.runnable is not None:
-        members["runnable"] = _tenths(side.runnable)
-    if side.gpu is not None:
-        members["gpu"] = _shares(side.gpu)
-    return _object(members)
-
-
-def _tenths(values: Floats) -> str:
+def _tenths(values: Floats) -> Written:
     """Numbers with at most one decimal; −1: not known."""
     return _list(f"{v:.1f}".removesuffix(".0") if np.isfinite(v) else -1 for v in values.tolist())
 
 
-def _track(track: Track) -> str:
-    members = {
-        "label": _text(track.label),
-        "names": _text([shorten_middle(name, LONGEST_NAME) for name in track.name]),
-        "name": _list(track.range_name.tolist()),
-        "depth": _list(track.depth.tolist()),
-        # Microseconds: finer than a pixel of any zoom that is offered.
-        "begin": _list(np.rint(track.begin_s * 1e6).astype(np.int64).tolist()),
-        "took": _list(np.rint((track.end_s - track.begin_s) * 1e6).astype(np.int64).tolist()),
-        "left_out": str(track.left_out),
-    }
-    return _object(members)
+def _microseconds(values: Floats) -> Written:
+    """Finer than a pixel of any zoom that is offered."""
+    return _list(np.rint(values * 1e6).astype(np.int64).tolist())
 
 
-def _states(states: ProcessStates) -> str:
-    members = {
-        "label": _text(states.label),
-        "running": _shares(states.running),
-        "queued": _shares(states.queued),
-    }
-    if states.functions is not None:
-        members["functions"] = _track(states.functions)
-    return _object(members)
+#: How arrays of a time line are written, by the fields that hold them.
+_ARRAYS: Mapping[str, Callable[[Floats], str]] = {
+    "running": _shares,
+    "queued": _shares,
+    "gpu": _shares,
+    "runnable": _tenths,
+    "begin": _microseconds,
+    "took": _microseconds,
+}

@@ -2,39 +2,75 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from profkit.measure.waits_by_name import is_wait
 from profkit.model import Run
-from profkit.report.figures import Figure
-from profkit.report.functions import ranked_run
-from profkit.report.slopes import slopes
-from profkit.report.stackgraph import diff_stacks, run_stacks
-from profkit.report.timeline import timeline
+from profkit.report.figures import Figure, Slope, Slopes
+from profkit.report.pagedata import diff_page, run_page
 from profkit.report.waits import waits
-from profkit.report.wholetable import diff_calls, diff_functions, run_calls, run_functions
+from profkit.report.wording.functions import display_name
 from profkit.verdict.types import Diff
+
+#: Functions that get a label: more cannot be distinguished at a glance. Of fewer the sentences say as much.
+LEAST_LABELS, MOST_LABELS = 6, 12
+#: Ranks, on either side, whose functions are drawn faintly: what rankings are compared by.
+FAINT_RANKS = 50
 
 
 def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...]:
     """Return a comparison's figures; processes and time line are those of the runs given, one per side."""
     sides = (("baseline", baseline), ("candidate", candidate))
-    figures = (
-        slopes(diff),
-        diff_functions(diff),
-        diff_calls(diff.calls),
-        diff_stacks(diff),
-        timeline(sides),
-        waits(sides),
-    )
+    figures = (slopes(diff), diff_page(diff, sides), waits(sides))
     return tuple(figure for figure in figures if figure is not None)
 
 
 def run_figures(run: Run, by: str) -> tuple[Figure, ...]:
     """Return one run's figures."""
-    functions = ranked_run(run, by, edges=True)
-    figures = (
-        run_functions(functions, by),
-        run_calls(functions.profile),
-        run_stacks(run, functions.profile),
-        timeline((("", run),)),
-        waits((("", run),)),
-    )
+    figures = (run_page(run, by), waits((("", run),)))
     return tuple(figure for figure in figures if figure is not None)
+
+
+def slopes(diff: Diff) -> Slopes | None:
+    """Return which functions `drawing` draws and names, none that waits by design; ``None`` if fewer than
+    `LEAST_LABELS` moved.
+    """
+    table, by = diff.table, diff.ranking.by
+    before, after = table.baseline, table.candidate
+    times = (before.active, after.active) if by == "tottime" else (before.cumtime, after.cumtime)
+    marked = np.array(
+        [
+            i
+            for i in np.flatnonzero(table.anomalous).tolist()
+            if not is_wait(table.name[i], table.keys[i].root)
+        ],
+        np.intp,
+    )
+    if len(marked) < LEAST_LABELS:
+        return None
+    most = float(np.abs(times[1] - times[0])[marked].max(initial=0.0)) or 1.0
+    labelled = marked[:MOST_LABELS]
+    near = ((before.rank > 0) & (before.rank <= FAINT_RANKS)) | (
+        (after.rank > 0) & (after.rank <= FAINT_RANKS)
+    )
+    near[labelled] = False
+    # A side that may have missed a function has no place for it.
+    near &= (before.present & after.present) | table.one_sided
+    faint = [i for i in np.flatnonzero(near).tolist() if not is_wait(table.name[i], table.keys[i].root)]
+    rows = np.concatenate([labelled, np.array(faint, np.intp)])
+
+    def line(place: int, row: int) -> Slope:
+        was, now = float(times[0][row]), float(times[1][row])
+        named = place < len(labelled)
+        return Slope(
+            display_name(table.name[row]),
+            int(before.rank[row]) or None,
+            int(after.rank[row]) or None,
+            was,
+            now,
+            "" if not named else "bad" if now > was else "good",
+            abs(now - was) / most if named else 0.0,
+        )
+
+    lines = tuple(line(place, row) for place, row in enumerate(rows.tolist()))
+    return Slopes(lines, by, len(marked) - len(labelled))

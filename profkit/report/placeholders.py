@@ -46,11 +46,6 @@ class Placeholders:
         suffix = self._suffix(MASK, value)
         return f"{MASK}-{suffix}" if suffix else MASK
 
-    def left_out(self, count: int, what: str, value: Hashable) -> str:
-        """Return the placeholder of the rest of a long list."""
-        suffix = self._suffix(f"{count} {what}", value)
-        return f"<{count} {what} {suffix}>" if suffix else f"<{count} {what}>"
-
     def keep(self, text: str) -> None:
         """Reserve the placeholders that `text` contains from an earlier masking."""
         for found in PLACEHOLDER.finditer(text):

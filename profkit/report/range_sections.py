@@ -39,8 +39,7 @@ def range_sections(
             f"{units.seconds(period_s)}; right for many ranges together, not for a single shorter one."
         )
     if unmatched:
-        one = "1 end had" if unmatched == 1 else f"{unmatched:,} ends had"
-        notes.append(f"{one} no beginning.")
+        notes.append(f"{units.counted(unmatched, 'end had', 'ends had')} no beginning.")
     table = listed.table(
         Of("range", lambda row: _label(row.key), "name"),
         Of("domain", lambda row: clean(row.key.domain), "text", 6),
@@ -77,8 +76,6 @@ def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) 
     known = [
         (row.key, found) for row in rows if (found := inside.of(row.key)) is not None and found.functions
     ]
-    if not known:
-        return []
     listed = Listed(known, limit, "ranges")
     most = min(MOST_INSIDE, limit // 2 or MOST_INSIDE)
     note = (
@@ -110,8 +107,6 @@ def _inside_rows(key: RangeKey, found: RangeFunctions, most: int) -> Iterator[tu
 
 def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]:
     """Return a comparison's ranges, greatest change of total time first, at most `limit` rows (0: all)."""
-    if not changes:
-        return []
     listed = Listed(changes, limit, "ranges")
     shown = listed.shown
     notes = [listed.cut]

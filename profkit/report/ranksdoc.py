@@ -49,19 +49,17 @@ class RanksReport:
     study: RankStudy
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         study = self.study
-        ranges = (_ranges(study, rows),) if study.ranges else ()
         return laid_out(
             f"profkit ranks: {len(study.members)} processes",
             Section("", (ranks_verdict(study),)),
-            Section("Stragglers", (_stragglers(study, rows),) if study.stragglers else (), role="account"),
+            Section("Stragglers", (_stragglers(study, rows),), role="account"),
             Section("Wait states", _wait_states(study, rows), role="evidence"),
             Section("Where they take longer", (_deviations(study, rows),), role="evidence"),
             Section("Processes with another order of functions", (_order(study),), role="evidence"),
             Section("Functions by process", (_heat(study),), role="evidence"),
             Section("How evenly functions are spread", (_imbalance(study, rows),), role="evidence"),
-            Section("Ranges", ranges, role="evidence"),
+            Section("Ranges", (_ranges(study, rows),), role="evidence"),
             Section("Efficiency", (_efficiency(study),), role="evidence"),
             Section("Processes", (_members(study, rows),), detail=True),
             Section("Notes", (Bullets((*rank_notes(study), *_notices(study))),)),

@@ -64,7 +64,6 @@ class Terminal(Renderer):
     brief: bool = False
 
     def render(self, report: Report, rows: int) -> str:
-        """See `Renderer`."""
         from profkit.report import terminal
         from profkit.report.reports import Brief
 
@@ -94,7 +93,6 @@ class Json(Renderer):
     suffixes = (".json",)
 
     def render(self, report: Report, rows: int) -> str:
-        """See `Renderer`."""
         return report.json(rows)
 
 
@@ -104,7 +102,6 @@ class _Written(Renderer):
     module: ClassVar[str]
 
     def render(self, report: Report, rows: int) -> str:
-        """See `Renderer`."""
         written: str = import_module(self.module).render(report.document(rows, figures=self.draws))
         return written
 

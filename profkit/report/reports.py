@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationNames
@@ -60,7 +60,6 @@ class DiffReport:
     explain: bool = False
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `Report`."""
         from profkit.report.diffdoc import diff_document
 
         laid = diff_document(self.diff, rows, self.attachment, explain=self.explain)
@@ -71,29 +70,26 @@ class DiffReport:
         return replace(laid, figures=diff_figures(self.diff, *self.pictured))
 
     def brief(self) -> Document:
-        """See `Brief`."""
         from profkit.report.brief import brief_diff
 
         return brief_diff(self.diff, explain=self.explain)
 
     def ticket(self, rows: int) -> Document:
-        """See `Ticketed`."""
         from profkit.report.ticketdoc import ticket_document
 
         sides = zip(("baseline", "candidate"), self.pictured, strict=True)
         return ticket_document(self.document(rows), dict(sides))
 
     def again(self) -> str:
-        """See `Ticketed`."""
-        from profkit.report.surroundings import again
+        from profkit.report.ticketdoc import again
 
         return again(self.diff.baseline.runs, self.diff.candidate.runs)
 
     def json(self, rows: int) -> str:
-        """See `Report`."""
-        from profkit.report.jsondoc import diff_json
+        from profkit.report.jsondoc import diff_object
+        from profkit.report.jsonvalues import dumps
 
-        return diff_json(self.diff, rows, explain=self.explain)
+        return dumps(diff_object(self.diff, rows, explain=self.explain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +107,17 @@ class RunReport:
     explain: bool = False
     attachment: str = ""
 
+    @property
+    def _asked(self) -> dict[str, Any]:
+        """What document and JSON take beside the run."""
+        return {name: getattr(self, name) for name in ("by", "judged", "names", "explain")}
+
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `Report`."""
         from profkit.report.showdoc import show_document
 
-        laid = show_document(
-            self.run,
-            limit=rows,
-            by=self.by,
-            names=self.names,
-            judged=self.judged,
-            explain=self.explain,
-        )
+        laid = show_document(self.run, limit=rows, **self._asked)
         if self.attachment:
-            from profkit.report.surroundings import reproduce_run
+            from profkit.report.ticketdoc import reproduce_run
 
             laid = replace(laid, sections=(*laid.sections, reproduce_run(self.run, self.attachment)))
         if not figures:
@@ -134,32 +127,22 @@ class RunReport:
         return replace(laid, figures=run_figures(self.run, self.by))
 
     def brief(self) -> Document:
-        """See `Brief`."""
         from profkit.report.brief import brief_run
 
         return brief_run(self.run, self.judged, self.by, explain=self.explain)
 
     def ticket(self, rows: int) -> Document:
-        """See `Ticketed`."""
         from profkit.report.ticketdoc import ticket_document
 
         return ticket_document(self.document(rows), {"": self.run})
 
     def again(self) -> str:
-        """See `Ticketed`."""
-        from profkit.report.surroundings import again
+        from profkit.report.ticketdoc import again
 
         return again()
 
     def json(self, rows: int) -> str:
-        """See `Report`."""
-        from profkit.report.jsondoc import show_json
+        from profkit.report.jsondoc import show_object
+        from profkit.report.jsonvalues import dumps
 
-        return show_json(
-            self.run,
-            limit=rows,
-            by=self.by,
-            names=self.names,
-            judged=self.judged,
-            explain=self.explain,
-        )
+        return dumps(show_object(self.run, limit=rows, **self._asked))

@@ -14,6 +14,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.compare.result_types import DiffTable
@@ -25,13 +26,15 @@ from profkit.model.range_calls import RangeCalls
 from profkit.report.declared import FORMS, Kind, declared
 from profkit.report.known_words import is_said
 from profkit.report.recorded_texts import roots_of
-from profkit.report.table_mask import TableMask
+from profkit.report.secrets import suspects
 from profkit.report.text_mask import HOME, ROOT_NAMES, Owner, TextMask, is_absolute
 from profkit.verdict.types import Advice, Checked, Diff, Evidence
 
 __all__ = ["HOME", "Masker", "Owner"]
 
 T = TypeVar("T")
+#: Texts, and by column where those are that two kinds of text share.
+_Table = tuple[tuple[str, ...], dict[str, npt.NDArray[np.int32]]]
 
 #: Notices whose subject is a file.
 _FILE_SUBJECTS = frozenset(
@@ -48,6 +51,10 @@ _REVISION = re.compile(r"[0-9a-f]{7,64}(?: \+)?")
 class Masker(TextMask):
     """Remove what identifies people and machines from results; one per report (see `TextMask`)."""
 
+    #: Of the run that is being masked: its string tables by their identity, and its directories.
+    _tables: Mapping[int, _Table] = {}
+    _roots = Roots()
+
     def diff(self, diff: Diff) -> Diff:
         """Return the comparison as it may be shown."""
         label_a, label_b = self._labels(diff.baseline.label, diff.candidate.label)
@@ -61,32 +68,19 @@ class Masker(TextMask):
     def run(self, run: Run) -> Run:
         """Return the run as it may be shown or attached to a ticket; it compares as before."""
         profiles = [thread.profile for process in run.processes for thread in process.threads]
-        tables = TableMask(self, profiles, roots_of(run))
-
-        def convert(value: object, owner: str, field: str) -> object:
-            if isinstance(value, Profile):
-                return tables.masked(value)
-            if isinstance(value, Roots):
-                return placeholders
-            return self._plain(value, owner, field, convert)
-
+        self._tables = self._masked_tables(profiles, roots_of(run))
         found: dict[str, list[str]] = {STDLIB: [], SITE: [], PROJECT: []}
         for (root, _), name in self._prefixes.items():
             found[root].append(name)
-        placeholders = Roots(tuple(found[STDLIB]), tuple(found[SITE]), tuple(found[PROJECT]))
-        return cast(Run, convert(run, "", ""))
+        self._roots = Roots(tuple(found[STDLIB]), tuple(found[SITE]), tuple(found[PROJECT]))
+        return self.value(run)
 
     def value(self, value: T) -> T:
-        """Return any result with its strings masked."""
-        return cast(T, self._result(value, "", ""))
+        """Return any result with its strings masked; profiles and roots only those of a `run`."""
+        return cast(T, self._masked(value, "", ""))
 
-    def _result(self, value: Any, owner: str, field: str) -> Any:
-        if isinstance(value, DiffTable):
-            return self._table(value)
-        return self._plain(value, owner, field, self._result)
-
-    def _plain(self, value: Any, owner: str, field: str, convert: Callable[[Any, str, str], Any]) -> Any:
-        """Rebuild a value from its converted parts; return itself if nothing changes."""
+    def _masked(self, value: Any, owner: str, field: str) -> Any:
+        """Rebuild a value from its masked parts; return itself if nothing changes."""
         if isinstance(value, str):
             return self._string(value, owner, field)
         if value is None or isinstance(value, bool | int | float | np.ndarray | np.generic):
@@ -97,20 +91,20 @@ class Masker(TextMask):
         if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
             if declared(owner, field) is Kind.COMMAND:
                 return self.words(value)
-            parts = [convert(item, owner, field) for item in value]
+            parts = [self._masked(item, owner, field) for item in value]
             if all(new is old for new, old in zip(parts, value, strict=True)):
                 return value
             return type(value)(parts)
         if isinstance(value, Mapping):
-            return self._mapping(value, owner, field, convert)
-        return self._record(value, convert) if is_dataclass(value) and not isinstance(value, type) else value
+            return self._mapping(value, owner, field)
+        return self._record(value) if is_dataclass(value) and not isinstance(value, type) else value
 
-    def _record(self, value: Any, convert: Callable[[Any, str, str], Any], but: Sequence[str] = ()) -> Any:
-        """Rebuild a dataclass from its converted fields, those in `but` unchanged."""
+    def _record(self, value: Any, but: Sequence[str] = ()) -> Any:
+        """Rebuild a dataclass from its masked fields, those in `but` unchanged."""
         changed = {}
         for part in fields(value):
             old = getattr(value, part.name)
-            new = old if part.name in but else convert(old, type(value).__name__, part.name)
+            new = old if part.name in but else self._masked(old, type(value).__name__, part.name)
             if new is not old:
                 changed[part.name] = new
         return replace(value, **changed) if changed else value
@@ -123,15 +117,12 @@ class Masker(TextMask):
             return self.formed(text, FORMS[f"{owner}.{field}"])
         if kind is Kind.ENVIRONMENT:
             name, sign, value = text.partition("=")
-            return f"{self._variable_name(name)}{sign}{self.variable(name, value)}"
-        return self._AS.get(kind, Masker.hidden)(self, text)
+            shown = name if name in THREAD_VARIABLES else self.hidden(name)
+            return f"{shown}{sign}{self.variable(name, value)}"
+        mask: Callable[[str], str] = getattr(self, kind.value, self.hidden)
+        return mask(text)
 
-    def _variable_name(self, name: str) -> str:
-        return name if name in THREAD_VARIABLES else self.hidden(name)
-
-    def _mapping(
-        self, value: Mapping[str, Any], owner: str, field: str, convert: Callable[[Any, str, str], Any]
-    ) -> dict[str, Any]:
+    def _mapping(self, value: Mapping[str, Any], owner: str, field: str) -> dict[str, Any]:
         kind = declared(owner, field)
         if kind is Kind.ENVIRONMENT:
             return {
@@ -140,7 +131,7 @@ class Masker(TextMask):
         if kind is Kind.VERSION:
             return {self.label(name): self.version(text) for name, text in value.items()}
         if kind is Kind.HOST:
-            return {self.host(name): convert(item, owner, field) for name, item in value.items()}
+            return {self.host(name): self._masked(item, owner, field) for name, item in value.items()}
         found = {}
         for key, item in value.items():
             # Keys of results are identifiers of readings.
@@ -155,7 +146,7 @@ class Masker(TextMask):
                 found[name] = self._string(item, "Neighbour", key.partition("-")[0])
             else:
                 # What a mapping of a file holds is not declared by its key's form.
-                found[name] = convert(item, owner, field if kind is Kind.NAME else f"{field}[]")
+                found[name] = self._masked(item, owner, field if kind is Kind.NAME else f"{field}[]")
         return found
 
     def _key(self, key: FunctionKey) -> FunctionKey:
@@ -163,7 +154,7 @@ class Masker(TextMask):
 
     def _line(self, line: SeenLine) -> SeenLine:
         # What stands in a program's source may be anything.
-        masked = self._record(line, self._result, ("file", "text"))
+        masked = self._record(line, ("file", "text"))
         return cast(SeenLine, replace(masked, file="", text=""))
 
     def _notice(self, notice: Notice) -> Notice:
@@ -242,13 +233,13 @@ class Masker(TextMask):
                 else:
                     value = self.name(value)
             sides[side] = value
-        return cast(Evidence, replace(self._record(evidence, self._result, tuple(sides)), **sides))
+        return cast(Evidence, replace(self._record(evidence, tuple(sides)), **sides))
 
     def _advice(self, advice: Advice) -> Advice:
         argv = advice.argv if advice.kind in _OWN_ADVICE else self.words(advice.argv)
         if advice.kind == "git-log":
             argv = (*advice.argv[:-1], self.key_path(advice.argv[-1]))
-        return cast(Advice, replace(self._record(advice, self._result, ("argv",)), argv=argv))
+        return cast(Advice, replace(self._record(advice, ("argv",)), argv=argv))
 
     def _checked(self, checked: Checked) -> Checked:
         return replace(checked, value=self.name(checked.value)) if isinstance(checked.value, str) else checked
@@ -265,6 +256,56 @@ class Masker(TextMask):
             masked(text) if kept else "" for text, kept in zip(table.strings, used.tolist(), strict=True)
         ]
         return replace(table, strings=tuple(strings))
+
+    def _masked_tables(self, profiles: Sequence[Profile], roots: Roots) -> dict[int, _Table]:
+        """Mask the string tables of a run's profiles by what the columns say that a string is.
+
+        Threads keep sharing a table. Strings that no column names are left out. A string of two kinds, such as a
+        function and a module of one name, becomes two if masked differently.
+        """
+        together: dict[int, list[Profile]] = {}
+        for profile in profiles:
+            together.setdefault(id(profile.strings), []).append(profile)
+        return {identity: self._masked_table(sharing, roots) for identity, sharing in together.items()}
+
+    def _masked_table(self, profiles: list[Profile], roots: Roots) -> _Table:
+        strings = profiles[0].strings
+        among = suspects(strings)
+        form = FORMS["Profile.source_hash"]
+        # By the columns that hold a kind of text: what masks one, having seen all of them.
+        ways: Mapping[tuple[str, ...], Callable[[list[str]], Callable[[str], str]]] = {
+            ("file",): lambda _: lambda text: self.file(text, roots, among),
+            ("name", "qualname"): lambda names: self.name_mask(names, users=False),
+            ("module",): lambda _: lambda text: self.module(text, among),
+            ("source_hash",): lambda _: lambda text: self.formed(text, form),
+        }
+        texts = [""] * len(strings)
+        owned = np.zeros(len(strings), np.bool_)
+        owned[0] = True
+        moved: dict[str, npt.NDArray[np.int32]] = {}
+        for columns, way in ways.items():
+            used = np.zeros(len(strings), np.bool_)
+            for profile in profiles:
+                for column in columns:
+                    used[getattr(profile, column)] = True
+            places = np.arange(len(strings), dtype=np.int32)
+            rows = np.flatnonzero(used).tolist()
+            mask = way([strings[at] for at in rows])
+            for at in rows:
+                text = mask(strings[at])
+                if not owned[at]:
+                    texts[at] = text
+                    owned[at] = True
+                elif texts[at] != text:
+                    places[at] = len(texts)
+                    texts.append(text)
+                    moved.update(dict.fromkeys(columns, places))
+        return tuple(texts), moved
+
+    def _profile(self, profile: Profile) -> Profile:
+        strings, moved = self._tables[id(profile.strings)]
+        columns = {column: places[getattr(profile, column)] for column, places in moved.items()}
+        return replace(profile, strings=strings, **columns)
 
     def _table(self, table: DiffTable) -> DiffTable:
         # In the order of the rows, as placeholders are given in the order in which texts are met.
@@ -298,19 +339,10 @@ class Masker(TextMask):
                 return tails[0], tails[1]
         return self.user_file(baseline), self.user_file(candidate)
 
-    #: How the strings of a kind are masked.
-    _AS: Mapping[Kind, Callable[[Masker, str], str]] = {
-        Kind.NAME: TextMask.name,
-        Kind.LABEL: TextMask.label,
-        Kind.FILE: TextMask.user_file,
-        Kind.PLACE: TextMask.place,
-        Kind.HOST: TextMask.host,
-        Kind.USER: TextMask.user,
-        Kind.PROGRAM: TextMask.program,
-        Kind.MESSAGE: TextMask.message,
-        Kind.VERSION: TextMask.version,
-    }
     _SPECIAL: Mapping[type, Callable[[Masker, Any], Any]] = {
+        Profile: _profile,
+        Roots: lambda self, _: self._roots,
+        DiffTable: _table,
         FunctionKey: _key,
         SeenLine: _line,
         Notice: _notice,

@@ -11,7 +11,7 @@ from profkit.report.jsonvalues import dumps, json_number, members
 from profkit.report.listed import Listed, Of
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
-from profkit.report.wording.scaling import place_name, scaling_verdict, slowdown_text
+from profkit.report.wording.runs import place_name, scaling_verdict, slowdown_text
 from profkit.study.scaling import Scaling
 
 #: Ratio to the best from which a cell of the heat map is as bad as it gets, at least.
@@ -31,7 +31,6 @@ class ScalingReport:
     study: Scaling
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`: all places are listed."""
         study = self.study
         slowdowns = [slowdown_text(study, slow) for slow in study.slowdowns]
         notices = [clean(notice_text(notice)) for notice in study.notices]
@@ -44,7 +43,6 @@ class ScalingReport:
         )
 
     def json(self, rows: int) -> str:
-        """See `profkit.report.reports.Report`: all places are listed."""
         places = [members(place, _PLACE) for place in self.study.places]
         names = "weak spread places slowdowns notices"
         return dumps({"schema": "profkit.scaling/1", **members(self.study, names, places=places)})

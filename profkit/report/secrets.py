@@ -1,33 +1,32 @@
 """What a secret looks like: option names that hold one, and forms of secrets.
 
 The second defence of masking, applied to every text that `command_mask` and `declared` let through, such as
-names of functions and ranges. The forms are data: ``assets/secret-rules.json`` names their source and
+names of functions and ranges. The forms are data: ``assets/secret-rules.txt`` names their source and
 licence.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from importlib import resources
+from functools import cache, lru_cache, partial
 from itertools import pairwise
+from typing import NamedTuple
+
+from profkit.report.known_words import asset_lines
 
 
-@dataclass(frozen=True, slots=True)
-class SecretRule:
-    """One form of a secret, with the id of the data.
+class SecretRule(NamedTuple):
+    """One form of a secret, with its name in the data.
 
-    A text must contain one of the lower-case pieces `needs`, a quick first check. If `pattern` has a group
-    ``secret``, only that group is secret.
+    A text must contain one of the lower-case pieces `needs`, a quick first check. `group` of `pattern` is the secret.
     """
 
     id: str
     needs: tuple[str, ...]
     pattern: re.Pattern[str]
+    group: str | int
 
     def may_be_in(self, lower: str) -> bool:
         """Whether a lower-case text contains one of the needed pieces."""
@@ -37,15 +36,12 @@ class SecretRule:
 @cache
 def rules() -> tuple[SecretRule, ...]:
     """Return all forms, in the order of the data."""
-    text = (resources.files("profkit.report") / "assets" / "secret-rules.json").read_text(encoding="utf-8")
-    return tuple(
-        SecretRule(
-            rule["id"],
-            tuple(rule["needs"]),
-            re.compile(rule["pattern"], re.IGNORECASE if rule.get("ignore_case") else 0),
-        )
-        for rule in json.loads(text)["rules"]
-    )
+    found = []
+    for name, needs, expression in (line.split(maxsplit=2) for line in asset_lines("secret-rules.txt")):
+        pattern = re.compile(expression)
+        group = "secret" if "secret" in pattern.groupindex else 0
+        found.append(SecretRule(name, tuple(needs.split(",")), pattern, group))
+    return tuple(found)
 
 
 def suspects(texts: Iterable[str]) -> tuple[SecretRule, ...]:
@@ -66,14 +62,12 @@ def masked_by_rules(
     lower = text.lower() if chosen else ""
     for rule in chosen:
         if rule.may_be_in(lower):
-            text = rule.pattern.sub(lambda match: _without(match, replace), text)
+            text = rule.pattern.sub(partial(_without, rule.group, replace), text)
     return text
 
 
-def _without(match: re.Match[str], replace: Callable[[str], str]) -> str:
-    if "secret" not in match.re.groupindex:
-        return replace(match.group())
-    begin, end = match.start("secret") - match.start(), match.end("secret") - match.start()
+def _without(group: str | int, replace: Callable[[str], str], match: re.Match[str]) -> str:
+    begin, end = (at - match.start() for at in match.span(group))
     whole = match.group()
     return whole[:begin] + replace(whole[begin:end]) + whole[end:]
 

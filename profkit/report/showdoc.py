@@ -15,22 +15,20 @@ from profkit.model.notices import grouped
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Document, Facts, Section, laid_out
 from profkit.report.estimates import capture_items
-from profkit.report.evidence_rows import evidence_table
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
-from profkit.report.gpu import gpu_sections
 from profkit.report.imports import import_sections
 from profkit.report.inventory_sections import pool_sections
 from profkit.report.iterations import model_sections
 from profkit.report.lines import line_sections
 from profkit.report.listed import Listed, Of
-from profkit.report.machine import machine_items
-from profkit.report.neighbours import neighbour_sections
+from profkit.report.machine import gpu_sections, machine_items, neighbour_sections
 from profkit.report.notices import notice_text
 from profkit.report.range_sections import inside_sections, range_sections
 from profkit.report.text import clean
 from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.advice import advice_blocks
+from profkit.report.wording.evidence import evidence_table
 from profkit.report.wording.explain import explain_sections
 from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.alone import READINGS_ALONE
@@ -147,24 +145,20 @@ def _profiled(run: Run, functions: Ranked) -> str:
     processes = [process for process in run.processes if process.profiled]
     others = len(run.processes) - len(processes)
     if others and not processes:
-        return f"nothing; {_plural(others, 'process', 'processes')} seen"
+        return f"nothing; {units.counted(others, 'process', 'processes')} seen"
     numbers = (
-        _plural(len(processes), "process", "processes"),
-        _plural(sum(len(process.threads) for process in processes), "thread", "threads"),
-        _plural(len(functions), "function", "functions"),
+        units.counted(len(processes), "process", "processes"),
+        units.counted(sum(len(process.threads) for process in processes), "thread"),
+        units.counted(len(functions), "function"),
     )
-    rest = f"; {_plural(others, 'other process', 'other processes')} seen" if others else ""
+    rest = f"; {units.counted(others, 'other process', 'other processes')} seen" if others else ""
     return ", ".join(numbers) + rest
-
-
-def _plural(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
 
 
 def _host(host: Host) -> str:
     parts = [clean(host.name), clean(host.cpu_model)]
     if host.cpus:
-        parts.append(f"{host.cpus} CPUs" if host.cpus != 1 else "1 CPU")
+        parts.append(units.counted(host.cpus, "CPU"))
     if host.affinity and host.affinity != host.cpus:
         parts.append(f"{host.affinity} of them usable")
     if host.quota_cpus:

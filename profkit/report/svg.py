@@ -130,9 +130,12 @@ def _verdict(document: Document, block: VerdictBlock) -> _Part:
         for line in filter(None, lines):
             parts.append(element("text", escape(line), x=_INDENT, y=y - 6, class_=kind))
             y += step
-    height = y - 8
+    height, right = y - 8, number(_WIDTH - 10)
     band = (
-        element("path", d=_rounded(height), class_="soft"),
+        # With the picture's corners at its top.
+        element(
+            "path", d=f"M0 10a10 10 0 0 1 10 -10H{right}a10 10 0 0 1 10 10V{number(height)}H0z", class_="soft"
+        ),
         element("path", d=f"M0 10a10 10 0 0 1 6 -9.2V{number(height)}H0z", class_="tone"),
         element("circle", cx=44, cy=44, r=17, class_="tone"),
         element("text", SIGNS.get(block.tone, "?"), x=44, y=51, class_="sign"),
@@ -152,11 +155,6 @@ def _times(document: Document) -> str:
             ratio = str(table.rows[2].cells[at]) if len(table.rows) > 2 else ""
             changes.append(f"{column.title} {before} → {after}" + (f" ({ratio})" if ratio else ""))
     return " · ".join(changes)
-
-
-def _rounded(height: float) -> str:
-    """Band across the picture, with the picture's corners at its top."""
-    return f"M0 10a10 10 0 0 1 10 -10H{number(_WIDTH - 10)}a10 10 0 0 1 10 10V{number(height)}H0z"
 
 
 def _account(document: Document) -> _Part:

@@ -21,8 +21,8 @@ from profkit.report.wording.studies import (
     study_notes,
     study_verdict,
 )
-from profkit.study.cells import Cell, Results, gain
 from profkit.study.launch import Launch
+from profkit.study.setting_results import Cell, Results, gain
 from profkit.study.space import UNSET, Space
 from profkit.verdict.account import Account
 
@@ -39,7 +39,6 @@ class SweepReport:
     compared: tuple[str, ...] = ()
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         study = self.study
         better = None if study.advised == study.baseline else study.advised
         return laid_out(
@@ -50,7 +49,6 @@ class SweepReport:
         )
 
     def json(self, rows: int) -> str:
-        """Return the JSON: all settings, whatever `rows` is."""
         return dumps({"schema": "profkit.sweep/1", **_study(self.study, self.space)})
 
 
@@ -71,7 +69,6 @@ class TuneReport:
     launch: Launch | None = None
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         last, again = self.confirmed or self.study, self.confirmed
         better = None if last.cells[last.baseline].best else last.advised
         lost = None if better is None or self.account is None else waterfall(self.account)
@@ -96,7 +93,6 @@ class TuneReport:
         )
 
     def json(self, rows: int) -> str:
-        """Return the JSON: all settings, whatever `rows` is."""
         confirmed = self.confirmed and {
             **_study(self.confirmed, self.space),
             **members(_gain(self.confirmed), "gain=value gain_low=low gain_high=high"),

@@ -23,9 +23,9 @@ from profkit.report.document import (
     VerdictBlock,
     Waterfall,
 )
-from profkit.report.layout import MOST_LINES, Line, Span, table_lines
+from profkit.report.layout import MOST_LINES, Line, Span, table_lines, text_of
 from profkit.report.text import cell_width, pad, shorten_middle, wrap_some
-from profkit.report.trends import sparks
+from profkit.report.trends import sparks, trend_lines
 from profkit.report.waterfall import waterfall_lines
 
 #: Columns of a heat map without room that are named.
@@ -47,30 +47,8 @@ _HEAT = (
     "white on #b3261e",
 )
 _ASCII = str.maketrans(
-    {
-        "…": "~",
-        "→": ">",
-        "–": "-",
-        "×": "x",
-        "µ": "u",
-        "●": "*",
-        "✗": "!",
-        "✓": "=",
-        "█": "#",
-        **dict.fromkeys("▉▊▋▌", "#"),
-        **dict.fromkeys("▍▎▏", "-"),
-        "↑": "^",
-        "↗": "/",
-        "↘": "\\",
-        "↓": "v",
-        "·": "|",
-        "•": "*",
-        "“": '"',
-        "”": '"',
-        "─": "-",
-        "▲": "^",
-        **dict(zip("▁▂▃▄▅▆▇", "_.-=+*%", strict=True)),
-    }
+    "…→–×µ●✗✓█▉▊▋▌▍▎▏↑↗↘↓·•“”─▲▁▂▃▄▅▆▇",
+    '~>-xu*!=#####---^/\\v|*""-^_.-=+*%',
 )
 
 
@@ -100,8 +78,9 @@ def render(
         lines.pop()
     if shortened and not document.brief:
         lines += [[], *_prose(_SHORTENED, width, "dim")]
-    if height is not None and len(lines) >= height and not document.brief:
-        lines += _repeated(document, width)
+    verdict = document.first(VerdictBlock)
+    if height is not None and len(lines) >= height and verdict is not None and not document.brief:
+        lines += [[], *_headline(verdict, width)]
     if ascii_only:
         lines = [
             [
@@ -111,14 +90,8 @@ def render(
             for line in lines
         ]
     if color_system is None:
-        return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
+        return "".join(text_of(line) + "\n" for line in lines)
     return _colored(lines, color_system)
-
-
-def _repeated(document: Document, width: int) -> list[Line]:
-    """Return the headline of the verdict once more."""
-    verdict = document.first(VerdictBlock)
-    return [] if verdict is None else [[], *_headline(verdict, width)]
 
 
 def _colored(lines: list[Line], color_system: str) -> str:
@@ -219,7 +192,9 @@ def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
     for title, cells in block.rows:
         line: Line = [("  " + pad(shorten_middle(title, titles), titles), "bold")]
         for at in shown:
-            line.append((_right(_marked(cells[at]), widths[at] - 1) + " ", _heat_style(cells[at])))
+            heat = cells[at].heat
+            style = "dim" if heat is None else _HEAT[min(len(_HEAT) - 1, int(heat * len(_HEAT)))]
+            line.append((_right(_marked(cells[at]), widths[at] - 1) + " ", style))
         yield line
     notes = [block.note] if block.note else []
     missing = [name for at, name in enumerate(block.columns) if at not in shown]
@@ -251,23 +226,8 @@ def _columns_that_fit(block: HeatMap, widths: Sequence[int], room: int) -> list[
 
 def _trend(block: Trend, width: int) -> Iterator[Line]:
     titles = max(cell_width(line.title) for line in block.lines)
-    drawn, pointers = sparks(block, width)
-    reach = max(cell_width(spark.reach) for spark in drawn)
-    drawn, pointers = sparks(block, max(8, width - titles - reach - 6))
-    for number, spark in enumerate(drawn):
-        yield [
-            ("  " + pad(spark.title, titles) + "  ", "dim" if number else ""),
-            (spark.signs, "dim" if number else "bold"),
-            ("  " + spark.reach, "dim"),
-        ]
-    if pointers:
-        yield [(" " * (titles + 4) + pointers, "bold")]
-    columns = len(drawn[0].signs)
-    first, last = block.labels[0], block.labels[-1]
-    if len(block.labels) > 1 and cell_width(first) + cell_width(last) < columns:
-        yield [(" " * (titles + 4) + pad(first, columns - cell_width(last)) + last, "dim")]
-    else:
-        yield [(" " * (titles + 4) + (f"{first} – {last}" if len(block.labels) > 1 else first), "dim")]
+    reach = max(cell_width(spark.reach) for spark in sparks(block, 1)[0])
+    yield from trend_lines(block, max(8, width - titles - reach - 6))
 
 
 def _marked(cell: HeatCell) -> str:
@@ -276,12 +236,6 @@ def _marked(cell: HeatCell) -> str:
 
 def _right(text: str, width: int) -> str:
     return " " * (width - cell_width(text)) + text
-
-
-def _heat_style(cell: HeatCell) -> str:
-    if cell.heat is None:
-        return "dim"
-    return _HEAT[min(len(_HEAT) - 1, int(cell.heat * len(_HEAT)))]
 
 
 def _facts(block: Facts, width: int) -> Iterator[Line]:

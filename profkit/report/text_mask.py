@@ -143,7 +143,8 @@ class TextMask:
         if len(owner.home.strip("/\\")) > 1:
             self._homes.append(owner.home.rstrip("/\\"))
             self._learn_user(re.split(_SEPARATOR, owner.home.rstrip("/\\"))[-1])
-        self._compile_homes()
+        homes = map(re.escape, sorted(self._homes, key=len, reverse=True))
+        self._home = re.compile("|".join(rf"{home}(?![\w.-])" for home in homes)) if self._homes else None
         for run in gathered:
             self._learn_places(run)
             self._learn_files(run)
@@ -246,12 +247,6 @@ class TextMask:
         if len(name) >= 3 and name.lower() not in _NOBODY and name not in (HOME, "..."):
             self._private.add_user(name)
 
-    def _compile_homes(self) -> None:
-        homes = sorted(self._homes, key=len, reverse=True)
-        self._home = (
-            re.compile("|".join(rf"{re.escape(home)}(?![\w.-])" for home in homes)) if homes else None
-        )
-
     def _learn_places(self, run: Run) -> None:
         """Find the user's own directories, no part of which is shown."""
         started = [run.manifest.cwd] if run.manifest is not None else []
@@ -296,9 +291,7 @@ class TextMask:
             text = "\n".join(words)
             for rule in suspects((text,)):
                 for found in rule.pattern.finditer(text):
-                    self._learn_secret(
-                        found["secret"] if "secret" in rule.pattern.groupindex else found.group()
-                    )
+                    self._learn_secret(found[rule.group])
 
     def _learn_secret(self, value: str) -> None:
         """Mask a secret everywhere, unless it is short or a word, which occur by chance."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from profkit.measure.side_facts import first_thread
 from profkit.model import Process, Ranges, Run, Series, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, PUSHED
-from profkit.report.figures import ProcessStates, Timeline, TimelineSide, Track
+from profkit.report.figures import ProcessStates, TimelineSide, Track
 from profkit.report.functions import name_of
 from profkit.report.text import clean
 from profkit.report.waits import label_of
@@ -32,10 +32,10 @@ MOST_TRACKS = 4
 MOST_PROCESSES = 64
 
 
-def timeline(sides: Sequence[tuple[str, Run]]) -> Timeline | None:
+def timeline(sides: Sequence[tuple[str, Run]]) -> tuple[TimelineSide, ...] | None:
     """Return one run a side; ``None`` if no run has anything with a time."""
-    laid = [side for side in (timeline_side(label, run) for label, run in sides) if side is not None]
-    return Timeline(tuple(laid)) if laid else None
+    laid = (timeline_side(label, run) for label, run in sides)
+    return tuple(side for side in laid if side is not None) or None
 
 
 def timeline_side(label: str, run: Run) -> TimelineSide | None:
@@ -64,11 +64,11 @@ def timeline_side(label: str, run: Run) -> TimelineSide | None:
         (end - begin) / 1e9,
         tracks,
         tuple(_states(process, samples, edges) for process, samples in drawn),
-        len(sampled) - len(drawn),
-        len(wanted) - len(shown),
+        None if machine is None or machine.cpus is None else float(machine.cpus),
         _mean(series, "runnable", edges),
         _mean(series, "gpu_utilisation", edges),
-        None if machine is None or machine.cpus is None else float(machine.cpus),
+        len(sampled) - len(drawn),
+        len(wanted) - len(shown),
     )
 
 
@@ -133,7 +133,7 @@ def _functions(process: Process, edges: Floats) -> Track | None:
         name.reshape(-1).astype(np.int32),
         np.zeros(len(first), np.int32),
         (begin[first] - edges[0]) / 1e9,
-        (end[last] - edges[0]) / 1e9,
+        (end[last] - begin[first]) / 1e9,
     )
 
 
@@ -161,7 +161,7 @@ def _track(process: Process, ranges: Ranges, tid: int, begin: int, edges: Floats
         name.reshape(-1).astype(np.int32),
         _depth(ranges)[kept],
         (ranges.begin_ns[kept] - begin) / 1e9,
-        (ends - begin) / 1e9,
+        (ends - ranges.begin_ns[kept]) / 1e9,
         len(of_thread) - len(kept),
     )
 

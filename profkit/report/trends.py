@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from profkit.report.document import Trend, TrendLine, format_one
+from profkit.report.layout import Line
 from profkit.report.markup import element, escape
+from profkit.report.text import cell_width, pad
 
 #: Columns of the drawing in its own units: where the lines begin, and how far they reach.
 TREND_WIDTH = 1000.0
@@ -67,6 +70,29 @@ def sparks(trend: Trend, width: int) -> tuple[list[Spark], str]:
     for mark in trend.marks:
         pointers[next(i for i, (begin, end) in enumerate(columns) if begin <= mark.at < end)] = "▲"
     return found, "".join(pointers).rstrip()
+
+
+def trend_lines(trend: Trend, columns: int) -> Iterator[Line]:
+    """Return it as text: each quantity, what points at its changes, and the first and the last point."""
+    drawn, pointers = sparks(trend, columns)
+    titles = max(cell_width(spark.title) for spark in drawn)
+    indent = " " * (titles + 4)
+    for number, spark in enumerate(drawn):
+        yield [
+            ("  " + pad(spark.title, titles) + "  ", "dim" if number else ""),
+            (spark.signs, "dim" if number else "bold"),
+            ("  " + spark.reach, "dim"),
+        ]
+    if pointers:
+        yield [(indent + pointers, "bold")]
+    first, last, signs = trend.labels[0], trend.labels[-1], len(drawn[0].signs)
+    if len(trend.labels) < 2:
+        ends = first
+    elif cell_width(first) + cell_width(last) < signs:
+        ends = pad(first, signs - cell_width(last)) + last
+    else:
+        ends = f"{first} – {last}"
+    yield [(indent + ends, "dim")]
 
 
 def trend_height(trend: Trend) -> float:

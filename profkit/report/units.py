@@ -128,6 +128,6 @@ def factor(value: float | None) -> str:
     return f"{value:.1f}×" if abs(value) < 99.95 else f"{_whole(value)}×"
 
 
-def counted(number: int, what: str) -> str:
-    """Return a number of things: 1 run, 2,000 runs."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
+def counted(number: int, what: str, several: str = "") -> str:
+    """Return a number of things: 1 run, 2,000 runs; `several` where more of them are not called so with an s."""
+    return f"{number:,} {what if number == 1 else several or f'{what}s'}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from profkit.report.document import Bullets, Document, Facts, Section, laid_out
 from profkit.report.jsonvalues import dumps, members
 from profkit.report.text import clean
-from profkit.report.wording.tried import tried_notes, tried_verdict
+from profkit.report.wording.studies import tried_notes, tried_verdict
 from profkit.study.verify import Tried
 from profkit.verdict.types import Advice
 
@@ -34,7 +34,6 @@ class VerifyReport:
     recorded_s: float
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """See `profkit.report.reports.Report`."""
         facts = Facts(
             (
                 ("as it was", clean(shlex.join(self.command))),
@@ -55,7 +54,6 @@ class VerifyReport:
         return settings + shlex.join(self.changed)
 
     def json(self, rows: int) -> str:
-        """See `profkit.report.reports.Report`."""
         return dumps(
             {
                 "schema": "profkit.verify/1",

@@ -15,10 +15,10 @@ import numpy as np
 
 from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
-from profkit.measure.iterations import iteration_model
+from profkit.measure.iterations import iteration_seconds
 from profkit.measure.run_settings import set_by_hand
 from profkit.model import Notice, Run, RunSet
-from profkit.study.cells import median_quantiles, pooled_spread
+from profkit.study.setting_results import median_quantiles, pooled_spread
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose
@@ -276,8 +276,7 @@ def _account(runs: Sequence[Run]) -> tuple[float, ...]:
 
 
 def _iteration(runs: Iterable[Run]) -> float | None:
-    models = [iteration_model(run) for run in runs if any(p.ranges is not None for p in run.processes)]
-    known = [m.duration.median_s for m in models if m is not None and m.duration.median_s is not None]
+    known = [seconds for run in runs if (seconds := iteration_seconds(run)) is not None]
     return float(np.median(known)) if known else None
 
 

@@ -144,7 +144,38 @@ def diagnose(
     process to what libraries start. `load` and `command` are those of a command that was run. `launcher` is the
     one to have lines for, ``all`` for each; ``None`` takes the user's.
     """
-    found = _diagnosed(limits, interpreter, environ, ranks, workers, threads, load, command)
+    sizes = sizes_of(limits, interpreter, environ)
+    python = (
+        None
+        if interpreter is None
+        else Python(interpreter.path, interpreter.version, interpreter.tracer_missing)
+    )
+    planned_ranks = ranks or (limits.ranks.here if limits.ranks is not None else 1)
+    cpus = limits.effective
+    if ranks is None and limits.ranks is not None and limits.ranks.bound:
+        cpus = min(float(limits.cpus), cpus * planned_ranks)
+    if load is not None:
+        demand = _seen(load, planned_ranks, cpus)
+        bad = demand.oversubscribed and load.oversubscribed
+        share = max(1, int(cpus / max(1, demand.processes)))
+        advice, own = _cures_of_load(load, share, environ, command, int(cpus))
+        found = Diagnosis(limits, python, sizes, demand, load, None, bad, advice if bad else (), share, own)
+        return replace(found, launches=_launches(found, threads, command, launcher))
+    largest = max([1, *(s.size for s in sizes if _computes(s.library))])
+    demand = _planned(planned_ranks, workers or 0, threads or largest, cpus)
+    share = max(1, int(cpus / demand.processes))
+    pooled = None
+    if workers is None:
+        pool = max((s.size for s in sizes if s.library.name == "multiprocessing"), default=0)
+        with_pool = _planned(planned_ranks, pool, demand.threads, cpus)
+        pooled = with_pool if pool > 1 and with_pool.oversubscribed else None
+    advice, own = _cures_of_sizes(sizes, share, environ)
+    if threads is not None and threads > share:
+        own = (*own, Own("argument", "--threads", threads))
+    bad = demand.oversubscribed
+    if not bad:
+        advice, own = (), ()
+    found = Diagnosis(limits, python, sizes, demand, None, pooled, bad, advice, share, own)
     return replace(found, launches=_launches(found, threads, command, launcher))
 
 
@@ -177,49 +208,6 @@ def _launches(
         )
         for name in named
     )
-
-
-def _diagnosed(
-    limits: Limits,
-    interpreter: Interpreter | None,
-    environ: Mapping[str, str],
-    ranks: int | None,
-    workers: int | None,
-    threads: int | None,
-    load: Load | None,
-    command: Sequence[str],
-) -> Diagnosis:
-    sizes = sizes_of(limits, interpreter, environ)
-    python = (
-        None
-        if interpreter is None
-        else Python(interpreter.path, interpreter.version, interpreter.tracer_missing)
-    )
-    planned_ranks = ranks or (limits.ranks.here if limits.ranks is not None else 1)
-    cpus = limits.effective
-    if ranks is None and limits.ranks is not None and limits.ranks.bound:
-        cpus = min(float(limits.cpus), cpus * planned_ranks)
-    if load is not None:
-        demand = _seen(load, planned_ranks, cpus)
-        bad = demand.oversubscribed and load.oversubscribed
-        share = max(1, int(cpus / max(1, demand.processes)))
-        advice, own = _cures_of_load(load, share, environ, command, int(cpus))
-        return Diagnosis(limits, python, sizes, demand, load, None, bad, advice if bad else (), share, own)
-    largest = max([1, *(s.size for s in sizes if _computes(s.library))])
-    demand = _planned(planned_ranks, workers or 0, threads or largest, cpus)
-    share = max(1, int(cpus / demand.processes))
-    pooled = None
-    if workers is None:
-        pool = max((s.size for s in sizes if s.library.name == "multiprocessing"), default=0)
-        with_pool = _planned(planned_ranks, pool, demand.threads, cpus)
-        pooled = with_pool if pool > 1 and with_pool.oversubscribed else None
-    advice, own = _cures_of_sizes(sizes, share, environ)
-    if threads is not None and threads > share:
-        own = (*own, Own("argument", "--threads", threads))
-    bad = demand.oversubscribed
-    if not bad:
-        advice, own = (), ()
-    return Diagnosis(limits, python, sizes, demand, None, pooled, bad, advice, share, own)
 
 
 def sizes_of(limits: Limits, interpreter: Interpreter | None, environ: Mapping[str, str]) -> tuple[Size, ...]:

@@ -17,9 +17,9 @@ import numpy as np
 from profkit.errors import FormatError, UsageError
 from profkit.formats.load import join_ranks, load_run, rank_groups
 from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, change_points
-from profkit.measure.iterations import iteration_model
+from profkit.measure.iterations import iteration_seconds
 from profkit.model import Notice, Run, RunSet
-from profkit.study.cells import pooled_spread
+from profkit.study.setting_results import pooled_spread
 from profkit.study.workers import Crew
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
@@ -144,7 +144,6 @@ def _row(path: str, groups: dict[str, tuple[str, ...]]) -> HistoryRun | Notice:
     assert run.manifest is not None
     manifest = run.manifest
     judged = judge_run(run, run.processes)
-    model = iteration_model(run) if any(p.ranges is not None for p in run.processes) else None
     git = manifest.git or {}
     return HistoryRun(
         files=files,
@@ -154,7 +153,7 @@ def _row(path: str, groups: dict[str, tuple[str, ...]]) -> HistoryRun | Notice:
         dirty=git.get("dirty", False),
         failed=bool(manifest.exit_status),
         wall_s=manifest.wall_s,
-        iteration_s=None if model is None else model.duration.median_s,
+        iteration_s=iteration_seconds(run),
         buckets=tuple(judged.account.whole(name) for name in RUN_BUCKETS),
         cause="" if judged.verdict is None else judged.verdict.cause,
         kind="" if judged.verdict is None else judged.verdict.kind or "",

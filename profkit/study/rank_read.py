@@ -13,7 +13,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from profkit.compare.folded_functions import folded, throttled_in
 from profkit.errors import FormatError, UsageError
-from profkit.formats.load import load_run
+from profkit.formats.load import load_run, skipped
 from profkit.identity.file_matches import match_files
 from profkit.identity.function_keys import clean_name
 from profkit.identity.rooted_paths import rooted
@@ -189,7 +189,6 @@ class FileReading:
     readings: tuple[Reading, ...] = ()
     skipped: Notice | None = None
     throttled: frozenset[FunctionKey] = frozenset()
-    warnings: tuple[Notice, ...] = field(default=())
 
 
 def read_file(path: str, task: Task) -> FileReading:
@@ -197,15 +196,12 @@ def read_file(path: str, task: Task) -> FileReading:
     try:
         run = load(path, edges=bool(task.folded))
     except FormatError as error:
-        hint = {"hint": error.hint} if error.hint else {}
-        return FileReading(
-            path, skipped=Notice("file-skipped", error.path, {"problem": error.problem, **hint})
-        )
+        return FileReading(path, skipped=skipped(error))
     throttled = throttled_in((run,))
     run = folded(run, task.folded)
     found = _processes(run, alone=task.alone)
     readings = tuple(_reading(run, process, helpers, label, task) for process, helpers, label in found)
-    return FileReading(path, readings, throttled=throttled, warnings=run.warnings)
+    return FileReading(path, readings, throttled=throttled)
 
 
 def reference_of(path: str) -> Reference:

@@ -14,10 +14,11 @@ from functools import partial
 import numpy as np
 
 from profkit.errors import UsageError
+from profkit.formats.load import repetitions
 from profkit.model import Notice
-from profkit.study.cells import median_quantiles, pooled_spread
 from profkit.study.rank_read import Member, Task, read_file
 from profkit.study.ranks import Efficiency, efficiency
+from profkit.study.setting_results import median_quantiles, pooled_spread
 from profkit.study.workers import Crew
 
 #: Ratio from which a place counts as slower where no interval is known, since nothing ran twice: repeats of one
@@ -105,26 +106,14 @@ def read_points(
         else:
             points.append(_point(members))
     for group in groups.values():
-        points += [_point(members) for members in _repetitions(group)]
+        in_order = sorted(group, key=lambda m: m.started)
+        points += [_point(members) for members in repetitions(in_order, lambda m: m.rank)]
     return points, notices
 
 
 def _job(member: Member) -> tuple[object, ...]:
     # A launcher that names no job still says which rank of how many; the command is then the job.
     return (member.job or member.command, member.size)
-
-
-def _repetitions(group: Iterable[Member]) -> list[list[Member]]:
-    """Divide a job's ranks into its runs: the n-th file of each rank, in the order of starts."""
-    runs: list[list[Member]] = []
-    seen: dict[int | None, int] = {}
-    for member in sorted(group, key=lambda m: m.started):
-        nth = seen.get(member.rank, 0)
-        seen[member.rank] = nth + 1
-        if nth == len(runs):
-            runs.append([])
-        runs[nth].append(member)
-    return runs
 
 
 def _point(members: Sequence[Member]) -> Point:
@@ -144,7 +133,7 @@ def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[No
     POP's hierarchy: global efficiency = parallel efficiency × computation scaling; parallel efficiency = load
     balance × communication efficiency (Wagner, Mohr, Giménez and Labarta, "A structured approach to
     performance analysis", Tools for High Performance Computing 2017, Springer 2019). Intervals are those of
-    `profkit.study.cells`.
+    `profkit.study.setting_results`.
     """
     grouped: dict[tuple[int, int], list[Point]] = {}
     for point in points:

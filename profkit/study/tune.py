@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from profkit.errors import ProfkitError, UsageError
-from profkit.study.cells import Results, resources, results
 from profkit.study.journal import TRIALS, Trial
 from profkit.study.objectives import Objective
+from profkit.study.setting_results import Results, resources, results
 from profkit.study.space import UNSET, Parameter, Setting, Space
 from profkit.study.sweep import MOST_DISTURBED, Progress, Runner, run_trial
 from profkit.study.trials import Interrupted

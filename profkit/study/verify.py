@@ -17,8 +17,8 @@ from pathlib import Path
 from profkit.capture.agent import edited as edited_source
 from profkit.errors import ProfkitError, UsageError
 from profkit.measure.intervals import UNKNOWN, Estimate
-from profkit.study.cells import LEVEL, Results, gain, results
 from profkit.study.journal import Journal
+from profkit.study.setting_results import LEVEL, Results, gain, results
 from profkit.study.space import UNSET, Parameter, Space
 from profkit.study.sweep import Progress, Runner, sweep
 from profkit.study.trials import Interrupted, stoppable

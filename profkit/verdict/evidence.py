@@ -16,7 +16,7 @@ from profkit.measure.side_neighbours import NOTICED
 from profkit.measure.waits_by_name import is_wait
 from profkit.model.arrays import median
 from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
-from profkit.verdict.readings import Case, code_row, larger_inputs, waited_row
+from profkit.verdict.readings import Case, code_row, larger_inputs, uncalled_row, waited_row
 from profkit.verdict.rule import Judged
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value
@@ -511,6 +511,13 @@ def _top_function(case: Case) -> Found:
     return _of_function(case, moved.top_row, moved.top_part, "of-gains")
 
 
+def _uncalled_function(case: Case) -> Found:
+    part = case.read("uncalled.part")
+    return _of_function(
+        case, uncalled_row(case.signals), part if isinstance(part, float) else None, "uncalled-part"
+    )
+
+
 def _waited_function(case: Case) -> Found:
     part = case.read("account.waits")
     return _of_function(case, waited_row(case), part if isinstance(part, float) else None, "waits-part")
@@ -712,6 +719,7 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "started": _started,
     "per-call-function": lambda case: _function_per_call(case, code_row(case)),
     "top-function": _top_function,
+    "uncalled-function": _uncalled_function,
     "top-function-calls": lambda case: _function_calls(case, case.signals.movement.top_row),
     "top-function-per-call": lambda case: _function_per_call(case, case.signals.movement.top_row),
     "per-call": _per_call,

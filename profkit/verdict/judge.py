@@ -299,6 +299,9 @@ def _inconclusive(
                 "lumps.median": case.read("lumps.median"),
                 "lumps.count": case.read("lumps.count"),
             }
+        other = case.read("uncalled.part")
+        if isinstance(other, float) and other >= value("part.most"):
+            numbers |= {name: case.read(name) for name in ("uncalled.function", "uncalled.part")}
         if isinstance(waits, float) and waits >= value("part.most"):
             numbers |= {"account.waits": waits, "waited.function": case.read("waited.function")}
         if _lone_native(case):

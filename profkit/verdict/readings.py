@@ -422,6 +422,22 @@ def code_row(case: Case) -> int:
     return s.movement.changed_row
 
 
+def uncalled_row(signals: Signals) -> int:
+    """Return the row of the function that takes most of what the baseline defines and did not call, or −1."""
+    table = signals.table
+    rows = np.flatnonzero(table.candidate.present & table.uncalled)
+    return int(rows[table.candidate.cumtime[rows].argmax()]) if len(rows) else -1
+
+
+def _uncalled_part(case: Case) -> float | None:
+    """Part of the lost time in this function and what it calls, beyond what one that is called no more held."""
+    table, row, lost = case.signals.table, uncalled_row(case.signals), case.account.program_s
+    if row < 0 or lost <= 0:
+        return None
+    held = float(table.baseline.cumtime[~table.candidate.present & table.uncalled].max(initial=0.0))
+    return min(1.0, max(0.0, float(table.candidate.cumtime[row]) - held) / lost)
+
+
 def _code_place(case: Case) -> str:
     """File and line of the function whose code changed."""
     row = code_row(case)
@@ -877,6 +893,20 @@ READINGS: Mapping[str, Reading] = {
         lambda c: (
             readable_name(c.signals.table.name[c.signals.movement.top_row])
             if c.signals.movement.top_row >= 0 and c.signals.movement.top_part >= value("part.most")
+            else ""
+        ),
+    ),
+    "uncalled.part": Reading(
+        "share",
+        "of the lost time, in a function that the baseline defines and did not call, and what that calls",
+        _uncalled_part,
+    ),
+    "uncalled.function": Reading(
+        "text",
+        "that function",
+        lambda c: (
+            readable_name(c.signals.table.name[uncalled_row(c.signals)])
+            if uncalled_row(c.signals) >= 0
             else ""
         ),
     ),

@@ -339,6 +339,12 @@ _TABLE = (
         "standard deviations of repeats that are no noise (convention)",
     ),
     Threshold(
+        "functions.less-of-defined",
+        function_table.LESS_OF_DEFINED,
+        "factor",
+        "less time of a function that both sides define on the side whose samples lack it (convention)",
+    ),
+    Threshold(
         "functions.climb", noise.CLIMB_P99, "factor", "99th percentile over 360 clean pairs (4 programs)"
     ),
     Threshold("order.distance95", noise.RBO_P95, "distance", f"of rankings, 95th percentile ({_SEVEN})"),

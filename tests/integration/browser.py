@@ -20,8 +20,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Browser", "Tab", "find_browser", "open_browser"]
-
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Seconds within which the browser must answer; a busy machine is no failure.
 _PATIENCE = 120.0
@@ -177,13 +175,8 @@ class Browser:
                 program,
                 "--headless=new",
                 # Its own sandbox needs privileges that containers and root do not have.
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--hide-scrollbars",
-                "--remote-debugging-port=0",
+                *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+                *("--disable-background-networking", "--hide-scrollbars", "--remote-debugging-port=0"),
                 f"--user-data-dir={self._directory}",
                 "about:blank",
             ],

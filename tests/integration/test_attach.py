@@ -24,6 +24,7 @@ from profkit.model import Process, Run, Thread
 from tests.integration.capturing import ROOT, calls, captured, environment, in_process, profkit_command
 from tests.interpreters import interpreter
 from tests.requirements import require
+from tests.shared import finished
 
 NEW = ("3.14", "3.15")
 
@@ -129,9 +130,7 @@ def attach(
     directory: Path, pid: int, *options: str, seconds: float = 1.0
 ) -> subprocess.CompletedProcess[str]:
     words = ["attach", str(pid), "--duration", str(seconds), "-o", "attached.prof", *options]
-    return subprocess.run(
-        profkit_command(*words), cwd=directory, env=environment(), capture_output=True, text=True, timeout=60
-    )
+    return finished(profkit_command(*words), directory, env=environment(), timeout=60)
 
 
 def attached(directory: Path, pid: int, *options: str, seconds: float = 1.0) -> Run:
@@ -282,22 +281,6 @@ def test_calls_that_were_in_progress_are_there_in_every_thread(tmp_path: Path) -
 
 
 @pytest.mark.interpreters
-def test_an_attached_run_is_compared_with_a_capture(tmp_path: Path) -> None:
-    program = script(tmp_path, QUIET)
-    with running(tmp_path, interpreter("3.15"), program) as process:
-        attached(tmp_path, process.pid)
-    whole = QUIET.replace("while True:", "for _ in range(200):")
-    (tmp_path / "program.py").write_text(whole)
-    captured(tmp_path, interpreter("3.15"), program)
-    done = in_process(tmp_path, "diff", "run.prof", "attached.prof", "--format", "json")
-    found = json.loads(done.stdout)
-    (row,) = (row for row in found["functions"] if row["name"] == "step")
-    assert (row["match"], row["same_source"]) == ("exact", True)
-    assert not found["by_share"]
-    assert "attached" in {notice["code"] for notice in found["warnings"]}
-
-
-@pytest.mark.interpreters
 def test_a_main_thread_that_is_in_one_call_is_said_and_not_traced_later(tmp_path: Path) -> None:
     program = (
         "import signal, sys, time\n"
@@ -419,12 +402,7 @@ def test_a_sampled_target_is_never_stopped(tmp_path: Path) -> None:
         words = [
             "attach",
             str(process.pid),
-            "--duration",
-            "3",
-            "--functions",
-            "sample",
-            "-o",
-            "attached.prof",
+            *("--duration", "3", "--functions", "sample", "-o", "attached.prof"),
         ]
         look = subprocess.Popen(
             profkit_command(*words), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
@@ -488,13 +466,7 @@ def test_a_user_who_cannot_be_given_the_spool_is_one_line(tmp_path: Path) -> Non
         words = ["attach", str(process.pid), "--duration", "0.5", "-o", "attached.prof"]
 
         def look(*options: str) -> subprocess.CompletedProcess[str]:
-            return subprocess.run(
-                [*without, *profkit_command(*words, *options)],
-                cwd=tmp_path,
-                env=environment(),
-                capture_output=True,
-                text=True,
-            )
+            return finished([*without, *profkit_command(*words, *options)], tmp_path, env=environment())
 
         refused = look()
         assert refused.returncode == 2
@@ -514,13 +486,7 @@ def test_without_a_sampler_there_are_counters_and_it_is_said(tmp_path: Path) -> 
             "from profkit.cli import main; main()"
         )
         words = ["attach", str(process.pid), "--duration", "1", "-o", "attached.prof"]
-        done = subprocess.run(
-            [sys.executable, "-c", start, *words],
-            cwd=tmp_path,
-            env=environment(PATH="/usr/sbin"),
-            capture_output=True,
-            text=True,
-        )
+        done = finished([sys.executable, "-c", start, *words], tmp_path, env=environment(PATH="/usr/sbin"))
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("py-spy is not installed (pip install 'profkit[attach]'): counters only") == 1
     run = load_run(tmp_path / "attached.prof")
@@ -555,9 +521,7 @@ def test_what_may_not_be_looked_at_has_counters(tmp_path: Path) -> None:
     without = [str(setpriv), "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace", "--"]
     with running(tmp_path, *as_nobody, "bash", "-c", "echo ready; while :; do :; done") as process:
         words = profkit_command("attach", str(process.pid), "--duration", "0.5", "-o", "attached.prof")
-        done = subprocess.run(
-            [*without, *words], cwd=tmp_path, env=environment(), capture_output=True, text=True
-        )
+        done = finished([*without, *words], tmp_path, env=environment())
     assert done.returncode == 0, done.stderr
     run = load_run(tmp_path / "attached.prof")
     assert "attach-not-traced" in codes(run)
@@ -571,9 +535,7 @@ def test_whose_shell_it_is_is_not_looked_at(tmp_path: Path) -> None:
         map(shlex.quote, profkit_command("attach", "$$", "--duration", "1", "-o", "attached.prof", "-q"))
     )
     program = f"(while :; do :; done) >&- 2>&- & {words.replace(shlex.quote('$$'), '$$')}; kill $!"
-    done = subprocess.run(
-        ["bash", "-c", program], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
-    )
+    done = finished(["bash", "-c", program], tmp_path, env=environment(), timeout=60)
     assert done.stderr == ""
     assert done.returncode == 0
     run = load_run(tmp_path / "attached.prof")

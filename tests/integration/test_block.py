@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from profkit.formats import load_run
 from tests.integration.capturing import PROGRAMS, ROOT, captured, environment
 from tests.interpreters import interpreter, packages
+from tests.shared import finished
 
 #: The one that the tests run in, and those with one collector a process.
 HERE = "here"
@@ -28,11 +28,9 @@ def check(name: str, version: str, directory: Path) -> dict[str, Any]:
     if version != HERE:
         python = interpreter(version)
         extra["PYTHONPATH"] += os.pathsep + str(packages(python, "numpy"))
-    done = subprocess.run(
+    done = finished(
         [python, "-X", "dev", "-W", "error", str(PROGRAMS / "block.py"), str(directory), name],
         env=environment(**extra),
-        capture_output=True,
-        text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr

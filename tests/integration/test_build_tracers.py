@@ -17,6 +17,7 @@ from profkit.formats import load_run
 from tests.integration.capturing import ROOT, calls, environment
 from tests.interpreters import find
 from tests.requirements import require
+from tests.shared import finished
 
 PROGRAM = "def inner(): pass\ndef outer():\n for _ in range(123): inner()\nouter()"
 TRACER = "_tracer.cpython"
@@ -37,7 +38,8 @@ def tree() -> Iterator[Path]:
     """An installation that has everything compiled but a tracer up to 3.11."""
     require("compiler", shutil.which("cc") is not None, "no C compiler")
     with tempfile.TemporaryDirectory(prefix="profkit-installed-") as directory:
-        without = shutil.ignore_patterns("__pycache__", f"{TRACER}*")
+        # Another test may be compiling in the checkout.
+        without = shutil.ignore_patterns("__pycache__", f"{TRACER}*", ".building-*")
         shutil.copytree(ROOT / "profkit", Path(directory, "profkit"), ignore=without)
         yield Path(directory)
 
@@ -53,13 +55,8 @@ def profkit(
     inherited = environment(PYTHONPATH=str(tree), CFLAGS="-O0", XDG_DATA_HOME=str(tree / "data"))
     for name in ("CC", "PROFKIT_REQUIRE_NATIVE", settings.TRACERS_VARIABLE, settings.DISABLE_NATIVE_VARIABLE):
         inherited.pop(name, None)
-    return subprocess.run(
-        [*before, sys.executable, "-m", "profkit", *words],
-        cwd=tree,
-        env={**inherited, **variables},
-        capture_output=True,
-        text=True,
-        timeout=300,
+    return finished(
+        [*before, sys.executable, "-m", "profkit", *words], tree, env={**inherited, **variables}, timeout=300
     )
 
 

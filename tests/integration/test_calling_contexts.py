@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cProfile
 import json
 import os
 import re
@@ -140,19 +139,6 @@ def test_a_page_shows_which_caller_made_it_slower(tmp_path: Path) -> None:
     assert sum(calls["right"]) == 20
 
 
-def test_a_file_of_another_profiler_says_that_its_stacks_are_reconstructed(tmp_path: Path) -> None:
-    def leaf(n: int) -> int:
-        return sum(range(n))
-
-    profiler = cProfile.Profile()
-    profiler.runcall(lambda: [leaf(50_000) for _ in range(20)])
-    profiler.dump_stats(tmp_path / "plain.prof")
-    in_process(tmp_path, "show", "plain.prof", "-o", "page.html")
-    text = (tmp_path / "page.html").read_text()
-    assert "Stacks are reconstructed from pairs of caller and callee" in text
-    assert '"measured":false' in text
-
-
 #: More chains of callers than a tracer keeps: each of 9 functions calls all that are not open yet. It then
 #: waits to be killed.
 CHAINS = """
@@ -212,10 +198,7 @@ outer()
 
 def test_calls_that_were_open_when_tracing_began_are_around_what_they_called(tmp_path: Path) -> None:
     run = captured(
-        tmp_path,
-        sys.executable,
-        "-c",
-        WINDOW,
+        *(tmp_path, sys.executable, "-c", WINDOW),
         options=("--start-paused",),
         env=environment(PYTHONPATH=str(ROOT)),
     )

@@ -29,6 +29,7 @@ from tests.integration.capturing import (
 from tests.integration.test_capture_transparency import VERSIONS
 from tests.interpreters import interpreter
 from tests.requirements import require
+from tests.shared import finished
 
 
 def tracer_environment() -> dict[str, str]:
@@ -125,62 +126,9 @@ def test_threads_are_apart(tmp_path: Path, version: str) -> None:
     assert not run.warnings
 
 
-@pytest.mark.parametrize(
-    ("version", "how"),
-    [(version, how) for version in ("3.11", "3.12", "3.15") for how in ("SIGKILL", "segfault")],
-)
-def test_a_killed_process_loses_nothing(tmp_path: Path, version: str, how: str) -> None:
-    seconds = 2.5
-    program = str(PROGRAMS / "killed.py")
-    env = tracer_environment()
-    run_capture(tmp_path, interpreter(version), program, str(seconds), how, env=env)
-    run = load_run(tmp_path / "run.prof")
-    (process,) = run.processes
-    assert process.exit == "killed"
-    assert seconds - 2 < column(process, "step", "cumtime")
-    assert seconds - 2 < column(process, "train", "cumtime"), "an open call is lost"
-    (notice,) = (notice for notice in run.warnings if notice.code == "killed-by-signal")
-    assert "kept" in notice.numbers
-    assert "lost_s" not in notice.numbers
-    assert process.threads[0].profile.total == pytest.approx(process.wall_s, rel=0.2)
-    names = [
-        process.threads[0].profile.strings[process.threads[0].profile.name[c.function]]
-        for c in process.threads[0].open_calls
-    ]
-    assert names[:2] == ["<module>", "train"]
-    assert notice.subject == {"SIGKILL": "SIGKILL", "segfault": "SIGSEGV"}[how]
-
-
-def test_single_thread_time_adds_up(tmp_path: Path) -> None:
-    process = captured(tmp_path, sys.executable, str(PROGRAMS / "busy.py"), "0.5").processes[0]
-    assert process.exit == "exited"
-    assert process.wall_s is not None
-    total = process.threads[0].profile.total
-    assert 0.49 <= column(process, "work", "cumtime") <= total <= process.wall_s
-    assert process.cpu_s
-    (thread,) = process.threads
-    assert thread.tid == process.pid
-    if thread.run_s is not None:
-        assert thread.run_s == pytest.approx(process.cpu_s, rel=0.3)
-
-
-def test_agent_is_not_in_the_profile(tmp_path: Path) -> None:
-    run = captured(tmp_path, sys.executable, str(PROGRAMS / "children.py"), "fork")
-    for process in run.processes:
-        for thread in process.threads:
-            assert not [
-                s
-                for s in thread.profile.strings
-                if "profkit" in s.replace(str(tmp_path), "") and "capture" in s
-            ]
-
-
 def test_manifest(tmp_path: Path) -> None:
     done = run_capture(
-        tmp_path,
-        sys.executable,
-        "-c",
-        "import os; os.environ['MKL_NUM_THREADS'] = '7'",
+        *(tmp_path, sys.executable, "-c", "import os; os.environ['MKL_NUM_THREADS'] = '7'"),
         env=environment(OMP_NUM_THREADS="3", MY_SECRET_TOKEN="hunter2-hunter2"),
     )
     assert done.returncode == 0
@@ -228,9 +176,7 @@ def test_git_revision(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print(1)\n")
     for words in (["init", "-q"], ["add", "train.py"], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], cwd=tmp_path, check=True, capture_output=True)
-    revision = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    revision = finished(["git", "rev-parse", "HEAD"], tmp_path, check=True).stdout.strip()
     run = captured(tmp_path, sys.executable, "train.py")
     assert run.manifest.git == {"revision": revision, "dirty": False}
     (tmp_path / "train.py").write_text("print(2)\n")
@@ -257,31 +203,6 @@ def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:
     (tmp_path / ".run-3.prof.spool-of-one-that-runs").mkdir()
     capture()
     assert (tmp_path / "run-4.prof").exists()
-
-
-@pytest.mark.alone
-def test_waiting_is_charged_to_functions(tmp_path: Path) -> None:
-    """Two busy programs share one CPU: what the functions waited is what the kernel says of the thread."""
-    env = tracer_environment()
-    cpu = min(os.sched_getaffinity(0))
-    busy = [sys.executable, str(PROGRAMS / "busy.py")]
-    with subprocess.Popen(["taskset", "-c", str(cpu), *busy, "30"]) as neighbour:
-        try:
-            run = captured(tmp_path, "taskset", "-c", str(cpu), *busy, "1.5", env=env)
-        finally:
-            neighbour.kill()
-    (process,) = run.processes
-    (thread,) = process.threads
-    assert thread.run_queue_wait_s is not None
-    waited = float(thread.profile.wait.sum())
-    assert waited > 0.3, "the two did not compete"
-    # What the thread waited before its first function, and while the record was written, is not a function's.
-    assert waited == pytest.approx(thread.run_queue_wait_s, rel=0.25)
-    assert waited <= thread.run_queue_wait_s
-    assert (
-        column(process, "leaf", "wait") + column(process, "<built-in method builtins.sum>", "wait")
-        > 0.8 * waited
-    )
 
 
 @pytest.mark.alone

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from profkit.formats import load_run
 from profkit.model import Run
 from tests.integration.capturing import PROGRAMS, calls, environment, in_process, profkit_command, run_capture
 from tests.requirements import require
+from tests.shared import finished
 
 pytestmark = pytest.mark.mpi
 
@@ -64,15 +64,7 @@ def test_capture_of_mpirun(tmp_path: Path) -> None:
 
 def test_capture_inside_mpirun_and_merge(tmp_path: Path) -> None:
     inside = profkit_command("capture", "--exact", "-o", "run.prof", "--", sys.executable, PROGRAM)
-    done = subprocess.run(
-        [*mpirun(), *inside],
-        cwd=tmp_path,
-        env=mpi_environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = finished([*mpirun(), *inside], tmp_path, env=mpi_environment(), timeout=120)
     assert done.returncode == 0, done.stderr
     files = sorted(p.name for p in tmp_path.glob("*.prof"))
     assert files == [f"run-rank{r}.prof" for r in range(4)]

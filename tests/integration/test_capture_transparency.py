@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from profkit.capture.left_behind import left_behind
+from profkit.capture.sampler import SAMPLES_NAME
 from profkit.formats import load_run
 from tests.integration.capturing import (
     PROGRAMS,
@@ -22,11 +23,11 @@ from tests.integration.capturing import (
     captured,
     column,
     environment,
-    in_process,
     profkit_command,
     run_capture,
 )
 from tests.interpreters import interpreter, packages
+from tests.shared import finished
 
 #: Starts a command that may use the first so many CPUs only.
 PINNED = (
@@ -41,9 +42,7 @@ VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 def test_target_sees_nothing_but_the_environment(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     command = [python, "-W", "error", str(PROGRAMS / "inspector.py"), "-o", "x", "--", "y"]
-    bare = subprocess.run(
-        command, cwd=tmp_path, env=environment(), input="typed", capture_output=True, text=True, check=False
-    )
+    bare = finished(command, tmp_path, env=environment(), input="typed")
     assert bare.returncode == 0, bare.stderr
     done = run_capture(tmp_path, *command, options=("--quiet",), input="typed")
     assert done.stdout.splitlines() == bare.stdout.splitlines()
@@ -54,9 +53,7 @@ def test_target_sees_nothing_but_the_environment(tmp_path: Path, version: str) -
 @pytest.mark.parametrize("version", VERSIONS)
 def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) -> None:
     command = [interpreter(version), str(PROGRAMS / "own_profiler.py")]
-    bare = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
+    bare = finished(command, tmp_path, env=environment())
     assert bare.returncode == 0, bare.stderr
     assert "inside" in bare.stdout
     done = run_capture(tmp_path, *command, options=("--quiet",))
@@ -71,9 +68,7 @@ def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) ->
 def test_profile_functions_of_the_target_s_see_what_they_see_alone(tmp_path: Path, version: str) -> None:
     """No event of the call that sets them; the target is traced before, after and, from 3.12 on, meanwhile."""
     command = [interpreter(version), str(PROGRAMS / "own_function.py")]
-    bare = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
+    bare = finished(command, tmp_path, env=environment())
     assert bare.returncode == 0, bare.stderr
     env = environment()
     done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
@@ -91,7 +86,6 @@ def test_profile_functions_of_the_target_s_see_what_they_see_alone(tmp_path: Pat
 @pytest.mark.parametrize(
     "tool",
     [
-        ("-m", "profile"),
         ("-m", "cProfile"),
         ("-m", "trace", "--listfuncs"),
         ("-m", "pdb", "-c", "break leaf", "-c", "continue", "-c", "where", "-c", "quit"),
@@ -105,36 +99,11 @@ def test_tools_of_the_standard_library_say_what_they_say_alone(
         "def leaf(n):\n    return sum(range(n))\n\n\nfor i in range(20):\n    leaf(i)\nprint('done')\n"
     )
     command = [interpreter(version), *tool, "calls.py"]
-    bare = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
+    bare = finished(command, tmp_path, env=environment())
     done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, _without_times(done.stderr)) == (bare.returncode, _without_times(bare.stderr))
     # `runpy` and the import system are called more often where they look into one directory more.
     assert _calls_of(done.stdout, "calls.py") == _calls_of(bare.stdout, "calls.py") != []
-
-
-def test_coverage_measures_what_it_measures_alone(tmp_path: Path) -> None:
-    (tmp_path / "calls.py").write_text(
-        "import sys\n\ndef leaf(n):\n    if n > 5:\n        return sum(range(n))\n    return n\n\n"
-        "def unused():\n    return 1\n\nfor i in range(int(sys.argv[1])):\n    leaf(i)\n"
-    )
-    measure = [sys.executable, "-m", "coverage", "run", "--branch", "--data-file=measured", "calls.py", "9"]
-    said = []
-    for captured_too in (False, True):
-        if captured_too:
-            assert run_capture(tmp_path, *measure, options=("--quiet",)).returncode == 0
-        else:
-            subprocess.run(measure, cwd=tmp_path, env=environment(), check=True)
-        report = [sys.executable, "-m", "coverage", "report", "--data-file=measured", "--show-missing"]
-        done = subprocess.run(
-            report, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
-        )
-        said.append(done.stdout)
-        (tmp_path / "measured").unlink()
-    assert "calls.py" in said[0]
-    assert said[1] == said[0]
-    assert calls(load_run(tmp_path / "run.prof").processes[0])["leaf"] == 9
 
 
 def _without_times(text: str) -> str:
@@ -179,7 +148,6 @@ def test_a_profiler_in_c_that_takes_the_place_ends_the_records(tmp_path: Path, v
     [
         # As VizTracer leaves it.
         ("monitoring.set_events(2, 0); monitoring.free_tool_id(2)", False),
-        ("monitoring.set_events(2, 0)", False),
         ("monitoring.free_tool_id(2)", True),
         ("monitoring.free_tool_id(2); monitoring.use_tool_id(2, 'other')", None),
     ],
@@ -242,7 +210,7 @@ def test_viztracer_traces_as_without_capture(tmp_path: Path, version: str) -> No
                 == 1
             )
         else:
-            done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+            done = finished(command, tmp_path, env=env)
         assert done.returncode == 3, done.stderr
         events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
         (tmp_path / "trace.json").unlink()
@@ -271,7 +239,7 @@ def test_exit_code(tmp_path: Path, code: int) -> None:
 
 def test_uncaught_exception_looks_the_same(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "def f():\n    return 1 / 0\nf()"]
-    bare = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    bare = finished(command, env=environment())
     done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, done.stdout, done.stderr) == (bare.returncode, bare.stdout, bare.stderr)
 
@@ -302,19 +270,10 @@ def start(tmp_path: Path, program: str, *words: str, **kwargs: object) -> subpro
     return launcher
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGUSR1"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1"])
 def test_signal_to_the_launcher_reaches_the_target_once(tmp_path: Path, name: str) -> None:
     launcher = start(tmp_path, "handles_signals.py")
     os.kill(launcher.pid, getattr(signal, name))
-    out, err = launcher.communicate(timeout=30)
-    assert out == f"['{name}']\n", err
-    assert launcher.returncode == 5
-
-
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_signal_to_the_group_reaches_the_target_once(tmp_path: Path, name: str) -> None:
-    launcher = start(tmp_path, "handles_signals.py")
-    os.killpg(launcher.pid, getattr(signal, name))
     out, err = launcher.communicate(timeout=30)
     assert out == f"['{name}']\n", err
     assert launcher.returncode == 5
@@ -376,10 +335,7 @@ def test_existing_sitecustomize_still_runs(tmp_path: Path) -> None:
     (tmp_path / "site" / "sitecustomize.py").write_text("import sys\nsys.custom = __file__\n")
     program = "import sys, sitecustomize; print(sys.custom == sitecustomize.__file__, sys.custom)"
     done = run_capture(
-        tmp_path,
-        sys.executable,
-        "-c",
-        program,
+        *(tmp_path, sys.executable, "-c", program),
         options=("--quiet",),
         env=environment(PYTHONPATH=str(tmp_path / "site")),
     )
@@ -397,57 +353,42 @@ def test_sitecustomize_that_fails_is_reported_as_always(tmp_path: Path) -> None:
     )
     env = environment(PYTHONPATH=str(tmp_path / "site"))
     command = [sys.executable, "-c", "print('on')"]
-    bare = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    bare = finished(command, env=env)
     done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
     assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout)
     assert "mine" in bare.stderr
     assert done.stderr == bare.stderr
 
 
-def test_launcher_killed_leaves_what_merge_can_join(tmp_path: Path) -> None:
-    launcher = start(tmp_path, "handles_signals.py")
-    time.sleep(0.5)
-    os.killpg(launcher.pid, signal.SIGKILL)
-    launcher.communicate(timeout=10)
-    (spool,) = tmp_path.glob(".run.prof.spool-*")
-    done = in_process(tmp_path, "merge", str(spool), "-o", "saved.prof", status=None)
-    assert done.returncode == 0, done.stderr
-    run = load_run(tmp_path / "saved.prof")
-    assert run.processes[0].exit == "ended"
-    assert "capture-unfinished" in {notice.code for notice in run.warnings}
-    # Who asks for the file that was never written is told.
-    shown = in_process(tmp_path, "show", "run.prof", status=None)
-    assert shown.returncode == 2
-    assert f"profkit merge {spool.name} -o run.prof" in shown.stderr
-
-
 def test_who_comes_after_a_killed_capture_is_told(tmp_path: Path) -> None:
     def profkit(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            profkit_command(*arguments),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return finished(profkit_command(*arguments), tmp_path, env=environment())
 
     # Launcher, guard and target at once, as when a container runs out of memory.
     launcher = start(tmp_path, "handles_signals.py")
-    time.sleep(0.5)
+    while not list(tmp_path.glob(f".run.prof.spool-*/{SAMPLES_NAME}")):
+        time.sleep(0.05)
     os.killpg(launcher.pid, signal.SIGKILL)
     launcher.communicate(timeout=10)
     (spool,) = tmp_path.glob(".run.prof.spool-*")
     line = f"a capture was killed here and left {spool.name}; it is rescued with: profkit merge"
-    next_one = profkit("capture", "-o", "next.prof", "--", sys.executable, "-c", "pass")
+    next_one = run_capture(tmp_path, sys.executable, "-c", "pass", options=("-o", "next.prof"))
     assert next_one.returncode == 0
     assert next_one.stderr.count(line) == 1
     assert profkit("show", "next.prof").stderr.count(line) == 1
-    assert line not in profkit("capture", "-q", "-o", "q.prof", "--", sys.executable, "-c", "pass").stderr
+    quiet = ("-q", "-o", "q.prof")
+    assert line not in run_capture(tmp_path, sys.executable, "-c", "pass", options=quiet).stderr
+    # Who asks for the file that was never written is told.
+    shown = profkit("show", "run.prof")
+    assert shown.returncode == 2
+    assert f"profkit merge {spool.name} -o run.prof" in shown.stderr
     # Merged without a name: under the one that the capture was to write, and said no more.
     merged = profkit("merge")
     assert merged.returncode == 0, merged.stderr
-    assert load_run(tmp_path / "run.prof").processes[0].exit == "ended"
+    run = load_run(tmp_path / "run.prof")
+    assert run.processes[0].exit == "ended"
+    assert "capture-unfinished" in {notice.code for notice in run.warnings}
+    assert run.series is not None, "what was seen from outside"
     assert "killed here" not in profkit("show", "next.prof").stderr
     again = profkit("merge")
     assert (again.returncode, len(again.stderr.splitlines())) == (2, 1)
@@ -472,21 +413,6 @@ def test_command_that_cannot_be_started(tmp_path: Path, command: list[str], code
     assert done.stderr.startswith("profkit: error: ")
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_output_that_cannot_be_written(tmp_path: Path) -> None:
-    done = subprocess.run(
-        profkit_command("capture", "-o", "missing/run.prof", "--", sys.executable, "-c", "print('ran')"),
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stdout == "", "the target ran although its profile could not be kept"
-    assert done.stderr.count("\n") == 1
-    assert "missing/run.prof" in done.stderr
 
 
 def test_descriptors_are_inherited(tmp_path: Path) -> None:
@@ -528,14 +454,6 @@ def test_nobody_reads_what_profkit_says(tmp_path: Path) -> None:
     assert (closed.returncode, closed.stdout) == (7, b""), "the message went to the target's output"
 
 
-def test_output_that_is_no_file_is_left_alone(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "run.prof")
-    done = run_capture(tmp_path, sys.executable, "-c", "print('ran')")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "is not a regular file" in done.stderr
-    assert (tmp_path / "run.prof").is_fifo()
-
-
 def test_target_that_removes_its_directory(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     done = run_capture(tmp_path / "work", "bash", "-c", "rm -rf ../work; exit 4")
@@ -548,14 +466,7 @@ def test_working_directory_that_is_gone(tmp_path: Path) -> None:
     script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
     output = str(tmp_path / "run.prof")
     command = profkit_command("capture", "-o", output, "--", "echo", "ran")
-    done = subprocess.run(
-        ["bash", "-c", script, "-", *command],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished(["bash", "-c", script, "-", *command], tmp_path, env=environment())
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
@@ -575,13 +486,8 @@ def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: P
         "print(found)\n"
     )
     launcher = [*profkit_command(), "capture", "--quiet", "-o", "run.prof", "--", sys.executable, "looks.py"]
-    done = subprocess.run(
-        [sys.executable, "-c", PINNED, str(cpus), *launcher],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
+    done = finished(
+        [sys.executable, "-c", PINNED, str(cpus), *launcher], tmp_path, env=environment(), check=True
     )
     assert done.stdout == f"{cpus > 1}\n"
 

@@ -16,7 +16,7 @@ def mix(n):
         total += i * i % 7
     return total
 
-for _ in range(40):
+for _ in range(20):
     mix({rounds})
 """
 #: The second version does three times as much in `mix`.

@@ -107,10 +107,7 @@ def test_what_holds_alone_holds_together(
     done = run_capture(
         tmp_path,
         interpreter(python),
-        PROGRAM,
-        windows,
-        ranges,
-        workers,
+        *(PROGRAM, windows, ranges, workers),
         str(CALLS[overhead]),
         options=(*OPTIONS[windows], *(("--exact",) if overhead == "exact" else ("--overhead", overhead))),
         env=environment(PYTHONPATH=str(ROOT)),

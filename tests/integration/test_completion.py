@@ -12,14 +12,13 @@ import pytest
 
 from tests.integration.capturing import environment, profkit_command
 from tests.requirements import require
+from tests.shared import finished
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        profkit_command(*words), env=environment(**variables), capture_output=True, text=True, timeout=60
-    )
+    return finished(profkit_command(*words), env=environment(**variables), timeout=60)
 
 
 def completed(words: str, position: int | None = None) -> list[str]:
@@ -53,12 +52,9 @@ def test_completing_a_command_imports_none() -> None:
         "try:\n    main([])\nexcept SystemExit:\n    pass\n"
         "print(*sorted(name for name in sys.modules if name.startswith('profkit.')), file=sys.stderr)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = finished([sys.executable, "-c", script], check=True)
     assert set(done.stderr.split()) == {
-        "profkit.cli",
-        "profkit.cli.app",
-        "profkit.cli.completion",
-        "profkit.errors",
+        *("profkit.cli", "profkit.cli.app", "profkit.cli.completion", "profkit.errors"),
     }
 
 
@@ -107,11 +103,9 @@ def test_bash_completes_with_it(tmp_path: Path) -> None:
         "COMP_WORDS=(profkit di); COMP_CWORD=1; _profkit_completion profkit di profkit; "
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    done = subprocess.run(
+    done = finished(
         [bash, "--norc", "-c", f"{script}\n{ask}"],
         env=environment(PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}"),
-        capture_output=True,
-        text=True,
         timeout=60,
     )
     assert done.stdout.split() == ["diff"], done.stderr

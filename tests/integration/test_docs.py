@@ -17,6 +17,7 @@ import pytest
 from docs import pictures
 from tests.integration.capturing import ROOT, environment, in_process
 from tests.requirements import require
+from tests.shared import finished
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "sample_profiles" / "README.md"])
 #: Pages whose links are checked, beside those.
@@ -80,14 +81,7 @@ def test_commands_print_what_the_page_shows(
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_examples_run(page: Path) -> None:
     for block in blocks(page, "python"):
-        done = subprocess.run(
-            [sys.executable, "-c", block],
-            cwd=ROOT,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = finished([sys.executable, "-c", block], ROOT, env=environment())
         assert done.returncode == 0, done.stderr
 
 
@@ -95,13 +89,10 @@ def test_python_examples_run(page: Path) -> None:
 def test_cells_of_notebooks_run(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "ipython"):
         cells = re.split(r"\n\n(?=%)", block.strip())
-        done = subprocess.run(
+        done = finished(
             [sys.executable, "-c", _CELLS, *cells],
-            cwd=tmp_path,
+            tmp_path,
             env=environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(tmp_path / "ipython")),
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
 

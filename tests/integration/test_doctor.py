@@ -17,21 +17,11 @@ import pytest
 
 from tests.integration.capturing import environment, profkit_command
 from tests.requirements import require
+from tests.shared import finished, words_of
 
 CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 #: Variables of the shell that would size anything.
-SIZED = (
-    "OMP_",
-    "OPENBLAS_",
-    "MKL_",
-    "NUMEXPR_",
-    "POLARS_",
-    "NUMBA_",
-    "PYTHON_CPU_COUNT",
-    "SLURM_",
-    "OMPI_",
-    "PMI",
-)
+SIZED = tuple(words_of("OMP_ OPENBLAS_ MKL_ NUMEXPR_ POLARS_ NUMBA_ PYTHON_CPU_COUNT SLURM_ OMPI_ PMI"))
 
 POOL = """
 import multiprocessing, sys
@@ -59,13 +49,8 @@ def clean(**variables: str) -> dict[str, str]:
 def doctor(
     *arguments: str, around: Sequence[str] = (), env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*around, *profkit_command("doctor", *arguments)],
-        env=dict(env or clean()),
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=120,
+    return finished(
+        [*around, *profkit_command("doctor", *arguments)], cwd, env=dict(env or clean()), timeout=120
     )
 
 
@@ -116,13 +101,7 @@ def test_a_library_has_the_size_that_was_said(library: str, limited: bool) -> No
     around = ["taskset", "-c", str(CPUS[0])] if limited else []
     require("taskset", not limited or shutil.which("taskset") is not None, "no taskset")
     found = answer("--python", sys.executable, around=around)
-    real = subprocess.run(
-        [*around, sys.executable, "-c", ASKED[library]],
-        env=clean(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    real = finished([*around, sys.executable, "-c", ASKED[library]], env=clean(), check=True)
     assert library_sizes(found)[library] == int(real.stdout)
     assert len(found["machine"]["affinity"]) == (1 if limited else len(CPUS))
     assert found["machine"]["effective_cpus"] <= len(found["machine"]["affinity"])
@@ -182,7 +161,7 @@ def test_a_command_that_starts_too_many_is_watched_ended_and_cured(tmp_path: Pat
     assert {own["kind"] for own in found["own"]} == {"processes", "argument"}
     assert found["advice"] == []
     assert not list(tmp_path.glob("*.prof")), "it left a file"
-    left = subprocess.run(["pgrep", "-f", f"{tmp_path}/pool.py"], capture_output=True, text=True)
+    left = finished(["pgrep", "-f", f"{tmp_path}/pool.py"])
     assert left.stdout == ""
 
 

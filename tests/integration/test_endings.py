@@ -16,6 +16,7 @@ from profkit.formats import load_run
 from profkit.model import Notice, Run
 from tests.integration.capturing import calls, captured, column, environment, profkit_command, run_capture
 from tests.requirements import require
+from tests.shared import finished
 
 #: Works for half a second, so that there are records, then does what is tried and works again in another function.
 WORKS = """
@@ -78,25 +79,10 @@ def test_without_a_tracer_nothing_is_said_to_be_lost(tmp_path: Path) -> None:
     assert (process.cpu_s or 0.0) > 0
 
 
-def test_a_child_that_holds_the_interpreter_when_it_is_killed(tmp_path: Path) -> None:
-    """Its status is its parent's to know; that it is gone, and when, is seen."""
-    shell = f"'{sys.executable}' '{program(tmp_path, STUCK)}'; exit 0"
-    done = run_capture(tmp_path, "bash", "-c", shell)
-    assert done.returncode == 0
-    run = load_run(tmp_path / "run.prof")
-    (process,) = (p for p in run.processes if p.profiled)
-    notice = said(run, "ended-unrecorded")
-    assert process.exit == "ended"
-    assert notice.numbers["pids"] == (process.pid,)
-    assert column(process, "<built-in method builtins.sum>", "tottime") > 1.8
-
-
 @pytest.mark.parametrize(
     "act",
     [
-        "os.setuid(65534)",
-        "os.chroot('jail')",
-        "try:\n    while True: os.dup(0)\nexcept OSError: pass",
+        *("os.setuid(65534)", "os.chroot('jail')", "try:\n    while True: os.dup(0)\nexcept OSError: pass"),
     ],
     ids=["setuid", "chroot", "descriptors"],
 )
@@ -121,27 +107,6 @@ def test_a_child_that_gives_up_its_rights_at_once_is_recorded(tmp_path: Path) ->
     assert [p.exit for p in run.processes] == ["exited", "exited"]
     assert calls(run.processes[1])["late"] == 1
     assert not run.warnings
-
-
-def test_killed_long_after_it_gave_up_its_rights(tmp_path: Path) -> None:
-    """Periodic records go on, too: at the end there is more than what was before."""
-    root()
-    text = WORKS + "os.setuid(65534)\nlate(1.0)\nwork(0.5)\nos.kill(os.getpid(), 9)\n"
-    assert run_capture(tmp_path, sys.executable, program(tmp_path, text)).returncode == -signal.SIGKILL
-    run = load_run(tmp_path / "run.prof")
-    assert said(run).anywhere().subject == "SIGKILL"
-    assert calls(run.processes[0])["late"] == 1
-
-
-def test_a_process_that_closes_every_descriptor_and_then_gives_up_its_rights(tmp_path: Path) -> None:
-    """What is mapped is left."""
-    root()
-    text = WORKS + "late(0)\nos.closerange(3, 4096)\nos.setuid(65534)\nlate(1)\n"
-    run = captured(tmp_path, sys.executable, program(tmp_path, text))
-    assert {notice.code for notice in run.warnings} <= {
-        "tables-full"
-    }  # of functions that are new from then on
-    assert calls(run.processes[0])["late"] == 2
 
 
 def test_no_room_for_any_function_is_said(tmp_path: Path) -> None:
@@ -211,16 +176,40 @@ def test_a_python_without_an_agent_is_not_said_to_have_begun(tmp_path: Path, wor
     assert said(run) == Notice("no-record")
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
+#: Runs a shell's words where a small disk can be mounted.
+PRIVATE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
+
+
+def small_disk(tmp_path: Path) -> str:
+    """Return the command that mounts a small disk in `tmp_path`, as ``disk``."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    private = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
     mount = f"mount -t tmpfs -o size=1m none {disk}"
     try:
-        allowed = subprocess.run([*private, mount], capture_output=True).returncode == 0
+        allowed = subprocess.run([*PRIVATE, mount], capture_output=True).returncode == 0
     except FileNotFoundError:
         allowed = False
     require("mount", allowed, "this machine does not allow to mount a small disk")
+    return mount
+
+
+def test_a_disk_that_was_full_when_the_process_began(tmp_path: Path) -> None:
+    """Nothing could be mapped there: the tables are in memory, and written once there is room."""
+    mount = small_disk(tmp_path)
+    path = program(tmp_path, "import os\nos.remove('filler')\n" + WORKS + "late(0.1)\n")
+    fill = f"cat /dev/zero >filler 2>&-; '{sys.executable}' '{path}'"
+    capture = profkit_command("capture", "-o", "run.prof", "--", "sh", "-c", fill)
+    script = f"{mount}; cd {tmp_path / 'disk'}; {shlex.join(capture)}; cp run.prof {tmp_path}"
+    done = subprocess.run([*PRIVATE, script], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    run = load_run(tmp_path / "run.prof")
+    process = next(process for process in run.processes if process.profiled)
+    assert calls(process)["late"] == 1
+    assert process.exit == "exited"
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    mount, disk, private = small_disk(tmp_path), tmp_path / "disk", PRIVATE
     fill = (
         "try:\n"
         "    with open('filler', 'wb', buffering=0) as file:\n"
@@ -234,13 +223,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         f'{mount}; cd {disk}; set +e; eval "$1"; rm filler; set -- .run.prof.spool-*; '
         'eval "$JOIN $1"; echo "merge $?"'
     )
-    done = subprocess.run(
-        [*private, script, "-", shlex.join(capture)],
-        env=environment(JOIN=shlex.join(join)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished([*private, script, "-", shlex.join(capture)], env=environment(JOIN=shlex.join(join)))
     assert done.stdout.endswith("merge 0\n"), done.stderr
     assert "No space left on device" in done.stderr
     run = load_run(tmp_path / "run.prof")
@@ -322,20 +305,6 @@ def test_a_process_with_a_number_of_its_own_namespace(tmp_path: Path) -> None:
     said(run, "process-running")
 
 
-def test_workers_that_a_pool_ends(tmp_path: Path) -> None:
-    text = (
-        WORKS
-        + "if __name__ == '__main__':\n"
-        + "    import multiprocessing\n"
-        + "    with multiprocessing.get_context('fork').Pool(2) as pool:\n"
-        + "        pool.map(late, [0.2, 0.2])\n"
-    )
-    run = captured(tmp_path, sys.executable, program(tmp_path, text))
-    workers = [p for p in run.processes if p.role == "worker"]
-    assert {p.exit for p in workers} <= {"ended", "exited"}
-    assert all(notice.code == "worker-unrecorded" for notice in run.warnings)
-
-
 def start(directory: Path, text: str) -> tuple[subprocess.Popen[bytes], Path]:
     """Start a capture; return it and its spool, when there is a record in it."""
     launcher = subprocess.Popen(
@@ -355,9 +324,7 @@ def start(directory: Path, text: str) -> tuple[subprocess.Popen[bytes], Path]:
 
 def merged(directory: Path, spool: Path, *before: str) -> Run:
     command = [*before, *profkit_command("merge", str(spool), "-o", "merged.prof")]
-    done = subprocess.run(
-        command, cwd=directory, env=environment(), capture_output=True, text=True, check=False
-    )
+    done = finished(command, directory, env=environment())
     assert done.returncode == 0, done.stderr
     return load_run(directory / "merged.prof")
 

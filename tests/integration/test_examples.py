@@ -17,6 +17,7 @@ from tests.integration.capturing import ROOT, environment, profkit_command
 from tests.interpreters import VARIABLE, having
 from tests.programs import one_side
 from tests.requirements import imported, require
+from tests.shared import finished
 
 EXAMPLES = ROOT / "examples"
 #: Root may start ranks, and more of them than there are CPUs.
@@ -46,13 +47,8 @@ def studied(name: str, python: str, out: Path, *options: str) -> str:
         CHAINER_DATASET_ROOT=str(out),
     )
     variables["PATH"] = f"{folder}{os.pathsep}{variables['PATH']}"
-    done = subprocess.run(
-        [EXAMPLES / "run", name, "--trials", "2", "--repeat", "0", *options],
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    done = finished(
+        [EXAMPLES / "run", name, "--trials", "2", "--repeat", "0", *options], env=variables, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -86,21 +82,14 @@ def test_more_workers_and_threads_of_chainermn_are_contention_and_no_other_workl
     subprocess.run([python, "-c", draw, str(EXAMPLES / "chainermn")], env=drawn, check=True, timeout=60)
     for size in ("1", "4"):
         command = [
-            "mpirun",
-            "--oversubscribe",
-            "-n",
-            "4",
-            python,
+            *("mpirun", "--oversubscribe", "-n", "4", python),
             str(EXAMPLES / "chainermn" / "train_mnist.py"),
         ]
-        done = subprocess.run(
+        done = finished(
             profkit_command("capture", "-o", f"{size}.prof", "--", *command, "--workers", size),
-            cwd=tmp_path,
+            tmp_path,
             env=environment(OMP_NUM_THREADS=size, CHAINER_DATASET_ROOT=str(tmp_path), **MPI),
-            capture_output=True,
-            text=True,
             timeout=300,
-            check=False,
         )
         assert done.returncode == 0, done.stderr
     baseline, candidate = (one_side(load_run(tmp_path / f"{size}.prof")) for size in ("1", "4"))

@@ -13,6 +13,7 @@ from fuzz import native
 from fuzz.target import finding_of, load
 from fuzz.work import inputs_of
 from tests.requirements import require
+from tests.shared import finished
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
@@ -43,11 +44,5 @@ def test_native_inputs(name: str, tmp_path: Path) -> None:
     inputs = inputs_of(name)
     assert inputs
     environment = {**os.environ, **native.environment(name), "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [str(tmp_path / name), *map(str, inputs)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = finished([str(tmp_path / name), *map(str, inputs)], env=environment, timeout=300)
     assert done.returncode == 0, done.stderr[-5000:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from profkit.model.ranges import Ranges
 from tests.hostile_files import joinable_run, small_run
 from tests.requirements import require
 from tests.run_files import member_of, npy, rewritten
+from tests.shared import finished, words_of
 
 #: Least and greatest seconds, other than 0, that a file may hold.
 TINY, AGES = 1e-60, 1e12
@@ -78,17 +78,8 @@ def columns(value: float, *names: str) -> Callable[[Path], dict[str, bytes]]:
     return changes
 
 
-SECONDS = (
-    "wall_s",
-    "cpu_s",
-    "run_s",
-    "run_queue_wait_s",
-    "busy_s",
-    "steal_s",
-    "psi_some_s",
-    "tree_cpu_s",
-    "before_s",
-    "after_s",
+SECONDS = tuple(
+    words_of("wall_s cpu_s run_s run_queue_wait_s busy_s steal_s psi_some_s tree_cpu_s before_s after_s")
 )
 SECONDS += ("user_s", "system_s", "throttled_s", "period_s")
 COUNTS = ("cpus", "affinity", "timeslices", "voluntary_switches", "involuntary_switches", "peak_memory_bytes")
@@ -130,45 +121,50 @@ REFUSED = {
     "readings that are infinite": columns(np.inf, "series/load"),
 }
 
-#: Files that hold what can be, however unlikely.
-TAKEN = {
-    "nothing took time": fields(0, *SECONDS),
-    "all took next to no time": fields(TINY, *SECONDS),
-    "all took ages": fields(AGES, *SECONDS),
-    "a wall of next to nothing": fields(TINY, "wall_s"),
-    "a wall of ages": fields(AGES, "wall_s"),
-    "nothing is known": fields(None, *(name for name in SECONDS if name != "wall_s"), *COUNTS),
-    "no CPUs": fields(0, *COUNTS),
-    "a million CPUs": fields(1 << 20, *COUNTS),
-    "quotas of next to nothing": fields(TINY, "quota_cpus", "load"),
-    "calls of ages": calls_of_ages,
-    "the greatest clocks": fields({"time": LAST_NS / 1e9, "monotonic": 0}, "clocks"),
-    "functions without time": columns(0, *TIMES, *EDGE_TIMES),
-    "functions of next to no time": columns(TINY, *TIMES, *EDGE_TIMES),
-    "functions of ages": columns(AGES, *TIMES, *EDGE_TIMES),
-    "functions below 0": columns(-1, *TIMES, *EDGE_TIMES),
-    "waiting of ages": columns(AGES, *TIMES[2:]),
-    "waiting below 0": columns(-AGES, *TIMES[2:]),
-    "functions that were not called": columns(0, *CALLS),
-    "calls taken off too often": columns(-3, *(name for name in CALLS if "primitive" in name)),
-    "as many calls as can be": columns(EXACT // 1000, *CALLS),
-    "ranges without duration": columns(0, "ranges/begin_ns", "ranges/end_ns"),
-    "ranges without end": columns(-1, "ranges/end_ns"),
-    "ranges of a lifetime": columns(LAST_NS, "ranges/end_ns"),
-    "ranges at the end of time": columns(LAST_NS, "ranges/begin_ns", "ranges/end_ns"),
-    "samples at one moment": columns(0, "samples/time_ns"),
-    "threads that ran a lifetime": columns(LAST_NS, "samples/run_ns", "samples/wait_ns"),
-    "a machine without time": columns(0, "series/time_ns"),
-    "readings that failed": columns(np.nan, "series/busy_s", "series/load", "series/psi_some_s"),
-    "readings below 0": columns(-1e18, "series/busy_s", "series/load", "series/psi_some_s"),
-    "long texts": fields(
-        "x" * 100_000, "name", "cwd", "cpu_model", "profkit", "started", "role", "exit", "python"
-    ),
-    "texts that are markup": fields(
-        "\udce9\x00\x1b[31m</script>|`$", "name", "cwd", "cpu_model", "role", "python"
-    ),
-    "a command of many words": fields(["word"] * 20_000, "command"),
-    "a command of nothing": fields([], "command"),
+#: Files that hold what can be, however unlikely: what is changed in each.
+TAKEN: dict[str, list[Callable[[Path], dict[str, bytes]]]] = {
+    "nothing took time": [
+        fields(0, *SECONDS, *COUNTS),
+        fields([], "command"),
+        columns(0, *TIMES, *EDGE_TIMES, *CALLS),
+        columns(0, "ranges/begin_ns", "ranges/end_ns", "samples/time_ns", "series/time_ns"),
+    ],
+    "all took next to no time": [
+        fields(TINY, *SECONDS, "quota_cpus", "load"),
+        columns(TINY, *TIMES, *EDGE_TIMES),
+    ],
+    "all took ages": [
+        fields(AGES, *SECONDS),
+        fields(1 << 20, *COUNTS),
+        fields({"time": LAST_NS / 1e9, "monotonic": 0}, "clocks"),
+        calls_of_ages,
+        columns(AGES, *TIMES, *EDGE_TIMES),
+        columns(LAST_NS, "ranges/end_ns", "samples/run_ns", "samples/wait_ns"),
+    ],
+    "a wall of next to nothing": [fields(TINY, "wall_s"), columns(AGES, *TIMES[2:])],
+    "a wall of ages": [fields(AGES, "wall_s"), columns(0, *CALLS)],
+    "nothing is known": [
+        fields(None, *(name for name in SECONDS if name != "wall_s"), *COUNTS),
+        columns(np.nan, "series/busy_s", "series/load", "series/psi_some_s"),
+        columns(-1, "ranges/end_ns"),
+    ],
+    "below 0": [
+        columns(-1, *TIMES[:2], *EDGE_TIMES),
+        columns(-AGES, *TIMES[2:]),
+        columns(-3, *(name for name in CALLS if "primitive" in name)),
+        columns(-1e18, "series/busy_s", "series/load", "series/psi_some_s"),
+    ],
+    "as many and as late as can be": [
+        columns(EXACT // 1000, *CALLS),
+        columns(LAST_NS, "ranges/begin_ns", "ranges/end_ns"),
+    ],
+    "long texts": [
+        fields("x" * 30_000, "name", "cwd", "cpu_model", "profkit", "started", "role", "exit", "python"),
+        fields(["word"] * 20_000, "command"),
+    ],
+    "texts that are markup": [
+        fields("\udce9\x00\x1b[31m</script>|`$", "name", "cwd", "cpu_model", "role", "python")
+    ],
 }
 
 
@@ -180,12 +176,11 @@ def test_what_cannot_be_is_refused(path: Path, changes: Any) -> None:
 
 
 #: Of each member that a command may read or not, one.
-REFUSED_BY_ALL = (
-    "wall below 0",
-    "times that are NaN",
-    "calls below 0",
-    "ranges around themselves",
-    "readings that are infinite",
+REFUSED_BY_ALL = tuple(
+    words_of(
+        "wall below 0|times that are NaN|calls below 0|ranges around themselves|readings that are infinite",
+        "|",
+    )
 )
 
 
@@ -206,7 +201,8 @@ def test_what_cannot_be_is_refused_by_all_commands(path: Path, good: Path, tmp_p
 
 @pytest.mark.parametrize("changes", TAKEN.values(), ids=TAKEN)
 def test_what_can_be_is_taken_by_all_commands(path: Path, good: Path, tmp_path: Path, changes: Any) -> None:
-    rewritten(path, changes(path))
+    for change in changes:
+        rewritten(path, change(path))
     for ended in all_commands(path.read_bytes(), good, tmp_path):
         # A run without ranges and samples, or without functions, has nothing that some commands could write.
         assert ended.code == 0 or ended.command.split()[0] in ("export", "view"), ended
@@ -278,16 +274,17 @@ def many_warnings(path: Path) -> dict[str, bytes]:
     return {"manifest.json": json.dumps({**member_of(path, "manifest.json"), "warnings": said}).encode()}
 
 
-#: Files of which each holds nearly as much of one thing as its size allows.
-FULL = {"functions": many_functions, "ranges": many_ranges, "warnings": many_warnings}
-#: The commands that take most memory.
-COSTLY = (
-    "show X --explain -o OUT.html",
-    "diff GOOD X --ticket -o OUT.md",
-    "merge X -o OUT.prof",
-    "diff X X --explain",
+SHOW, DIFF, MERGE, EXPORT = words_of(
+    "show X --explain -o OUT.html|diff GOOD X --ticket -o OUT.md|merge X -o OUT.prof|"
     "export X --to perfetto -o OUT.json",
+    "|",
 )
+#: Files of which each holds nearly as much of one thing as its size allows, and the commands that take most for it.
+FULL = {
+    "functions": (many_functions, (DIFF, MERGE)),
+    "ranges": (many_ranges, (SHOW, EXPORT)),
+    "warnings": (many_warnings, (SHOW, MERGE)),
+}
 
 #: Runs commands in a process that gets no more memory than a command may take: 500 MB and 20 times the file.
 LIMITED = """
@@ -304,21 +301,20 @@ for command in commands:
 """
 
 
-@pytest.mark.parametrize("changes", FULL.values(), ids=FULL)
-def test_memory_goes_with_the_size_of_the_file(path: Path, good: Path, tmp_path: Path, changes: Any) -> None:
+@pytest.mark.parametrize(("changes", "commands"), FULL.values(), ids=FULL)
+def test_memory_goes_with_the_size_of_the_file(
+    path: Path, good: Path, tmp_path: Path, changes: Any, commands: tuple[str, ...]
+) -> None:
     """An explosion fails in a process of its own, and not on the machine."""
     require("resource limits", sys.platform == "linux", "limits of addresses work on Linux")
     rewritten(path, changes(path))
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, path, good, tmp_path, *COSTLY],
-        capture_output=True,
-        text=True,
+    done = finished(
+        [sys.executable, "-c", LIMITED, path, good, tmp_path, *commands],
+        Path(__file__).parents[2],
         timeout=600,
-        cwd=Path(__file__).parents[2],
-        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split() == ["0"] * len(COSTLY)
+    assert done.stdout.split() == ["0"] * len(commands)
 
 
 def test_an_empty_run_goes_through_all_commands(path: Path, good: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from profkit.model import Process
 from profkit.study.launch import fitting, lines
 from tests.integration.capturing import calls, environment, in_process, profkit_command, run_capture
 from tests.requirements import require
+from tests.shared import finished
 
 PROGRAM = """
 import sys, time
@@ -240,9 +241,7 @@ def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, 
         text=True,
     )
     assert job.stdout.readline() == "waiting\n"
-    names = subprocess.run(
-        ["squeue", "-h", "-t", "running", "-o", "%A"], env=slurm, check=True, capture_output=True, text=True
-    )
+    names = finished(["squeue", "-h", "-t", "running", "-o", "%A"], env=slurm, check=True)
     subprocess.run(["scancel", names.stdout.split()[-1]], env=slurm, check=True)
     job.communicate(timeout=60)
     deadline = time.monotonic() + 30

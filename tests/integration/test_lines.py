@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from profkit import read
-from profkit.compare.pair import pair_of
-from profkit.compare.pair_details import function_lines
-from profkit.formats import load_side
 from profkit.model import Run
-from tests.integration.capturing import captured, in_process
+from tests.integration.capturing import captured
 from tests.interpreters import interpreter
 
 #: Rounds of each loop, one of which is `TURN` on each machine that runs the tests.
@@ -107,48 +102,3 @@ def test_lines_of_a_wait(tmp_path: Path) -> None:
         return found.get(("waits", 5), 0.0) > found.get(("waits", 4), 0.0) > 0
 
     eventually(lambda: captured(tmp_path, sys.executable, script), holds)
-
-
-OPTION = """
-import sys
-
-def clean(ids, seen):
-    kept = 0
-    for i in ids:
-        if i not in seen:
-            kept += 1
-    return kept
-
-seen = list(range(2000)) if sys.argv[1] == "list" else set(range(2000))
-for turn in range(30):
-    clean(range(1000, 2500), seen)
-"""
-
-
-def test_lines_in_every_report(tmp_path: Path) -> None:
-    script = program(tmp_path, OPTION)
-    sides = []
-    for word in ("set", "list"):
-        captured(tmp_path, sys.executable, script, word)
-        sides.append((tmp_path / "run.prof").rename(tmp_path / f"{word}.prof"))
-    line, text = "program.py:7", "if i not in seen:"
-    # Both sides have it, whatever the verdict is beside the load of the machine.
-    compared = pair_of(load_side(str(sides[0])), load_side(str(sides[1])))
-    row = compared.table.name.index("clean")
-    assert [seen.line for seen in function_lines(compared, row).candidate][:1] == [7]
-    shown = read(sides[1])
-    assert line in shown.report(full_paths=True)
-    assert text in shown.report(full_paths=True)
-    page = shown.report("html")
-    assert line in page
-    assert text not in page, "a page may be sent around"
-    given = json.loads(shown.report("json"))["lines"]
-    assert (given["function"], given["baseline"]) == ("clean", [])
-    assert (given["candidate"][0]["line"], given["candidate"][0]["text"]) == (7, None)
-    printed = in_process(Path(), "show", str(sides[1]), "--full").stdout
-    assert line in printed
-    assert text in printed
-    # A file that was written to since then may have other lines.
-    (tmp_path / "program.py").write_text("# more\n" + OPTION)
-    assert "if i not in seen" not in read(sides[1]).report(full_paths=True)
-    assert line in read(sides[1]).report(full_paths=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 import profkit
 from tests.integration.capturing import ROOT, environment
+from tests.shared import finished
 
 #: Runs cells, given as JSON, and prints what a front end would get: text on the streams, and rich outputs.
 SHELL = """
@@ -33,12 +33,10 @@ for cell in json.loads(sys.argv[1]):
 
 def run_cells(directory: Path, *cells: str, **variables: str) -> list[dict[str, Any]]:
     home = directory / "ipython"
-    done = subprocess.run(
+    done = finished(
         [sys.executable, "-c", SHELL, json.dumps(cells)],
-        cwd=directory,
+        directory,
         env=environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(home), COLUMNS="80", NO_COLOR="1", **variables),
-        capture_output=True,
-        text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
@@ -53,9 +51,7 @@ def report_of(said: dict[str, Any]) -> dict[str, str]:
 
 def test_a_cell_is_captured_and_its_report_shown(tmp_path: Path) -> None:
     _, defined, captured, after = run_cells(
-        tmp_path,
-        "%load_ext profkit",
-        "def leaf(n):\n    return sum(range(n))",
+        *(tmp_path, "%load_ext profkit", "def leaf(n):\n    return sum(range(n))"),
         "%%profkit -o cell.prof\ntotals = [leaf(100) for _ in range(500)]\ntotal = sum(totals)\ntotal",
         "total",
     )
@@ -74,12 +70,9 @@ def test_a_cell_is_captured_and_its_report_shown(tmp_path: Path) -> None:
 
 def test_a_cell_is_compared_with_a_file(tmp_path: Path) -> None:
     said = run_cells(
-        tmp_path,
-        "%load_ext profkit",
-        "def work(n):\n    return sum(len(str(i)) for i in range(n))",
+        *(tmp_path, "%load_ext profkit", "def work(n):\n    return sum(len(str(i)) for i in range(n))"),
         "%%profkit -o before.prof\nwork(200_000)",
-        "%%profkit --diff before.prof --by cumtime\nwork(800_000)",
-        "%unload_ext profkit\n%lsmagic",
+        *("%%profkit --diff before.prof --by cumtime\nwork(800_000)", "%unload_ext profkit\n%lsmagic"),
     )
     shown = [data["text/plain"] for data in said[3]["shown"] if "text/html" in data]
     assert len(shown) == 1
@@ -91,13 +84,9 @@ def test_a_cell_is_compared_with_a_file(tmp_path: Path) -> None:
 
 def test_what_goes_wrong_is_told_as_ipython_tells_it(tmp_path: Path) -> None:
     _, raised, wrong, nowhere, by, after = run_cells(
-        tmp_path,
-        "%load_ext profkit",
-        "%%profkit -o raised.prof\ndef broken():\n    return 1 / 0\nbroken()",
-        "%%profkit\nx = (",
-        "%%profkit -o no/where.prof\nx = 1",
-        "%%profkit --by weather\nx = 1",
-        "%%profkit\nx = 2\nx",
+        *(tmp_path, "%load_ext profkit"),
+        *("%%profkit -o raised.prof\ndef broken():\n    return 1 / 0\nbroken()", "%%profkit\nx = ("),
+        *("%%profkit -o no/where.prof\nx = 1", "%%profkit --by weather\nx = 1", "%%profkit\nx = 2\nx"),
     )
     assert "ZeroDivisionError" in raised["out"]
     assert "return 1 / 0" in raised["out"], "the traceback has the cell's source"

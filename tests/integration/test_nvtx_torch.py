@@ -129,10 +129,7 @@ def test_a_torch_that_has_nvtx_is_left_alone(tmp_path: Path) -> None:
         "print(torch.cuda.nvtx.mark('mark'), p.emit_nvtx().__enter__())\n"
     )
     done = run_capture(
-        tmp_path,
-        sys.executable,
-        "-c",
-        program,
+        *(tmp_path, sys.executable, "-c", program),
         options=("--nvtx-shim",),
         env=environment(PYTHONPATH=str(tmp_path)),
     )

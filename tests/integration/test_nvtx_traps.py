@@ -82,52 +82,28 @@ def test_an_exception_leaks_a_range_and_that_is_told(tmp_path: Path) -> None:
     assert "began but never ended" in shown(tmp_path, "run.prof")
 
 
-def test_a_forked_child_may_pop_what_its_parent_pushed(tmp_path: Path) -> None:
+def test_nothing_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
     program = (
         "import nvtx, os\n"
-        "with nvtx.annotate('parent'):\n"
-        "    child = os.fork()\n"
-        "    if child == 0:\n"
-        "        nvtx.pop_range()\n"
-        "        with nvtx.annotate('child'): pass\n"
-        "        os._exit(0)\n"
-        "    os.waitpid(child, 0)\n"
-    )
-    parent, child = captured(tmp_path, sys.executable, "-c", program).processes
-    assert [name for name, _, _ in rows(parent)] == ["parent"]
-    assert [name for name, _, _ in rows(child)] == ["child"]
-    assert (ranges_of(parent).unmatched, ranges_of(child).unmatched) == (0, 1)
-    assert ranges_of(parent).ended.all()
-    assert ranges_of(child).ended.all()
-
-
-@pytest.mark.parametrize(
-    ("end", "code"),
-    [("os._exit(3)", 3), ("os.kill(os.getpid(), 9)", -9), ("ctypes.string_at(0)", -11)],
-)
-def test_nothing_is_lost_however_the_process_ends(tmp_path: Path, end: str, code: int) -> None:
-    program = (
-        "import ctypes, nvtx, os\n"
         "for i in range(1000):\n"
         "    with nvtx.annotate('step'): pass\n"
         "nvtx.push_range('the last')\n"
-        f"{end}\n"
+        "os.kill(os.getpid(), 9)\n"
     )
     done = run_capture(tmp_path, sys.executable, "-c", program)
-    assert done.returncode in (code, 128 - code), done.stderr
+    assert done.returncode == -9, done.stderr
     (process,) = load_run(tmp_path / "run.prof").processes
     assert [name for name, _, _ in rows(process)] == ["step"] * 1000 + ["the last"]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_pool_workers_have_their_own(tmp_path: Path, method: str) -> None:
+def test_pool_workers_have_their_own(tmp_path: Path) -> None:
     program = (
         "import multiprocessing, nvtx, os\n"
         "def work(i):\n"
         "    with nvtx.annotate(f'work {i}', domain='pool'): return os.getpid()\n"
         "if __name__ == '__main__':\n"
         "    with nvtx.annotate('parent'):\n"
-        f"        with multiprocessing.get_context({method!r}).Pool(2) as pool:\n"
+        "        with multiprocessing.get_context('spawn').Pool(2) as pool:\n"
         "            pool.map(work, range(40), chunksize=1)\n"
     )
     (tmp_path / "program.py").write_text(program)
@@ -136,13 +112,6 @@ def test_pool_workers_have_their_own(tmp_path: Path, method: str) -> None:
     done = [row for worker in others if worker.ranges is not None for row in rows(worker)]
     assert sorted(name for name, _, _ in done) == sorted(f"work {i}" for i in range(40))
     assert {domain for _, domain, _ in done} == {"pool"}
-
-
-def test_names_with_numbers_are_one_row(tmp_path: Path) -> None:
-    program = "import nvtx\nfor i in range(500):\n    with nvtx.annotate(f'step {i} of 500'): pass\n"
-    captured(tmp_path, sys.executable, "-c", program)
-    (row,) = json.loads(shown(tmp_path, "run.prof", "--format", "json"))["ranges"]
-    assert (row["name"], row["count"], row["names"]) == ("step {n} of {n}", 500, 500)
 
 
 def test_nvtxs_own_profiler_is_let_through(tmp_path: Path) -> None:
@@ -192,12 +161,6 @@ def test_a_program_that_is_not_python(tmp_path: Path) -> None:
     assert "nothing; 1 process seen" in text
     assert "thread {n}" in text
     assert "no functions are in this run" in " ".join(text.split())
-
-
-def test_threads_of_a_program_that_is_not_python_have_their_names(tmp_path: Path) -> None:
-    client = compiled(tmp_path, "nvtx_client.c")
-    (process,) = captured(tmp_path, client, "every-kind").processes
-    assert "the main one" in [thread.name for thread in process.threads]
 
 
 def test_a_command_that_knows_nothing_of_nvtx(tmp_path: Path) -> None:

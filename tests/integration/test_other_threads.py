@@ -12,6 +12,7 @@ from profkit.model import Process
 from tests.integration.capturing import PROGRAMS, calls, captured, run_capture
 from tests.integration.tracing import NEW, compiler
 from tests.interpreters import interpreter
+from tests.shared import finished
 
 pytestmark = pytest.mark.interpreters
 
@@ -53,9 +54,7 @@ def by_thread(process: Process, name: str) -> list[int]:
 @pytest.mark.parametrize("version", ["3.11", *NEW])
 def test_every_call_in_threads_of_other_origin_is_there(tmp_path: Path, version: str, library: str) -> None:
     program = str(PROGRAMS / "other_threads.py")
-    plain = subprocess.run(
-        [interpreter(version), program, library], capture_output=True, text=True, check=True
-    ).stdout
+    plain = finished([interpreter(version), program, library], check=True).stdout
     done = run_capture(tmp_path, interpreter(version), program, library)
     assert (done.returncode, done.stdout) == (0, plain), done.stderr
     run = captured(tmp_path, interpreter(version), program, library)

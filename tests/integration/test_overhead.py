@@ -6,7 +6,6 @@ import ctypes
 import json
 import platform
 import struct
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from tests.integration.capturing import (
 )
 from tests.integration.tracing import NEW, OLD
 from tests.interpreters import interpreter
+from tests.shared import finished
 
 pytestmark = pytest.mark.interpreters
 
@@ -122,26 +122,6 @@ def test_what_costs_too_much_to_trace_is_sampled(tmp_path: Path, version: str) -
     assert set(truth) <= set(stated)
     right = [name for name, count in truth.items() if stated[name][0] <= count <= stated[name][1]]
     assert len(right) >= 0.8 * len(truth), {name: (stated[name], truth[name]) for name in truth}
-
-
-@pytest.mark.parametrize("version", SOME)
-def test_each_call_is_traced_if_that_is_asked_for(tmp_path: Path, version: str) -> None:
-    done = run_capture(tmp_path, interpreter(version), HOT, "0.3", options=("--exact",))
-    assert done.returncode == 0, done.stderr
-    main = load_run(tmp_path / "run.prof").processes[0]
-    assert kinds(main) == ["exact"]
-    assert samples(main) == 0
-    truth, stated = json.loads(done.stdout), intervals(main, "hot.py")
-    assert {name: stated[name] for name in truth} == {name: (count, count) for name, count in truth.items()}
-
-
-@pytest.mark.parametrize("version", SOME)
-def test_samples_from_the_begin_on(tmp_path: Path, version: str) -> None:
-    main = captured(tmp_path, interpreter(version), HOT, "1", options=("--sampled",)).processes[0]
-    assert kinds(main)[-1] == "sampled"
-    assert samples(main) > 0
-    assert edges_of(main.threads[0], "hot.py") - CLASS - ONCE <= EDGES
-    assert column(main, "step", "cumtime") > 0.5 * column(main, "main", "cumtime")
 
 
 #: Number of the system call `process_vm_readv`.
@@ -364,7 +344,6 @@ ENDS = {
     "os._exit(0)": "exited",
     "os.execv(sys.executable, [sys.executable, '-c', 'pass'])": "replaced",
     "sys.stdout.flush(); os.kill(os.getpid(), 9)": "killed",
-    "import atexit; atexit._clear()": None,
 }
 
 
@@ -378,7 +357,7 @@ def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, vers
     assert done.returncode == (-9 if "kill" in end else 0), done.stderr
     processes = load_run(tmp_path / "run.prof").processes
     (main,) = (process for process in processes if column(process, "samples_for", "cumtime"))
-    assert ENDS[end] in (None, main.exit)
+    assert main.exit == ENDS[end]
     assert kinds(main)[-1] == "sampled"
     # Samples are booked many times a second.
     assert column(main, "samples_for", "cumtime") > 0.5
@@ -472,9 +451,7 @@ def test_a_sampled_program_does_what_it_does_without(tmp_path: Path, version: st
     program = tmp_path / "program.py"
     program.write_text(PROGRAMS_ALIKE[name])
     env = environment(PYTHONPATH=str(PROGRAMS), PYTHONFAULTHANDLER="1")
-    plain = subprocess.run(
-        [interpreter(version), str(program), "plain"], capture_output=True, text=True, check=True, env=env
-    )
+    plain = finished([interpreter(version), str(program), "plain"], check=True, env=env)
     command = (interpreter(version), "-W", "error", str(program))
     done = run_capture(tmp_path, *command, options=("--overhead", "5%", "--quiet"), env=env)
     assert (done.returncode, done.stderr) == (0, "")

@@ -13,6 +13,7 @@ import pytest
 
 from tests.interpreters import find, interpreter
 from tests.requirements import require
+from tests.shared import finished
 
 ROOT = Path(__file__).parents[2]
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -25,9 +26,7 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory to import hatchling from."""
     directory = tmp_path_factory.mktemp("backend")
     words = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    done = subprocess.run(
-        [*words, "--target", str(directory), "hatchling>=1.21", "editables"], capture_output=True, text=True
-    )
+    done = finished([*words, "--target", str(directory), "hatchling>=1.21", "editables"])
     require("index", done.returncode == 0, f"hatchling cannot be installed: {done.stderr.strip()[-200:]}")
     return directory
 
@@ -57,9 +56,7 @@ def build(
     # What is compiled is not measured here: quickly.
     environment.update(PYTHONPATH=os.pathsep.join(path), CFLAGS="-O0", **variables)
     (tree / "out").mkdir(exist_ok=True)
-    return subprocess.run(
-        [sys.executable, "-c", code], cwd=tree, env=environment, capture_output=True, text=True
-    )
+    return finished([sys.executable, "-c", code], tree, env=environment)
 
 
 def wheel(tree: Path) -> Path:
@@ -102,7 +99,7 @@ def test_a_release_holds_tracers_of_older_interpreters(released: Path, tmp_path:
     target = tmp_path / "installed"
     zipfile.ZipFile(wheel(released)).extractall(target)
     code = "from profkit.capture.agent.native import load; print(load().__name__)"
-    found = subprocess.run([python, "-c", code], cwd=target, capture_output=True, text=True)
+    found = finished([python, "-c", code], target)
     assert found.stdout == "_tracer\n", found.stderr
 
 
@@ -125,16 +122,6 @@ def test_where_binaries_are_promised_their_lack_is_an_error(tree: Path, backend:
     done = build(tree, backend, "build_wheel", CC="/no/such/compiler", PROFKIT_REQUIRE_NATIVE="1")
     assert done.returncode != 0
     assert "there is no C compiler" in done.stderr
-
-
-def test_an_editable_installation_has_them_too(tree: Path, backend: Path) -> None:
-    require("compiler", COMPILER is not None, "no C compiler")
-    done = build(tree, backend, "build_editable")
-    assert done.returncode == 0, done.stderr
-    assert (tree / LIBRARY).is_file()
-    code = "from profkit.capture.native import nvtx_library; print(nvtx_library())"
-    found = subprocess.run([sys.executable, "-c", code], cwd=tree, capture_output=True, text=True, check=True)
-    assert Path(found.stdout.strip()) == tree / LIBRARY
 
 
 def test_what_an_earlier_build_left_is_not_taken_for_this_ones(tree: Path, backend: Path) -> None:

@@ -48,6 +48,7 @@ def for_pipe_by_select():
     read, write = os.pipe()
     select.select([read], [], [], {WAIT})
 
+time.sleep({WAIT})  # the tracer begins to look meanwhile
 for function in (for_sleep, for_lock, for_child, for_pipe, for_socket, for_pipe_by_select):
     function()
 """

@@ -17,6 +17,7 @@ from profkit.formats import load_run
 from profkit.model import Run
 from tests.integration.capturing import PROGRAMS, ROOT, calls, environment
 from tests.interpreters import interpreter
+from tests.shared import finished
 
 PLATFORMS = ["macos", "windows"]
 #: The oldest, the last with a collector per thread, the newest.
@@ -53,12 +54,10 @@ def start(*words: str) -> list[str]:
 
 
 def capture(directory: Path, platform: str, *command: str) -> tuple[subprocess.CompletedProcess[str], Run]:
-    done = subprocess.run(
+    done = finished(
         start("capture", "-o", "run.prof", "--", *command),
-        cwd=directory,
+        directory,
         env=environment(PROFKIT_TEST_PLATFORM=platform, PROFKIT_NO_NATIVE="1"),
-        capture_output=True,
-        text=True,
         timeout=60,
     )
     assert "Traceback" not in done.stderr, done.stderr
@@ -87,12 +86,8 @@ def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: obje
     assert main.wall_s > 0
     assert main.run_queue_wait_s is None
     # What was not measured is not shown as nothing.
-    shown = subprocess.run(
-        start("show", "--limit", "0", "run.prof"),
-        cwd=tmp_path,
-        env=environment(PROFKIT_TEST_PLATFORM=platform),
-        capture_output=True,
-        text=True,
+    shown = finished(
+        start("show", "--limit", "0", "run.prof"), tmp_path, env=environment(PROFKIT_TEST_PLATFORM=platform)
     )
     assert shown.returncode == 0, shown.stderr
     assert "no compiled tracer" in shown.stdout.replace("\n", " ")
@@ -101,12 +96,8 @@ def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: obje
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_a_command_that_is_not_there(platform: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        start("capture", "--", "no-such-command"),
-        cwd=tmp_path,
-        env=environment(PROFKIT_TEST_PLATFORM=platform),
-        capture_output=True,
-        text=True,
+    done = finished(
+        start("capture", "--", "no-such-command"), tmp_path, env=environment(PROFKIT_TEST_PLATFORM=platform)
     )
     assert done.returncode in (2, 127)
     assert done.stderr.count("\n") == 1
@@ -118,12 +109,8 @@ def test_a_python_without_a_tracer_is_said_with_what_builds_one(tmp_path: Path) 
     without = shutil.ignore_patterns("*.so", "__pycache__")
     shutil.copytree(ROOT / "profkit", tmp_path / "profkit", ignore=without)
     words = ["capture", "-o", "run.prof", "--", sys.executable, "-c", "pass"]
-    done = subprocess.run(
-        [sys.executable, "-m", "profkit", *words],
-        cwd=tmp_path,
-        env=environment(PYTHONPATH=str(tmp_path)),
-        capture_output=True,
-        text=True,
+    done = finished(
+        [sys.executable, "-m", "profkit", *words], tmp_path, env=environment(PYTHONPATH=str(tmp_path))
     )
     assert done.returncode == 0, done.stderr
     other, notice = load_run(tmp_path / "run.prof").warnings

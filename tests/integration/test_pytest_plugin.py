@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.capturing import environment
+from tests.shared import finished
 
 #: A calculation of some tens of milliseconds.
 SOURCE = """
@@ -53,21 +54,16 @@ def project(tmp_path: Path) -> Path:
 
 
 def run_tests(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return finished(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
-        cwd=project,
+        project,
         env=environment(COLUMNS="100"),
-        capture_output=True,
-        text=True,
         timeout=500,
-        check=False,
     )
 
 
 def worktrees(project: Path) -> int:
-    listed = subprocess.run(
-        ["git", "worktree", "list"], cwd=project, capture_output=True, text=True, check=True
-    )
+    listed = finished(["git", "worktree", "list"], project, check=True)
     return len(listed.stdout.splitlines())
 
 
@@ -91,12 +87,10 @@ def test_without_the_option_a_marked_test_is_a_test(project: Path) -> None:
 def test_the_plugin_imports_nothing_until_it_is_asked_for(project: Path) -> None:
     code = "import sys, pytest; pytest.main(['-q']); "
     code += "print(*sorted(n for n in sys.modules if n.startswith('profkit')))"
-    done = subprocess.run(
+    done = finished(
         [sys.executable, "-c", code + "; print('numpy' in sys.modules)"],
-        cwd=project,
+        project,
         env=environment(),
-        capture_output=True,
-        text=True,
         check=True,
     )
     *_, loaded, numpy = done.stdout.splitlines()

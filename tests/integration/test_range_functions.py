@@ -149,22 +149,6 @@ def test_a_killed_process_keeps_what_its_last_record_had(tmp_path: Path) -> None
     assert openers(found) == {"<module>": 1}
 
 
-def test_more_names_than_are_told_apart(tmp_path: Path) -> None:
-    program = (
-        "import nvtx\n"
-        "def leaf(): pass\n"
-        "letters = 'abcdefghijklmnopqrstuvwxyz'\n"
-        "with nvtx.annotate('all'):\n"
-        "    for i in range(5000):\n"
-        "        with nvtx.annotate(letters[i % 26] + letters[i // 26 % 26] + letters[i // 676]): leaf()\n"
-    )
-    run = captured(tmp_path, sys.executable, "-c", program)
-    found = range_functions(run)
-    calls = {f.name: f.ncalls for f in inside_of(found, "all").functions}
-    assert calls["leaf"] == 5000, "what has no context of its own is in the one around it"
-    assert inside_of(found, "aaa").functions
-
-
 @pytest.mark.alone
 def test_the_iterations_of_real_loops(tmp_path: Path) -> None:
     program = str(PROGRAMS / "loads_and_trains.py")
@@ -181,11 +165,7 @@ def test_the_iterations_of_real_loops(tmp_path: Path) -> None:
 def test_the_report_of_a_real_run(tmp_path: Path) -> None:
     captured(tmp_path, sys.executable, str(PROGRAMS / "loads_and_trains.py"), "in_turn", "4", "4")
     command = [
-        sys.executable,
-        "-m",
-        "profkit",
-        "show",
-        "--full",
+        *(sys.executable, "-m", "profkit", "show", "--full"),
         str(tmp_path / "run.prof"),
         "--load",
         "load*",

@@ -202,8 +202,9 @@ def test_files_in_memory_of_the_process(job: Path) -> None:
         memory.rm("/job", recursive=True)
 
 
-def test_an_address_without_a_scheduler_is_one_line(job: Path, tmp_path: Path) -> None:
+def test_an_address_without_a_scheduler_is_one_line(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     imported("distributed")
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
     done = ranks(job, "--dask", "tcp://127.0.0.1:9")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "--dask tcp://127.0.0.1:9: no scheduler answers there" in done.stderr

@@ -14,6 +14,7 @@ import pytest
 from profkit.api.many_runs import Ranks, read_ranks
 from tests.integration.capturing import PROGRAMS, profkit_command, run_capture
 from tests.integration.test_capture_mpi import mpi_environment, mpirun
+from tests.shared import finished
 
 pytestmark = pytest.mark.mpi
 
@@ -87,15 +88,7 @@ def test_files_of_single_ranks_give_the_same(tmp_path: Path) -> None:
     inside = profkit_command(
         "capture", "--exact", "-o", "run.prof", "--", sys.executable, PROGRAM, "100", "slow", "3", "0.5"
     )
-    done = subprocess.run(
-        [*mpirun(), *inside],
-        cwd=tmp_path,
-        env=mpi_environment(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = finished([*mpirun(), *inside], tmp_path, env=mpi_environment(), timeout=300)
     assert done.returncode == 0, done.stderr
     found = read_ranks([tmp_path])
     assert [m.label for m in found.study.members] == ["rank 0", "rank 1", "rank 2", "rank 3"]

@@ -13,6 +13,7 @@ from profkit import diff
 from profkit.formats import load_run
 from tests.integration.capturing import captured, environment, in_process
 from tests.interpreters import interpreter
+from tests.shared import words_of
 
 #: Three methods over several lines each that take about 4 : 2 : 1, by CPU time; one is recursive, one waits in C.
 PROGRAM = """
@@ -56,17 +57,7 @@ def test_a_capture_against_a_sampled_file(tmp_path: Path) -> None:
     python = interpreter("3.15")
     (tmp_path / "program.py").write_text(PROGRAM)
     run = captured(tmp_path, python, "program.py")
-    sampling = [
-        "-m",
-        "profiling.sampling",
-        "run",
-        "--pstats",
-        "-r",
-        "2khz",
-        "-o",
-        "sampled.pstats",
-        "program.py",
-    ]
+    sampling = words_of("-m profiling.sampling run --pstats -r 2khz -o sampled.pstats program.py")
     subprocess.run([python, *sampling], cwd=tmp_path, env=environment(), check=True, capture_output=True)
     (thread,) = load_run(tmp_path / "sampled.pstats").processes[0].threads
     names = [thread.profile.strings[i] for i in thread.profile.qualname]

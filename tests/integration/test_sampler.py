@@ -17,7 +17,6 @@ import jsonschema
 import numpy as np
 import pytest
 
-from profkit.capture.sampler import SAMPLES_NAME
 from profkit.formats import load_run
 from profkit.model import Process, Run
 from tests.integration.capturing import (
@@ -138,13 +137,6 @@ def test_threads_that_ended_before_the_process_did(tmp_path: Path) -> None:
     assert 0.3 <= ended.run_s <= (process.cpu_s or 0.0)
 
 
-def test_two_hundred_threads(tmp_path: Path, busy_threads: str) -> None:
-    (process,) = captured(tmp_path, busy_threads, "200", "0.005").processes
-    assert process.peak_threads == 201
-    assert len(process.threads) == 201
-    assert len(last_rows(process)) == 201
-
-
 def test_a_storm_of_short_children(tmp_path: Path) -> None:
     done = run_capture(tmp_path, "bash", "-c", "for i in $(seq 1000); do /bin/true; done; echo done")
     assert (done.returncode, done.stdout) == (0, "done\n")
@@ -157,18 +149,6 @@ def test_a_storm_of_short_children(tmp_path: Path) -> None:
     assert run.manifest.sampler is not None
     if run.machine.tree_cpu_s - seen > 0.2:
         assert "cpu-unseen" in {note.code for note in run.manifest.sampler["notes"]}
-
-
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
-def test_a_target_that_is_killed(tmp_path: Path, sent: signal.Signals) -> None:
-    command = f"sleep 0.3; kill -{int(sent)} $$; sleep 9"
-    done = run_capture(tmp_path, "bash", "-c", command)
-    assert done.returncode == -sent
-    run = load_run(tmp_path / "run.prof")
-    (bash,) = (process for process in run.processes if process.role == "main")
-    assert bash.command == ("bash", "-c", command)
-    assert bash.exit == "killed"
-    assert len(run.series.time_ns) >= 2
 
 
 @pytest.mark.parametrize("way", ["env -i", "-I"])
@@ -244,32 +224,6 @@ def test_python_that_executes_python_is_counted_once(tmp_path: Path, execute: st
     assert sum(p.cpu_s or 0 for p in run.processes) == pytest.approx(run.machine.tree_cpu_s, abs=0.05)
 
 
-def test_every_command_takes_a_run_without_functions(tmp_path: Path) -> None:
-    captured(tmp_path, "sleep", "0.2")
-
-    def command(*words: str) -> subprocess.CompletedProcess[str]:
-        return in_process(tmp_path, *words, status=None)
-
-    for words in (
-        ("show", "run.prof"),
-        ("show", "run.prof", "--format", "md"),
-        ("diff", "run.prof", "run.prof"),
-        ("diff", "run.prof", "run.prof", "--format", "json"),
-        ("merge", "run.prof", "-o", "again.prof"),
-        ("diff", "run.prof", "again.prof", "-o", "diff.html"),
-    ):
-        done = command(*words)
-        assert done.returncode == 0, (words, done.stderr)
-    # No viewer opens a profile of nothing.
-    empty = command("extract", "run.prof", "-o", "plain.prof")
-    assert empty.returncode == 2
-    assert "has no function" in empty.stderr
-    again = load_run(tmp_path / "again.prof")
-    assert again.processes[0].command == ("sleep", "0.2")
-    assert again.series is not None
-    assert again.processes[0].samples is not None
-
-
 def test_show_tells_the_machine_and_who_watched(tmp_path: Path) -> None:
     captured(tmp_path, "bash", "-c", f"'{sys.executable}' -c 'sum(range(10**6))'; sleep 1.5")
 
@@ -283,29 +237,6 @@ def test_show_tells_the_machine_and_who_watched(tmp_path: Path) -> None:
     assert shown["manifest"]["sampler"]["samples"] >= 2
     assert {process["profiled"] for process in shown["processes"]} == {True, False}
     assert all(process["peak_threads"] >= 1 for process in shown["processes"])
-
-
-def test_a_launcher_that_is_killed_leaves_what_was_seen(tmp_path: Path) -> None:
-    requires_schedstat()
-    launcher = subprocess.Popen(
-        profkit_command("capture", "-o", "run.prof", "--", "sleep", "30"), cwd=tmp_path, env=environment()
-    )
-    deadline = time.monotonic() + 40
-    found: list[Path] = []
-    while not found and time.monotonic() < deadline:
-        time.sleep(0.1)
-        found = list(tmp_path.glob(f".run.prof.spool-*/{SAMPLES_NAME}"))
-    launcher.kill()
-    launcher.wait()
-    (spool,) = (path.parent for path in found)
-    in_process(tmp_path, "merge", str(spool), "-o", "run.prof")
-    run = load_run(tmp_path / "run.prof")
-    (process,) = run.processes
-    assert (process.command, process.exit) == (("sleep", "30"), "running")
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-    assert run.series is not None
-    assert run.machine.wall_s is not None
 
 
 def test_a_quota_of_the_targets_own_cgroup(tmp_path: Path) -> None:

@@ -72,32 +72,6 @@ def test_threads_are_traced_where_nothing_saw_the_import(tmp_path: Path) -> None
     assert calls(process)["leaf"] == 20
 
 
-KILLED = """
-import os, signal
-
-def leaf():
-    pass
-
-for number in range(4):
-    pid = os.fork()
-    if not pid:
-        for _ in range(number):
-            leaf()
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(pid, 0)
-"""
-
-
-@pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.11", *NEW])
-def test_a_forked_child_that_is_killed_at_once_is_complete(tmp_path: Path, version: str) -> None:
-    (tmp_path / "program.py").write_text(KILLED)
-    run = captured(tmp_path, interpreter(version), "program.py", env=tracer_environment())
-    children = [process for process in run.processes if process.parent == run.processes[0].pid]
-    assert sorted(calls(child).get("leaf", 0) for child in children) == [0, 1, 2, 3]
-    assert {child.exit for child in children} == {"ended"}  # no record says how
-
-
 COSTS = """
 import glob, os, subprocess, sys
 

@@ -93,7 +93,7 @@ def functions(run: Run) -> list[list[str]]:
     """What the time line of a page shows of each process."""
     side = timeline_side("", run)
     tracks = [process.functions for process in side.processes if process.functions is not None]
-    return [[track.name[i] for i in track.range_name.tolist()] for track in tracks]
+    return [[track.names[i] for i in track.name.tolist()] for track in tracks]
 
 
 def test_a_forked_process_has_slices_of_its_own(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from tests.integration.tracing import NEW, OLD, TARGET, binary_for, build, include_directory
 from tests.interpreters import interpreter
+from tests.shared import finished
 
 
 def import_error(python: str, binary: Path, before: str = "") -> str:
@@ -22,7 +22,7 @@ def import_error(python: str, binary: Path, before: str = "") -> str:
         "try: importlib.util.module_from_spec(spec)\n"
         "except ImportError as error: print(error)\n"
     )
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    done = finished([python, "-c", code])
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -57,7 +57,5 @@ def test_a_build_for_this_interpreter_works_here() -> None:
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     limited = version not in OLD
     binary = build(sysconfig.get_path("include"), limited)
-    done = subprocess.run(
-        [sys.executable, str(TARGET), str(binary), "deep"], capture_output=True, text=True, check=True
-    )
+    done = finished([sys.executable, str(TARGET), str(binary), "deep"], check=True)
     assert json.loads(done.stdout)["calls"] == 20001

@@ -15,11 +15,7 @@ PROGRAMS = {
     "objects": 70,
     "asynchronous": 140,
     "documents": 180,
-    "declarations": 70,
-    "numbers_and_text": 180,
-    "containers": 90,
     "parsing_and_pickling": 180,
-    "small_things": 180,
 }
 
 

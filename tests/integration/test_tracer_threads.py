@@ -65,12 +65,3 @@ def test_waiting_adds_up_to_the_kernels_figures(version: str) -> None:
     assert found["computing"] > 0.7 * found["wait"]
     assert found["slept_blocked"] > 0.9 * found["blocked"] - 0.015
     assert found["impossible"] == []
-
-
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
-def test_a_thousand_short_threads(version: str) -> None:
-    found = check(version, "short_threads", "1000")
-    assert found["calls"] == 1000
-    assert found["left"] == (1 if version in NEW else 0)  # the main thread
-    assert found["descriptors"] <= found["left"]
-    assert found["grown"] < 4 << 20

@@ -24,6 +24,7 @@ from profkit.formats.runfile import write_run
 from profkit.model import Notice
 from tests.integration.capturing import ROOT, environment, in_process, profkit_command
 from tests.requirements import imported
+from tests.shared import finished
 
 CPUS = len(os.sched_getaffinity(0))
 #: Workers that compete with each other on any machine.
@@ -61,15 +62,7 @@ IN_CODE = PROGRAM.replace(".Pool(workers", f".Pool({MANY}").replace("SIZE", str(
 def run_profkit(
     place: Path, *words: str, timeout: float = 300, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        profkit_command(*words),
-        cwd=place,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    return finished(profkit_command(*words), place, env=environment(**variables), timeout=timeout)
 
 
 def captured(place: Path, program: str, *words: str, **variables: str) -> Path:
@@ -193,7 +186,7 @@ def test_threads_of_numpy_in_a_pool(tmp_path: Path) -> None:
 
         def project(seed):
             a = np.random.default_rng(seed).random((400, 400))
-            for _ in range(16):
+            for _ in range(48):
                 a = a @ a
                 a /= np.abs(a).max()
             return float(a.sum())

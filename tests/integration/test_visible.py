@@ -15,6 +15,7 @@ import pytest
 
 from tests.integration.capturing import PROGRAMS, ROOT, environment, run_capture
 from tests.interpreters import interpreter, packages
+from tests.shared import finished, words_of
 
 VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 
@@ -74,9 +75,7 @@ ELSEWHERE = {"-X importtime", "-v", "sitecustomize"}
 def without_profkit(
     directory: Path, *command: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=directory, env=env or environment(), capture_output=True, text=True, check=False
-    )
+    return finished(command, directory, env=env or environment())
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -280,18 +279,7 @@ def test_pytest_s_checks_of_threads_and_files_see_the_program_alone(tmp_path: Pa
         "def test_profile():\n"
         "    assert sys.getprofile() is None\n"
     )
-    words = (
-        "-m",
-        "pytest",
-        "-q",
-        "-W",
-        "error",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        "test_program.py",
-    )
+    words = tuple(words_of("-m pytest -q -W error -p no:cacheprovider -p no:randomly test_program.py"))
     command = [sys.executable, "-X", "dev", *words]
     bare = without_profkit(tmp_path, *command)
     done = run_capture(tmp_path, *command, options=("--quiet",))
@@ -299,36 +287,3 @@ def test_pytest_s_checks_of_threads_and_files_see_the_program_alone(tmp_path: Pa
     assert "2 failed, 3 passed" in text[0], text[0]
     assert text[1] == text[0]
     assert (done.returncode, done.stderr) == (bare.returncode, bare.stderr)
-
-
-def test_the_standard_library_s_trace_counts_the_program_alone(tmp_path: Path) -> None:
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "__init__.py").touch()
-    (tmp_path / "package" / "module.py").write_text(MODULE)
-    (tmp_path / "program.py").write_text(MEASURED.replace("50_000", "50"))
-    command = [
-        sys.executable,
-        "-m",
-        "trace",
-        "--count",
-        "--missing",
-        "--summary",
-        "-C",
-        "counts",
-        "program.py",
-    ]
-    bare = without_profkit(tmp_path, *command)
-    assert bare.returncode == 0, bare.stderr
-    (tmp_path / "counts").rename(tmp_path / "alone")
-    done = run_capture(tmp_path, *command, options=("--quiet",))
-    assert (done.returncode, done.stderr) == (bare.returncode, bare.stderr)
-    counts = [
-        {
-            file.name: file.read_text()
-            for file in (tmp_path / name).iterdir()
-            if "program" in file.name or "package" in file.name
-        }
-        for name in ("alone", "counts")
-    ]
-    assert counts[0] == counts[1]
-    assert sorted(os.listdir(tmp_path / "alone")) == sorted(os.listdir(tmp_path / "counts"))

@@ -59,25 +59,6 @@ def test_waiting_is_charged_to_the_function_that_waited(tmp_path: Path, version:
     assert (profile.cumwait >= profile.wait - 1e-9).all()
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.13"])
-def test_a_sleep_that_never_ended_is_told(tmp_path: Path, version: str) -> None:
-    program = (
-        "import os, signal, threading, time\n"
-        "def doze():\n"
-        "    time.sleep(30)\n"
-        "threading.Timer(3.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
-        "doze()\n"
-    )
-    (tmp_path / "program.py").write_text(program)
-    env = tracer_environment()
-    run_capture(tmp_path, interpreter(version), "program.py", env=env)
-    (process,) = load_run(tmp_path / "run.prof").processes
-    assert process.exit == "killed"
-    profile = process.threads[0].profile
-    assert value(profile, "doze", "cumblocked") > 1.0
-    assert value(profile, "doze", "cumwait") < 0.5
-
-
 @pytest.mark.alone
 def test_what_runs_under_the_targets_own_profiler_is_left_out(tmp_path: Path) -> None:
     program = (

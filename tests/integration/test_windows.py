@@ -26,6 +26,7 @@ from tests.integration.capturing import (
 )
 from tests.integration.nvtx_ranges import require_collector, rows
 from tests.interpreters import interpreter
+from tests.shared import finished
 
 PROGRAM = str(PROGRAMS / "windowed.py")
 
@@ -145,17 +146,6 @@ def test_steps(tmp_path: Path, python: str, kind: str) -> None:
     assert found["in_steps"] == 2
 
 
-def test_steps_from_the_first_on(tmp_path: Path, python: str) -> None:
-    run = windowed(
-        tmp_path, python, "steps", "call", "0", "0", "2", "1", options=("--active", "2", "--cycles", "1")
-    )
-    assert calls(run.processes[0])["inside"] == 2
-    assert "outside" not in names(run.processes[0])
-    main = [thread for thread in run.processes[0].threads if len(thread.profile)]
-    assert len(main) == 1
-    assert main[0].run_s is not None
-
-
 def test_a_window_by_the_clock(tmp_path: Path, python: str) -> None:
     options = ("--delay", "1", "--duration", "0.5")
     run = windowed(tmp_path, python, "clock", options=options)
@@ -257,9 +247,7 @@ def test_without_a_capture_the_calls_do_nothing(python: str) -> None:
         "with profkit.window('b'): pass\n"
         "print(sorted(set(sys.modules) - before))\n"
     )
-    done = subprocess.run(
-        [python, "-c", program], capture_output=True, text=True, env=environment(PYTHONPATH=str(ROOT))
-    )
+    done = finished([python, "-c", program], env=environment(PYTHONPATH=str(ROOT)))
     assert done.returncode == 0, done.stderr
     loaded = done.stdout.strip()
     assert "profkit.api.windows" in loaded

@@ -71,23 +71,23 @@ def test_a_process_that_is_killed_at_any_moment_has_every_call(tmp_path: Path, v
         assert (notice.code, notice.numbers.keys()) == ("killed-by-signal", {"kept", "pids"})
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
-@pytest.mark.parametrize(
-    "end",
-    [
-        "os._exit(0)",
-        "ctypes.CDLL(None)._exit(0)",
-        "ctypes.string_at(0)",
-        "os.abort()",
-        "os.kill(os.getpid(), 15)",
-    ],
+ENDS = (
+    *("os._exit(0)", "ctypes.CDLL(None)._exit(0)", "ctypes.string_at(0)", "os.abort()"),
+    "os.kill(os.getpid(), 15)",
 )
-def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str, end: str) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(f"import ctypes, os\ndef step(): pass\nfor _ in range(12345): step()\n{end}\n")
-    run_capture(tmp_path, interpreter(version), str(program), env=tracer_environment())
-    (process,) = load_run(tmp_path / "run.prof").processes
-    assert calls(process)["step"] == 12345
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
+def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str) -> None:
+    (tmp_path / "program.py").write_text(
+        "import ctypes, os, sys\ndef step(): pass\nfor _ in range(12345): step()\nexec(sys.argv[1])\n"
+    )
+    one_by_one = 'python="$1"; shift; for end; do "$python" program.py "$end"; done; true'
+    words = ("bash", "-c", one_by_one, "-", interpreter(version), *ENDS)
+    run_capture(tmp_path, *words, env=tracer_environment())
+    ended = [process for process in load_run(tmp_path / "run.prof").processes if process.profiled]
+    found = {process.command[-1]: calls(process)["step"] for process in ended}
+    assert found == dict.fromkeys(ENDS, 12345)
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
@@ -131,47 +131,43 @@ def test_forked_children_have_tables_of_their_own(tmp_path: Path, version: str) 
     assert (calls(child)["of_child"], "outer" in calls(child)) == (1000, False)
 
 
+#: What a forked child does first, and the calls that it then has.
+FIRSTS: list[tuple[str, dict[str, int]]] = [
+    ("leaves()", {"leaves": 1}),
+    ("[].append(1)", {"<method 'append' of 'list' objects>": 1}),
+    ("next(waiting, None)", {"<built-in method builtins.next>": 1, "yields": 1}),
+    ("for _ in waiting: pass", {"yields": 1}),
+    (
+        "import cProfile; profile = cProfile.Profile(); profile.enable(); profile.disable(); leaves()",
+        {"leaves": 1},
+    ),
+    ("sys.setprofile(lambda *_: None); sys.setprofile(None); leaves()", {"leaves": 1}),
+    ("try: os._exit('x')\n    except TypeError: leaves()", {"leaves": 1}),
+    ("try: os.execv('/nowhere', ['x'])\n    except OSError: leaves()", {"leaves": 1}),
+    ("until = 0\n    while until < 10**7: until += 1", {}),
+]
+
+
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.15"])
-@pytest.mark.parametrize(
-    ("first", "names"),
-    [
-        ("leaves()", {"leaves": 1}),
-        ("[].append(1)", {"<method 'append' of 'list' objects>": 1}),
-        ("next(waiting, None)", {"<built-in method builtins.next>": 1, "yields": 1}),
-        ("for _ in waiting: pass", {"yields": 1}),
-        (
-            "import cProfile; profile = cProfile.Profile(); profile.enable(); profile.disable(); leaves()",
-            {"leaves": 1},
-        ),
-        ("sys.setprofile(lambda *_: None); sys.setprofile(None); leaves()", {"leaves": 1}),
-        ("try: os._exit('x')\n    except TypeError: leaves()", {"leaves": 1}),
-        ("try: os.execv('/nowhere', ['x'])\n    except OSError: leaves()", {"leaves": 1}),
-        ("until = 0\n    while until < 10**7: until += 1", {}),
-    ],
-    ids=["python", "c", "generator", "iteration", "profiler", "function", "exit", "exec", "computes"],
-)
-def test_a_forked_child_has_its_first_call(
-    tmp_path: Path, version: str, first: str, names: dict[str, int]
-) -> None:
+def test_a_forked_child_has_its_first_call(tmp_path: Path, version: str) -> None:
     """A child's agent begins with what it calls first, whatever that is."""
     program = tmp_path / "program.py"
+    forked = "pid = os.fork()\nif not pid:\n    {}\n    os._exit(0)\nassert os.waitpid(pid, 0)[1] == 0\n"
     program.write_text(
         "import os, sys\n"
         "def leaves(): return 1\n"
         "def yields():\n    yield 1\n"
         "waiting = yields()\n"
-        "next(waiting)\n"
-        "pid = os.fork()\n"
-        "if not pid:\n"
-        f"    {first}\n"
-        "    os._exit(0)\n"
-        "assert os.waitpid(pid, 0)[1] == 0\n"
+        "next(waiting)\n" + "print(pid)\n".join([*(forked.format(first) for first, _ in FIRSTS), ""])
     )
-    run = captured(tmp_path, interpreter(version), str(program))
-    assert run.manifest.exit_status == 0
-    main, child = run.processes
-    assert (child.parent, child.exit, child.profiled) == (main.pid, "exited", True)
-    assert {name: calls(child).get(name) for name in names} == names
+    done = run_capture(tmp_path, interpreter(version), str(program))
+    run = load_run(tmp_path / "run.prof")
+    assert run.manifest.exit_status == 0, done.stderr
+    children = {process.pid: process for process in run.processes[1:]}
+    for pid, (first, names) in zip(map(int, done.stdout.split()), FIRSTS, strict=True):
+        child = children[pid]
+        assert (child.parent, child.exit, child.profiled) == (run.processes[0].pid, "exited", True), first
+        assert {name: calls(child).get(name) for name in names} == names, first
     assert {notice.code for notice in run.warnings} <= {"own-cprofile"}
 
 

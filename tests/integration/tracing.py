@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.interpreters import interpreter
 from tests.requirements import require
-from tests.shared import made_once
+from tests.shared import finished, made_once
 
 SOURCES = Path(__file__).parents[2] / "profkit" / "capture" / "native" / "tracer"
 TARGET = Path(__file__).parent / "programs" / "tracer_target.py"
@@ -29,7 +29,7 @@ NEW = ("3.12", "3.13", "3.14", "3.15")
 def include_directory(python: str) -> str:
     """Where an interpreter's headers are."""
     code = "import sysconfig; print(sysconfig.get_path('include'))"
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    return finished([python, "-c", code], check=True).stdout.strip()
 
 
 def compiler() -> str:
@@ -83,21 +83,16 @@ def check(
     timeout
         In seconds.
     """
-    done = subprocess.run(
+    done = finished(
         [
             python or interpreter(version),
-            "-X",
-            "dev",
-            "-W",
-            "error",
+            *("-X", "dev", "-W", "error"),
             str(TARGET),
             str(binary_for(version)),
             name,
             *arguments,
         ],
         env={**os.environ, "PYTHONPATH": str(packages or "")},
-        capture_output=True,
-        text=True,
         timeout=timeout,
     )
     assert done.returncode == 0, done.stderr

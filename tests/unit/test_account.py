@@ -223,28 +223,6 @@ class TestMixtures:
         assert found.seconds("work") == pytest.approx(1.2 * 3.15, rel=EXACT)
         assert found.seconds("queue") == pytest.approx(0.3 * run, rel=EXACT)
 
-    def test_less_queueing_beside_slower_code(self) -> None:
-        slower = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
-        found = account_of(side(ratio=0.8, others=1.5), side(**slower))
-        assert found.seconds("code") == pytest.approx(1.8 * 3.0, rel=EXACT)
-        assert found.seconds("queue") == pytest.approx(-0.8 * (3.16 + 3.0), rel=EXACT)
-
-    def test_a_program_that_hardly_runs_itself_has_queued_for_its_helpers(self) -> None:
-        """A tenth of a millisecond more in its own functions explains nothing of seconds of queueing."""
-
-        def launcher(own: float, queue: float) -> Run:
-            return program(
-                [Fn("main", 1, own), Fn(ACQUIRE, 1, 0, 0, 1.0 + queue, {"main": 1})],
-                helpers=[(1.0, queue)],
-                others=1.5,
-            )
-
-        found = account_of(launcher(0.001, 2.0), launcher(0.0011, 2.0))
-        assert all(abs(bucket.seconds) < 0.001 for bucket in found.buckets)
-        found = account_of(launcher(0.001, 1.0), launcher(0.0011, 3.0))
-        assert found.seconds("queue") == pytest.approx(2.0, rel=COUNTED)
-        assert found.helpers_queue_s == pytest.approx(2.0, rel=COUNTED)
-
     def test_everything_at_once(self) -> None:
         a = side([lock(0.1), reduced(0.1)])
         b = side(
@@ -276,20 +254,6 @@ class TestMixtures:
         for bucket in found.buckets:
             assert bucket.seconds == pytest.approx(known[bucket.name], abs=1e-4 * found.added_s), bucket.name
 
-    def test_a_pool_whose_workers_run_changed_code(self) -> None:
-        """The main thread waits; the seconds of the path are those of its two workers, by half."""
-
-        def pool(cost: float, source: str) -> Run:
-            work = [Fn("job", 50, cost, source=source)]
-            return program(
-                [Fn("main", 1, 0.1), Fn(ACQUIRE, 50, 0, 0, cost, {"main": 50})], workers=[work, work]
-            )
-
-        found = account_of(pool(2.0, "before"), pool(5.0, "after"))
-        assert found.seconds("code") == pytest.approx(3.0, rel=EXACT)
-        assert found.added_s == pytest.approx(3.0)
-        assert found.bucket("code").parts[0].name == "job"
-
 
 class TestPlain:
     """Without counters running and queueing are one, and the account says so."""
@@ -302,15 +266,6 @@ class TestPlain:
         assert looped.seconds("code") == pytest.approx(3.0, rel=EXACT)
         slower = account_of(plain(training()), plain(training(times={"sharpen": 4.0})))
         assert slower.seconds("code") == pytest.approx(3.0, rel=EXACT)
-
-    def test_queueing_shows_as_cost_per_call(self) -> None:
-        found = account_of(plain(training()), plain(training(ratio=0.5)))
-        assert found.seconds("speed") == pytest.approx(0.5 * 3.16, rel=EXACT)
-        assert found.seconds("queue") == 0.0
-
-    def test_waiting_by_design_is_blocked(self) -> None:
-        found = account_of(plain([*training(), lock(0.1)]), plain([*training(), lock(2.1)]))
-        assert found.seconds("blocked") == pytest.approx(2.0, rel=EXACT)
 
     def test_one_side_without_counters_leaves_both_without(self) -> None:
         found = account_of(plain(training()), program(training(slower=1.5), startup=0.0))
@@ -365,12 +320,6 @@ class TestIntervals:
         before, after = side(ratio=1.0, others=1.5), side(ratio=1.2, others=1.5)
         assert not account_of(before, after).bucket("queue").beyond_noise
         assert account_of(side(), side(ratio=0.2, others=1.5)).bucket("queue").beyond_noise
-
-    def test_they_are_drawn_alike_each_time(self) -> None:
-        random = np.random.default_rng(5)
-        sides = [self.repeats(random, 4) for _ in range(2)]
-        first, second = account_of(*sides), account_of(*sides)
-        assert [(b.low, b.high) for b in first.buckets] == [(b.low, b.high) for b in second.buckets]
 
 
 def test_a_repeat_that_took_no_time_says_nothing_of_the_others() -> None:
@@ -443,15 +392,6 @@ sides = st.lists(runs(), min_size=1, max_size=3).map(lambda found: one_side(*fou
 @settings(max_examples=60, deadline=None)
 def test_buckets_of_any_two_sides_add_up(a: RunSet, b: RunSet) -> None:
     assert_adds_up(account_of(a, b))
-
-
-@given(sides)
-@settings(max_examples=30, deadline=None)
-def test_against_itself_every_bucket_is_nothing(a: RunSet) -> None:
-    found = account_of(a, a)
-    assert found.added_s == 0.0
-    whole = max(1.0, found.baseline_s)
-    assert all(bucket.seconds == pytest.approx(0.0, abs=1e-9 * whole) for bucket in found.buckets)
 
 
 @given(runs(), runs())

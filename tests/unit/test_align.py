@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from profkit.compare.folded_comprehensions import fold_comprehensions, needs_fol
 from profkit.identity.align import RUNGS, Alignment, align
 from profkit.model import Profile, Roots
 from tests.builders import Row, profile
+from tests.shared import words_of
 
 
 def pairs(found: Alignment) -> dict[int, tuple[int, str]]:
@@ -42,7 +42,7 @@ def placed(file: str, prefix: str) -> str:
     return prefix + (file.replace("/", "\\") if "\\" in prefix else file)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(FUNCTIONS, min_size=1, max_size=40, unique_by=lambda f: (f[0], f[1], f[2])),
     st.sampled_from(PREFIXES),
@@ -84,15 +84,7 @@ ANY = st.lists(
     st.builds(
         Row,
         file=st.sampled_from(
-            [
-                "~",
-                "<string>",
-                "/home/a/p/x.py",
-                "/home/a/p/q/x.py",
-                "/scratch/p/x.py",
-                "C:\\w\\q\\x.py",
-                "x.py",
-            ]
+            words_of("~ <string> /home/a/p/x.py /home/a/p/q/x.py /scratch/p/x.py C:\\w\\q\\x.py x.py")
             + [library + "os.py" for library in LIBRARIES]
         ),
         line=st.integers(0, 60),
@@ -105,7 +97,7 @@ ANY = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(ANY, ANY)
 def test_alignment_is_one_to_one_total_and_symmetric(rows_a: list[Row], rows_b: list[Row]) -> None:
     a, b = profile(rows_a), profile(rows_b)
@@ -114,28 +106,10 @@ def test_alignment_is_one_to_one_total_and_symmetric(rows_a: list[Row], rows_b: 
     assert pairs(found) == {y: (x, rung) for x, (y, rung) in pairs(mirrored).items()}
 
 
-@settings(max_examples=100, deadline=None)
-@given(ANY, st.randoms(use_true_random=False))
-def test_order_of_rows_does_not_matter(rows: list[Row], random: object) -> None:
-    order = list(range(len(rows)))
-    random.shuffle(order)  # type: ignore[attr-defined]
-    found = pairs(align(profile(rows), profile([rows[i] for i in order])))
-    assert len(found) == len(rows)
-    for x, (y, rung) in found.items():
-        assert rows[x] == rows[order[y]]
-        assert rung == "exact"
-
-
 def test_colliding_generated_methods_are_told_apart_by_their_calls() -> None:
     a = profile([Row("<string>", 2, "__init__", 5, 0.5), Row("<string>", 2, "__init__", 3, 0.1)])
     b = profile([Row("<string>", 2, "__init__", 3, 0.2), Row("<string>", 2, "__init__", 5, 0.6)])
     assert pairs(align(a, b)) == {0: (1, "exact"), 1: (0, "exact")}
-
-
-def test_addresses_in_builtin_names_do_not_matter() -> None:
-    a = profile([Row("~", 0, "<built-in method __new__ of type object at 0x7fa1>")])
-    b = profile([Row("~", 0, "<built-in method __new__ of type object at 0x55b2>")])
-    assert pairs(align(a, b)) == {0: (0, "rooted")}
 
 
 def test_functions_in_different_directories_are_not_merged_by_basename() -> None:
@@ -200,13 +174,6 @@ def test_notebook_cells_and_temporary_files() -> None:
     assert pairs(align(a, b)) == {0: (0, "rooted"), 1: (1, "rooted"), 2: (2, "rooted")}
 
 
-def test_paths_that_are_not_utf8() -> None:
-    home = b"/home/caf\xe9/".decode("utf-8", "surrogateescape")
-    assert pairs(align(profile([Row(home + "t.py", 1, "f")]), profile([Row("/srv/t.py", 1, "f")]))) == {
-        0: (0, "rooted")
-    }
-
-
 def test_inserted_method_does_not_shift_the_others() -> None:
     a = profile([Row("m.py", 10, "__init__"), Row("m.py", 50, "__init__"), Row("m.py", 60, "run")])
     b = profile(
@@ -254,19 +221,6 @@ def test_moved_function_is_found_by_its_source_if_unique() -> None:
     found = align(a, b)
     assert pairs(found) == {0: (0, "same-source")}
     assert found.baseline_only.tolist() == [1]
-
-
-def test_new_and_gone_functions_are_the_residue() -> None:
-    a = profile([Row("m.py", 1, "f"), Row("m.py", 5, "gone")])
-    b = profile([Row("m.py", 1, "f"), Row("m.py", 5, "new")])
-    found = align(a, b)
-    assert (found.baseline_only.tolist(), found.candidate_only.tolist()) == ([1], [1])
-
-
-@pytest.mark.parametrize("other", [Profile.empty(), profile([Row("m.py", 1, "f")])])
-def test_empty_profile_aligns(other: Profile) -> None:
-    check_covers(align(Profile.empty(), other), 0, len(other))
-    check_covers(align(other, Profile.empty()), len(other), 0)
 
 
 def test_comprehension_folds_into_its_caller() -> None:
@@ -337,15 +291,6 @@ def test_folding_is_asked_for_where_a_plain_profile_mixes_comprehensions_up() ->
     assert not needs_folding(profile(mixed), profile(mixed))
     assert not needs_folding(profile(told[:2]), profile([mixed[0], replace(mixed[1], ncalls=60)]))
     assert fold_comprehensions(profile(told))[0].ncalls.tolist() == [60]
-
-
-def test_folded_rows_say_so() -> None:
-    a, mapping = fold_comprehensions(
-        profile([Row("m.py", 1, "f", 1, 1.0), Row("m.py", 2, "<listcomp>", 1, 1.0)])
-    )
-    b = profile([Row("m.py", 1, "f", 1, 2.0)])
-    found = align(a, b, baseline_folded=np.array(sorted(set(mapping.values())), np.int32))
-    assert pairs(found) == {0: (0, "folded-comprehension")}
 
 
 def test_hundred_thousand_functions_align_quickly() -> None:

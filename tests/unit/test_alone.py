@@ -89,16 +89,6 @@ def test_workers_that_queue_while_the_main_thread_waits_for_them() -> None:
     assert verdict.evidence[0].signal == "helpers.queue"
 
 
-def test_workers_carry_the_queueing_where_most_of_it_is_theirs() -> None:
-    """The main thread queues for most of the little that it runs; the time goes where its workers queue."""
-    run = consumer(0.1, 7.0, (3.0, 5.0), (3.0, 5.0), (3.0, 5.0))
-    main = run.processes[0]
-    thread = replace(main.threads[0], run_queue_wait_s=0.3)
-    verdict = said(replace(run, processes=(replace(main, threads=(thread,)), *run.processes[1:])))
-    assert verdict.numbers["contention.who"] == "helpers"
-    assert verdict.evidence[0].signal == "helpers.queue"
-
-
 def test_where_both_want_the_cpus_the_greater_is_named() -> None:
     """As a comparison with a run of the same threads would: the neighbour is what it lacks."""
     both = captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, children=[(4.0, 10.0)], busy=16.0)
@@ -194,27 +184,3 @@ def test_a_run_alone_and_its_comparison_name_the_same() -> None:
     assert len(pairs) > 20
     assert any(diff(*pair).verdict.cause == "contention" for pair in pairs)
     assert contradictions(pairs) == []
-
-
-@pytest.mark.parametrize("threads", [1, 3, 8])
-@pytest.mark.parametrize("neighbours", [0.0, 0.3, 0.6, 1.0, 1.8])
-def test_whatever_takes_the_cpus_both_name_it(threads: int, neighbours: float) -> None:
-    """Programs of so many threads on two CPUs beside such neighbours, against runs of one or as many threads."""
-
-    def beside(threads: int, others: float) -> RunSet:
-        share = min(1.0, 2.0 / (threads + others))
-        each = (4.0 * share, 4.0 * (1 - share))
-        own = threads * each[0]
-        run = captured(
-            profile(ROWS),
-            wall=4.0 / max(share, 0.2),
-            run=each[0] / max(share, 0.2),
-            wait=each[1] / max(share, 0.2),
-            children=[(each[0] / max(share, 0.2), each[1] / max(share, 0.2))] * (threads - 1),
-            busy=(own + 4.0 * others * share) / max(share, 0.2),
-        )
-        return RunSet("side", (run,))
-
-    candidate = beside(threads, neighbours)
-    against = [beside(n, o) for n in (1, threads) for o in (0.0, neighbours)]
-    assert contradictions((baseline, candidate) for baseline in against) == []

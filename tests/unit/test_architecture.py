@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.shared import finished, words_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "profkit"
 
 #: A room may import the rooms before it, and itself.
-ROOMS = (
-    "errors",
-    "model",
-    "formats",
-    "capture",
-    "identity",
-    "measure",
-    "compare",
-    "verdict",
-    "study",
-    "fleet",
-    "report",
-    "api",
-    "cli",
+ROOMS = tuple(
+    words_of("errors model formats capture identity measure compare verdict study fleet report api cli")
 )
 
 #: Rooms that compute: no files, no clock, no environment, no output.
@@ -47,6 +35,7 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@functools.cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
@@ -62,9 +51,13 @@ def is_typing_guard(node: ast.If) -> bool:
     return name == "TYPE_CHECKING"
 
 
-def imports_of(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield every module that a source imports, anywhere in it, as a dotted name with the line."""
-    for node in ast.walk(tree_of(path)):
+def imports_of(path: Path) -> list[tuple[str, int]]:
+    """Return every module that a source imports, anywhere in it, as a dotted name with the line."""
+    return list(imported_by(path, tree_of(path)))
+
+
+def imported_by(path: Path, tree: ast.Module) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno
@@ -89,13 +82,14 @@ def own_room(path: Path) -> str | None:
     return room_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
-def wrong_direction(path: Path) -> list[str]:
+def wrong_direction(path: Path, source: str | None = None) -> list[str]:
     room = own_room(path)
     assert room is not None
     allowed = ROOMS[: ROOMS.index(room) + 1]
+    tree = tree_of(path) if source is None else ast.parse(source)
     return [
         f"{relative(path)}:{line} imports {name}"
-        for name, line in imports_of(path)
+        for name, line in imported_by(path, tree)
         if room_of(name) is not None and room_of(name) not in allowed
     ]
 
@@ -121,26 +115,20 @@ def test_no_two_modules_of_the_lower_rooms_share_a_name() -> None:
     assert [same for same in of_name.values() if len(same) > 1] == []
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if own_room(p)], ids=relative)
-def test_a_module_imports_only_rooms_above_its_own(path: Path) -> None:
-    assert wrong_direction(path) == []
+def test_a_module_imports_only_rooms_above_its_own() -> None:
+    assert [wrong for path in MODULES if own_room(path) for wrong in wrong_direction(path)] == []
 
 
-def test_a_wrong_import_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "ROOT", tmp_path)
-    module = tmp_path / "profkit" / "model" / "bad.py"
-    module.parent.mkdir(parents=True)
+def test_a_wrong_import_would_be_found() -> None:
+    module = PACKAGE / "model" / "bad.py"
     for source in (
-        "from profkit.report import Document",
-        "from profkit import cli",
-        "import profkit.verdict.diagnosis",
-        "def f():\n    from ..formats import load",
+        *("from profkit.report import Document", "from profkit import cli"),
+        *("import profkit.verdict.diagnosis", "def f():\n    from ..formats import load"),
         "from .. import capture",
     ):
-        module.write_text(source)
-        assert wrong_direction(module), source
-    module.write_text("from profkit.errors import FormatError\nfrom .run import Run\nimport numpy")
-    assert wrong_direction(module) == []
+        assert wrong_direction(module, source), source
+    right = "from profkit.errors import FormatError\nfrom .run import Run\nimport numpy"
+    assert wrong_direction(module, right) == []
 
 
 def outside_imports(path: Path) -> set[str]:
@@ -156,38 +144,31 @@ def test_what_every_installation_gets_is_what_the_package_imports() -> None:
     required = set(re.findall(r'^ *"([\w-]+)', listed, re.MULTILINE))
     imported = set().union(*(outside_imports(path) for path in MODULES if path not in AGENT))
     assert required - imported == {"nvtx"}
-    assert imported - required == {
-        "IPython",
-        "distributed",
-        "duckdb",
-        "fsspec",
-        "mcp",
-        "optuna",
-        "pyarrow",
-        "pynvml",
-        "pytest",
-        "tornado",
-    }
+    assert imported - required == set(
+        words_of("IPython distributed duckdb fsspec mcp optuna pyarrow pynvml pytest tornado")
+    )
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if own_room(p) == "model"], ids=relative)
-def test_the_model_depends_on_numpy_alone(path: Path) -> None:
-    assert outside_imports(path) <= {"numpy"}
-    assert {room_of(name) for name, _ in imports_of(path)} <= {None, "model", "errors"}
+def test_the_model_depends_on_numpy_alone() -> None:
+    for path in (path for path in MODULES if own_room(path) == "model"):
+        assert outside_imports(path) <= {"numpy"}, relative(path)
+        assert {room_of(name) for name, _ in imports_of(path)} <= {None, "model", "errors"}, relative(path)
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if own_room(p) in PURE], ids=relative)
-def test_what_computes_is_pure(path: Path) -> None:
-    assert outside_imports(path) <= {"numpy"}
-    assert {room_of(name) for name, _ in imports_of(path)} <= {None, "model", "errors", *PURE}
+def test_what_computes_is_pure() -> None:
     impure = {"os", "time", "datetime", "pathlib", "io", "subprocess", "tempfile", "shutil", "socket"}
-    assert {name.partition(".")[0] for name, _ in imports_of(path)} & impure == set()
-    calls = {
-        node.func.id
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    assert calls & {"open", "print", "input", "exec", "eval"} == set()
+    for path in (path for path in MODULES if own_room(path) in PURE):
+        assert outside_imports(path) <= {"numpy"}, relative(path)
+        assert {room_of(name) for name, _ in imports_of(path)} <= {None, "model", "errors", *PURE}, relative(
+            path
+        )
+        assert {name.partition(".")[0] for name, _ in imports_of(path)} & impure == set(), relative(path)
+        calls = {
+            node.func.id
+            for node in ast.walk(tree_of(path))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert calls & {"open", "print", "input", "exec", "eval"} == set(), relative(path)
 
 
 def test_a_pair_is_prepared_in_one_place() -> None:
@@ -206,16 +187,16 @@ def test_a_pair_is_prepared_in_one_place() -> None:
     assert users == {"profkit/compare/pair.py", "profkit/verdict/alone.py"}
 
 
-@pytest.mark.parametrize("path", AGENT, ids=relative)
-def test_the_agent_needs_nothing_but_an_old_python(path: Path) -> None:
+def test_the_agent_needs_nothing_but_an_old_python() -> None:
     """It runs inside the target, where profkit is not installed: siblings are imported as its own package."""
-    source = path.read_text(encoding="utf-8")
-    ast.parse(source, filename=str(path), feature_version=(3, 8))
+    for path in AGENT:
+        ast.parse(path.read_text(encoding="utf-8"), filename=str(path), feature_version=(3, 8))
     agent = "profkit.capture.agent"
     # The injected directory and package are on the target's path under names of their own.
     own = {p.stem for p in AGENT} | {p.name for p in (PACKAGE / "capture" / "agent").iterdir() if p.is_dir()}
     foreign = [
         f"{relative(path)}:{line} imports {name}"
+        for path in AGENT
         for name, line in imports_of(path)
         if not (name == agent or name.startswith(agent + "."))
         and name.partition(".")[0] not in sys.stdlib_module_names
@@ -224,12 +205,11 @@ def test_the_agent_needs_nothing_but_an_old_python(path: Path) -> None:
     assert foreign == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_a_module_says_what_it_is(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
-    # What is injected into every interpreter opens with a comment: that costs the target nothing.
-    injected = path.parent.name == "inject" and source.startswith("# ")
-    assert injected or ast.get_docstring(tree_of(path)), f"{relative(path)} has no docstring"
+def test_a_module_says_what_it_is() -> None:
+    for path in MODULES:
+        # What is injected into every interpreter opens with a comment: that costs the target nothing.
+        injected = path.parent.name == "inject" and path.read_text(encoding="utf-8").startswith("# ")
+        assert injected or ast.get_docstring(tree_of(path)), f"{relative(path)} has no docstring"
 
 
 def test_the_demo_workload_knows_nothing_of_profkit() -> None:
@@ -251,7 +231,7 @@ def test_help_is_light() -> None:
         "print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
     )
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    done = finished(command, ROOT)
     assert done.returncode == 0, done.stderr
     assert "capture" in done.stdout
     assert "diff" in done.stdout

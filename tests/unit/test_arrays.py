@@ -7,20 +7,11 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.model.arrays import distinct, median, quantile
+from profkit.model.arrays import median
 
 numbers = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=150)
-
-
-@given(numbers)
-def test_middles_are_those_of_numpy(values: list[float]) -> None:
-    assert median(values) == np.median(values)
-    assert median([*values, np.nan]) != median([*values, np.nan])
-    for part in (0.0, 0.05, 0.25, 0.333, 0.5, 0.9, 1.0):
-        assert quantile(np.array(values), part) == np.quantile(values, part)
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (2, 3), (5, 7), (30, 11), (65, 3), (64, 2)])
@@ -33,12 +24,6 @@ def test_middles_of_tables_are_those_of_numpy(shape: tuple[int, int]) -> None:
         assert kept.shape == np.median(values, axis=axis, keepdims=True).shape
     values[0, 0] = np.nan
     assert np.array_equal(median(values, 0), np.median(values, axis=0), equal_nan=True)
-
-
-@given(st.lists(st.integers(-5, 5)))
-def test_distinct_values_are_those_of_numpy(values: list[int]) -> None:
-    array = np.array(values, np.int64)
-    assert distinct(array).tolist() == np.unique(array).tolist()
 
 
 def test_a_comparison_imports_no_masked_arrays() -> None:

@@ -69,14 +69,6 @@ def test_links_are_followed(target: Path) -> None:
     assert target.read_bytes() == b"new"
 
 
-@pytest.mark.parametrize("name", ["a" * 250, "ü" * 125])
-def test_names_as_long_as_they_may_be(tmp_path: Path, name: str) -> None:
-    with replacing(tmp_path / name) as file:
-        file.write(b"new")
-    assert (tmp_path / name).read_bytes() == b"new"
-    assert len(list(tmp_path.iterdir())) == 1
-
-
 def test_only_files_are_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 import profkit
 from profkit.report import terminal
-from profkit.report.brief import brief_diff, brief_run
+from profkit.report.brief import brief_diff
 from profkit.report.document import Document, Table, VerdictBlock
 from profkit.report.renderers import Terminal
 from profkit.verdict.types import Diff
@@ -56,11 +56,6 @@ def test_a_real_comparison_fits_on_one_screen(pair: tuple[Path, Path]) -> None:
     assert all(line.startswith("    ") for line in lines[last + 1 :])
 
 
-@pytest.mark.parametrize("run", RUNS, ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_a_real_run_fits_on_one_screen(run: Path) -> None:
-    assert len(profkit.read(run).report(Terminal(brief=True)).splitlines()) <= 30
-
-
 @pytest.mark.parametrize("diff", DIFFS.values(), ids=DIFFS)
 def test_every_kind_of_comparison_fits(diff: Diff) -> None:
     assert len(terminal.render(brief_diff(diff)).splitlines()) <= 30
@@ -101,9 +96,3 @@ def test_functions_are_listed_where_they_matter() -> None:
     assert len(functions.rows) <= 5
     # Where nothing changed no function matters.
     assert all(table.columns[0].title != "function" for table in tables(brief_diff(build.quiet())))
-
-
-def test_functions_that_wait_by_design_are_left_out() -> None:
-    listed = {str(row.cells[0]) for row in tables(brief_run(build.captured_run(), None))[-1].rows}
-    assert listed
-    assert not {name for name in listed if "acquire" in name or name.endswith("poll")}

@@ -24,9 +24,7 @@ def profile(names: list[str], edges: list[tuple[str, str, int, float]]) -> Profi
         np.ones(n, np.int32),
         np.arange(1, n + 1, dtype=np.int32),
         np.arange(2, n + 2, dtype=np.int32),
-        zero,
-        zero,
-        zero,
+        *(zero, zero, zero),
         np.ones(n, np.int64),
         np.ones(n, np.int64),
         np.linspace(1.0, 2.0, n),
@@ -79,13 +77,6 @@ def test_pairs_of_both_sides_meet_whatever_the_order_of_rows() -> None:
         ("main", "old"): (1, 0.1, 0, 0.0),
         ("f", "new"): (0, 0.0, 1, 0.3),
     }
-
-
-def test_replicates_give_medians() -> None:
-    names = ["main", "f"]
-    runs = [profile(names, [("main", "f", n, t)] if n else []) for n, t in ((0, 0.0), (4, 2.0), (6, 8.0))]
-    found = pairs(diff(side("a", runs[1]), side("b", *runs), calls=True))
-    assert found == {("main", "f"): (4, 2.0, 4, 2.0)}
 
 
 def test_calls_are_told_only_where_they_are_asked_for_and_known() -> None:

@@ -12,18 +12,19 @@ from typing import Any
 import pytest
 
 from profkit.capture import counters, host, provenance, record_notices
-from profkit.capture.agent import native, process_facts, record_file, settings, tracer
+from profkit.capture.agent import process_facts, settings
+from profkit.capture.agent.process_facts import read_stat
+from profkit.capture.block_tables import block_tables
 from profkit.capture.endings import Ending, Unrecorded
+from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
-from profkit.capture.places import with_lightning_ranks
-from profkit.capture.proc_files import read_stat
-from profkit.capture.record_types import Record
+from profkit.capture.record_types import Record, ThreadTable
 from profkit.capture.sampler import Sampler
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.model import Host, Notice, OpenCall, Process, Profile, RangeCalls
-from tests.records import launch, packed_codes, record, record_bytes, samples_bytes, table
+from tests.records import launch, record, record_bytes, samples_bytes, table
 
 
 @pytest.mark.parametrize(
@@ -233,9 +234,9 @@ def test_installed_packages(tmp_path: Path) -> None:
     assert found == {"my-package": "2.0", "numpy": "1.26.4", "old": "3.1"}
 
 
-def profile_of(raw: dict[str, Any], **facts: Any) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
-    """What the packer makes of a record with the packed table of one thread."""
-    read = record(**facts, threads=[raw])
+def profile_of(found: ThreadTable, **facts: Any) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
+    """What the packer makes of the table of one thread."""
+    read = record(**facts, threads=[found])
     thread = ThreadTables().thread(read, read.threads[0])
     return thread.profile, thread.open_calls, thread.range_calls
 
@@ -261,23 +262,12 @@ def test_thread_tables_sum_open_and_returned_calls() -> None:
     assert profile.strings[profile.module[outer]] == "a"
 
 
-def test_recursive_open_calls_count_once_in_cumtime() -> None:
-    profile, calls, inside = profile_of(table(open=[(0, 3.0, 1.0), (0, 2.0, 2.0)]))
-    assert inside is None
-    assert profile.ncalls.tolist() == [2]
-    assert profile.primitive_calls.tolist() == [1]
-    assert profile.cumtime.tolist() == [3.0]
-    assert profile.tottime.tolist() == [3.0]
-    assert len(calls) == 2
-
-
 def call(code: str, own: float, waits: tuple[float, ...]) -> tuple[object, ...]:
     """A call that has not returned, as the compiled tracer tells it."""
     return (code, sum(waits) + own, own, *waits)
 
 
 def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
-    codes = tracer.Codes()
     returned = [
         ("f", 2, 0, 1.0, 0.5, 0.25, 0.5, 0.125, 0.125, [("g", 2, 0, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0)]),
         ("g", 2, 0, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0, None),
@@ -287,8 +277,15 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
         call("g", 0.0, (0.0, 1.5, 0.0, 0.75)),
         call("f", 0.0, (1.5, 1.5, 0.75, 0.75)),
     ]
-    measured = native._table_of((1, 1, False, True, 0, returned, open_calls, []), "", codes)
-    profile, _, _ = profile_of(record_file.pack(measured), codes=codes.packed())
+
+    def profile_of_block(measured: bool) -> Profile:
+        codes, threads = block_tables(
+            [("", (1, 1, False, measured, 0, returned, open_calls, []))], 1, None, (), 1.0, None
+        )
+        read = replace(record(), codes=codes, threads=threads)
+        return ThreadTables().thread(read, threads[0]).profile
+
+    profile = profile_of_block(True)
     f, g = (next(i for i in range(2) if profile.strings[profile.name[i]] == name) for name in "fg")
     waits = {name: getattr(profile, name) for name in ("wait", "cumwait", "blocked", "cumblocked")}
     assert {name: (values[f], values[g]) for name, values in waits.items()} == {
@@ -297,15 +294,7 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
         "blocked": (0.875, 0.0),
         "cumblocked": (1.125, 0.75),
     }
-    unmeasured = native._table_of((1, 1, False, False, 0, returned, open_calls, []), "", codes)
-    assert profile_of(record_file.pack(unmeasured), codes=codes.packed())[0].cumwait is None
-
-
-def test_equal_names_stay_apart() -> None:
-    codes = [("<string>", 2, "__init__", "A.__init__"), ("<string>", 2, "__init__", "B.__init__")]
-    raw = table(functions=[(0, 5, 0, 1.0, 1.0), (1, 3, 0, 2.0, 2.0)])
-    profile, _, _ = profile_of(raw, codes=packed_codes(codes))
-    assert profile.ncalls.tolist() == [5, 3]
+    assert profile_of_block(False).cumwait is None
 
 
 def test_spool_that_is_none(tmp_path: Path) -> None:
@@ -389,13 +378,6 @@ def test_readings_rise() -> None:
     assert here.available_cpus <= here.cpus
 
 
-def test_readings_that_a_kernel_lacks_stay_unknown() -> None:
-    machine = host.between(host.Reading(1.0), host.Reading(3.0, busy_s=5.0), Host())
-    assert machine.wall_s == 2.0
-    assert machine.busy_s is None
-    assert machine.psi_some_s is None
-
-
 NOTES = (Notice("no-snapshots"),)
 
 
@@ -429,13 +411,6 @@ def test_what_is_not_known_of_one_process_is_not_said_of_all() -> None:
     others, workers, _ = record_notices.of_processes(records, processes, ends)
     assert others == Notice("ended-unrecorded", "", {"pids": (10, 11)})
     assert workers == Notice("worker-unrecorded", "", {"lost_s": 0.13, "pids": (12, 13)})
-
-
-def test_world_size_is_not_trusted_to_be_small() -> None:
-    records = [record(rank=0, world_size=10**9 - 1)]
-    (said,) = record_notices.of_launch(launch(wall_s=1.0), False, 1.0, records, (), ())
-    numbers = {"ranks": (1, 2, 3, 4, 5, 6, 7, 8), "missing": 10**9 - 2, "size": 10**9 - 1}
-    assert said == Notice("rank-missing", "", numbers)
 
 
 def test_what_is_said_of_a_capture_as_a_whole() -> None:

@@ -39,15 +39,6 @@ def test_a_step_is_found_where_it_is(ratio: float) -> None:
     assert (found.before, found.p_value < 0.01) == (pytest.approx(2.0, rel=0.01), True)
 
 
-def test_several_steps_are_found_and_each_part_has_its_median() -> None:
-    noise = np.exp(0.01 * np.random.default_rng(6).standard_normal(90))
-    level = np.repeat([1.0, 1.2, 1.1], 30)
-    found = change_points((level * noise).tolist())
-    assert [abs(change.at - at) <= 1 for change, at in zip(found, (30, 60), strict=True)] == [True, True]
-    assert [change.after for change in found] == [pytest.approx(1.2, rel=0.01), pytest.approx(1.1, rel=0.01)]
-    assert found[0].after == found[1].before
-
-
 def test_noise_has_hardly_a_change() -> None:
     """At most one in a thousand points, for noise with and without heavy tails."""
     random = np.random.default_rng(7)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.requirements import require
+from tests.shared import finished
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "sample_profiles" / "train_mlp"
@@ -37,15 +38,12 @@ def after(
     shutil.copy(SAMPLES / "clean-1.prof", kept / "clean.prof")
     shutil.copy(SAMPLES / f"{candidate}.prof", kept / "oversubscribed.prof")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    done = subprocess.run(
+    done = finished(
         [str(ROOT / ".ci" / "demo"), "noted.txt"],
-        cwd=directory,
+        directory,
         env={**inherited, "VENV": str(Path(sys.executable).parents[1])},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
         timeout=300,
-        check=False,
     )
     noted = directory / "noted.txt"
     runs = (directory / "runs").read_text().count("run")

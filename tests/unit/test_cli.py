@@ -14,7 +14,6 @@ import re
 import shlex
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -37,6 +36,7 @@ from profkit.model import Process, Run, Thread
 from profkit.verdict.types import CAUSES
 from tests import report_builders as build
 from tests.rank_files import Did, rank_run
+from tests.shared import finished
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles" / "train_mlp"
@@ -202,14 +202,7 @@ def test_a_command_that_is_none_is_answered_by_what_to_type(command: str, said: 
         (tmp_path / name).write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "runme").chmod(0o755)
     start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from profkit.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", start, "capture", "--", command],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = finished([sys.executable, "-c", start, "capture", "--", command], tmp_path, timeout=60)
     assert done.returncode == 127
     (line,) = done.stderr.splitlines()
     assert said in line
@@ -374,18 +367,6 @@ def test_a_failed_write_keeps_the_old_report(
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_replaced_report_keeps_its_permissions_and_links(cli: Cli, profiles: Path, tmp_path: Path) -> None:
-    target = tmp_path / "report.md"
-    target.write_text("old")
-    target.chmod(0o640)
-    link = tmp_path / "link.md"
-    link.symlink_to(target)
-    assert cli("show", profiles / "a.prof", "-o", link).code == 0
-    assert link.is_symlink()
-    assert stat.S_IMODE(target.stat().st_mode) == 0o640
-    assert "step" in target.read_text(encoding="utf-8")
-
-
 def test_the_format_is_the_option_then_the_suffix_then_the_terminal() -> None:
     def chosen(format: str | None, output: str | None) -> str:
         path = None if output is None else Path(output)
@@ -436,14 +417,11 @@ _COLOURS = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM")
 
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return finished(
         [sys.executable, "-m", "profkit", *map(str, arguments)],
-        capture_output=True,
-        text=True,
+        ROOT,
         encoding="utf-8",
-        cwd=ROOT,
         env={**{k: v for k, v in os.environ.items() if k not in _COLOURS}, **environment},
-        check=False,
         timeout=60,
     )
 
@@ -604,14 +582,7 @@ def test_a_command_imports_only_what_it_needs(profiles: Path) -> None:
     arguments = ["diff", profiles / "a.prof", profiles / "b.prof"]
     # Measuring coverage loads modules of its own.
     env = {k: v for k, v in os.environ.items() if k != "COVERAGE_PROCESS_CONFIG"}
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=env,
-        check=True,
-    )
+    done = finished([sys.executable, "-c", script, *arguments], ROOT, env=env, check=True)
     loaded = set(done.stderr.splitlines()[-1].split())
     assert "numpy" in loaded
     assert loaded & {"rich", "pydantic", "snakeviz", "nvtx", "multiprocessing"} == set()
@@ -646,15 +617,3 @@ def test_merge_says_where_it_cannot_write(cli: Cli, profiles: Path, tmp_path: Pa
 @pytest.mark.parametrize("process", ["rank:²", "pid:½", "rank:-1", "rank:", "main:1"])
 def test_a_process_that_cannot_be_understood(process: str, cli: Cli, profiles: Path) -> None:
     assert "not understood" in one_line(cli("show", profiles / "a.prof", "--process", process))
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_merge_names_the_file_whose_name_is_too_long(
-    cli: Cli, profiles: Path, tmp_path: Path, place: int
-) -> None:
-    long = tmp_path / ("x" * 300)
-    files = [profiles / "a.prof", tmp_path / "m.prof"]
-    files[place] = long
-    said = one_line(cli("merge", files[0], "-o", files[1]))
-    assert str(long) in said
-    assert "m.prof" not in said

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import profkit
 from profkit.compare.replicates import Replicates, gather
-from profkit.compare.sampled_calls import HALF_WIDTH, NONE_SEEN, call_ratios, unseen_seconds
+from profkit.compare.sampled_calls import NONE_SEEN, call_ratios, unseen_seconds
 from profkit.formats import write_run
 from profkit.model import Process, Profile, Roots, Run, RunSet, Thread, Tier
 from profkit.report.wording.accounts import waterfall
@@ -100,9 +100,6 @@ class TestUnseen:
         nothing = replace(self.sampled(0.0, 0, Tier("sampled", 0.0), wall=0.7), threads=())
         assert unseen_seconds([nothing]) == 0.7
 
-    def test_tiers_that_are_not_known_of_a_run_with_estimates(self) -> None:
-        assert unseen_seconds([self.sampled(8.0, 1000)]) == pytest.approx(3 / 1000 * 8.0)
-
 
 class TestOneSided:
     """A function that a sampled side lacks."""
@@ -120,29 +117,12 @@ class TestOneSided:
         assert found.signals.residue.baseline_only == (match == "gone")
         assert (found.signals.residue.baseline_only_share > 0) == (match == "gone")
 
-    @pytest.mark.parametrize(("part", "match"), [(0.99, "unseen"), (1.01, "new")])
-    def test_it_is_new_only_if_samples_would_have_seen_it(self, part: float, match: str) -> None:
-        found = compared(estimated(program(training()), 0.01), self.rare(part * self.BOUND_S))
-        assert matches(found)["rare"] == match
-        assert found.signals.residue.candidate_only == (match == "new")
-
     def test_an_exact_side_would_have_seen_it(self) -> None:
         found = compared(self.rare(0.001), program(training()))
         assert matches(found)["rare"] == "gone"
         # One exact run of several is enough.
         both = one_side(estimated(program(training()), 0.01), program(training()))
         assert matches(compared(self.rare(0.001), both))["rare"] == "gone"
-
-    def test_what_the_other_sides_samples_leave_open_counts_for_it(self) -> None:
-        """Two hits among 3160 may be what three times fewer seconds give."""
-        few = estimated(self.rare(2 * self.BOUND_S), 0.01, period=self.BOUND_S * 0.99)
-        assert matches(compared(estimated(program(training()), 0.01), few))["rare"] == "unseen"
-
-    def test_more_runs_would_have_seen_less(self) -> None:
-        one = estimated(program(training()), 0.01)
-        rare = self.rare(0.7 * self.BOUND_S)
-        assert matches(compared(rare, one))["rare"] == "unseen"
-        assert matches(compared(rare, one_side(one, one)))["rare"] == "gone"
 
     def test_its_calls_are_not_known_and_its_time_is_no_code_and_no_work(self) -> None:
         found = compared(self.rare(0.0029), estimated(program(training()), 0.0))
@@ -179,11 +159,6 @@ class TestSides:
     def side(self, *profiles: Profile, unseen: tuple[float, ...] = ()) -> Replicates:
         return gather(profiles, [Roots()] * len(profiles), unseen)
 
-    def test_limits_are_medians_of_limits(self) -> None:
-        side = self.side(counted(10, 8, 12), counted(12, 9, 20), counted(14, 13, 15), unseen=(1.0,) * 3)
-        assert calls_of(side) == ([12], [9.0], [15.0])
-        assert side.ncalls.tolist() == [[10.0], [12.0], [14.0]]
-
     def test_runs_that_do_not_know_are_left_out(self) -> None:
         unknown = counted(0, math.nan, math.nan)
         side = self.side(counted(10, 8, 12), unknown, counted(14, 13, 15), unseen=(1.0,) * 3)
@@ -193,12 +168,6 @@ class TestSides:
         assert side.profile.ncalls.tolist() == [0]
         assert np.isnan(calls_of(side)[1]).all()
 
-    def test_an_exact_run_among_them(self) -> None:
-        exact = profile([Row("/w/m.py", 1, "f", 11, 1.0, 1.0)])
-        side = self.side(counted(10, 8, 14), exact, counted(14, 9, 15), unseen=(1.0, 0.0, 1.0))
-        assert calls_of(side) == ([11], [9.0], [14.0])
-        assert side.unseen_s == 0.0
-
     def test_a_run_that_lacks_the_function_does_not_say_0_calls_if_it_was_sampled(self) -> None:
         other = profile([Row("/w/m.py", 5, "g", 1, 1.0, 1.0)])
         side = self.side(counted(10, 8, 12), replace(other), unseen=(1.0, 0.0))
@@ -206,31 +175,8 @@ class TestSides:
         side = self.side(counted(10, 8, 12), replace(other), unseen=(1.0, 1.0))
         assert calls_of(side)[0][0] == 10
 
-    def test_half_widths_of_times(self) -> None:
-        runs = [counted(1, 1, 1, error, time) for error, time in ((0.5, 1.0), (0.1, 2.0), (0.1, 3.0))]
-        found = self.side(*runs, unseen=(1.0,) * 3).profile
-        assert found.tottime.tolist() == [2.0]
-        assert found.tottime_error.tolist() == pytest.approx([0.1])
-
-    def test_what_all_may_have_missed(self) -> None:
-        runs = [counted(1, 1, 1)] * 2
-        assert self.side(*runs, unseen=(0.3, 0.3)).unseen_s == pytest.approx(0.15)
-        assert self.side(*runs).unseen_s == 0.0
-
-    def test_exact_runs_have_no_intervals(self) -> None:
-        exact = profile([Row("/w/m.py", 1, "f", 11, 1.0, 1.0)])
-        side = self.side(exact, exact, unseen=(0.0, 0.0))
-        assert side.exact
-        assert side.profile.tottime_error is None
-
 
 class TestRatios:
-    def test_exact_ones_are_points(self) -> None:
-        found = call_ratios(compared(loop(), loop(steps=200)).signals.table)
-        assert found.exact.all()
-        assert found.known.all()
-        assert np.array_equal(found.low, found.high, equal_nan=True)
-
     def test_errors_of_both_sides_add_up_in_quadrature(self) -> None:
         table = compared(estimated(loop(), 0.1), estimated(loop(steps=200), 0.1)).signals.table
         found = call_ratios(table)
@@ -241,17 +187,6 @@ class TestRatios:
         assert found.high[row] == pytest.approx(2.0 * math.exp(down))
         assert not found.exact[row]
         assert found.changed[row]
-
-    @pytest.mark.parametrize(("part", "known"), [(0.98, True), (1.02, False)])
-    def test_wide_ones_weigh_nothing(self, part: float, known: bool) -> None:
-        width = part * HALF_WIDTH
-        found = compared(loop(), estimated(loop(steps=130), width))
-        table = found.signals.table
-        assert call_ratios(table).known[table.name.index("sharpen")] == known
-        assert_adds_up(found.account)
-        work = 30 * STEP_S if known else 0.0
-        assert found.account.seconds("work") == pytest.approx(work, abs=1e-9)
-        assert (found.account.calls_unknown > 0.9) == (not known)
 
     @pytest.mark.parametrize(("width", "apart"), [(0.44, True), (0.46, False)])
     @pytest.mark.parametrize("more", [True, False])
@@ -329,13 +264,6 @@ class TestMoreCalls:
         exact = judged(loop(), loop(steps=steps))
         assert any(finding.rule == "call-counts" for finding in exact.findings)
 
-    @pytest.mark.parametrize(("steps", "held"), [(82, True), (86, False)])
-    def test_fewer_calls(self, steps: int, held: bool) -> None:
-        found = judged(loop(), estimated(loop(steps=steps), 0.08))
-        assert any(finding.rule == "call-counts" for finding in found.findings) == held
-        exact = judged(loop(), loop(steps=steps))
-        assert any(finding.rule == "call-counts" for finding in exact.findings)
-
 
 class TestCallsUnknown:
     """Half as much again of all CPU time: more calls, or a higher cost of each."""
@@ -367,10 +295,6 @@ class TestCallsUnknown:
         assert "cost per call, or calls" in [step.title for step in drawn.steps]
         assert "100 % of the CPU time" in drawn.note
         assert not waterfall(compared(loop(), loop(steps=150)).account).note.startswith("Of functions")
-
-    def test_exact_captures_settle_it(self) -> None:
-        assert judged(loop(), loop(steps=150)).rule == "call-counts"
-        assert judged(loop(), loop(slower=1.5)).rule not in ("call-counts", "calls-unknown")
 
     @pytest.mark.parametrize(("width", "same"), [(0.05, True), (0.15, None)])
     def test_a_higher_cost_needs_calls_that_are_the_same(self, width: float, same: bool | None) -> None:
@@ -457,17 +381,6 @@ class TestNative:
         assert (said.code, said.numbers["functions"]) == ("native-functions-folded", 1)
         assert judge(found).cause == "no-change"
 
-    def test_a_part_that_was_traced_before_is_no_whole(self) -> None:
-        """Exact at first: the native function has a row with what it took until then, and no sample."""
-        run = estimated(program(training()), 0.02)
-        (main,) = run.processes
-        (thread,) = main.threads
-        native = np.array([thread.profile.strings[i].startswith("<") for i in thread.profile.name.tolist()])
-        assert thread.profile.samples is not None
-        none = replace(thread.profile, samples=np.where(native, 0, thread.profile.samples))
-        partly = replace(run, processes=(replace(main, threads=(replace(thread, profile=none),)),))
-        assert not any(n.startswith("<") for n in compared(program(training()), partly).signals.table.name)
-
     def test_one_in_which_samples_were_taken_stays(self) -> None:
         found = diff(one_side(program(training())), one_side(estimated(program(training()), 0.02)))
         assert any(name.startswith("<") for name in found.table.name)
@@ -479,20 +392,6 @@ class TestNative:
         found = compared(estimated(self.seen_in_callers(), 0.02), estimated(program(waits), 0.02))
         assert ACQUIRE in found.signals.table.name
         assert found.account.bucket("blocked").parts[0].seconds == pytest.approx(1.0, rel=0.01)
-
-    def test_exact_sides_stay_as_they_are(self) -> None:
-        found = compared(program(training()), self.seen_in_callers())
-        assert matches(found)["<built-in method lib.dot>"] == "gone"
-
-    def test_samples_and_their_errors_go_with_them(self) -> None:
-        """The baseline has the product as a function of its own, in samples; the candidate does not."""
-        found = compared(estimated(program(training()), 0.02), estimated(self.seen_in_callers(), 0.02))
-        table = found.signals.table
-        row = table.name.index("forward")
-        samples, error = table.baseline.samples, table.baseline.tottime_error
-        assert samples[row] == pytest.approx(400 + 400, abs=2)
-        # As if they had been taken in it.
-        assert error[row] == pytest.approx(1.96 * math.sqrt(800) * 0.001, rel=0.01)
 
 
 def with_capture(run: Run, seconds: float) -> Run:
@@ -523,16 +422,6 @@ class TestCapture:
         half = compared(loop(), with_capture(loop(), 1.0)).account
         assert [b.name for b in half.buckets] == [*BUCKETS]
         assert_adds_up(half)
-
-    def test_a_side_without_functions_was_not_slowed_by_tracing_them(self) -> None:
-        bare = loop()
-        (main,) = bare.processes
-        thread = replace(main.threads[0], profile=Profile.empty())
-        bare = replace(bare, processes=(replace(main, threads=(thread,)),))
-        found = compared(bare, with_capture(bare, 1.0)).account
-        assert_adds_up(found)
-        assert found.seconds(CAPTURE) == pytest.approx(1.0)
-        assert found.seconds("speed") == pytest.approx(0.0, abs=1e-9)
 
     @pytest.mark.parametrize(("added", "named"), [(0.85, True), (0.75, False)])
     def test_where_it_is_most_of_the_difference_nothing_is_said_of_the_program(
@@ -577,14 +466,6 @@ class TestCapture:
         assert (bucket.low, bucket.high) == pytest.approx((0.4 - 0.5, 0.4 + 0.5))
         assert not bucket.beyond_noise
         assert judged(a, b).rule != "capture-itself"
-
-    def test_more_than_the_cpu_time_is_taken_out_of_what_stood_still(self) -> None:
-        waiting = program([Fn("main", 1, 0.5, 0.0, 4.0)])
-        found = compared(captured(waiting, 0.0), captured(waiting, 2.0)).account
-        assert_adds_up(found)
-        assert found.seconds(CAPTURE) == pytest.approx(2.0)
-        assert found.seconds("blocked") == pytest.approx(-1.5)
-        assert found.seconds("speed") == pytest.approx(-0.5)
 
 
 def test_columns_that_say_that_all_is_exact_change_nothing() -> None:

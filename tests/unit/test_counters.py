@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from profkit.capture import counters, gpu, machines, process_tree
+from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.meters import Meters
-from profkit.capture.proc_files import read_stat
 from profkit.capture.process_tree import ProcessTree
 from profkit.capture.record_types import Record
 from profkit.capture.watched import WatchedThread

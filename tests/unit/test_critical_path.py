@@ -157,14 +157,6 @@ def test_a_thread_alone() -> None:
     assert found.counters
 
 
-def test_while_it_waits_the_path_is_its_workers() -> None:
-    """Two workers compute for the 4 s that the main thread waits: each of their 8 s counts half."""
-    found = composed(reading(row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=8.0)))
-    assert seconds(found.run) == {MAIN: 1.0, JOB: 4.0}
-    assert seconds(found.blocked) == {}
-    assert found.own_run_s == 1.0
-
-
 def test_queueing_workers_queue_on_the_path() -> None:
     found = composed(reading(row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=2.0), helpers_queue=6.0))
     assert seconds(found.run) == {MAIN: 1.0, JOB: 1.0}
@@ -181,20 +173,6 @@ def test_what_workers_do_not_fill_is_loading_or_blocked() -> None:
     assert loading.loading_s == 1.5
     assert seconds(loading.delivering) == {LOCK: 1.5}
     assert seconds(loading.blocked) == {LOCK: 1.5}
-
-
-def test_workers_that_stand_still_in_their_work_block() -> None:
-    """What workers read or were stopped in is blocked there; what they wait for by design is nobody's loss."""
-    found = composed(
-        reading(
-            row(MAIN=1.0, LOCK=4.0),
-            row(LOCK=4.0),
-            helpers=row(JOB=1.0),
-            helpers_blocked=row(JOB=3.0, LOCK=50.0),
-        )
-    )
-    assert seconds(found.run) == {MAIN: 1.0, JOB: 1.0}
-    assert seconds(found.blocked) == {JOB: 3.0}
 
 
 def test_threads_without_functions_belong_to_the_call_that_waits_for_them() -> None:
@@ -220,14 +198,6 @@ def test_other_ranks_are_waited_for_whether_they_spin_or_sleep() -> None:
     assert seconds(found.run) == {MAIN: 1.0}
 
 
-def test_functions_cannot_have_more_than_the_kernel_counted() -> None:
-    counted = replace(reading(row(MAIN=5.0, LOCK=5.0), row(LOCK=5.0)), run_s=4.0, life_s=8.0, wall_s=8.0)
-    found = composed(counted)
-    assert seconds(found.run) == {MAIN: 4.0}
-    assert seconds(found.blocked) == {LOCK: 4.0}
-    assert found.startup_s == pytest.approx(0.0)
-
-
 class TestWithoutTracer:
     """Counters of the thread, and self times of its functions."""
 
@@ -249,11 +219,6 @@ class TestWithoutTracer:
         assert seconds(found.waits) == {POLL: 3.0}
         assert seconds(found.blocked) == {POLL: 1.0}
 
-    def test_functions_that_were_stopped_are_blocked(self) -> None:
-        found = composed(self.counted(row(MAIN=6.0, JOB=2.0), run=4.0, queue=0.0, life=8.0))
-        assert seconds(found.run) == {MAIN: 3.0, JOB: 1.0}
-        assert seconds(found.blocked) == {MAIN: 3.0, JOB: 1.0}
-
 
 def test_without_counters_there_are_self_times_alone() -> None:
     plain = replace(
@@ -265,23 +230,6 @@ def test_without_counters_there_are_self_times_alone() -> None:
     assert (found.imbalance_s, found.queue_s, found.startup_s) == (1.0, 0.0, 0.5)
     assert not found.counters
     assert composed(replace(plain, delivery_s=1.5)).loading_s == 1.5
-
-
-def test_rows_move_with_their_seconds() -> None:
-    before = reading(row(MAIN=3.0, LOCK=2.0), row(LOCK=2.0), helpers=row(JOB=1.0))
-    after = before.placed(np.array([2, 1, 2, -1, -1, 0]), 3)
-    assert after.own.tolist() == [0.0, 0.0, 5.0]
-    assert after.own_blocked.tolist() == [0.0, 0.0, 2.0]
-    assert after.helpers.tolist() == [0.0, 1.0, 0.0]
-    assert (after.wall_s, after.run_s) == (before.wall_s, before.run_s)
-
-
-def test_scaled_and_averaged_compositions_keep_their_sums() -> None:
-    one = composed(reading(row(MAIN=5.0, LOCK=3.0), row(LOCK=3.0), row(MAIN=1.0), helpers=row(JOB=9.0)))
-    two = composed(reading(row(MAIN=2.0, REDUCE=3.0), startup=1.0))
-    assert one.scaled(0.5).wall_s == pytest.approx(0.5 * one.wall_s)
-    assert Composition.mean([one, two]).wall_s == pytest.approx((one.wall_s + two.wall_s) / 2)
-    assert not Composition.mean([one, replace(two, counters=False)]).counters
 
 
 class TestRanks:
@@ -304,19 +252,6 @@ class TestRanks:
     def test_of_one_run_it_is_the_one_that_computes_longest(self) -> None:
         job = self.job(1.0, 3.0, 2.0)
         assert path_rank(job, job) == 1
-
-    def test_one_process_needs_no_choice(self) -> None:
-        one = program(training()).processes
-        assert path_rank(one, one) is None
-        assert path_rank(self.job(1.0), self.job(1.0, 2.0)) is None
-
-    def test_the_ranks_own_seconds_are_read(self) -> None:
-        job = self.job(1.0, 4.0)
-        run = replace(program([Fn("main", 1, 1.0)]), processes=job)
-        chosen = select(run)
-        assert read_path(run, chosen, 1).run_s == 4.0
-        assert read_path(run, chosen, 0).run_s == 4.0  # 1 s computed, 3 s spun
-        assert read_path(run, chosen, None).run_s == 4.0
 
 
 class TestReading:
@@ -353,11 +288,6 @@ class TestReading:
         assert found.helpers[at["whiten"]] == pytest.approx(1.5 + 2.0 * 1.5 / 2.0)
         assert found.helpers[at["load"]] == pytest.approx(0.5 + 2.0 * 0.5 / 2.0)
         assert found.helpers.sum() == pytest.approx(found.helpers_run_s)
-
-    def test_a_run_without_processes_is_its_wall(self) -> None:
-        run = replace(program([Fn("main", 1, 1.0)], startup=1.0), processes=())
-        found = read_path(run, select(run), None)
-        assert (found.wall_s, found.counters, len(found.own)) == (2.0, False, 0)
 
     def test_a_plain_profile_is_its_self_time(self) -> None:
         profile = program(training()).processes[0].threads[0].profile

@@ -20,7 +20,7 @@ from profkit.cli.demo_check import MOST_EFFECT, MOST_QUEUED, trouble_of, trouble
 from profkit.errors import ProfkitError
 from profkit.model import Effect, Neighbour, Neighbours, Run, RunSet
 from profkit.verdict.diagnosis import diagnose as diff
-from tests.builders import Row, captured, foreign, profile
+from tests.builders import Row, captured, profile
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles"
@@ -48,29 +48,6 @@ def test_one_side_fits_the_cpus_and_the_other_is_far_above(cpus: int) -> None:
     assert oversubscribed.workers >= 4 * cpus
     assert oversubscribed.threads > cpus or cpus == 1
     assert set(clean.variables.values()) == {"1"}
-
-
-def test_no_more_cpus_are_taken_than_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(128)))
-    monkeypatch.setattr("profkit.capture.host.quota_cpus", lambda: None)
-    assert demo.usable_cpus() == [124, 125, 126, 127]
-    monkeypatch.setattr("profkit.capture.host.quota_cpus", lambda: 2.5)
-    assert demo.usable_cpus() == [126, 127]
-    monkeypatch.setattr("profkit.capture.host.quota_cpus", lambda: 0.5)
-    assert demo.usable_cpus() == [127]
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5})
-    assert demo.usable_cpus() == [5]
-
-
-@pytest.mark.parametrize("step_s", [1e-4, 0.002, 0.005, 0.02, 0.05, 0.06, 0.1, 0.15])
-def test_the_clean_run_is_as_long_as_it_is_to_be(step_s: float) -> None:
-    length = demo.plan_length(step_s)
-    assert length.epochs >= demo.FEWEST_EPOCHS
-    assert length.epochs * length.images / demo.BATCH * step_s == pytest.approx(demo.CLEAN_S, rel=0.25)
-
-
-def test_a_machine_that_is_too_slow_trains_a_little_all_the_same() -> None:
-    assert demo.plan_length(2.0) == demo.Length(demo.FEWEST_EPOCHS, demo.IMAGES // 4)
 
 
 def test_a_cpu_restriction_is_undone() -> None:
@@ -114,22 +91,12 @@ def with_effects(run: Run, *added: float | None) -> Run:
     return replace(run, processes=tuple(processes))
 
 
-@pytest.mark.parametrize("queued", [0.0, MOST_QUEUED - 0.01])
-def test_a_run_that_had_its_cpus_is_clean(queued: float) -> None:
-    assert trouble_of_clean(clean_run(queued)) is None
-
-
 @pytest.mark.parametrize("queued", [MOST_QUEUED + 0.01, 0.9])
 def test_a_run_that_queued_is_not_clean(queued: float) -> None:
     trouble = trouble_of_clean(clean_run(queued))
     assert f"waited for a CPU for {100 * queued:.1f} % of its time" in trouble.wrong
     assert "nothing else was seen to use the 2 CPUs" in trouble.wrong
     assert trouble.may_pass
-
-
-def test_queueing_of_others_that_the_program_waits_for_counts() -> None:
-    run = captured(profile(ROWS), wall=8.0, run=2.0, wait=0.0, children=[(4.0, 4.0)])
-    assert trouble_of_clean(run) is not None
 
 
 def part_of_wall(part: float) -> float:
@@ -147,16 +114,6 @@ def test_a_run_that_capture_changed_is_not_clean_and_never_will_be() -> None:
     assert not trouble.may_pass
 
 
-def test_the_process_that_capture_changed_most_counts() -> None:
-    run = clean_run(0.0, children=[(4.0, 0.0), (4.0, 0.0)])
-    assert trouble_of_clean(with_effects(run, 0.1, part_of_wall(0.5), None)) is not None
-    assert trouble_of_clean(with_effects(run, 0.1, 0.2, None)) is None
-
-
-def test_what_is_not_known_speaks_against_no_run() -> None:
-    assert trouble_of_clean(foreign(profile(ROWS)).runs[0]) is None
-
-
 def test_others_that_take_the_cpus_are_named() -> None:
     run = clean_run(0.5, busy=4.0 + 1.2 * 8.0)
     assert run.machine is not None
@@ -164,14 +121,6 @@ def test_others_that_take_the_cpus_are_named() -> None:
     trouble = trouble_of_clean(replace(run, machine=replace(run.machine, neighbours=beside)))
     said = "the machine is busy: other processes used 1.2 of 2 CPUs (the largest: cc1); the clean run waited"
     assert trouble.wrong.startswith(said)
-    assert trouble.may_pass
-
-
-def test_a_hypervisor_that_takes_the_cpus_is_named() -> None:
-    run = clean_run(0.5)
-    assert run.machine is not None
-    trouble = trouble_of_clean(replace(run, machine=replace(run.machine, steal_s=0.7 * 8.0)))
-    assert "its hypervisor gave 0.7 of 2 CPUs to other virtual machines" in trouble.wrong
     assert trouble.may_pass
 
 
@@ -202,13 +151,6 @@ def test_another_cause_is_no_story() -> None:
     slow = captured(profile(ROWS), wall=32.0, run=8.0, wait=24.0, busy=8.0 + 2 * 32.0)
     trouble = trouble_with(clean_run(0.02), slow)
     assert trouble.wrong == "the machine is busy: other processes used 2.0 of 2 CPUs"
-
-
-def test_no_difference_is_no_story() -> None:
-    trouble = trouble_with(clean_run(0.02), clean_run(0.02))
-    assert "the cause of the difference is not sure" in trouble.wrong
-    one = trouble_with(clean_run(0.02, cpus=1), clean_run(0.02, cpus=1))
-    assert one.wrong.startswith("the demo has 1 CPU,")
 
 
 # The command, with captures that were made before ---------------------------------------------------------------

@@ -18,26 +18,23 @@ import numpy as np
 import pytest
 
 import profkit
-from profkit.capture.record_types import Estimates
+from profkit.capture.record_types import Rows, rows
 from profkit.capture.tables import ThreadTables
 from profkit.compare.folded_comprehensions import fold_comprehensions
 from profkit.compare.replicates import gather
-from profkit.compare.time_shares import in_shares
 from profkit.errors import FormatError
 from profkit.formats import load_run
 from profkit.formats.load import join_files
 from profkit.formats.runfile import write_run
 from profkit.model import Effect, Process, Profile, ProfileError, Roots, Run, RunSet, Thread, Tier
-from profkit.model.estimates import call_kind, stated, time_kind
+from profkit.model.estimates import call_kind, time_kind
 from profkit.model.merge import merge_profiles
 from profkit.model.profile import ESTIMATES
-from profkit.report import html, terminal, units
-from profkit.report.brief import brief_run
+from profkit.report import html, terminal
 from profkit.report.diffdoc import diff_document
 from profkit.report.functions import ranked_run
 from profkit.report.jsondoc import show_object
 from profkit.report.pictures import run_figures
-from profkit.report.safety import Masker
 from profkit.report.showdoc import run_facts, show_document
 from profkit.report.wording.functions import moved_text
 from profkit.verdict.diagnosis import diagnose as compare
@@ -100,23 +97,17 @@ def test_columns_that_cannot_be(change: dict[str, Any], problem: str) -> None:
         replace(SAMPLED, **change).validate()
 
 
-def test_that_all_is_exact_is_said_by_no_column() -> None:
-    exact = profile([1, 2], [(1, 1, 0, 0.0), (2, 2, 0, 0.0)])
-    assert stated(exact.ncalls, {name: getattr(exact, name) for name in ESTIMATES}) == {}
-    assert set(stated(SAMPLED.ncalls, {name: getattr(SAMPLED, name) for name in ESTIMATES})) == set(ESTIMATES)
-
-
 # From a tracer's tables
 
 
-def thread_of(estimates: Estimates | None, **rows: Any) -> Profile:
-    read = record(threads=[table(**rows)])
+def thread_of(estimates: Rows | None, **tables: Any) -> Profile:
+    read = record(threads=[table(**tables)])
     return ThreadTables().thread(read, replace(read.threads[0], estimates=estimates)).profile
 
 
 def test_an_open_call_adds_one_to_what_is_known() -> None:
     found = thread_of(
-        Estimates(np.array([90.0, NAN]), np.array([112.0, NAN]), np.array([4, 2]), np.array([0.1, 0.2])),
+        rows("estimates", *np.array([[90.0, NAN], [112.0, NAN], [4, 2], [0.1, 0.2]])),
         functions=[(1, 100, 0, 4.0, 3.0), (2, 0, 0, 1.0, 1.0)],
         open=[(0, 7.0, 0.5), (1, 2.0, 0.25), (2, 1.0, 0.25)],
     )
@@ -126,13 +117,6 @@ def test_an_open_call_adds_one_to_what_is_known() -> None:
     assert (calls["inner"], known["inner"]) == (101, (91.0, 113.0, 4, 0.1))
     assert calls["<built-in method x>"] == 0
     assert np.isnan(known["<built-in method x>"][:2]).all()
-
-
-def test_a_thread_whose_rows_are_all_exact_has_no_estimates() -> None:
-    rows = {"functions": [(1, 100, 0, 4.0, 3.0)], "open": [(0, 7.0, 0.5)]}
-    exact = Estimates(np.array([100.0]), np.array([100.0]), np.array([0]), np.array([0.0]))
-    assert thread_of(exact, **rows).calls_low is None
-    assert thread_of(None, **rows).calls_low is None
 
 
 # Sums
@@ -183,13 +167,6 @@ def test_medians_over_runs() -> None:
     assert gather([profile([30], None, "f")], [Roots()]).profile.calls_low is None
 
 
-def test_a_side_of_another_profiler_leaves_no_estimates() -> None:
-    sides = (builders.foreign(profile([4, 5, 6], None)), builders.foreign(SAMPLED))
-    for side in in_shares(sides, [[run.processes for run in side.runs] for side in sides]):
-        for run in side.runs:
-            assert run.processes[0].threads[0].profile.validate().calls_low is None
-
-
 # Files
 
 
@@ -220,12 +197,6 @@ def test_a_run_file_keeps_how_well_numbers_are_known(tmp_path: Path) -> None:
         got = getattr(found[0].threads[1].profile, name)
         assert got.dtype == getattr(SAMPLED, name).dtype
         assert np.array_equal(got, getattr(SAMPLED, name), equal_nan=got.dtype.kind == "f")
-
-
-def test_an_exact_run_is_written_as_before(tmp_path: Path) -> None:
-    write_run(tmp_path / "run.prof", run_of(process_of(profile([4, 5, 6], None))))
-    with zipfile.ZipFile(tmp_path / "run.prof") as archive:
-        assert not [name for name in archive.namelist() for column in ESTIMATES if column in name]
 
 
 @pytest.mark.parametrize("first_is_exact", [True, False])
@@ -267,13 +238,6 @@ def test_a_file_that_lacks_one_of_the_columns_is_damaged(tmp_path: Path, missing
 # Reports
 
 
-def test_numbers_in_words() -> None:
-    said = [units.about(n) for n in (0, 7.4, 999, 999.6, 1234, 9_960, 123_456, 1_234_567, 2e9, 3e12)]
-    assert said == ["~0", "~7", "~999", "~1.0 k", "~1.2 k", "~10 k", "~123 k", "~1.2 M", "~2.0 G", "~3.0 T"]
-    assert units.between(371.2, 12_600) == "371 to 12.6 k"
-    assert units.between(1_140_000, 1_260_000) == "1.14 M to 1.26 M"
-
-
 def test_tables_say_what_is_exact() -> None:
     text = terminal.render(show_document(build.sampled_run()), width=160)
     rows = {line.split()[1]: line for line in text.splitlines() if line.lstrip().startswith("#")}
@@ -285,14 +249,6 @@ def test_tables_say_what_is_exact() -> None:
     lock = next(line for line in text.splitlines() if "lock.acquire" in line)
     assert "–" in lock
     assert "±" not in lock
-
-
-def test_facts_of_the_capture() -> None:
-    run = build.sampled_run()
-    facts = dict(run_facts(run, ranked_run(run)))
-    assert facts["functions"] == "exact for 31.0 ms, then sampled (448 samples)"
-    assert facts["capture"] == "added about 900 ms (700 ms to 1.20 s), 7.4 % of the wall"
-    assert "exact for 31.0 ms" in terminal.render(brief_run(run, None))
 
 
 @pytest.mark.parametrize(
@@ -313,20 +269,6 @@ def test_tiers_in_words(tiers: tuple[Any, ...], said: str | None) -> None:
     main = replace(run.processes[0], tiers=tuple(Tier(kind, float(i)) for i, kind in enumerate(tiers)))
     run = replace(run, processes=(main,))
     assert dict(run_facts(run, ranked_run(run))).get("functions") == said
-
-
-def test_other_processes_that_were_sampled_are_counted() -> None:
-    run = build.captured_run()
-    main, other = run.processes
-    run = replace(run, processes=(main, replace(other, tiers=(Tier("sampled", 0.0),))))
-    assert dict(run_facts(run, ranked_run(run)))["functions"] == "exact; 1 other process sampled"
-
-
-@pytest.mark.parametrize(("seconds", "said"), [(0.5, False), (0.7, True)])
-def test_a_small_effect_is_not_said(seconds: float, said: bool) -> None:
-    run = build.sampled_run()
-    run = replace(run, processes=(replace(run.processes[0], effect=Effect(seconds, 0.1, 1.0)),))
-    assert ("capture" in dict(run_facts(run, ranked_run(run)))) is said
 
 
 def test_json_of_a_run() -> None:
@@ -393,13 +335,6 @@ def test_the_python_interface_has_the_columns(tmp_path: Path) -> None:
     assert (both["b"].baseline_calls_low, both["b"].candidate_calls_high) == (1000.0, 1350.0)
     assert (both["c"].baseline_ncalls, both["c"].candidate_ncalls) == (5, None)
     assert both["c"].candidate_tottime_error == 0.5
-
-
-def test_a_masked_run_keeps_its_estimates() -> None:
-    run = build.sampled_run()
-    found = Masker([run]).run(run)
-    assert found.processes[0].tiers == run.processes[0].tiers
-    assert found.processes[0].threads[0].profile.samples is run.processes[0].threads[0].profile.samples
 
 
 def page_data(run: Run) -> str:

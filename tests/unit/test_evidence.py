@@ -81,12 +81,6 @@ class TestWaitingForACpu:
         assert found_in(a, machine(side(), steal_s=0.1), "steal") == {}
         assert compared(a, b).verdict.kind == "external-load"
 
-    def test_pressure_needs_both_sides(self) -> None:
-        a, b = machine(side(), psi_some_s=0.336), machine(side(), psi_some_s=1.68)
-        pressure = found_in(a, b, "pressure")["pressure"]
-        assert (pressure.baseline, pressure.candidate) == (pytest.approx(0.1), pytest.approx(0.5))
-        assert found_in(side(), b, "pressure") == {}
-
     @pytest.mark.parametrize(
         ("before", "after", "reading"),
         [(0.0, 1.5, "other-programs"), (1.4, 1.5, "as-beside-baseline"), (0.0, 0.1, "machine-idle")],
@@ -105,13 +99,6 @@ class TestWaitingForACpu:
         assert first.numbers == {"share": pytest.approx(1.0 / 3.16)}
         assert found_in(sampled(side()), sampled(side(ratio=1.0)), "queue-functions") == {}
         assert found_in(side(), side(), "queue-functions") == {}
-
-    def test_a_baseline_that_was_starved_itself(self) -> None:
-        found = compared(side(ratio=1.0, others=1.5), side())
-        assert found.verdict.cause == "faster"
-        (before,) = (piece for piece in found.verdict.evidence if piece.signal == "main.wait")
-        assert (before.baseline, before.candidate) == (pytest.approx(0.5), 0.0)
-        assert before.reading == "baseline-starved"
 
     def test_who_takes_the_cpus_where_both_do(self) -> None:
         """The one whose demand differs between the sides: more threads of its own, or others that came."""
@@ -142,10 +129,6 @@ class TestWaitingForACpu:
         hidden = machine(side(ratio=2.0, others=1.9), neighbours=Neighbours(6.0, (), 1.5, False))
         assert compared(side(), hidden).verdict.evidence[1].numbers == {"named": 0, "hidden": 1.5}
 
-    def test_neighbours_are_no_evidence_where_others_took_nothing(self) -> None:
-        beside = Neighbours(6.0, (Neighbour("sh", 0.1, 5),), 0.1, True)
-        assert found_in(side(), machine(side(), neighbours=beside), "neighbours") == {}
-
 
 class TestGpus:
     @staticmethod
@@ -159,14 +142,6 @@ class TestGpus:
         gpu = found.verdict.evidence[1]
         assert (gpu.signal, gpu.unit, gpu.reading) == ("gpu", "share", "gpu-waited")
         assert (gpu.baseline, gpu.candidate) == (pytest.approx(0.8), pytest.approx(0.3))
-
-    @pytest.mark.parametrize("shares", [(0.78, 0.82), (0.9, 1.0), ()])
-    def test_gpus_that_did_not_say_nothing(self, shares: tuple[float, ...]) -> None:
-        assert found_in(self.used(side(), 0.8), self.used(side(), *shares), "gpu") == {}
-
-    def test_a_gpu_that_nothing_used_says_nothing(self) -> None:
-        assert found_in(self.used(side(), 0.005), self.used(side(), 0.0), "gpu") == {}
-        assert found_in(side(), self.used(side(), 0.0), "gpu") == {}
 
     def test_a_run_alone_has_its_own(self) -> None:
         gpu = found_in(side(), self.used(side(), 0.4), "gpu")["gpu"]
@@ -199,10 +174,6 @@ class TestLoaders:
         assert waits.numbers["before"] == pytest.approx(1000 / 12, rel=0.05)
         assert waits.numbers["after"] == pytest.approx(1000 / 60, rel=0.05)
 
-    def test_iterations_that_do_not_wait_say_nothing(self) -> None:
-        assert found_in(self.loaded(0.1, 5.0), self.loaded(0.1, 5.0), "iterations") == {}
-        assert found_in(side(), side(), "iterations") == {}
-
 
 class TestMachines:
     def test_another_cpu(self) -> None:
@@ -210,10 +181,7 @@ class TestMachines:
         assert set(found) == {"cpu.model"}
         piece = found["cpu.model"]
         assert (piece.unit, piece.baseline, piece.candidate, piece.reading) == (
-            "text",
-            "cpu",
-            "older",
-            "another-cpu",
+            *("text", "cpu", "older", "another-cpu"),
         )
 
     def test_a_machine_that_did_the_same_fixed_work_more_slowly(self) -> None:
@@ -243,15 +211,6 @@ class TestMachines:
         other = compared(timed(side()), timed(side(slower=1.5, cpu_model="older"))).verdict
         assert other.cause != "slower-machine"
         assert compared(side(), side(slower=1.5, cpu_model="older")).verdict.cause == "slower-machine"
-
-    def test_one_machine_that_was_as_fast_has_more_to_do_in_each_call(self) -> None:
-        """Functions of the same source take other factors on a CPU that is as fast: only more data is left."""
-        larger = {"times": {"sharpen": 2.5, "forward": 1.8, "dot": 2.0, "backward": 1.4}}
-        a, b = (timed(side(**more)) for more in ({}, larger))
-        verdict = compared(a, b).verdict
-        assert (verdict.cause, verdict.rule) == ("workload-change", "more-per-call")
-        # Without fixed work nothing says that the machine was as fast.
-        assert compared(side(), side(**larger)).verdict.cause == "inconclusive"
 
     def test_instruction_sets(self) -> None:
         found = found_in(side(), side(environment={"OPENCV_CPU_DISABLE": "AVX2"}), "machines")

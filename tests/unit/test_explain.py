@@ -10,14 +10,12 @@ from profkit.report import terminal
 from profkit.report.brief import brief_diff
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Bullets, Section, Table
-from profkit.report.jsondoc import diff_object, show_object
-from profkit.report.showdoc import show_document
-from profkit.report.wording.explain import brief_explanation, explain_sections
-from profkit.verdict.alone import READINGS_ALONE, judge_run
+from profkit.report.jsondoc import diff_object
+from profkit.report.wording.explain import explain_sections
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.readings import READINGS
 from profkit.verdict.rule import Reading, Rule, evaluate, less, more, yes
-from profkit.verdict.rules import RULES, RULES_ALONE
+from profkit.verdict.rules import RULES
 from profkit.verdict.thresholds import THRESHOLDS
 from profkit.verdict.types import Finding
 from tests.programs import one_side, program, training
@@ -28,9 +26,7 @@ UNITS = {
     "c": Reading("bool", "something is so", lambda case: None),
 }
 RULE = Rule(
-    "busy",
-    "contention",
-    "something is busy",
+    *("busy", "contention", "something is busy"),
     requires=("c",),
     unless=("other",),
     conditions=(more("a", "wait.much"), yes("c")),
@@ -129,17 +125,6 @@ def test_what_a_confidence_is_made_from() -> None:
     assert second == ("other", "0.200", "0.565", "0.400", "-0.1", "", "1.000", "not shown")
 
 
-def test_of_one_run_its_own_rules_are_listed() -> None:
-    run = program(training())
-    judged = judge_run(run, run.processes)
-    assert judged.verdict is None
-    titles = [s.title for s in show_document(run, judged=judged, explain=True).sections]
-    assert [t[2:].partition(":")[0] for t in titles if t[:2] in ("✓ ", "– ")] == [r.id for r in RULES_ALONE]
-    checks = show_object(run, judged=judged, explain=True)["checks"]
-    assert len(checks) == len(judged.checks)
-    assert {check["reading"] for check in checks if check["part"] != "unless"} <= set(READINGS_ALONE)
-
-
 def test_json_has_the_numbers() -> None:
     found = diff(one_side(program(training())), one_side(program(training(200))))
     checks = diff_object(found, explain=True)["checks"]
@@ -164,21 +149,3 @@ def test_a_terminal_has_what_decided_and_what_the_others_lack() -> None:
     assert "call-counts" not in [rule for rule, *_ in lacking]
     more = [int(str(count).removeprefix("+") or 0) for *_, count in lacking]
     assert more == sorted(more)
-
-
-def test_what_a_rule_lacks() -> None:
-    def lack(
-        values: dict[str, float | bool | None], held: frozenset[str] = frozenset()
-    ) -> tuple[object, ...]:
-        _, checks = evaluate(RULE, values.get, UNITS, held)
-        (section,) = brief_explanation((RULE,), UNITS, checks, [])
-        ((rule, cause, lacks, more),) = rows(section)
-        assert (rule, cause) == ("busy", "contention")
-        return lacks, more
-
-    assert lack({"b": 0.1}) == ("c is not known", "+2")
-    assert lack({"a": 0.1, "b": 0.1, "c": True}) == ("a: 10.0 %, not ≥ 15.0 %", "")
-    assert lack({"a": 0.2, "b": 0.1, "c": False}) == ("c: no", "")
-    assert lack({"a": 0.2, "b": 0.1, "c": True}, frozenset({"other"})) == ("other holds", "")
-    # Of alternatives one condition of the group that lacks least, here the first.
-    assert lack({"a": 0.2, "b": 0.3, "c": True}) == ("b: 0.30 cores, not ≤ 0.25 cores", "")

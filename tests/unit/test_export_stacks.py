@@ -21,19 +21,17 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from profkit.api.function_table import table_as_csv
 from profkit.cli import main
 from profkit.errors import FormatError
-from profkit.formats import (
-    callgrind_profile,
-    collapsed_stacks,
-    firefox_profile,
-    load_run,
-    pprof_profile,
-    write_run,
-)
+from profkit.formats import load_run, write_run
+from profkit.formats.export.callgrind import callgrind_profile
+from profkit.formats.export.collapsed_write import collapsed_stacks
+from profkit.formats.export.firefox import firefox_profile
+from profkit.formats.export.pprof_write import pprof_profile
 from profkit.formats.protobuf import integer, message, packed
 from profkit.measure.selected_processes import select
 from profkit.model import Paths, Process, Run, Thread
 from tests.builders import Row, profile
 from tests.report_builders import hostile_run
+from tests.shared import words_of
 
 ROWS = [
     Row("a.py", 1, "main", 1, 1.0, cumtime=8.0),
@@ -189,14 +187,7 @@ def go_profile(**changed: Any) -> bytes:
     """Make a profile as Go's runtime does, by the protobuf package: an inlined function, and code without symbols."""
     made = pprof_class()(
         string_table=[
-            "",
-            "samples",
-            "count",
-            "cpu",
-            "nanoseconds",
-            "main.main",
-            "main.work",
-            "/src/main.go",
+            *("", "samples", "count", "cpu", "nanoseconds", "main.main", "main.work", "/src/main.go"),
             "/lib/libc.so",
         ],
         sample_type=[{"type": 1, "unit": 2}, {"type": 3, "unit": 4}],
@@ -309,14 +300,8 @@ def test_firefox_has_both_runs_side_by_side(story: Path, tmp_path: Path) -> None
     ]
     assert len({t["pid"] for t in document["threads"]}) == 2
     for thread in document["threads"]:
-        for name in (
-            "samples",
-            "markers",
-            "stackTable",
-            "frameTable",
-            "funcTable",
-            "resourceTable",
-            "nativeSymbols",
+        for name in tuple(
+            words_of("samples markers stackTable frameTable funcTable resourceTable nativeSymbols")
         ):
             table = thread[name]
             assert {len(c) for c in table.values() if isinstance(c, list)} <= {table["length"]}, name

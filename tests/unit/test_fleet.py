@@ -156,19 +156,11 @@ def test_a_call_that_is_killed_leaves_nothing_half_and_the_next_goes_on(tmp_path
     runs, store = tmp_path / "runs", tmp_path / "store"
     runs.mkdir()
     base = load_run(SAMPLES / "train_mlp" / "clean-1.prof")
-    for number in range(100):
+    for number in range(30):
         write_run(runs / f"{number:03}.prof", on(base, number % 2, number))
     words = [
-        sys.executable,
-        "-m",
-        "profkit",
-        "fleet",
-        "add",
-        str(runs),
-        "--store",
-        str(store),
-        "--workers",
-        "2",
+        *(sys.executable, "-m", "profkit", "fleet", "add"),
+        *map(str, (runs, "--store", store, "--workers", 2)),
     ]
     with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL) as adding:
         while adding.poll() is None and not list(store.glob("runs/*/*/*.parquet")):
@@ -184,10 +176,10 @@ def test_a_call_that_is_killed_leaves_nothing_half_and_the_next_goes_on(tmp_path
     assert asked(fleet, each.format("functions")) == [(2 * known, known)]
 
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert f"{100 - known} runs of train_mlp added" in done.stderr or known == 100
-    assert asked(fleet, "SELECT count(*), count(DISTINCT run) FROM runs") == [(100, 100)]
-    assert asked(fleet, each.format("functions")) == [(200, 100)]
-    total = 100 * sum(len(set(_rows(process))) for process in base.processes)
+    assert f"{30 - known} runs of train_mlp added" in done.stderr or known == 30
+    assert asked(fleet, "SELECT count(*), count(DISTINCT run) FROM runs") == [(30, 30)]
+    assert asked(fleet, each.format("functions")) == [(60, 30)]
+    total = 30 * sum(len(set(_rows(process))) for process in base.processes)
     assert asked(fleet, "SELECT count(*) FROM functions") == [(total,)]
     assert not list(store.rglob("*.tmp"))
     assert not (half / "0123456789abcdef.parquet").exists()
@@ -271,7 +263,7 @@ def test_what_got_slower_is_found_with_its_day_and_its_function(grown: Fleet, tm
     assert "sharpen" in text
     assert "node" not in text
     same = Fleet(tmp_path / "same")
-    same.add([job(tmp_path / "runs", changed=99)])
+    same.add([job(tmp_path / "runs", days=12, changed=99)])
     assert not same.slowest().study.jobs  # type: ignore[union-attr]
     assert "Nothing got slower for good" in same.slowest().report()
     with pytest.raises(UsageError, match="no run of it in the store, which has train"):

@@ -23,6 +23,7 @@ from profkit.measure.inventory import inventory
 from profkit.model import Edges, Host, Machine, Manifest, Notice, Process, Profile, Run, Thread
 from tests.rank_files import Did
 from tests.rank_files import rank_run as job_rank
+from tests.shared import finished
 
 STATS = {("/usr/lib/python3.11/json/decoder.py", 3, "decode"): (1, 2, 0.25, 0.5, {})}
 
@@ -48,10 +49,7 @@ def rank_run(
         SCHEMA,
         "0.1.0",
         ("python", "train.py"),
-        "/work",
-        status,
-        started,
-        wall,
+        *("/work", status, started, wall),
         Host(host),
         job=None if rank is None else {"id": job, "rank": rank, "world_size": size},
     )
@@ -113,9 +111,8 @@ def test_side_of_a_directory(tmp_path: Path) -> None:
     (tmp_path / "deeper").mkdir()
     foreign(tmp_path / "deeper" / "c.prof")
     (tmp_path / "empty.prof").write_bytes(b"")
-    side = load_side(str(tmp_path), edges=False)
+    side = load_side(str(tmp_path))
     assert [Path(run.path).name for run in side.runs] == ["a.prof", "b.prof"]
-    assert all(run.processes[0].threads[0].profile.edges is None for run in side.runs)
     (skipped,) = side.skipped
     assert (skipped.code, Path(skipped.subject).name) == ("file-skipped", "empty.prof")
     assert skipped.numbers["problem"] == "is empty"
@@ -176,13 +173,6 @@ def test_other_jobs_and_runs_without_one_stay_apart(tmp_path: Path) -> None:
     write_run(tmp_path / "c.prof", rank_run(None))
     write_run(tmp_path / "d.prof", rank_run(None))
     assert len(load_side(tmp_path).runs) == 4
-
-
-def test_ranks_of_a_launcher_that_names_no_job(tmp_path: Path) -> None:
-    for rank in range(2):
-        write_run(tmp_path / f"{rank}.prof", rank_run(rank, job=None))
-    (run,) = load_side(tmp_path).runs
-    assert len(run.processes) == 2
 
 
 def test_joined_file_is_not_joined_again(tmp_path: Path) -> None:
@@ -322,20 +312,9 @@ def test_joining_that_fails_leaves_nothing(tmp_path: Path, problem: str) -> None
     out.parent.mkdir()
     out.write_bytes(b"before")
     command = [sys.executable, "-m", "profkit", "merge", *map(str, files), "-o", str(out)]
-    done = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = finished(command, Path(__file__).parents[2], timeout=60)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert ("2.prof" if problem == "damaged" else "more than any run can make") in done.stderr
     assert [path.name for path in out.parent.iterdir()] == ["job.prof"]
     assert out.read_bytes() == b"before"
-
-
-def test_join_of_foreign_runs(tmp_path: Path) -> None:
-    run = load_run(foreign(tmp_path / "a.prof"))
-    joined = join_ranks([run, run])
-    assert joined.manifest is None
-    assert len(joined.processes) == 2
-    with pytest.raises(ValueError, match="no runs"):
-        join_ranks([])

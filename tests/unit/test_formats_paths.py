@@ -1,4 +1,4 @@
-"""The readers of pstats dumps, compiled, vectorised and general, against each other and against `marshal` itself."""
+"""The readers of pstats dumps, compiled and general, against each other and against `marshal` itself."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.errors import FormatError
-from profkit.formats import marshal_scan, pstats_file, pstats_native
+from profkit.formats import pstats_file, pstats_native
 from profkit.formats.limits import Budget
-from profkit.formats.marshal_scan import PADDING, token_starts
-from profkit.formats.pstats_columns import parse_columns
 from profkit.formats.pstats_native import Columns, read_columns
 from profkit.formats.pstats_objects import MalformedError, decode_columns
 from tests.requirements import require
@@ -33,29 +30,16 @@ NUMBERS += ("edge_tottime", "edge_cumtime")
 COMPILED = pstats_native._COMPILED is not None
 
 
-def array(data: bytes) -> Any:
-    # The bytes behind the data may be anything; these look like tokens.
-    return np.frombuffer(data + b"g{0)" * (PADDING // 4), np.uint8)
-
-
-def fast(data: bytes, edges: bool = True) -> Columns | None:
-    """Read with NumPy; the compiled reader, where it was built, gives the same columns or the same refusal.
-
-    It may leave to NumPy what has other text than ASCII: one text in two encodings.
-    """
-    columns = parse_columns(array(data), edges=edges)
-    if COMPILED:
-        compiled = read_columns(data, edges=edges)
-        if compiled is None:
-            assert columns is None or not all(map(str.isascii, columns.strings))
-        else:
-            assert compiled.strings == columns.strings
-            assert listed(compiled) == listed(columns)
-    return columns
-
-
 def general(data: bytes, edges: bool = True) -> Columns:
-    return decode_columns(memoryview(data), Budget(len(data)), edges=edges)
+    return decode_columns(data, Budget(len(data)), edges=edges)
+
+
+def read_alike(data: bytes, edges: bool = True) -> bool:
+    """Return whether the compiled reader takes the data; then the general one reads the same."""
+    compiled = read_columns(data, edges=edges)
+    if compiled is not None:
+        assert listed(compiled) == listed(general(data, edges))
+    return compiled is not None
 
 
 def listed(columns: Columns) -> dict[str, Any]:
@@ -133,25 +117,23 @@ def dumps(draw: Callable[[Any], Any]) -> tuple[dict[Any, Any], int]:
     return {key: draw(entry) for key in keys}, draw(st.integers(0, 4))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(dumps(), st.booleans())
-def test_three_readers_agree(drawn: tuple[dict[Any, Any], int], edges: bool) -> None:
+def test_both_readers_agree(drawn: tuple[dict[Any, Any], int], edges: bool) -> None:
     stats, version = drawn
     data = marshal.dumps(stats, version)
-    want = expected(data, edges)
-    assert listed(general(data, edges)) == want
-    columns = fast(data, edges)
-    if version >= 2:  # earlier versions write floats as text
-        assert columns is not None
-    if columns is not None:
-        assert listed(columns) == want
+    assert listed(general(data, edges)) == expected(data, edges)
+    # Earlier versions write floats as text, and one text in two encodings is the general reader's.
+    regular = version >= 2 and all(key[0].isascii() and key[2].isascii() for key in stats)
+    regular = regular and all(c[0].isascii() and c[2].isascii() for e in stats.values() for c in e[4])
+    assert read_alike(data, edges) or not (COMPILED and regular)
 
 
 def test_the_compiled_reader_is_there() -> None:
     require("native", COMPILED, "profkit is installed without its compiled reader of pstats dumps")
 
 
-def test_one_text_in_two_encodings_is_left_to_the_twin() -> None:
+def test_one_text_in_two_encodings_is_left_to_the_general_reader() -> None:
     """``é`` as Latin-1 and as UTF-8 is one string, of a function that two keys name."""
 
     def key(name: bytes) -> bytes:
@@ -162,8 +144,8 @@ def test_one_text_in_two_encodings_is_left_to_the_twin() -> None:
 
     cost = b")\4" + b"i\1\0\0\0" * 4
     data = b"{" + key(b"Z\x01\xe9") + entry(key(b"u\2\0\0\0\xc3\xa9") + cost) + b"0"
-    columns = parse_columns(array(data), edges=True)
-    assert listed(columns) == listed(general(data)) == expected(data)
+    columns = general(data)
+    assert listed(columns) == expected(data)
     assert columns.caller.tolist() == [0]
     assert read_columns(data, edges=True) is None
 
@@ -172,25 +154,17 @@ def test_every_cut_and_every_changed_byte_is_read_alike() -> None:
     data = marshal.dumps({("a.py", 1, "f"): (1, 1, 0.5, 1.0, {("b.py", 2, "é"): (1, 1, 0.5, 1.0)})})
     for end in range(len(data)):
         for edges in (True, False):
-            assert fast(data[:end], edges) is None
+            assert read_columns(data[:end], edges=edges) is None
     read = 0
     for at in range(len(data)):
         for value in (
-            0,
-            1,
-            3,
-            4,
-            5,
-            0x7F,
-            0x80,
-            0xFF,
+            *(0, 1, 3, 4, 5, 0x7F, 0x80, 0xFF),
             *b"irgzZsuat({0)",
             *(code | 0x80 for code in b"irgzu({0)"),
         ):
             changed = data[:at] + bytes([value]) + data[at + 1 :]
-            for edges in (True, False):
-                read += fast(changed, edges) is not None
-    assert read > 100
+            read += read_alike(changed)
+    assert read > 50 or not COMPILED
 
 
 def real_dump() -> bytes:
@@ -202,66 +176,12 @@ def real_dump() -> bytes:
     return marshal.dumps(tool.stats)  # type: ignore[attr-defined]
 
 
-def test_three_readers_agree_on_real_dumps() -> None:
+def test_both_readers_agree_on_real_dumps() -> None:
     data = real_dump()
     for edges in (True, False):
-        columns = fast(data, edges)
-        assert columns is not None
-        assert listed(columns) == listed(general(data, edges)) == expected(data, edges)
-    assert len(fast(data).caller) > 30  # type: ignore[union-attr]
-
-
-def test_three_readers_agree_over_many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    random.seed(5)
-    keys = [(f"/src/m{i % 7}.py", i, f"f{i}") for i in range(400)]
-    stats = {
-        key: (
-            i,
-            i + 1,
-            random.random(),
-            i,
-            {random.choice(keys): (1, 1, random.random(), 2.0) for _ in range(3)},
-        )
-        for i, key in enumerate(keys)
-    }
-    for version in (2, 3, 4):
-        data = marshal.dumps(stats, version)
-        want = expected(data)
-        for smallest in (1, 7, 64, 1000):
-            monkeypatch.setattr(marshal_scan, "_SMALLEST_BLOCK", smallest)
-            monkeypatch.setattr(marshal_scan, "_BLOCK_FACTOR", 0)
-            columns = fast(data)
-            assert columns is not None
-            assert listed(columns) == want
-
-
-def chain(data: bytes) -> list[int]:
-    """Walk the tokens one by one, by the rules of marshal."""
-    starts, at = [], 0
-    while at < len(data):
-        starts.append(at)
-        code = chr(data[at] & 0x7F)
-        rest = data[at + 1 : at + 5] + b"g{0)"
-        if code in "zZ":
-            at += 2 + rest[0]
-        elif code in "aAuts":
-            size = int.from_bytes(rest[:4], "little")
-            at += 5 + size if size <= marshal_scan.LONGEST_STRING else 1
-        else:
-            at += {"i": 5, "g": 9, "I": 9, "r": 5, "R": 5, "(": 5, ")": 2}.get(code, 1)
-    return starts
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.sampled_from(list(b"\xe9\xfagirzZau)({0\0\1\2\x7f")), max_size=400), st.integers(1, 64))
-def test_token_starts_are_the_chain(data: list[int], smallest: int) -> None:
-    raw = bytes(data)
-    was = marshal_scan._SMALLEST_BLOCK, marshal_scan._BLOCK_FACTOR
-    marshal_scan._SMALLEST_BLOCK, marshal_scan._BLOCK_FACTOR = smallest, 0
-    try:
-        assert token_starts(array(raw)).tolist() == chain(raw)
-    finally:
-        marshal_scan._SMALLEST_BLOCK, marshal_scan._BLOCK_FACTOR = was
+        assert read_alike(data, edges) == COMPILED
+        assert listed(general(data, edges)) == expected(data, edges)
+    assert len(general(data).caller) > 30
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
@@ -280,7 +200,7 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
 
 
 def test_damage_is_read_alike_or_refused(tmp_path: Path) -> None:
-    """The fast path may not accept what the general one refuses, nor read it differently."""
+    """The compiled reader may not accept what the general one refuses, nor read it differently."""
     rng = random.Random(11)
     tool = cProfile.Profile()
     tool.runcall(json.dumps, [1, 2.5, {"a": None}])
@@ -289,22 +209,20 @@ def test_damage_is_read_alike_or_refused(tmp_path: Path) -> None:
     accepted = refused = 0
     for version in (2, 3, 4):
         data = marshal.dumps(stats, version)
-        for _ in range(600):
+        for _ in range(250):
             bad = damaged(data, rng)
-            columns = fast(bad)
             try:
-                want = listed(general(bad))
+                general(bad)
             except MalformedError:
                 refused += 1
-                assert columns is None
+                assert read_columns(bad, edges=True) is None
                 continue
             accepted += 1
-            if columns is not None:
-                assert listed(columns) == want
+            read_alike(bad)
             with contextlib.suppress(FormatError):
                 pstats_file.parse_pstats("x.prof", bad)
-    assert accepted > 200
-    assert refused > 200
+    assert accepted > 80
+    assert refused > 80
 
 
 @settings(max_examples=150, deadline=None)

@@ -17,8 +17,6 @@ import pytest
 
 from profkit.errors import FormatError
 from profkit.formats import pstats_native, read_pstats, write_pstats
-from profkit.formats.marshal_scan import PADDING
-from profkit.formats.pstats_columns import parse_columns
 from profkit.formats.pstats_file import PstatsFile, read_dump
 from profkit.formats.pstats_native import read_columns
 from profkit.model import Notice, Profile
@@ -124,13 +122,6 @@ def test_threads_mixed_from_312_on(version: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.interpreters
-def test_path_that_is_not_utf8(tmp_path: Path) -> None:
-    read = profiled_by(interpreter("3.12"), tmp_path, script=b"caf\xe9.py")
-    (key,) = [key for key in rows(read.profile) if key[2] == "fib"]
-    assert os.fsencode(key[0]).endswith(b"/caf\xe9.py")
-
-
-@pytest.mark.interpreters
 def test_python2_path_that_is_not_utf8(tmp_path: Path) -> None:
     read = profiled_by(interpreter("2.7"), tmp_path, script=b"caf\xe9.py")
     (key,) = [key for key in rows(read.profile) if key[2] == "fib"]
@@ -197,9 +188,7 @@ def test_sampled_profile(tmp_path: Path, with_edges: bool) -> None:
     assert qualified == [
         "Layer.work",
         *["main.<locals>.<lambda>"] * 2,
-        "Layer.work",
-        "main",
-        "<module>",
+        *("Layer.work", "main", "<module>"),
     ]
     if with_edges:
         assert links(read.profile)["work", "work"] == (1, 1, 0.0, 0.0)
@@ -222,7 +211,6 @@ def test_yappi_export(tmp_path: Path) -> None:
 
 
 def test_colliding_functions_are_summed_when_written() -> None:
-    import numpy as np
 
     index = np.array([1, 1], np.int32)
     names = Profile(
@@ -273,20 +261,6 @@ def test_version_is_told_by_paths(file: str, version: tuple[int, int] | None, tm
     assert read_pstats(path).python == version
 
 
-def test_zero_times_and_one_entry(tmp_path: Path) -> None:
-    path = dump(tmp_path / "one.prof", {("a.py", 1, "f"): (0, 0, 0, 0, {})})
-    assert rows(read_pstats(path).profile) == {("a.py", 1, "f"): (0, 0, 0.0, 0.0)}
-
-
-def test_cycle_without_a_root(tmp_path: Path) -> None:
-    f, g = ("a.py", 1, "f"), ("a.py", 2, "g")
-    stats = {f: (1, 1, 0.1, 0.3, {g: (1, 1, 0.1, 0.3)}), g: (1, 1, 0.2, 0.3, {f: (1, 1, 0.2, 0.3)})}
-    assert links(read_pstats(dump(tmp_path / "cycle.prof", stats)).profile) == {
-        ("g", "f"): (1, 1, 0.1, 0.3),
-        ("f", "g"): (1, 1, 0.2, 0.3),
-    }
-
-
 def test_caller_without_an_entry_becomes_a_row_of_zeros(tmp_path: Path) -> None:
     stranger = ("a.py", 9, "gone")
     stats = {("a.py", 1, "f"): (2, 3, 0.1, 0.3, {stranger: (3, 2, 0.1, 0.3)})}
@@ -297,14 +271,6 @@ def test_caller_without_an_entry_becomes_a_row_of_zeros(tmp_path: Path) -> None:
     bare = read_pstats(path, edges=False).profile
     assert bare.edges is None
     assert rows(bare) == {("a.py", 1, "f"): (3, 2, 0.1, 0.3)}
-
-
-def test_numbers_of_every_width(tmp_path: Path) -> None:
-    stats = {("a.py", 1, "f"): (3.0, 2**40, 2, 2**33, {}), ("a.py", 2, "g"): (2**52, 2**52, 1e-9, True, {})}
-    assert rows(read_pstats(dump(tmp_path / "wide.prof", stats)).profile) == {
-        ("a.py", 1, "f"): (2**40, 3, 2.0, float(2**33)),
-        ("a.py", 2, "g"): (2**52, 2**52, 1e-9, 1.0),
-    }
 
 
 def test_bytes_behind_the_profile(tmp_path: Path) -> None:
@@ -403,7 +369,6 @@ def test_real_dumps_take_the_fast_path(tmp_path: Path) -> None:
     tool.runcall(fib, 6)
     tool.dump_stats(tmp_path / "real.prof")
     data = read_dump(tmp_path / "real.prof")
-    assert parse_columns(np.frombuffer(data + bytes(PADDING), np.uint8), edges=True) is not None
     if pstats_native._COMPILED is not None:
         assert read_columns(data, edges=True) is not None
 

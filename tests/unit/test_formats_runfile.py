@@ -6,11 +6,9 @@ import contextlib
 import dataclasses
 import io
 import json
-import os
 import pstats
 import random
 import shutil
-import stat
 import subprocess
 import sys
 import zipfile
@@ -102,11 +100,7 @@ def sample_run() -> Run:
         runfile.SCHEMA,
         "0.1.0",
         ("python", "train.py", "--data=/x/\udce9"),
-        "/work",
-        137,
-        "2024-05-01T10:00:00+00:00",
-        12.5,
-        host,
+        *("/work", 137, "2024-05-01T10:00:00+00:00", 12.5, host),
         {"OMP_NUM_THREADS": "4"},
         {"numpy": "2.0.0"},
         {"revision": "abc", "dirty": True},
@@ -318,38 +312,6 @@ def test_unzip_finds_nothing_wrong(path: Path) -> None:
     require("unzip", shutil.which("unzip") is not None, "no unzip on this machine")
     done = subprocess.run(["unzip", "-tqq", str(path)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_written_completely_or_not_at_all(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = path.read_bytes()
-
-    def full_disk(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        write_run(path, Run("x", (Process(),)))
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["run.prof"]
-
-
-def test_mode_honours_umask_and_links_are_followed(tmp_path: Path) -> None:
-    (tmp_path / "link.prof").symlink_to("target.prof")
-    was = os.umask(0o027)
-    try:
-        write_run(tmp_path / "link.prof", sample_run())
-    finally:
-        os.umask(was)
-    assert (tmp_path / "link.prof").is_symlink()
-    assert stat.S_IMODE((tmp_path / "target.prof").stat().st_mode) == 0o640
-    assert sorted(os.listdir(tmp_path)) == ["link.prof", "target.prof"]
-
-
-def test_no_directory_to_write_to(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        write_run(tmp_path / "none" / "run.prof", sample_run())
 
 
 def manifest_with(path: Path, **changes: Any) -> bytes:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fuzz import oracles
-from fuzz.mutate import FLOATS, Mutation, packed, unpacked
-from fuzz.target import CRASHES, SEEDS, TARGETS, Target, Wrong, finding_of, load
+from fuzz.target import CRASHES, TARGETS, Target, Wrong, finding_of, load
 from fuzz.work import inputs_of
-from profkit.formats.codec import MemberError
-from profkit.formats.run_columns import _array, array_head
 
 #: The others take seconds for each input: tests/integration/test_fuzz.py.
 FAST = [name for name in TARGETS if name not in ("commands", "spool")]
@@ -96,47 +91,3 @@ def test_an_output_that_is_wrong_is_seen(check: object, wrong: str, right: str) 
     check(right)  # type: ignore[operator]
     with pytest.raises(Wrong):
         check(wrong)  # type: ignore[operator]
-
-
-def mutation(seed: int) -> Mutation:
-    chance = random.Random(seed)
-
-    def bytes_of(data: bytes, most: int) -> bytes:
-        at = chance.randint(0, len(data))
-        return (data[:at] + bytes([chance.randrange(256)]) + data[at + 1 :])[:most]
-
-    return Mutation(chance, bytes_of)
-
-
-@pytest.mark.parametrize("name", [name for name in TARGETS if load(name).mutate is not None])
-def test_a_mutation_changes_an_input_and_is_decided_by_its_seed(name: str) -> None:
-    target, path = load(name), inputs_of(name)[0]
-    data = path.read_bytes()
-    assert target.mutate is not None
-    made = [target.mutate(data, mutation(seed)) for seed in range(40)]
-    assert made == [target.mutate(data, mutation(seed)) for seed in range(40)]
-    assert len(set(made) - {data}) > 20
-
-
-def test_a_changed_archive_is_one_still() -> None:
-    target, data = load("run_file"), (SEEDS / "run_file" / "mpi-clean.prof").read_bytes()
-    assert target.mutate is not None
-    kept = [unpacked(target.mutate(data, mutation(seed))) for seed in range(60)]
-    assert sum(found is not None and len(found[1]) > 50 for found in kept) > 40
-    before = unpacked(data)
-    assert before is not None
-    assert unpacked(packed(*before)) == before
-
-
-def test_a_changed_column_keeps_its_type_and_fits_its_header() -> None:
-    values = np.array([1.0, 2.0, 3.0])
-    before, kept, seen = array_head(values.dtype, 3) + values.tobytes(), 0, set()
-    for seed in range(300):
-        try:
-            values = _array("x", mutation(seed).column(before), np.dtype("<f8"), 1000)
-        except MemberError:
-            continue  # some byte of its header was changed
-        kept += 1
-        seen.update(values.tolist())
-    assert kept > 250
-    assert seen.issuperset(FLOATS)

@@ -64,14 +64,6 @@ def test_waiting_points_at_the_other_group_and_lives_add_up() -> None:
     assert "Each of 3 processes" in said
 
 
-def test_alone_a_program_waits_for_nobody() -> None:
-    alone = process(1, "main", [(1, "lock", 4.0)])
-    ((first,)) = group_waits(Run("r", (alone,)))
-    assert first.lanes[0].others_s == 0.0
-    assert waits((("", Run("r", (alone,))),)) is None
-    assert waits((("", build.foreign_run()),)) is None
-
-
 def test_without_samples_native_waits_count_and_without_counters_nothing_is_claimed() -> None:
     older = process(1, "main", None, (1.0, 5.0, 0.0))
     unknown = process(3, "worker", run_s=None)

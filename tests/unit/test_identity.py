@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.identity.function_keys import function_keys, infer_python, infer_roots, rooted
-from profkit.identity.rooted_paths import normalise
+from profkit.identity.function_keys import function_keys, infer_python, infer_roots
+from profkit.identity.rooted_paths import normalise, rooted
 from profkit.model import FunctionKey, Roots
 from tests.builders import Row, profile
 

@@ -23,7 +23,7 @@ from profkit.model import (
     ThreadSamples,
 )
 from profkit.report.document import Note, Table
-from profkit.report.inventory_sections import inventory_object, pool_differences, pool_sections
+from profkit.report.inventory_sections import pool_differences, pool_sections
 from profkit.verdict.advice.size_limits import limit_advice
 from profkit.verdict.types import Advice
 
@@ -90,16 +90,6 @@ class TestCores:
         # One that the sampler has never met may have lived with all the others.
         assert inventory(run([*epochs, process(BLAS)])).workers == 9
 
-    def test_one_after_another_is_not_at_once(self) -> None:
-        found = inventory(run([process(BLAS, wall=1.0, cpu=1.0, wait=0.0) for _ in range(10)]))
-        assert found.expected_cores == pytest.approx(8.0)
-        assert not found.oversubscribed
-
-    def test_who_only_waits_asks_for_nothing(self) -> None:
-        found = inventory(run([process(BLAS, role="main", cpu=0.1, wait=0.1), process(BLAS)]))
-        assert [p.idle for p in found.processes] == [True, False]
-        assert found.expected_cores == 8.0
-
     def test_more_than_its_pools_explain(self) -> None:
         found = inventory(run([process(Pool("openblas", 2), cpu=20.0, wait=10.0)]))
         assert found.processes[0].surprising
@@ -109,18 +99,6 @@ class TestCores:
         bound = Host(name="node", cpus=8, affinity=1)
         found = inventory(run([process(Pool("libgomp", 4), role="rank", host=bound)]))
         assert found.oversubscription == 4.0
-
-    def test_machines_are_not_added_up(self) -> None:
-        other = Host(name="other", cpus=8, affinity=8)
-        found = inventory(run([process(BLAS, role="rank"), process(BLAS, role="rank", host=other)]))
-        assert found.available_cpus == 16.0
-        assert found.oversubscription == 1.0
-
-    def test_of_a_foreign_file_nothing_is_known(self) -> None:
-        found = inventory(Run("a.prof", (Process(threads=(Thread(Profile.empty()),)),)))
-        assert (found.expected_cores, found.observed_cores, found.oversubscription) == (None, None, None)
-        assert limit_advice(found, ("python", "a.py")) == ()
-        assert pool_sections(Run("a.prof", (Process(),)), 50) == []
 
 
 class TestAdvice:
@@ -209,12 +187,6 @@ class TestAdvice:
     def test_workers_that_the_command_names(self, command: str, expected: str) -> None:
         assert self.limit(*[process(BLAS)] * 16, command=command) == (expected, {"OPENBLAS_NUM_THREADS": "1"})
 
-    def test_workers_that_the_command_does_not_name(self) -> None:
-        limit, fewer = self.advice(*[process(BLAS)] * 16)
-        assert limit.kind == "limit-threads"
-        assert (fewer.kind, fewer.argv) == ("start-fewer", ())
-        assert fewer.numbers == {"processes": 16, "cpus": 8, "most": 8, "workers": 8}
-
     def test_a_parent_that_only_waits_leaves_its_cpu_to_the_workers(self) -> None:
         workers = [process()] * 16
         waits = self.advice(process(role="main", cpu=1.0, wait=1.0), *workers)
@@ -236,39 +208,6 @@ class TestAdvice:
         found = self.limit(*[process(torch)] * 4, command=command, environment={"OMP_NUM_THREADS": "1"})
         # The variable that was set did not decide: another value of it would not either.
         assert found == (expected, {})
-
-    @pytest.mark.parametrize(
-        ("command", "expected"),
-        [
-            ("python train.py -j8", "python train.py -j2"),
-            ("python train.py --cpus 8 --batch 8", "python train.py --cpus 2 --batch 8"),
-        ],
-    )
-    def test_jobs_of_one_process_are_threads(self, command: str, expected: str) -> None:
-        small = replace(HOST, affinity=2)
-        torch = process(Pool("torch", 8, "program"), role="main", host=small)
-        assert self.limit(torch, command=command, host=small) == (expected, {})
-
-    @pytest.mark.parametrize("words", ["--threads 6", "--epochs 8", "--batch-size 8", "--seed=8", "-n 8"])
-    def test_an_argument_of_another_size_or_meaning_is_left_alone(self, words: str) -> None:
-        torch = Pool("torch", 8, "program")
-        (edit,) = self.advice(*[process(torch)] * 4, command=f"python train.py {words}")
-        assert (edit.kind, edit.subject) == ("edit-code", "torch.set_num_threads(2)")
-
-    def test_a_size_that_a_variable_or_the_default_decided_keeps_its_variable(self) -> None:
-        held = Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8")
-        four = [process(held)] * 4
-        environment = {"OMP_NUM_THREADS": "8"}
-        command = "python train.py --threads 8"
-        assert self.limit(*four, command=command, environment=environment) == (
-            command,
-            {"OMP_NUM_THREADS": "2"},
-        )
-        # As many as there are CPUs: the argument may be what decided, or the default.
-        assert self.limit(*[process(BLAS)] * 4, command=command) == (
-            "python train.py --threads 2",
-            {"OPENBLAS_NUM_THREADS": "2"},
-        )
 
     def test_a_variable_that_the_program_sets_itself(self) -> None:
         inside = Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8")
@@ -364,15 +303,3 @@ class TestReports:
             ("cores used", "0.5", "1.5"),
             ("cores demanded", "1", "3"),
         ]
-
-    def test_who_works_and_who_waits_is_no_difference_of_settings(self) -> None:
-        idle, busy = (process(TORCH, cpu=cpu, wait=0.0) for cpu in (0.1, 5.0))
-        main = process(BLAS, role="main")
-        working, waiting = (inventory(run([main, *[worker] * 2])) for worker in (busy, idle))
-        assert pool_differences(working, waiting) == []
-
-    def test_json_counts_like_pools(self) -> None:
-        found = inventory_object(inventory(run([process(BLAS)] * 3, environment={"OMP_PLACES": "cores"})))
-        assert [(pool["library"], pool["processes"]) for pool in found["pools"]] == [("openblas", 3)]
-        assert found["environment"] == {"OMP_PLACES": "cores"}
-        assert found["oversubscription"] == 3.0

@@ -207,14 +207,6 @@ def test_a_first_iteration_that_warms_up_is_left_out_with_the_reason() -> None:
     assert model.steps_per_s == pytest.approx(25.0)
 
 
-def test_a_loop_that_gets_faster_all_the_time_is_not_warming_up() -> None:
-    ends = np.cumsum(np.linspace(100.0, 5.0, 20))
-    begins = np.concatenate([[0.0], ends[:-1]])
-    steps = enumerate(zip(begins.tolist(), ends.tolist(), strict=True))
-    model = model_of([(f"step {i}", begin, end, 1) for i, (begin, end) in steps])
-    assert model.left_out == 0
-
-
 def test_iterations_without_named_loading_say_so() -> None:
     model = model_of([e for e in in_turn() if e[0] != "load batch"])
     assert (model.bound, model.load, model.wait, model.consumer_wait_share) == (None, None, None, None)
@@ -239,13 +231,6 @@ def test_samples_from_the_payload_or_the_user() -> None:
     assert (told.batch, told.batch_from, told.samples_per_s) == (8.0, "--batch-size", pytest.approx(200.0))
 
 
-def test_of_several_consumers_the_slowest() -> None:
-    fast = Process(pid=1, rank=0, host=Host("a"), ranges=ranges_from(in_turn(compute=10.0)))
-    slow = Process(pid=2, rank=1, host=Host("a"), ranges=ranges_from(in_turn(compute=50.0)))
-    model = iteration_model(run_of(fast, slow))
-    assert (model.rank, model.consumers, model.loaders) == (1, 2, 0)
-
-
 def test_nothing_to_say() -> None:
     assert iteration_model(run_of(Process())) is None
     assert iteration_model(run_of(Process(ranges=ranges_from([])))) is None
@@ -265,11 +250,6 @@ def test_names_that_do_not_exist_are_bad_usage() -> None:
         iteration_model(run_of(Process()), IterationNames(iteration=("x",)))
     with pytest.raises(UsageError, match="fewer than 5"):
         model_of(in_turn(4), IterationNames(iteration=("step 1",)))
-
-
-def test_of_several_runs_the_one_with_the_median_rate() -> None:
-    models = [model_of(in_turn(compute=c)) for c in (10.0, 90.0, 20.0)]
-    assert typical_model(models) is models[2]
 
 
 def test_one_side_of_a_comparison_alone() -> None:

@@ -17,7 +17,8 @@ from profkit.formats import write_run
 from profkit.formats.load import join_ranks, load_run, load_side
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import VerdictBlock, Waterfall
-from profkit.report.jsondoc import DIFF_SCHEMA, SHOW_SCHEMA, diff_json, show_json
+from profkit.report.jsondoc import DIFF_SCHEMA, SHOW_SCHEMA, diff_object, show_object
+from profkit.report.jsonvalues import dumps
 from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
@@ -42,7 +43,7 @@ def valid(value: Any, name: str) -> bool:
 
 def compared(baseline: str, candidate: str, *, explain: bool = True) -> Any:
     sides = (load_side(str(SAMPLES / f"{name}.prof")) for name in (baseline, candidate))
-    return json.loads(diff_json(diff(*sides), 5, explain=explain))
+    return json.loads(dumps(diff_object(diff(*sides), 5, explain=explain)))
 
 
 @pytest.mark.parametrize(("baseline", "candidate"), PAIRS)
@@ -63,7 +64,7 @@ def test_a_comparison_of_samples_follows_the_schema(baseline: str, candidate: st
 def test_a_sample_follows_the_schema(name: str, judged: bool) -> None:
     run = load_run(SAMPLES / f"{name}.prof")
     verdict = judge_run(run, run.processes) if judged else None
-    value = json.loads(show_json(run, limit=5, judged=verdict, explain=True))
+    value = json.loads(dumps(show_object(run, limit=5, judged=verdict, explain=True)))
     jsonschema.Draft202012Validator(schema("show-2.json")).validate(value)
     assert ("checks" in value) == judged
     if judged:
@@ -168,14 +169,14 @@ def test_next_commands_are_words_and_say_why() -> None:
     assert first["argv"][5:] == value["verdict"]["advice"][0]["argv"]
     assert first["env"] == value["verdict"]["advice"][0]["env"] == {"OPENBLAS_NUM_THREADS": "1"}
     assert first["why"] in value["verdict"]["advice"][0]["text"]
-    clean = json.loads(show_json(load_run(SAMPLES / "train_mlp" / "clean-1.prof"), limit=5))
+    clean = json.loads(dumps(show_object(load_run(SAMPLES / "train_mlp" / "clean-1.prof"), limit=5)))
     assert clean["next_commands"] == []
 
 
 def test_a_bucket_has_the_title_that_reports_print() -> None:
     sides = [load_side(str(SAMPLES / "train_mlp" / f"{name}.prof")) for name in ("clean-1", "oversubscribed")]
     found = diff(*sides)
-    titles = {bucket["title"] for bucket in json.loads(diff_json(found, 5))["account"]["buckets"]}
+    titles = {bucket["title"] for bucket in json.loads(dumps(diff_object(found, 5)))["account"]["buckets"]}
     (section,) = (section for section in diff_document(found).sections if section.role == "account")
     (block,) = section.blocks
     assert isinstance(block, Waterfall)
@@ -183,7 +184,7 @@ def test_a_bucket_has_the_title_that_reports_print() -> None:
     (headline,) = (
         block.headline for block in diff_document(found).sections[0].blocks if isinstance(block, VerdictBlock)
     )
-    assert json.loads(diff_json(found, 5))["verdict"]["headline"] == headline
+    assert json.loads(dumps(diff_object(found, 5)))["verdict"]["headline"] == headline
 
 
 #: Names that say their unit by themselves.

@@ -116,18 +116,6 @@ def test_waiting_that_was_there_before_is_no_cause() -> None:
     assert found.verdict.cause == "no-change"
 
 
-def test_waiting_below_the_threshold_is_no_cause() -> None:
-    assert judged(run(scaled(1.0)), run(scaled(1.1), wait=0.4)).verdict.cause == "no-change"
-
-
-def test_off_cpu_without_queueing_is_blocked() -> None:
-    rows = [*BASE, Row("~", 0, "<method 'acquire' of '_thread.lock' objects>", 10, 0.1)]
-    a = run(scaled(1.0, rows=rows))
-    b = run(scaled(*[1.0] * 10, 40.0, rows=rows), off=3.8)
-    verdict = judged(a, b).verdict
-    assert verdict.cause == "blocked"
-
-
 def test_waiting_for_loaders_is_data_starvation() -> None:
     rows = [
         *BASE,
@@ -309,14 +297,6 @@ def test_time_lost_in_slices_without_counters_is_contention_of_unknown_kind(runs
     assert slower.cause == "inconclusive"
 
 
-def test_unchanged_without_counters_does_not_deny_contention() -> None:
-    found = diff(foreign(scaled(1.0)), foreign(scaled(1.02)))
-    assert found.verdict.cause == "no-change"
-    assert found.verdict.confidence is None or found.verdict.confidence < 0.9
-    assert found.verdict.numbers["pair.counters"] is None
-    assert {piece.subject for piece in found.verdict.advice} == {"baseline", "candidate"}
-
-
 @pytest.mark.parametrize("runs", [1, 3, 5])
 def test_clean_repeats_are_no_change(runs: int) -> None:
     random = np.random.default_rng(9)
@@ -407,12 +387,6 @@ def failing(one: Run) -> Run:
     return replace(one, manifest=replace(one.manifest, exit_status=1))
 
 
-def test_a_slower_machine_is_no_doubt_of_itself() -> None:
-    found = judged(run(scaled(1.0)), run(scaled(1.5), cpu_model="another")).verdict
-    assert found.cause == "slower-machine"
-    assert found.findings[0].confidence == found.confidence
-
-
 def test_the_changed_function_is_named_with_its_place_and_revisions() -> None:
     changed = [replace(row, source="new", tottime=1.6) if row.name == "f3" else row for row in BASE]
 
@@ -471,28 +445,6 @@ def test_time_off_the_cpu_is_taken_out_where_a_tracer_measured_it() -> None:
     assert "read" not in {piece.subject for piece in found.verdict.evidence}
 
 
-def test_nothing_is_said_of_a_ratio_to_nothing() -> None:
-    a, b = (foreign(profile([Row("m.py", 1, "f", 1, t)])) for t in (0.0, 1.0))
-    found = diff(a, b)
-    total = evidence(found, "self-time")
-    assert (total.baseline, total.candidate, total.reading) == (0.0, 1.0, "")
-    # One function has no order that could move.
-    assert not found.verdict.numbers["reordered"]
-
-
-def test_evidence_names_functions_as_the_tables_do() -> None:
-    rows = [*BASE, Row("~", 0, "<method 'executemany' of 'sqlite3.Connection' objects>", 1500, 4.0)]
-    twice = [replace(r, ncalls=2 * r.ncalls, tottime=2 * r.tottime) for r in rows]
-    calls = evidence(judged(run(profile(rows)), run(profile(twice))), "function.calls")
-    assert (calls.subject, calls.baseline, calls.candidate) == ("sqlite3.Connection.executemany", 1500, 3000)
-
-
-def test_no_change_says_what_was_measured_of_waiting() -> None:
-    numbers = judged(run(scaled(1.0), wait=0.1), run(scaled(1.01), wait=0.2)).verdict.numbers
-    assert numbers["main.wait-before"] == pytest.approx(0.1 / 3.2)
-    assert numbers["main.wait"] == pytest.approx(0.2 / 3.232)
-
-
 def test_more_threads_recorded_are_not_more_work() -> None:
     """From Python 3.12 on cProfile holds the calls of all threads; before, those of one."""
     one = profile(BASE)
@@ -503,22 +455,6 @@ def test_more_threads_recorded_are_not_more_work() -> None:
     found = diff(foreign(one), RunSet("b", (mixed,)))
     assert found.verdict.cause == "inconclusive"
     assert Notice("one-side-mixes-threads", "candidate") in found.comparability.warnings
-
-
-def test_calls_of_another_program_are_not_more_work() -> None:
-    def side(own: str, factor: int) -> RunSet:
-        shared = [replace(r, ncalls=factor * r.ncalls, tottime=factor * r.tottime) for r in BASE]
-        return foreign(profile([*shared, Row("other.py", 1, own, 5, 1.0 * factor)]))
-
-    verdict = diff(side("left", 1), side("right", 2)).verdict
-    assert verdict.cause != "workload-change"
-
-
-def test_another_program_is_not_a_faster_one() -> None:
-    other = profile([Row("other.py", 10 * i, f"g{i}", 5, 0.05) for i in range(5)])
-    verdict = diff(foreign(profile(BASE)), foreign(other)).verdict
-    assert (verdict.cause, verdict.rule) == ("inconclusive", "another-program")
-    assert verdict.numbers["residue"] == 1.0
 
 
 def test_a_main_thread_that_waits_for_its_own_workers_is_not_blocked() -> None:

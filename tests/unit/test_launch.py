@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from itertools import product
 
@@ -15,6 +14,7 @@ import pytest
 from profkit.capture.cpu_limits import Limits, Ranks, read_limits
 from profkit.study.launch import LAUNCHERS, fitting, launcher_of, lines, of_setting
 from tests.requirements import require
+from tests.shared import finished
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
@@ -59,12 +59,8 @@ def test_mpirun_takes_its_lines() -> None:
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     script = "\n".join(lines(launch))
     assert shlex.split(script)
-    done = subprocess.run(
-        ["bash", "-ec", script],
-        env={**os.environ, **root, "OMPI_MCA_rmaps_base_oversubscribe": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = finished(
+        ["bash", "-ec", script], env={**os.environ, **root, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
     )
     assert done.returncode == 0, done.stderr
     said = sorted(done.stdout.splitlines())

@@ -145,9 +145,7 @@ def measured(rows: int, seed: int, strings: tuple[str, ...]) -> Profile:
         names,
         (names % 997 + 1).astype(np.int32),
         (names + 1).astype(np.int32),
-        calls,
-        calls,
-        seconds,
+        *(calls, calls, seconds),
         seconds * rng.uniform(1, 9, rows),
         edges=Edges(
             rng.integers(0, rows, links).astype(np.int32),

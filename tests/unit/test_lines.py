@@ -71,11 +71,6 @@ def test_lines_of_all_runs_with_the_native_functions_that_they_call() -> None:
     assert (native.line, native.name, native.share) == (4, "f", 1.0)
 
 
-def test_few_samples_say_nothing() -> None:
-    assert lines_of(0, run(Line(0, 0, 3, 0.5, 9))) == ()
-    assert lines_of(0, run(Line(0, 0, 3, 0.5, 10))) != ()
-
-
 def test_a_line_is_paired_by_its_place_in_the_same_source() -> None:
     below = seen(13, first=11)
     assert FunctionLines("f", (seen(3),), (below,)).before(below) is not None
@@ -119,7 +114,7 @@ def test_the_tables_of_a_process_have_lines_of_its_own_functions() -> None:
     assert (slices.begin_ns < slices.end_ns).all()
     names = {file.codes.name[i] for i in found.within.tolist()}
     assert "walk" in names
-    assert not any(file._own[i] for i in (*found.function.tolist(), *found.within.tolist()))
+    assert not any(file.own[i] for i in (*found.function.tolist(), *found.within.tolist()))
     assert (found.line > 0).all()
     assert (found.seconds > 0).all()
 

@@ -7,40 +7,12 @@ import pytest
 
 from profkit.identity.rooted_paths import rooted, rooted_all
 from profkit.measure.lookup_columns import Keys, Looked, rows_in, rows_starting, rows_where
-from profkit.model import FunctionKey, Roots
+from profkit.model import Roots
+from tests.shared import words_of
 
 NAMES = ("", "f", "<lambda>", "g")
 NAME = Looked(np.array([1, 3, 2, 1]), NAMES)
 KEYS = Keys(np.array([0, 1, 1, 0]), [("project", "a.py"), ("stdlib", "b.py")], NAME)
-
-
-def test_a_column_is_a_sequence() -> None:
-    plain = ("f", "g", "<lambda>", "f")
-    assert tuple(NAME) == plain
-    assert plain == NAME
-    assert NAME != ("f",)
-    assert (len(NAME), NAME[1], NAME[-1], NAME[1:3], NAME.index("g"), "h" in NAME) == (
-        4,
-        "g",
-        "f",
-        plain[1:3],
-        1,
-        False,
-    )
-    with pytest.raises(IndexError):
-        NAME[4]
-
-
-def test_keys_are_a_sequence() -> None:
-    plain = (
-        FunctionKey("project", "a.py", "f"),
-        FunctionKey("stdlib", "b.py", "g"),
-        FunctionKey("stdlib", "b.py", "<lambda>"),
-        FunctionKey("project", "a.py", "f"),
-    )
-    assert tuple(KEYS) == plain == KEYS[:]
-    assert plain == KEYS
-    assert KEYS[2] == plain[2]
 
 
 @pytest.mark.parametrize(("names", "keys"), [(NAME, KEYS), (tuple(NAME), tuple(KEYS))])
@@ -52,56 +24,23 @@ def test_questions_have_the_answers_of_plain_columns(names: object, keys: object
 
 DIRECTORIES = (
     *(
-        "",
-        "/",
-        "/usr/lib/python3.11",
-        "/usr/lib/python3.11/json",
-        "/e/lib/python3.11/site-packages/p",
+        *("", "/", "/usr/lib/python3.11", "/usr/lib/python3.11/json", "/e/lib/python3.11/site-packages/p"),
         "/home/u/proj",
     ),
-    *(
-        "/home/u/proj/lib",
-        "/opt/py/Lib",
-        "C:/Python39/Lib",
-        "c:/work",
-        "/tmp",
-        "/tmp/ipykernel_12",
-        "/x/torchinductor_u/ab",
+    *words_of(
+        "/home/u/proj/lib /opt/py/Lib C:/Python39/Lib c:/work /tmp /tmp/ipykernel_12 /x/torchinductor_u/ab"
     ),
-    *(
-        "./src",
-        "/a//b/../c",
-        "/a/./b",
-        "/p/foo.egg/x",
-        "<frozen x",
-        "/z/python311.zip/os",
-        "lib",
-        "rel/dir",
-        "\\\\host\\s",
+    *words_of(
+        "./src|/a//b/../c|/a/./b|/p/foo.egg/x|<frozen x|/z/python311.zip/os|lib|rel/dir|\\\\host\\s", "|"
     ),
     *("C:\\Python39\\lib", "/s/lib-python/3/os", "/a/dist-packages/q"),
 )
 FILES = (
-    *(
-        "x.py",
-        "os.py",
-        "tmpab12cd34.py",
-        "TMPab12cd34.py",
-        "test_x.py",
-        "__init__.py",
-        "__autograph_generated_fileq.py",
+    *words_of(
+        "x.py os.py tmpab12cd34.py TMPab12cd34.py test_x.py __init__.py __autograph_generated_fileq.py"
     ),
     *(
-        "",
-        ".",
-        "..",
-        ".hidden.py",
-        "a b.py",
-        "json",
-        "re.py",
-        "w\\in.py",
-        "new\nline.py",
-        "<string>",
+        *("", ".", "..", ".hidden.py", "a b.py", "json", "re.py", "w\\in.py", "new\nline.py", "<string>"),
         "é.py",
         "\udce9.py",
     ),

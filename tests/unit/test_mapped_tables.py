@@ -162,7 +162,7 @@ def test_any_bytes_end_in_tables_or_in_one_error(whole: bytes, seed: int) -> Non
         outcomes.add("read")
         for table in tables:
             for part in (table.functions, table.edges, table.waiting, table.open, table.inside):
-                columns = [getattr(part, name) for name in part.__slots__]
+                columns = list(part.columns.values())
                 assert len({len(column) for column in columns}) == 1
                 assert all(np.isfinite(column).all() and (column >= 0).all() for column in columns)
             assert (table.functions.function < len(file.codes)).all()
@@ -219,31 +219,6 @@ def test_calls_of_bursts_stand_for_more(sampled: bytes) -> None:
     few = decode_tables(changed(sampled, (BURSTS, 2))).threads(None, {}, {})[0]
     assert np.isnan(few.estimates.calls_low).all()
     assert few.functions.calls[walk] < ncalls[walk]
-
-
-@pytest.mark.parametrize(
-    "numbers",
-    [
-        ((BURST_NS, 1), (SAMPLED_NS, 2**61)),
-        ((BURST_NS, 2**61), (SAMPLED_NS, 0)),
-        ((BURST_NS, 0),),
-        ((SLOWED, 4e18),),
-        ((BURSTS, 2**53), (SLOWED, 1e-300)),
-    ],
-)
-def test_bursts_of_any_length_end_in_intervals_or_in_one_error(
-    sampled: bytes, numbers: tuple[tuple[int, float], ...]
-) -> None:
-    try:
-        tables = decode_tables(changed(sampled, *numbers)).threads(None, {}, {})
-    except ValueError as error:
-        assert str(error).startswith("damaged: it holds ")  # noqa: PT017 - either is right
-        return
-    for table in tables:
-        if table.estimates is not None:
-            low, high = table.estimates.calls_low, table.estimates.calls_high
-            assert ((low <= high) | np.isnan(low)).all()
-            assert (table.functions.calls >= 0).all()
 
 
 @pytest.mark.parametrize(

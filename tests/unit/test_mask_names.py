@@ -16,18 +16,11 @@ from profkit.report.pseudonyms import Pseudonyms
 from profkit.report.renderers import RENDERERS
 from tests import builders
 from tests import report_builders as build
+from tests.shared import words_of
 from tests.unit.test_planted import cli, members
 
 #: Names of a customer, one in each place that a program's names come from.
-NAMES = (
-    "globexscorer",
-    "initechnet",
-    "umbrellafeed",
-    "hoolidriver",
-    "vandelayrank",
-    "wonkaext",
-    "starkloader",
-)
+NAMES = tuple(words_of("globexscorer initechnet umbrellafeed hoolidriver vandelayrank wonkaext starkloader"))
 ROOTS = Roots(("/opt/python/lib/python3.11",), ("/opt/venv/lib/python3.11/site-packages",), ("/data/job",))
 PSEUDONYM = re.compile(r"\bn_[0-9a-f]{10}\b")
 
@@ -152,17 +145,7 @@ def test_names_cannot_be_masked_and_left_as_they_are(
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "step 3",
-        "<module>",
-        "__init__",
-        "n_0123456789",
-        "<address 13>",
-        "***-b",
-        "host-a",
-        "epoch 1/90",
-        "MainThread",
-    ],
+    words_of("step 3|<module>|__init__|n_0123456789|<address 13>|***-b|host-a|epoch 1/90|MainThread", "|"),
 )
 def test_what_says_nothing_is_shown(text: str) -> None:
     assert Pseudonyms(b"secret", ()).masked(text) == text

@@ -94,7 +94,7 @@ def profiles(draw: Any) -> Profile:
     return build(rows, links)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(profiles(), max_size=4))
 def test_every_sum_is_right(parts: list[Profile]) -> None:
     merged = merge_profiles(parts).validate()

@@ -17,7 +17,7 @@ from profkit.capture.neighbourhood import Neighbours, group_of
 from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Machine, Neighbour, Run
 from profkit.model import Neighbours as Found
-from profkit.report.neighbours import neighbour_sections
+from profkit.report.machine import neighbour_sections
 from tests.requirements import require
 
 #: ``NAME CORES``: calls itself so, and runs for that part of every 20 ms.
@@ -33,16 +33,6 @@ while True:
     while time.thread_time() - used < 0.02 * cores:
         pass
     time.sleep(max(0.0, begin + 0.02 - time.monotonic()))
-"""
-#: Starts one short child after the other, each of which computes.
-STARTS = """
-import subprocess, sys
-
-with open("/proc/self/comm", "w") as file:
-    file.write("starter")
-print(flush=True)
-while True:
-    subprocess.run([sys.executable, "-S", "-c", "sum(range(2_000_000))"])
 """
 
 
@@ -105,14 +95,6 @@ def test_a_target_that_does_not_queue_has_no_neighbours_and_costs_nothing() -> N
     assert watch.cpu_s == 0
 
 
-def test_what_short_children_used_is_their_parents() -> None:
-    with running((STARTS,)) as (starter,):
-        row = listed(watched(1.5))[starter]
-    assert row["name"] == "starter"
-    assert row["children"] is True
-    assert 0.05 < row["cores"] < 1.5  # type: ignore[operator]
-
-
 def test_what_a_child_used_before_it_ended_is_counted_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,15 +116,6 @@ def test_what_a_child_used_before_it_ended_is_counted_once(
     record = watch.as_record()
     cores = {row["pid"]: row["cores"] for row in record["listed"]}
     assert cores.get(top, 0.0) * record["queued_s"] < 0.6
-
-
-def test_the_targets_own_processes_are_no_neighbours() -> None:
-    with running((BUSY, "own", "0.5")) as (own,):
-        watch = Neighbours(os.getpid())
-        for step in range(8):
-            watch.look({own}, 0.1 * step, 0.0, None, final=step == 7)
-            time.sleep(0.1)
-        assert own not in listed(watch)
 
 
 def test_many_alike_are_one_row(monkeypatch: pytest.MonkeyPatch) -> None:

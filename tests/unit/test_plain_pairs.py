@@ -69,9 +69,7 @@ def test_an_edit_shows_in_the_definitions_below_it(tmp_path: Path) -> None:
     after = profiled(tmp_path / "after", SCRIPT.replace(LOOP, NESTED))
     found = compared(before, after)
     assert (found.verdict.cause, found.verdict.rule, found.verdict.subject) == (
-        "code-change",
-        "changed-source",
-        "score",
+        *("code-change", "changed-source", "score"),
     )
     changed = {found.table.name[row] for row, same in enumerate(found.table.same_source) if same is False}
     assert changed == {"score"}
@@ -111,20 +109,11 @@ class TestWaits:
     def run(self, waited: float, *more: Fn) -> Run:
         return plain([*training(), Fn(self.SELECT, 50, off=waited, callers={"step": 50}), *more])
 
-    def test_a_program_that_starts_nothing_waits_for_something_else(self) -> None:
-        found = compared(self.run(0.1), self.run(4.0))
-        assert (found.verdict.cause, found.verdict.rule) == ("blocked", "waits")
-        assert "select.select before all" in comparison_block(found).summary
-
     def test_one_with_threads_may_wait_for_them(self) -> None:
         thread = Fn("<built-in method _thread.start_new_thread>", 3, callers={"main": 3})
         found = compared(self.run(0.1, thread), self.run(4.0, thread))
         assert found.verdict.cause == "inconclusive"
         assert "other threads and processes" in comparison_block(found).summary
-
-    def test_ranks_wait_for_each_other(self) -> None:
-        rank = Fn("Comm", 1, callers={"main": 1}, file="/usr/lib/python3/site-packages/mpi4py/run.py")
-        assert compared(self.run(0.1, rank), self.run(4.0, rank)).verdict.cause != "blocked"
 
 
 class TestMoreStarted:
@@ -138,10 +127,6 @@ class TestMoreStarted:
         assert found.verdict.kind == "self-oversubscription"
         assert "8 processes in place of 2" in comparison_block(found).summary
 
-    @pytest.mark.parametrize(("before", "after"), [(2, 2), (8, 2)])
-    def test_as_many_or_fewer_are_not(self, before: int, after: int) -> None:
-        assert compared(self.run(before, 1.0), self.run(after, 5.0)).verdict.cause == "inconclusive"
-
     def test_starting_more_of_them_is_no_more_work(self) -> None:
         def run(processes: int) -> Run:
             library = "/usr/lib/python3.11/multiprocessing/"
@@ -150,9 +135,7 @@ class TestMoreStarted:
                     *training(),
                     Fn("_repopulate_pool", 1, 0.001, callers={"main": 1}, file=f"{library}pool.py"),
                     Fn(
-                        "start",
-                        processes,
-                        0.01,
+                        *("start", processes, 0.01),
                         callers={"_repopulate_pool": processes},
                         file=f"{library}process.py",
                     ),
@@ -188,9 +171,7 @@ class TestSlices:
     def test_of_a_length_within_a_quotas_period(self) -> None:
         found = self.lost([0.060, 0.062, 0.058, 0.061])
         assert (found.verdict.cause, found.verdict.rule, found.verdict.kind) == (
-            "contention",
-            "quota-lumps",
-            "cpu-quota",
+            *("contention", "quota-lumps", "cpu-quota"),
         )
 
     def test_longer_than_a_quotas_period(self) -> None:
@@ -224,3 +205,49 @@ def test_another_library_call_in_a_function_that_both_sides_have_is_its_code() -
     found = compared(run("quick", 0.01), run("thorough", 3.0))
     assert (found.verdict.cause, found.verdict.subject) == ("code-change", "forward")
     assert found.account.seconds("code") == pytest.approx(2.99, abs=0.05)
+
+
+CHOICE = """\
+def unique(words):
+    return set(words)
+
+
+def listed(words):
+    found = []
+    for word in words:
+        if word not in found[-200:]:
+            found.append(word)
+    return found
+
+
+def total(words):
+    return sum(map(len, words))
+
+
+def main():
+    for _ in range(6):
+        total({chosen}([str(i * 7919) for i in range(3000)]))
+
+
+main()
+"""
+
+
+def test_a_function_that_stood_there_uncalled_is_not_new_code(tmp_path: Path) -> None:
+    before = profiled(tmp_path / "before", CHOICE.format(chosen="unique"))
+    after = profiled(tmp_path / "after", CHOICE.format(chosen="listed"))
+    found = compared(before, after)
+    match = dict(zip(found.table.name, found.table.match, strict=True))
+    assert (match["unique"], match["listed"]) == ("uncalled", "uncalled")
+    # An edit that leaves all lines where they were does not show: it may have chosen the function.
+    assert found.verdict.cause == "inconclusive"
+    assert "listed holds" in comparison_block(found).summary
+
+
+def test_a_function_in_the_place_of_another_is_new(tmp_path: Path) -> None:
+    before = profiled(tmp_path / "before", CHOICE.format(chosen="unique"))
+    after = profiled(tmp_path / "after", CHOICE.replace("unique", "distinct").format(chosen="distinct"))
+    match = dict(
+        zip(*(getattr(compared(before, after).table, column) for column in ("name", "match")), strict=True)
+    )
+    assert (match["unique"], match["distinct"]) == ("gone", "new")

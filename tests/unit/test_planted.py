@@ -25,6 +25,7 @@ from profkit.report.renderers import RENDERERS
 from tests import builders
 from tests import report_builders as build
 from tests.planted import FORMED, FORMS, IN_NAMES, Plant, plants
+from tests.shared import words_of
 
 #: Every place of a command that a text can stand in, by the words that it becomes.
 PLACES = {
@@ -46,110 +47,36 @@ PLACES = {
 }
 
 #: What must be readable in the masked report: of commands, of functions and ranges, and of all else.
-HARMLESS_WORDS = (
-    *(
-        "mpirun",
-        "-np",
-        "4",
-        "--bind-to",
-        "core",
-        "--map-by",
-        "slot:PE=2",
-        "-x",
-        "OMP_NUM_THREADS=8",
-        "python3.11",
-    ),
-    *(
-        "-m",
-        "torch.distributed.run",
-        "--nproc_per_node=4",
-        "--rdzv-backend",
-        "c10d",
-        "train.py",
-        "fit",
-        "--batch-size",
-    ),
-    *(
-        "64",
-        "--workers",
-        "8",
-        "--lr=3e-4",
-        "--betas",
-        "0.9,0.999",
-        "--epochs=90",
-        "--optimizer",
-        "adamw",
-        "--dtype",
-    ),
-    *(
-        "bf16",
-        "--device",
-        "cuda:0",
-        "--backend",
-        "nccl",
-        "--shape",
-        "3x224x224",
-        "--no-shuffle",
-        "--amp",
-        "--seed",
-    ),
-    *(
-        "1234567",
-        "--warmup=0.1",
-        "trainer.max_epochs=3",
-        "--format",
-        "json",
-        "--loss",
-        "cross-entropy",
-        "--compile",
-    ),
-    *(
-        "max-autotune",
-        "--max-tokens",
-        "512",
-        "--pin-memory",
-        "true",
-        "-j8",
-        "--scheduler=cosine",
-        "--log-level",
-        "INFO",
-    ),
-    *("--time", "01:30:00", "--mem=16G", "data/train.csv", "/usr/bin/env", "--start-method", "forkserver"),
+HARMLESS_WORDS = tuple(
+    words_of(
+        "mpirun -np 4 --bind-to core --map-by slot:PE=2 -x OMP_NUM_THREADS=8 "
+        "python3.11 -m torch.distributed.run --nproc_per_node=4 --rdzv-backend "
+        "c10d train.py fit --batch-size 64 --workers 8 --lr=3e-4 --betas "
+        "0.9,0.999 --epochs=90 --optimizer adamw --dtype bf16 --device cuda:0 "
+        "--backend nccl --shape 3x224x224 --no-shuffle --amp --seed 1234567 "
+        "--warmup=0.1 trainer.max_epochs=3 --format json --loss cross-entropy "
+        "--compile max-autotune --max-tokens 512 --pin-memory true -j8 "
+        "--scheduler=cosine --log-level INFO --time 01:30:00 --mem=16G "
+        "data/train.csv /usr/bin/env --start-method forkserver"
+    )
 )
 HARMLESS_NAMES = (
     *(
-        "step 3",
-        "forward@train",
-        "epoch 1/90",
-        "load batch",
-        "aten::conv2d",
-        "Trainer.step",
-        "<lambda>",
-        "<listcomp>",
+        *("step 3", "forward@train", "epoch 1/90", "load batch", "aten::conv2d", "Trainer.step"),
+        *("<lambda>", "<listcomp>"),
     ),
     *(
-        "Optimizer.step#AdamW.step",
-        "_ZN2at6native29vectorized_elementwise_kernelILi4EEE",
-        "MainThread",
+        *("Optimizer.step#AdamW.step", "_ZN2at6native29vectorized_elementwise_kernelILi4EEE", "MainThread"),
         "Thread-1 (run)",
     ),
     *(
-        "aten::key::add",
-        "c10::add",
-        "std::pair<int, int>",
-        "step 3: 0.25 s",
-        "max_tokens=512",
-        "key: value",
-        "train.py:29500",
-        "numpy.linalg.solve:1204",
-        "cache key: layernorm",
+        *("aten::key::add", "c10::add", "std::pair<int, int>", "step 3: 0.25 s", "max_tokens=512"),
+        *("key: value", "train.py:29500", "numpy.linalg.solve:1204", "cache key: layernorm"),
     ),
     *("QueueFeederThread", "pin_memory", "TransformerEncoderLayer2", "model.layers.0.attn", "backward (2/3)"),
     *("openblas", "2.13.0+cpu", "AMD EPYC 7763 64-Core Processor", "Linux 6.1.0-18-amd64", "3.11.7", "numpy"),
     *(
-        "<project>/train.py",
-        "<project>/model/blocks.py",
-        "<site>/numpy/linalg/_linalg.py",
+        *("<project>/train.py", "<project>/model/blocks.py", "<site>/numpy/linalg/_linalg.py"),
         "<stdlib>/json/decoder.py",
     ),
     *("No space left on device", "[Errno 28]", "host-a", "0123456789abcdef0123456789abcdef01234567"),
@@ -353,12 +280,7 @@ def test_nothing_of_the_planted_is_in_any_report(
     arguments = (
         command,
         *paths[: 2 if command == "diff" else 1],
-        "--format",
-        format,
-        "--limit",
-        "0",
-        "-o",
-        output,
+        *("--format", format, "--limit", "0", "-o", output),
     )
     cli(*arguments)
     assert found(output.read_text(encoding="utf-8"), everything) == []

@@ -8,22 +8,14 @@ from types import ModuleType
 
 import pytest
 
-from profkit.capture.agent.pool_libraries import MKL, GNUOpenMP, NativeLibrary, Package
+from profkit.capture.agent.pool_libraries import MKL, GNUOpenMP, Package
 from profkit.capture.agent.thread_pools import Pools, library_of
 from profkit.capture.pool_records import pool_origin, pools_of
 from profkit.model import Host, Pool
-from profkit.model.pools import holding_variable, whole_number
+from profkit.model.pools import holding_variable
 from tests.records import record
 
 HOST = Host(name="node", cpus=8, affinity=4)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("4", 4), (" 4 ", 4), ("4,2", 4), ("", None), ("²", None), ("-1", None), ("all", None)],
-)
-def test_whole_number(text: str, number: int | None) -> None:
-    assert whole_number(text) == number
 
 
 def test_the_library_s_own_variable_holds_over_the_common_one() -> None:
@@ -114,11 +106,6 @@ def test_rows_of_a_record() -> None:
 def test_libraries_are_known_by_their_files(file: str, library: str | None) -> None:
     found = library_of(f"/usr/lib/{file}")
     assert (found.name if found else None) == library
-
-
-def test_names_of_libraries_are_unique() -> None:
-    names = [kind.name for kind in (*NativeLibrary.registered, *Package.registered)]
-    assert len(names) == len(set(names)) > 10
 
 
 def test_mkl_is_asked_only_once_its_threading_layer_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +16,13 @@ from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
 from profkit.measure.range_functions import RangeFunctions, range_functions
 from profkit.measure.range_stats import RangeKey
-from profkit.model import Process, Profile, ProfileError, RangeCalls, Run, Thread
+from profkit.model import Process, Profile, RangeCalls, Run, Thread
 from profkit.report.jsondoc import show_object
 from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
 from tests.builders import Row
 from tests.builders import profile as build_profile
-from tests.records import packed_codes, record, table
+from tests.records import record, table
 from tests.run_files import member_of, npy, rewritten
 from tests.unit.test_ranges import ranges_of
 
@@ -46,7 +44,7 @@ NAMES, DOMAINS = {10: "step {n}", 11: "forward", 12: "layer {n}"}, {1: "lib"}
 
 def unnamed(**changes: object) -> RangeCalls | None:
     """What is made of a table, ranges by their numbers."""
-    read = record(codes=packed_codes(CODES), threads=[table(**{**TABLE, **changes})])
+    read = record(codes=CODES, threads=[table(**{**TABLE, **changes})])
     return range_calls(read.threads[0], np.array([0, 1, 2, -1], np.int32))
 
 
@@ -106,14 +104,6 @@ def test_a_thread_without_ranges_or_without_measurements() -> None:
     assert {function.wait for function in found.functions} == {None}
 
 
-def test_names_that_are_lost() -> None:
-    found = unnamed()
-    assert found is not None
-    calls = name_ranges(found, {}, {})
-    assert calls.strings[int(calls.name[0])] == "(name 10 is lost)"
-    assert [calls.strings[i] for i in calls.domain.tolist()] == ["(domain 1)", "(domain 1)", ""]
-
-
 def test_a_range_has_what_runs_in_the_ranges_inside_it() -> None:
     run = run_of(Thread(profile(), range_calls=calls_of()))
     step = inside(run, "step {n}")
@@ -156,11 +146,6 @@ def test_a_range_inside_one_of_its_own_name_counts_once() -> None:
     assert [(o.name, o.count) for o in found.opened_by] == [("forward", 2)]
 
 
-def test_nobody_knows() -> None:
-    assert not range_functions(run_of(Thread(profile())))
-    assert not range_functions(Run("a.prof", ()))
-
-
 def test_it_comes_back_from_the_run_file(tmp_path: Path) -> None:
     run = run_of(
         Thread(profile(), tid=1, range_calls=calls_of()),
@@ -184,13 +169,6 @@ def test_it_comes_back_from_the_run_file(tmp_path: Path) -> None:
                 assert [found.strings[i] for i in one] == [original.strings[i] for i in two]
             else:
                 assert one.tolist() == two.tolist()
-
-
-def test_a_run_without_any_has_none_of_the_members(tmp_path: Path) -> None:
-    write_run(tmp_path / "run.prof", run_of(Thread(profile())))
-    with zipfile.ZipFile(tmp_path / "run.prof") as archive:
-        assert not [name for name in archive.namelist() if name.startswith("range_")]
-        assert "range_calls" not in json.loads(archive.read("processes.json"))[0]["threads"][0]
 
 
 def column(*values: int) -> bytes:
@@ -239,19 +217,6 @@ def test_a_field_that_is_none(path: Path, field: object) -> None:
     rewritten(path, {"processes.json": json.dumps(document).encode()})
     with pytest.raises(FormatError, match="range_calls"):
         load_run(path)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda c: replace(c, strings=("x",)),
-        lambda c: replace(c, count=c.count[:1]),
-        lambda c: replace(c, wait=c.wait.astype(np.float32)),
-    ],
-)
-def test_columns_that_do_not_fit(change: Callable[[RangeCalls], RangeCalls]) -> None:
-    with pytest.raises(ProfileError):
-        change(calls_of()).validate(3)
 
 
 def test_both_reports_say_it() -> None:

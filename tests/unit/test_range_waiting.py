@@ -13,7 +13,7 @@ from profkit.measure.range_waiting import range_waiting, waiting_of
 from profkit.model import Process
 from profkit.model.ranges import STARTED, Ranges
 from profkit.model.series import ThreadSamples
-from tests.unit.test_ranges import by_name, ranges_of
+from tests.unit.test_ranges import ranges_of
 
 #: Thread of `ranges_of`.
 TID = 1
@@ -50,21 +50,6 @@ def test_ranges_short_of_the_period_are_right_in_sum() -> None:
     assert row.wait_share == pytest.approx(0.5)
 
 
-def test_what_lies_outside_the_readings_is_not_counted() -> None:
-    ranges = ranges_of([("early", 0.0, 1.0, -1), ("late", 5.0, 15.0, -1), ("half", 1.0, 3.0, -1)])
-    waited = range_waiting(ranges, replace(STEADY, time_ns=STEADY.time_ns + 2 * 10**9))
-    assert np.isnan(waited.wait_s[0])
-    assert waited.measured_s.tolist() == [0.0, 1.0, 1.0]
-    rows = by_name(range_rows([ranges], [waited]))
-    assert (rows["early"].wait_s, rows["early"].wait_share) == (None, None)
-    assert (rows["late"].wait_s, rows["late"].wait_share) == (0.0, 0.0)
-
-
-def test_only_the_ranges_own_thread_counts() -> None:
-    samples = samples_of((TID, 0.0, 0.0), (TID, 4.0, 0.0), (TID + 1, 0.0, 0.0), (TID + 1, 4.0, 4.0))
-    assert waits(ranges_of([("a", 1.0, 2.0, -1)]), samples) == [0.0]
-
-
 def test_a_thread_that_was_not_read_and_a_range_that_has_no_thread() -> None:
     ranges = ranges_of([("a", 1.0, 2.0, -1), ("open", 1.0, None, -1)])
     assert range_waiting(ranges, samples_of((TID + 1, 0.0, 0.0), (TID + 1, 4.0, 1.0))) is None
@@ -72,11 +57,6 @@ def test_a_thread_that_was_not_read_and_a_range_that_has_no_thread() -> None:
     assert np.isnan(waits(ranges, STEADY)[1])
     started = ranges_of([("a", 1.0, 2.0, -1)], kind=STARTED)
     assert range_waiting(started, STEADY) is None
-
-
-def test_the_next_thread_of_a_number_begins_at_nothing() -> None:
-    reused = samples_of((TID, 0.0, 5.0), (TID, 1.0, 5.0), (TID, 2.0, 0.25), (TID, 3.0, 0.5))
-    assert waits(ranges_of([("a", 0.0, 3.0, -1)]), reused) == [0.5]
 
 
 def test_several_processes_of_which_one_was_sampled() -> None:

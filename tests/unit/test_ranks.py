@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +13,9 @@ import pytest
 
 from profkit.api.many_runs import Ranks, read_ranks
 from profkit.cli import main
-from profkit.errors import FormatError, UsageError
 from profkit.study.rank_table import expand, rank_table
-from profkit.study.ranks import others_median, threshold
-from profkit.study.workers import Result, crew
+from profkit.study.ranks import threshold
+from profkit.study.workers import crew
 from tests.rank_files import Did, job, noisy_job, rank_run, write_job, write_plain
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "ranks-1.json"
@@ -98,15 +95,6 @@ def test_a_straggler_collects_garbage_where_most_of_its_excess_is_that(
     assert ("gc.freeze()" in said) == ("most of it while gradient runs" in said) == (kind == "collections")
 
 
-def test_a_rank_that_takes_no_longer_than_the_other_holds_nobody_up(tmp_path: Path) -> None:
-    slow = {"gradient": Did(150, 6.0), ALLREDUCE: Did(100, 0.1)}
-    waits = {"load": Did(100, 1.0, 0.0, 0.3), ALLREDUCE: Did(100, 1.0, 0.0, 1.0)}
-    found = study(write_job(tmp_path, job({0: waits, 1: slow}, size=2)))
-    assert [(label, s.kind) for label, s in zip(labels(found), found.study.stragglers, strict=True)] == [
-        ("rank 1", "work")
-    ]
-
-
 @pytest.mark.parametrize(("width", "kind"), [(0.1, "work"), (0.5, "longer"), (math.nan, "longer")])
 def test_calls_that_were_estimated_coarsely_do_not_say_whether_there_is_more_work(
     tmp_path: Path, width: float, kind: str
@@ -144,12 +132,6 @@ def test_where_one_rank_did_not_measure_collections_none_is_accused_of_them(tmp_
     runs[0] = rank_run(0, {**usual, ALLREDUCE: Did(100, 0.5, 0.0, 0.5)}, collected=False)
     (straggler,) = study(write_job(tmp_path, runs)).study.stragglers
     assert (straggler.kind, straggler.collects_s) == ("slower", None)
-
-
-def test_several_stragglers_do_not_hide_each_other(tmp_path: Path) -> None:
-    slow = {r: {"gradient": Did(100, 5.0 + 0.1 * r)} for r in (1, 4, 9)}
-    found = study(write_job(tmp_path, job(slow, size=12)))
-    assert labels(found) == ["rank 9", "rank 4", "rank 1"]
 
 
 def test_a_slow_host_is_named(tmp_path: Path) -> None:
@@ -213,13 +195,6 @@ def test_noise_is_no_straggler_and_a_fifth_more_is_one(tmp_path: Path, size: int
 # Statistics ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", range(2, 12))
-def test_the_median_of_the_others_is_that(n: int) -> None:
-    values = np.random.default_rng(n).integers(0, 5, (n, 7)).astype(float)
-    expected = [[statistics.median(np.delete(values[:, j], i)) for j in range(7)] for i in range(n)]
-    assert others_median(values).tolist() == expected
-
-
 @pytest.mark.parametrize(("n", "tests"), [(2, 1), (4, 3), (100, 1), (1000, 5)])
 def test_the_threshold_is_the_quantile_that_it_claims(n: int, tests: int) -> None:
     """The tail of Student's t beyond it, integrated, is the chance of one false alarm in as many comparisons."""
@@ -264,24 +239,6 @@ def test_a_function_that_only_a_few_ranks_have_is_found_by_a_second_reading(tmp_
     assert labels(study(tmp_path)) == ["rank 7"]
 
 
-def test_a_function_that_scatters_by_less_than_ten_is_found_by_the_first_reading(tmp_path: Path) -> None:
-    """In the sample it has less than the floor, in one file that is not of the sample more."""
-    size, odd = 40, 7
-    did = {r: {"gradient": Did(100, 10.0), "log": Did(1, 0.02 if r == odd else 0.0015)} for r in range(size)}
-    write_job(tmp_path, job(did, size=size))
-    read: list[int] = []
-
-    class Counting:
-        def __call__(self, function: Callable[[str], Result], paths: Sequence[str]) -> Iterator[Result]:
-            read.append(len(paths))
-            return map(function, paths)
-
-    table = rank_table(expand([tmp_path]), Counting())
-    column = [key.qualname for key in table.functions].index("log")
-    assert table.metric("run")[:, column] == pytest.approx([did[r]["log"].run for r in range(size)])
-    assert read == [16, size]
-
-
 def test_a_project_that_lies_elsewhere_on_other_machines_is_the_same(tmp_path: Path) -> None:
     for i in range(6):
         root = f"/home/user{i}/checkout{i}/project"
@@ -294,12 +251,6 @@ def test_a_project_that_lies_elsewhere_on_other_machines_is_the_same(tmp_path: P
     assert len(found.study.functions) == 21
 
 
-def test_files_without_ranks_are_in_the_order_of_the_numbers_in_their_names(tmp_path: Path) -> None:
-    for i in range(12):
-        write_plain(tmp_path / f"p{i}.prof", {("/work/a.py", "f"): 1.0})
-    assert [m.label for m in study(tmp_path).study.members] == [f"p{i}.prof" for i in range(12)]
-
-
 def test_files_that_cannot_be_read_are_skipped_and_said(tmp_path: Path) -> None:
     write_job(tmp_path, job(size=4))
     (tmp_path / "a-broken.prof").write_bytes(b"{")
@@ -307,11 +258,6 @@ def test_files_that_cannot_be_read_are_skipped_and_said(tmp_path: Path) -> None:
     assert len(found.study.members) == 4
     assert [n.code for n in found.study.notices] == ["file-skipped"]
     assert "a-broken.prof" in found.report("md")
-
-
-def test_ranks_without_a_file_are_said(tmp_path: Path) -> None:
-    write_job(tmp_path, job(size=8)[:5])
-    assert [n.code for n in study(tmp_path).study.notices] == ["rank-file-missing"]
 
 
 # Bad input -------------------------------------------------------------------------------------------
@@ -344,13 +290,6 @@ def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     for name in ("a", "b"):
         (tmp_path / "y" / f"{name}.prof").write_bytes(b"")
     assert "nor can the 1 other files be read" in refused(capsys, tmp_path / "y")
-
-
-def test_the_python_api_raises_what_the_command_prints(tmp_path: Path) -> None:
-    with pytest.raises(FormatError):
-        read_ranks([tmp_path / "none.prof"])
-    with pytest.raises(UsageError):
-        read_ranks([])
 
 
 # Reports ---------------------------------------------------------------------------------------------
@@ -389,22 +328,6 @@ def test_a_straggler_is_named_with_its_node_where_there_are_several(tmp_path: Pa
     assert "rank 5 (on host-b) holds" in verdict("unsaid", 2, places=False)
     assert "rank 5 (local rank 1 on node 1) holds" in verdict("one host", 1, places=True)
     assert "rank 5 holds" in verdict("old files", 1, places=False)
-
-
-def test_reports_name_no_host_and_no_home(tmp_path: Path) -> None:
-    runs = [
-        rank_run(
-            r, {"gradient": Did(100, 4.0)}, host=f"gpu-node{r}.example.org", project="/home/jdoe7/secret"
-        )
-        for r in range(4)
-    ]
-    found = study(write_job(tmp_path, runs))
-    for format in ("terminal", "md", "html", "json"):
-        text = found.report(format)
-        assert "gpu-node" not in text
-        assert "jdoe7" not in text
-        assert str(tmp_path) not in text
-    assert "gpu-node3" in found.report("json", full_paths=True)
 
 
 def test_of_thousands_of_ranks_the_map_shows_those_that_deviate(tmp_path: Path) -> None:

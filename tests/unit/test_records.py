@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from profkit.capture import records
@@ -22,9 +21,9 @@ from profkit.capture.packer import pack_spool
 from profkit.capture.sampler import Sampler
 from profkit.cli import main
 from profkit.formats import load_run, plain_data
-from profkit.formats.plain_data import PlainDataError, read_columns, read_plain
+from profkit.formats.plain_data import PlainDataError, read_plain
 from profkit.formats.runfile import write_run
-from tests.records import record, record_bytes, samples_bytes, table
+from tests.records import codes_of, record_bytes, samples_bytes, table
 
 AGENT = Path(record_file.__file__).parent
 PROGRAM = """
@@ -32,28 +31,23 @@ import sys, threading
 from agent import block_record
 def walk(n): return walk(n - 1) + 1 if n else 0
 recording = block_record.Recording()
-recording.start(None, ())
+recording.start()
 threads = [threading.Thread(target=walk, args=(5,)) for _ in range(2)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 walk(20)
-block_record.write(recording.stop(), sys.argv[1])
+block_record.write(sys.argv[1] + "/block.record", recording.stop()[0])
 """
 #: What a field may be replaced by: every type, and the ends of their ranges.
 VALUES: tuple[Any, ...] = (
     *(
-        None,
-        True,
-        -1,
-        0,
+        *(None, True, -1, 0),
         2**31,
         2**53,
         2**63 - 1,
         2**70,
         -(2**63),
-        1e308,
-        -1.0,
-        5e-324,
+        *(1e308, -1.0, 5e-324),
         float("nan"),
         float("inf"),
     ),
@@ -79,7 +73,7 @@ LAUNCH = {
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A spool with what an agent and the sampler really wrote: the record of a block, which holds its tables."""
+    """A spool with what an agent and the sampler really wrote."""
     spool = tmp_path_factory.mktemp("spool")
     (spool / settings.sampled_mark(process_facts.boot_id())).touch()
     environment = {
@@ -139,35 +133,9 @@ def test_a_real_record_is_read(real: Path) -> None:
     found = records.decode_record(of_agent(real))
     assert (found.state, found.pid > 0, found.wall_s > 0) == ("exited", True, True)
     assert found.python == sys.version_info[:2]
-    main_thread = found.threads[0]
-    calls = dict(
-        zip(
-            [found.codes.name[i] for i in main_thread.functions.function],
-            main_thread.functions.calls,
-            strict=True,
-        )
-    )
-    assert calls["walk"] == 21
     codes = packed(real)
     assert "record-unreadable" not in codes
     assert "samples-unreadable" not in codes
-
-
-def test_counts_of_more_than_32_bits_and_times_that_are_whole() -> None:
-    rows = [(1, 2**40, 2**33, 4.0, 0), (0, 1, 0, 2, 1)]
-    functions = record(threads=[table(functions=rows)]).threads[0].functions
-    assert functions.calls.tolist() == [2**40, 1]
-    assert functions.recursive.tolist() == [2**33, 0]
-    assert functions.tottime.tolist() == [0.0, 1.0]
-    assert functions.cumtime.dtype == np.float64
-
-
-def test_names_may_be_anything() -> None:
-    names = ["a\0b", "", "\ud800", "naïve"]
-    codes = record_file.pack_codes(["f\0"], [0, 1, 0, -5], names)
-    found = record(codes=codes).codes
-    assert (found.files, found.name, found.qualname) == (("f ",), ("a b", "\ud800"), ("", "naïve"))
-    assert found.line.tolist() == [1, 0], "a template engine's compiler may put any line"
 
 
 # Damage that the header shows
@@ -191,15 +159,6 @@ def test_every_flipped_bit_shows(real: Path) -> None:
     zeroed = bytearray(data)
     zeroed[1024:1536] = bytes(512)
     assert problem_of(bytes(zeroed)) == "damaged: its checksum is another"
-
-
-def test_chunks_that_change_places_show() -> None:
-    data = bytearray(random.Random(0).randbytes(1 << 16))
-    before = record_file.checksum(data)
-    half = 1 << 15
-    assert record_file.checksum(data[half:] + data[:half]) != before
-    data[0] ^= 1
-    assert record_file.checksum(data) != before
 
 
 def test_another_version_s_record_is_named_as_such(spool: Path) -> None:
@@ -284,19 +243,6 @@ RECORD: dict[str, Any] = {
     "read_bytes": 100,
     "rank": 1,
     "world_size": 4,
-    "threads": [
-        table(
-            native=10,
-            name="MainThread",
-            measured=True,
-            functions=[(1, 10, 2, 4.0, 3.0), (2, 5, 0, 1.0, 1.0)],
-            edges=[(1, 2, 5, 0, 1.0, 1.0)],
-            open=[(0, 7.0, 0.5), (1, 2.0, 0.25)],
-            waiting=[(1, 0.1, 0.1, 0.0, 0.0)],
-            contexts=[(-1, 0, 3, 0, 1), (0, 0, 4, 1, 1)],
-            inside=[(1, 1, 2, 0.5, 0.0, 0.0)],
-        )
-    ],
 }
 THREAD = {
     "tid": 10,
@@ -348,7 +294,7 @@ def test_every_field_of_a_record_with_every_value(spool: Path) -> None:
             if (number + VALUES.index(value)) % 24 == 0:
                 (spool / "a.record").write_bytes(data)
                 assert "record-unreadable" not in packed(spool)
-    assert len(said) > 2000
+    assert len(said) > 1500
     assert all(0 < len(problem) < 200 for problem in said)
 
 
@@ -390,47 +336,8 @@ def test_every_field_of_the_launcher_s_facts_with_every_value(
     assert statuses == {0, 2}
 
 
-@pytest.mark.parametrize(
-    ("rows", "problem"),
-    [
-        ({"functions": [(3, 1, 0, 0.0, 0.0)]}, "functions.function points outside its table"),
-        ({"functions": [(-1, 1, 0, 0.0, 0.0)]}, "functions.function points outside its table"),
-        ({"functions": [(0, -1, 0, 0.0, 0.0)]}, "functions.calls holds a count that cannot be"),
-        ({"functions": [(0, 2**60, 0, 0.0, 0.0)]}, "functions.calls holds a count that cannot be"),
-        ({"functions": [(0, 1, 0, -1.0, 0.0)]}, "functions.cumtime is -1, not between 0 and 1e+10, in row 0"),
-        ({"functions": [(0, 1, 0, float("nan"), 0.0)]}, "functions.cumtime is not a number, in row 0"),
-        (
-            {"functions": [(0, 1, 0, 0.0, float("inf"))]},
-            "functions.tottime is inf, not between 0 and 1e+10, in row 0",
-        ),
-        (
-            {"functions": [(0, 1, 0, 0.0, 1e-300)]},
-            "functions.tottime is 1e-300, too small to be measured, in row 0",
-        ),
-        ({"functions": [(0.5, 1, 0, 0.0, 0.0)]}, "functions holds something else than a number in column 1"),
-        ({"edges": [(0, 3, 1, 0, 0.0, 0.0)]}, "edges.callee points outside its table"),
-        ({"open": [(7, 0.0, 0.0)]}, "open.function points outside its table"),
-        (
-            {"waiting": [(0, 1.0, 1.0, 1.0, 1e300)]},
-            "waiting.cumblocked is 1e+300, not between 0 and 1e+10, in row 0",
-        ),
-        ({"contexts": [(0, 0, 0, 0, 0)]}, "contexts.parent points to no earlier row"),
-        ({"contexts": [(-1, 2**40, 0, 0, 0)]}, "contexts.domain points outside its table"),
-        ({"inside": [(0, 0, 1, 0.0, 0.0, 0.0)]}, "inside.context points outside its table"),
-    ],
-)
-def test_tables_are_checked(rows: dict[str, Any], problem: str) -> None:
-    assert problem_of(record_bytes(threads=[table(**rows)])) == f"record.threads 0.{problem}"
-
-
-def test_swapped_columns_are_refused() -> None:
-    swapped = {
-        **table(functions=[(1, 10, 2, 4.0, 3.0)]),
-        "edges": table(functions=[(1, 1, 0, 1.0, 1.0)])["functions"],
-    }
-    assert "edges holds" in problem_of(record_bytes(threads=[swapped]))
-    backwards = table(functions=[(4.0, 3.0, 1, 10, 2)])
-    assert "functions holds" in problem_of(record_bytes(threads=[backwards]))
+def test_functions_in_an_older_form_are_refused() -> None:
+    assert "merge it with the version" in problem_of(record_bytes(threads=[{"native": 10}]))
 
 
 # Plain data
@@ -439,11 +346,7 @@ def test_swapped_columns_are_refused() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        None,
-        True,
-        False,
-        0,
-        -1,
+        *(None, True, False, 0, -1),
         2**31 - 1,
         -(2**31),
         2**31,
@@ -465,14 +368,8 @@ def test_plain_data_comes_back(value: Any) -> None:
     [
         *(b"", b"0", b"[", b"[\xff\xff\xff\x7f", b"i\0\0", b"u\5\0\0\0abc", b"u\1\0\0\0\xff", b"l\x7f\0\0\0"),
         *(
-            b"l\0\0\0\x80",
-            b"{i\1\0\0\0N0",
-            b"{u\1\0\0\0a",
-            b"{u\1\0\0\0a0",
-            b"[\1\0\0\x000",
-            b"NN",
-            b"c",
-            b"r\0\0\0\0",
+            *(b"l\0\0\0\x80", b"{i\1\0\0\0N0", b"{u\1\0\0\0a", b"{u\1\0\0\0a0", b"[\1\0\0\x000", b"NN"),
+            *(b"c", b"r\0\0\0\0"),
         ),
         *(b"\xe9\1\0\0\0", b"[\1\0\0\0" * 20 + b"N", b"(\1\0\0\0" * 100_000),
         b"[\xa0\x86\1\0" + b"{0" * 100_000,
@@ -489,15 +386,6 @@ def test_objects_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_plain(marshal.dumps([None] * 99, 2)) == [None] * 99
     with pytest.raises(PlainDataError, match="more than 100 objects"):
         read_plain(marshal.dumps([None] * 100, 2))
-
-
-def test_columns_of_a_list() -> None:
-    one, two = read_columns(marshal.dumps([1, 0.5, -2, 1.5], 2), "if")
-    assert (one.tolist(), two.tolist()) == ([1, -2], [0.5, 1.5])
-    assert [column.tolist() for column in read_columns(b"", "if")] == [[], []]
-    for wrong in (b"N", marshal.dumps([1], 2), marshal.dumps([1, "x"], 2), marshal.dumps([2**64, 1.0], 2)):
-        with pytest.raises(PlainDataError):
-            read_columns(wrong, "if")
 
 
 # The command
@@ -525,8 +413,9 @@ def test_a_record_that_is_no_file_keeps_nothing_waiting(spool: Path, kind: str) 
 def test_source_files_that_a_record_names_are_no_pipes(spool: Path) -> None:
     os.mkfifo(spool / "pipe")
     files = [str(spool / "pipe"), "/dev/zero", "/dev/stdin", "a\ud800", str(spool)]
-    names = ["f", ""] * len(files)
-    codes = record_file.pack_codes(files, [n for i in range(len(files)) for n in (i, 1)], names)
     rows = [(i, 1, 0, 1.0, 1.0) for i in range(len(files))]
-    (spool / "a.record").write_bytes(record_bytes(codes=codes, threads=[table(functions=rows)]))
-    assert "record-unreadable" not in packed(spool)
+    (spool / "a.record").write_bytes(record_bytes())
+    run = pack_spool(
+        spool, functions=(codes_of([(file, 1, "f", "") for file in files]), (table(functions=rows),))
+    )
+    assert len(run.processes[0].threads[0].profile) == len(files)

@@ -8,6 +8,7 @@ import pytest
 
 import profkit
 from profkit.api.reported import Layout
+from profkit.cli.options import FORMATS
 from profkit.errors import UsageError
 from profkit.report import renderers
 from profkit.report.renderers import RENDERERS, Renderer, renderer_for, renderer_named
@@ -19,7 +20,8 @@ SAMPLE = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp" /
 def test_names_and_suffixes_are_each_of_one() -> None:
     names = [renderer.name for renderer in RENDERERS]
     suffixes = [suffix for renderer in RENDERERS for suffix in renderer.suffixes]
-    assert len(set(names)) == len(names) == 5
+    assert tuple(names) == FORMATS
+    assert len(set(names)) == len(names)
     assert len(set(suffixes)) == len(suffixes)
     for renderer in RENDERERS:
         assert renderer_named(renderer.name) is renderer

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from profkit.compare.call_table import CallSide
 from profkit.model import Process, Run, Series, Slice, Thread, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, STARTED
-from profkit.report import drawing, pagedata, timeline, wholetable
+from profkit.report import drawing, timeline
 from profkit.report.document import Measured, Step, Waterfall
 from profkit.report.drawing import bar_shares
-from profkit.report.evidence_rows import evidence_row
-from profkit.report.slopes import LEAST_LABELS, MOST_LABELS, slopes
+from profkit.report.pictures import LEAST_LABELS, MOST_LABELS, slopes
 from profkit.report.waterfall import waterfall_rows
+from profkit.report.wording.evidence import evidence_row
 from profkit.report.wording.functions import display_name
 from profkit.verdict.types import Evidence
 from tests import report_builders as build
@@ -186,9 +184,9 @@ def test_what_a_thread_was_in_is_a_track_whose_neighbours_of_one_function_are_on
     side = timeline.timeline_side("", run)
     track = side.processes[0].functions
     bars = [
-        (track.name[name], begin, end)
-        for name, begin, end in zip(
-            track.range_name.tolist(), track.begin_s.tolist(), track.end_s.tolist(), strict=True
+        (track.names[name], begin, begin + took)
+        for name, begin, took in zip(
+            track.name.tolist(), track.begin.tolist(), track.took.tolist(), strict=True
         )
     ]
     names = [display_name(build.TRAIN[row][1]) for row in (0, 1, 4)]
@@ -234,21 +232,17 @@ def test_ranges_stand_in_their_parents_and_marks_are_not_ranges() -> None:
     side = timeline.timeline_side("", run)
     (track,) = side.tracks
     told = {
-        track.name[name]: (depth, begin, end)
-        for name, depth, begin, end in zip(
-            track.range_name.tolist(),
-            track.depth.tolist(),
-            track.begin_s.tolist(),
-            track.end_s.tolist(),
-            strict=True,
+        track.names[name]: (depth, begin, took)
+        for name, depth, begin, took in zip(
+            track.name.tolist(), track.depth.tolist(), track.begin.tolist(), track.took.tolist(), strict=True
         )
     }
     assert told == {
         "step": (0, 0.0, 1e-7),
-        "forward": (1, 1e-8, 4e-8),
-        "matmul": (2, 2e-8, 3e-8),
-        "async": (0, 5e-9, 9e-8),
-        "never ended": (1, 6e-8, 1e-7),
+        "forward": (1, 1e-8, 3e-8),
+        "matmul": (2, 2e-8, 1e-8),
+        "async": (0, 5e-9, 8.5e-8),
+        "never ended": (1, 6e-8, 4e-8),
     }
 
 
@@ -258,33 +252,8 @@ def test_of_very_many_ranges_the_longest_are_drawn_and_the_others_counted() -> N
     run = Run("r", (Process(7, threads=(thread(7, ""),), ranges=ranges(rows)),))
     side = timeline.timeline_side("", run)
     (track,) = side.tracks
-    assert len(track.begin_s) + track.left_out == n
-    assert timeline.MOST_RANGES <= len(track.begin_s) <= timeline.MOST_RANGES + 5
+    assert len(track.begin) + track.left_out == n
+    assert timeline.MOST_RANGES <= len(track.begin) <= timeline.MOST_RANGES + 5
     took = np.sort([row.end - row.begin for row in rows])[::-1]
-    drawn = np.sort(np.rint((track.end_s - track.begin_s) * 1e9))[::-1]
+    drawn = np.sort(np.rint(track.took * 1e9))[::-1]
     assert drawn.tolist() == took[: len(drawn)].tolist()
-
-
-def test_a_run_without_times_has_no_time_line() -> None:
-    assert timeline.timeline((("baseline", build.foreign_run()), ("candidate", build.captured_run()))) is None
-
-
-def test_the_heaviest_calls_are_kept_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wholetable, "MOST_CALLS", 3)
-    n = 6
-    calls, times = np.arange(n), np.array([0.5, 0.1, 0.0, 0.9, 0.7, 0.2])
-    side = CallSide(calls, times, times)
-    graph = wholetable._graph(np.zeros(n, np.int32), np.arange(n, dtype=np.int32), side, None)
-    assert graph.callee.tolist() == [0, 3, 4]
-    assert graph.after.ncalls.tolist() == [0, 3, 4]
-    assert (graph.left_out, graph.left_out_s) == (3, 0.2)
-
-
-def test_times_of_a_page_have_the_digits_that_are_shown() -> None:
-    random = np.random.default_rng(1)
-    values = np.concatenate([[0.0, 1e-9, 4e-10, 123.456789, 86_400.0], 10 ** random.uniform(-9, 5, 2000)])
-    three = np.array(json.loads(pagedata._seconds(values))) * 1e-9
-    assert three == pytest.approx(values, rel=5.1e-3, abs=1e-9)
-    six = np.array(json.loads(pagedata._seconds(values, np.ones(len(values), bool)))) * 1e-9
-    assert six == pytest.approx(values, rel=5.1e-6, abs=1e-9)
-    assert json.loads(pagedata._seconds(np.array([np.nan, np.inf]))) == [0, 0]

@@ -20,23 +20,11 @@ from profkit.report.showdoc import show_document
 from profkit.report.wording.functions import display_name, moved_text
 from profkit.verdict.types import Evidence
 from tests import report_builders as build
+from tests.shared import words_of
 
 VOID = {"meta", "input", "br", "hr"}
 #: What has an effect in a page beyond being shown.
-DANGEROUS = {
-    "iframe",
-    "object",
-    "embed",
-    "link",
-    "base",
-    "img",
-    "image",
-    "use",
-    "form",
-    "a",
-    "audio",
-    "video",
-}
+DANGEROUS = set(words_of("iframe object embed link base img image use form a audio video"))
 
 
 def page_of_diff(which: Callable[[], object]) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from profkit.compare.sampled_calls import UNSEEN
+from profkit.compare.sampled_calls import UNCALLED, UNSEEN
 from profkit.identity.align import RUNGS
 from profkit.model import ROOTS, Window
-from profkit.report.jsondoc import diff_json, show_json
+from profkit.report.jsondoc import diff_object, show_object
+from profkit.report.jsonvalues import dumps
 from profkit.verdict.types import CAUSES, RunVerdict
 from tests import report_builders as build
 
@@ -38,7 +39,7 @@ def strict(text: str) -> Any:
 @pytest.mark.parametrize("limit", [0, 3])
 def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
     diff = getattr(build, name)()
-    value = strict(diff_json(diff, limit))
+    value = strict(dumps(diff_object(diff, limit)))
     jsonschema.Draft202012Validator(schema("diff-2.json")).validate(value)
     assert value["functions_total"] == len(diff.table)
     assert len(value["functions"]) == (min(3, len(diff.table)) if limit else len(diff.table))
@@ -50,7 +51,7 @@ def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
 )
 @pytest.mark.parametrize("explain", [False, True])
 def test_a_run_follows_its_schema(name: str, judged: RunVerdict | None, explain: bool) -> None:
-    value = strict(show_json(getattr(build, name)(), judged=judged, explain=explain))
+    value = strict(dumps(show_object(getattr(build, name)(), judged=judged, explain=explain)))
     jsonschema.Draft202012Validator(schema("show-2.json")).validate(value)
     assert (value["verdict"] is None) == (judged is None or judged.verdict is None)
     assert (value["account"] is None) == (judged is None)
@@ -58,7 +59,7 @@ def test_a_run_follows_its_schema(name: str, judged: RunVerdict | None, explain:
 
 
 def test_a_diff_says_what_was_measured() -> None:
-    value = strict(diff_json(build.contended()))
+    value = strict(dumps(diff_object(build.contended())))
     solve = next(f for f in value["functions"] if f["name"] == "solve")
     assert solve["baseline"]["tottime"] == 0.0101
     assert solve["baseline"]["rank"] == 6
@@ -75,7 +76,7 @@ def test_a_diff_says_what_was_measured() -> None:
 
 
 def test_a_run_is_summed_over_its_threads() -> None:
-    value = strict(show_json(build.captured_run()))
+    value = strict(dumps(show_object(build.captured_run())))
     solve = value["functions"][0]
     assert (solve["name"], solve["ncalls"], solve["path"]) == ("solve", 80, "numpy/linalg/_linalg.py")
     assert solve["tottime"] == pytest.approx(2 * 2.9391)
@@ -92,7 +93,7 @@ def test_windows_are_listed_with_their_times() -> None:
     assert run.manifest is not None
     windows = tuple(Window(f"epoch {i}" if i else "", 2.0 * i, 2.0 * i + 1.5, i != 1) for i in range(3))
     run = replace(run, manifest=replace(run.manifest, wall_s=3.0, whole_s=12.4, windows=windows))
-    value = strict(show_json(run, limit=2))
+    value = strict(dumps(show_object(run, limit=2)))
     jsonschema.Draft202012Validator(schema("show-2.json")).validate(value)
     assert value["windows"] == [
         {"name": "", "begin_s": 0.0, "end_s": 1.5, "captured": True},
@@ -100,7 +101,7 @@ def test_windows_are_listed_with_their_times() -> None:
     ]
     assert value["windows_total"] == 3
     assert (value["manifest"]["wall_s"], value["manifest"]["whole_s"]) == (3.0, 12.4)
-    assert len(strict(show_json(run, limit=0))["windows"]) == 3
+    assert len(strict(dumps(show_object(run, limit=0)))["windows"]) == 3
 
 
 def test_the_schema_knows_every_cause_rung_and_root() -> None:
@@ -109,4 +110,4 @@ def test_the_schema_knows_every_cause_rung_and_root() -> None:
         assert schema(name)["$defs"]["cause"]["enum"] == list(CAUSES)
         assert schema(name)["$defs"]["function"]["properties"]["root"]["enum"] == list(ROOTS)
     matches = schema("diff-2.json")["$defs"]["function"]["properties"]["match"]["enum"]
-    assert matches == [*RUNGS, "new", "gone", UNSEEN]
+    assert matches == [*RUNGS, "new", "gone", UNCALLED, UNSEEN]

@@ -14,14 +14,15 @@ from profkit.model import Notice, OpenCall, Process, Run
 from profkit.report import html as page
 from profkit.report import markdown, terminal
 from profkit.report.diffdoc import diff_document
-from profkit.report.document import Bullets, Column, Document, HeatCell, HeatMap, Note, Row, Section, Table
+from profkit.report.document import Bullets, Document, Note, Section, Table
 from profkit.report.notices import notice_text
-from profkit.report.showdoc import show_document, wait_fraction
+from profkit.report.showdoc import show_document
 from profkit.report.text import cell_width
 from profkit.report.wording.evidence import evidence_texts
 from profkit.report.wording.functions import display_name, moved_text
 from profkit.verdict.types import CAUSES, Advice, Diff
 from tests import report_builders as build
+from tests.shared import words_of
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
     "diff-contended": lambda: diff_document(build.contended()),
@@ -103,16 +104,9 @@ def test_hostile_names_leave_the_markdown_whole(make: Callable[[], Document]) ->
         if fenced:
             continue
         tags = re.findall(r"<[^>]*>?", line)
-        assert set(tags) <= {
-            "<code>",
-            "</code>",
-            "<details>",
-            "</details>",
-            "<summary>",
-            "</summary>",
-            "<span>",
-            "</span>",
-        }
+        assert set(tags) <= set(
+            words_of("<code> </code> <details> </details> <summary> </summary> <span> </span>")
+        )
         depth += line.count("<details>") - line.count("</details>")
         assert depth in (0, 1)
         assert not re.search(r"(?<!&)[@#](?=\w)", re.sub(r"<code>.*?</code>", "", line)), line
@@ -199,12 +193,6 @@ def test_empty_sides_render() -> None:
     assert markdown.render(diff_document(empty))
     run = build.foreign_run()
     assert "no function" in terminal.render(show_document(replace(run, processes=())))
-
-
-def test_wait_fraction() -> None:
-    assert wait_fraction(3.0, 1.0) == 0.25
-    assert wait_fraction(None, 1.0) is None
-    assert wait_fraction(0.0, 0.0) is None
 
 
 def test_skipped_files_and_warnings_are_shown() -> None:
@@ -313,35 +301,12 @@ def test_a_page_keeps_numbers_and_units_together() -> None:
     assert page.render(document).count("queued in 57\u00a0% of 3.5\u00a0s, 2 sides") == 2
 
 
-def test_a_name_of_usual_length_is_not_broken() -> None:
-    rows = (Row(("OPENBLAS_NUM_THREADS", "1", "8")), Row(("x" * 40, "a few more words", "and others beside")))
-    table = Table((Column("", "text"), Column("baseline", "prose"), Column("candidate", "prose")), rows)
-    assert "OPENBLAS_NUM_THREADS " in terminal.render(Document("", (Section("", (table,)),)), width=60)
-
-
 def test_what_moved_is_said_in_sentences_and_not_again_in_the_table() -> None:
     diff = build.contended()
     moved = int(np.flatnonzero(diff.table.anomalous)[0])
     text = terminal.render(diff_document(diff), width=140)
     assert f"  • {diff.table.name[moved]} {moved_text(diff.table, moved)}.\n" in text
     assert text.count("same source, same calls, 291× per call") == 1
-
-
-def test_a_quotation_is_readable_in_ascii() -> None:
-    diff = build.quiet()
-    differs = Notice("command-differs", "", {"baseline": "a", "candidate": "b"})
-    said = replace(diff.comparability, warnings=(differs,))
-    text = terminal.render(diff_document(replace(diff, comparability=said)), ascii_only=True)
-    assert 'command "a" against "b"' in text
-
-
-def test_a_thread_without_python_has_no_self_time_rather_than_none_of_it() -> None:
-    run = build.captured_run()
-    first = run.processes[0]
-    native = replace(first.threads[1], profile=type(first.threads[1].profile).empty(), name="native")
-    run = replace(run, processes=(replace(first, threads=(first.threads[0], native)),))
-    row = next(r for r in terminal.render(show_document(run), width=140).splitlines() if " native " in r)
-    assert row.split() == ["4242", "4243", "native", "–", "400", "ms", "20.0", "ms", "4.8", "%", "–"]
 
 
 @pytest.mark.parametrize(
@@ -360,21 +325,6 @@ def test_the_order_and_the_time_between_functions_are_told_apart(
     ranking = replace(diff.ranking, rbo=rbo, total_variation=apart, reordered=reordered)
     text = terminal.render(diff_document(replace(diff, ranking=ranking)), width=200)
     assert reading in " ".join(text.split())
-
-
-def test_slopes_are_drawn_by_their_steepness() -> None:
-    rows = [
-        build.Row(f"f{i}", "a.py", before=(1.0 / before, 5), after=(1.0 / after, 5), moved=True)
-        for i, (before, after) in enumerate([(9, 1), (2, 4), (1, 8), (4, 3), (3, 2)])
-    ]
-    document = diff_document(replace(build.contended(), table=build.table(rows)))
-    slopes = {
-        r[2]: r[1] for r in re.findall(r"● +(#\d+) (\S) +#\d+ +(f\d)", terminal.render(document, width=140))
-    }
-    assert slopes == {"f0": "↑", "f1": "↘", "f2": "↓", "f3": "↗", "f4": "↗"}
-    plain = terminal.render(document, width=140, ascii_only=True)
-    assert plain.isascii()
-    assert re.search(r"#5 \^ +#1 +f0", plain)
 
 
 def test_the_answer_is_repeated_where_the_top_has_scrolled_away() -> None:
@@ -414,17 +364,3 @@ def test_how_to_reproduce_is_for_readers_elsewhere() -> None:
     assert "profkit diff 'baseline-*.prof' 'candidate-*.prof'" in markdown.render(
         diff_document(build.code_change())
     )
-
-
-def test_a_heat_map_keeps_the_columns_that_differ() -> None:
-    names = ("start and end", "running", "queued for a CPU", "blocked")
-    heats = ((0.0, 0.0, 0.0, 0.0), (0.01, 0.02, 0.03, 0.9))
-    rows = tuple((f"run-{n}", tuple(HeatCell("1.5 s", heat) for heat in row)) for n, row in enumerate(heats))
-    document = Document("", (Section("Where", (HeatMap("run", names, rows),)),))
-    wide, narrow = (terminal.render(document, width=width) for width in (80, 40))
-    assert all(name in wide for name in names)
-    assert "No room for" not in wide
-    head = narrow.splitlines()[1]
-    assert "blocked" in head
-    assert "start and end" not in head
-    assert "start and end" in " ".join(narrow.split()).partition("No room for:")[2]

@@ -18,7 +18,8 @@ from profkit.measure.waits_by_name import is_wait
 from profkit.report import html, markdown, svg, terminal, units
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
-from profkit.report.jsondoc import diff_json
+from profkit.report.jsondoc import diff_object
+from profkit.report.jsonvalues import dumps
 from profkit.report.pictures import diff_figures
 from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.evidence import evidence_texts
@@ -85,7 +86,7 @@ def test_every_format_says_the_same(name: str) -> None:
         "html": in_html(html.render(document)),
         "svg": in_svg(svg.render(document)),
     }
-    data = json.loads(diff_json(found))
+    data = json.loads(dumps(diff_object(found)))
     verdict = found.verdict
     assert data["verdict"]["cause"] == verdict.cause
     assert data["verdict"]["confidence"] == (

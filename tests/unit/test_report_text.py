@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from profkit.report import units
 from profkit.report.text import cell_width, clean, pad, shorten_middle, shorten_start, wrap, wrap_some
+from tests.shared import words_of
 
 TEXT = st.text(st.characters(codec=None))
 
@@ -96,29 +97,16 @@ def test_changes_shares_counts_and_factors() -> None:
     assert units.change(3.5, 1.0) == "-2.50 s"
     assert units.change(1.0, 1.0) == "0 s"
     assert units.change(None, 1.0) == "–"
-    assert [units.share(v) for v in (0.0, 0.0004, 0.123, 1.0, None)] == [
-        "0 %",
-        "<0.1 %",
-        "12.3 %",
-        "100 %",
-        "–",
-    ]
-    assert [units.confidence(v) for v in (0.5, 0.984, 0.99, 0.996, 1.0)] == [
-        "50 %",
-        "98 %",
-        "99 %",
-        "99 %",
-        "99 %",
-    ]
+    assert [units.share(v) for v in (0.0, 0.0004, 0.123, 1.0, None)] == words_of(
+        "0 %|<0.1 %|12.3 %|100 %|–", "|"
+    )
+    assert [units.confidence(v) for v in (0.5, 0.984, 0.99, 0.996, 1.0)] == words_of(
+        "50 %|98 %|99 %|99 %|99 %", "|"
+    )
     assert [units.count(v) for v in (0, 1234567, 25_000_000, 3e10)] == ["0", "1,234,567", "25.0 M", "30.0 G"]
-    assert [units.factor(v) for v in (0.0, 0.001, 0.5, 3.0, 25.04, 290.6)] == [
-        "0×",
-        "<0.01×",
-        "0.50×",
-        "3.00×",
-        "25.0×",
-        "291×",
-    ]
+    assert [units.factor(v) for v in (0.0, 0.001, 0.5, 3.0, 25.04, 290.6)] == words_of(
+        "0× <0.01× 0.50× 3.00× 25.0× 291×"
+    )
 
 
 def test_absurd_numbers_stay_short() -> None:

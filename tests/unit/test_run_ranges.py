@@ -16,11 +16,11 @@ from profkit.formats import load_run, write_run
 from profkit.model import Process, Ranges, Run, RunSet
 from profkit.model.columns import column_dtypes
 from profkit.report.diffdoc import diff_document
-from profkit.report.jsondoc import diff_object, show_object
+from profkit.report.jsondoc import diff_object
 from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
 from profkit.verdict.diagnosis import diagnose as diff
-from tests.run_files import member_of, npy, rewritten
+from tests.run_files import npy, rewritten
 from tests.unit.test_ranges import ranges_of, spread
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
@@ -75,12 +75,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.prof"
 
 
-def processes_with(path: Path, **fields: object) -> bytes:
-    document = member_of(path, "processes.json")
-    document[0]["ranges"].update(fields)
-    return json.dumps(document).encode()
-
-
 @pytest.mark.parametrize(
     ("member", "values", "says"),
     [
@@ -99,33 +93,10 @@ def test_damaged_columns_are_one_line(path: Path, member: str, values: np.ndarra
         load_run(path)
 
 
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
-        ({"rows": [0, 41]}, "not a range of its 40 rows"),
-        ({"rows": None}, "not a list"),
-        ({"lost": "many"}, "not a whole number"),
-    ],
-)
-def test_damaged_fields_are_one_line(path: Path, fields: dict[str, object], says: str) -> None:
-    rewritten(path, {"processes.json": processes_with(path, **fields)})
-    with pytest.raises(FormatError, match=says):
-        load_run(path)
-
-
 def checked(name: str, value: dict[str, object]) -> dict[str, object]:
     schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(value)
     return value
-
-
-def test_show_as_json() -> None:
-    inner = ranges_of([("step 1", 0.0, 1.0, -1), ("load", 0.0, 0.5, 0), ("step 2", 1.0, 2.0, -1)])
-    shown = checked("show-2", show_object(run_of(inner, steps(name="epoch")), limit=2))
-    assert shown["ranges_total"] == 3
-    epoch, step = shown["ranges"]  # type: ignore[misc]
-    assert (epoch["name"], epoch["count"], epoch["kind"]) == ("epoch", 40, "range")
-    assert (step["name"], step["names"], step["total_s"], step["parent"]) == ("step {n}", 2, 2.0, None)
 
 
 def test_diff_as_json() -> None:
@@ -165,12 +136,6 @@ def test_show_for_people() -> None:
     assert "50.0 %" in section
     assert "3 ends had no beginning" in section
     assert "began but never ended" in section
-
-
-def test_a_run_without_ranges_does_not_speak_of_them() -> None:
-    assert "NVTX" not in render(show_document(run_of(None)))
-    side = RunSet("a", (run_of(None),))
-    assert "NVTX" not in render(diff_document(diff(side, side)))
 
 
 def test_diff_for_people_marks_what_hardly_overlaps() -> None:

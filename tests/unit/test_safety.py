@@ -43,15 +43,15 @@ from profkit.report.declared import Kind, declared
 from profkit.report.doctordoc import DoctorReport
 from profkit.report.placeholders import MASK
 from profkit.report.ranksdoc import RanksReport
-from profkit.report.renderers import RENDERERS
 from profkit.report.safety import Masker, Owner
 from profkit.report.scalingdoc import ScalingReport
-from profkit.report.secrets import holds_secret, looks_random, masked_by_rules, rules
+from profkit.report.secrets import holds_secret, masked_by_rules, rules
 from profkit.report.sweepdoc import SweepReport, TuneReport
 from profkit.verdict import types as verdict_types
 from profkit.verdict.diagnosis import diagnose as compare
 from profkit.verdict.types import Diff, RunVerdict
 from tests import report_builders as build
+from tests.shared import words_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_profiles"
 #: Put together here, so that no scanner takes this file for a leak.
@@ -59,29 +59,12 @@ HUB_TOKEN = "hf_" + "QwErTyUiOp1234567890"
 GIT_TOKEN = "ghp_" + "0123456789abcdefABCDEF"
 CLOUD_KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 RANDOM = "x9Kq27ZpLm4Tv8Rw1YsB6nHd"
-WEB_TOKEN = "eyJhbGciOiJI.eyJzdWIiOiIx.sIgNaTuRe"
 COMMAND = (
-    *(
-        "mpirun",
-        "-H",
-        "gpu-node17:1,gpu-node18:1",
-        "/home/alice/.venv/bin/python",
-        "/home/alice/job/train.py",
-    ),
-    *("--token", "tinysecret", f"API_KEY={RANDOM}", f"--hub={HUB_TOKEN}", "--max-tokens", "512"),
-    *(
-        "--password",
-        "two words",
-        "--url",
-        "https://bob:hunter22@db.example/x",
-        WEB_TOKEN,
-        "--data=/nfs/home/alice/d",
-    ),
-)
-#: What may be in no report.
-PLANTED = (
-    *("alice", "carol", "gpu-node17", "gpu-node18", "corp.example", "tinysecret", "two words", "hunter22"),
-    *(HUB_TOKEN, GIT_TOKEN, CLOUD_KEY, RANDOM, WEB_TOKEN, "loose_secret"),
+    "mpirun",
+    "-H",
+    "gpu-node17:1,gpu-node18:1",
+    "/home/alice/.venv/bin/python",
+    "/home/alice/job/train.py",
 )
 
 
@@ -165,26 +148,6 @@ def spelled(text: str) -> str:
     return html.unescape(text.replace("\\\\", "\\").replace("<span></span>", "").replace("\n", " "))
 
 
-@pytest.mark.parametrize("command", ["diff", "show"])
-@pytest.mark.parametrize("format", [renderer.name for renderer in RENDERERS])
-def test_nothing_of_the_planted_is_in_any_report(
-    planted: tuple[Path, Path], tmp_path: Path, format: str, command: str
-) -> None:
-    arguments = [command, *map(str, planted[: 2 if command == "diff" else 1])]
-    text = report(arguments, format, tmp_path / f"safe.{format}")
-    for secret in PLANTED:
-        assert secret not in spelled(text), secret
-    assert str(tmp_path) not in text
-    if (format, command) == ("svg", "diff"):
-        assert "helper" in text  # the picture names what moved, and no place
-        return
-    assert "Trainer.step" in text
-    # The same report without the mask has them: what is looked for can be found.
-    full = spelled(report([*arguments, "--full-paths"], format, tmp_path / f"full.{format}"))
-    assert "/home/alice" in full
-    assert "gpu-node17" in full
-
-
 def test_a_report_of_masked_runs_says_the_same(planted: tuple[Path, Path], tmp_path: Path) -> None:
     def told(arguments: list[str]) -> dict[str, object]:
         value = json.loads(report(["diff", *arguments], "json", tmp_path / "out.json"))
@@ -208,11 +171,6 @@ def test_a_report_of_masked_runs_says_the_same(planted: tuple[Path, Path], tmp_p
     for run, copy in zip(runs, copies, strict=True):
         write_run(copy, masker.run(run))
     assert told([*map(str, copies)]) == plain
-    for copy in copies:
-        data = copy.read_bytes()
-        assert not [secret for secret in PLANTED if secret.encode() in data]
-        again = load_run(copy)
-        assert not [secret for secret in PLANTED if secret in repr(again)]
 
 
 @pytest.mark.parametrize("candidate", ["oversubscribed.prof", "code-change.prof"])
@@ -349,15 +307,6 @@ def test_other_programs_are_named_on_the_terminal_and_not_in_a_ticket(
     assert any(b"<name 15>" in data for name, data in members.items() if name.endswith("manifest.json"))
 
 
-def test_two_copies_of_a_module_stay_two() -> None:
-    rows = [(f"/{place}/lib/python3.11/site-packages/one.py", "f", 1, 1, 1.0, 1.0) for place in ("a", "b")]
-    run = Run("x.prof", (Process(threads=(Thread(build.profile(rows)),)),))
-    masked = Masker([run]).run(run)
-    profile: Profile = masked.processes[0].threads[0].profile
-    assert [profile.strings[i] for i in profile.file] == ["<site>/one.py", "<site-2>/one.py"]
-    assert masked.processes[0].roots.site == ("<site>", "<site-2>")
-
-
 def test_labels_are_base_names_that_differ() -> None:
     diff = build.quiet()
 
@@ -476,19 +425,9 @@ def test_commands_that_differ_still_do() -> None:
     assert one == masker.words(("python", "x.py", "--token", "one!"))
 
 
-def test_a_script_is_named_with_its_project() -> None:
-    rows = [("/data/ann/job/train.py", "step", 1, 1, 1.0, 1.0)]
-    command = ("python", "/data/ann/job/train.py", "--config", "/data/ann/job/secret_plan/fast.yaml")
-    process = Process(
-        command=command, threads=(Thread(build.profile(rows)),), roots=Roots(project=("/data/ann/job",))
-    )
-    masked = Masker([Run("a.prof", (process,))]).words(command)
-    assert masked == ("python", "<project>/train.py", "--config", "<project>/<dir>/fast.yaml")
-
-
 def test_of_a_long_command_it_is_said_how_much_is_left_out() -> None:
     hosts = ",".join(f"node-{number}.corp.example:8" for number in range(4000))
-    command = ("mpirun", "-H", hosts, *("--x=y",) * 1_000_000)
+    command = ("mpirun", "-H", hosts, *("--x=y",) * 100_000)
     run = Run("a.prof", (Process(command=command),))
     masked = Masker([run]).run(run).processes[0].command
     assert len(masked) == MOST_WORDS + 1
@@ -505,12 +444,6 @@ def test_messages_keep_their_words() -> None:
     )
     assert masker.message("could not log in as bob: hunter2") == "could not log in as <text 3>: <text 7>"
     assert masker.message("password: hunter2") == "password: ***"
-
-
-def test_names_of_generated_code_are_no_secrets() -> None:
-    mangled = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEE"
-    assert Masker().name(mangled) == mangled
-    assert not looks_random("test_that_everything_which_is_long_stays_as_it_is_2")
 
 
 @given(st.text(max_size=60), st.sampled_from([HUB_TOKEN, GIT_TOKEN, CLOUD_KEY]))
@@ -723,10 +656,9 @@ def test_a_new_field_is_masked_until_it_is_declared() -> None:
 def test_the_rules_name_their_source_and_need_what_they_find() -> None:
     assert len(rules()) >= 50
     assert len({rule.id for rule in rules()}) == len(rules())
-    text = (Path(secrets_module.__file__).parent / "assets" / "secret-rules.json").read_text(encoding="utf-8")
-    about = json.loads(text)["about"]
-    assert "detect-secrets 1.5.0" in about
-    assert "Apache License 2.0" in about
+    text = (Path(secrets_module.__file__).parent / "assets" / "secret-rules.txt").read_text(encoding="utf-8")
+    assert "detect-secrets 1.5.0" in text
+    assert "Apache License 2.0" in text
     for rule in rules():
         assert rule.needs
         assert all(piece == piece.lower() for piece in rule.needs)
@@ -734,43 +666,14 @@ def test_the_rules_name_their_source_and_need_what_they_find() -> None:
 
 #: Beginnings of secrets, and what looks for their ends in vain: a rule that begins again at each would never end.
 ADVERSARIAL = (
+    *words_of("eyJ|eyJa.|xoxb-1-|sk-|sk-a_|://|://a:|a@|a.|a@a.|-----BEGIN A|AccountKey=", "|"),
     *(
-        "eyJ",
-        "eyJa.",
-        "xoxb-1-",
-        "sk-",
-        "sk-a_",
-        "://",
-        "://a:",
-        "a@",
-        "a.",
-        "a@a.",
-        "-----BEGIN A",
-        "AccountKey=",
+        *("aws key ", "password=", "?sig=", "Bearer ", "basic ", "1234567890:", "glpat-", "A", "a", "0"),
+        *(" ", "=", "AC"),
     ),
     *(
-        "aws key ",
-        "password=",
-        "?sig=",
-        "Bearer ",
-        "basic ",
-        "1234567890:",
-        "glpat-",
-        "A",
-        "a",
-        "0",
-        " ",
-        "=",
-        "AC",
-    ),
-    *(
-        "api_key: ",
-        "ibm-cloud-iam-api-key",
-        "hooks.slack.com/services/",
-        "PuTTY-User-Key-File-2",
-        "-us1",
-        "\n",
-        "/",
+        *("api_key: ", "ibm-cloud-iam-api-key", "hooks.slack.com/services/", "PuTTY-User-Key-File-2"),
+        *("-us1", "\n", "/"),
     ),
 )
 

@@ -77,13 +77,6 @@ def test_a_second_node_that_makes_it_slower_is_flagged(tmp_path: Path) -> None:
     assert "processes ↓  nodes →" in result.report("md")
 
 
-def test_noise_is_no_slow_down(tmp_path: Path) -> None:
-    for i, (one, two) in enumerate([(10.0, 10.4), (10.6, 10.3), (9.8, 10.7)]):
-        ran(tmp_path, 4, 1, one, useful=4.0, repeat=i)
-        ran(tmp_path, 8, 2, two, useful=2.0, repeat=i)
-    assert read_scaling([tmp_path / "*" / "*.prof"]).study.slowdowns == ()
-
-
 def test_files_of_single_ranks_are_joined_by_job_and_repetition(tmp_path: Path) -> None:
     for processes in (2, 4):
         for started in ("2026-01-01T00:00:00+00:00", "2026-01-01T01:00:00+00:00"):

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import numpy.ma.core
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from profkit.capture.source import SourceFile, read_source
 
@@ -112,15 +110,6 @@ def test_comments_blank_lines_and_place_do_not_count() -> None:
     assert changed("        return b\n\n", "        return b\n\n\n\n") == nothing
 
 
-def test_line_ends_of_windows_do_not_count() -> None:
-    line = lines_of("plain")[0]
-    assert (
-        SourceFile(TEXT).hash(line, "plain")
-        == SourceFile(TEXT.replace("\n", "\r\n")).hash(line, "plain")
-        != ""
-    )
-
-
 def test_module_and_lambda() -> None:
     source = SourceFile(TEXT)
     module = source.hash(1, "<module>")
@@ -159,13 +148,6 @@ def test_hashes_are_those_in_files_that_were_written_before() -> None:
 def test_what_is_a_comment(text: str, kept: str) -> None:
     head = "def f():\n    "
     assert SourceFile(head + text).hash(1, "f") == SourceFile(head + kept).hash(1, "f")
-
-
-@given(st.text(alphabet="def f():\n\t #\"'\\[](){}@:xy", max_size=200), st.integers(-3, 30))
-def test_any_text_is_survived(text: str, line: int) -> None:
-    source = SourceFile(text)
-    assert isinstance(source.hash(line, "f"), str)
-    assert isinstance(source.qualname(line, "f"), str)
 
 
 def test_files_that_are_no_source(tmp_path: Path) -> None:

@@ -189,9 +189,9 @@ def test_hashes_that_other_code_made_are_not_used(
     cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     described(cache)
-    other = tmp_path / "source.py"
-    other.write_bytes(Path(source_cache.source.__file__).read_bytes() + b"\n# another version\n")
-    monkeypatch.setattr(source_cache.source, "__file__", str(other))
+    made_by = Path(source_cache.__file__).with_name("source.py").read_bytes()
+    (tmp_path / "source.py").write_bytes(made_by + b"\n# another version\n")
+    monkeypatch.setattr(source_cache, "__file__", str(tmp_path / "source_cache.py"))
     with opened() as files:
         described(cache)
     assert OLD in files

@@ -75,11 +75,6 @@ def test_a_record_that_comes_between_the_listing_and_the_removal(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_is_gone(tmp_path: Path) -> None:
-    remove_spool(tmp_path / ".run.prof.spool-abc")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_last_facts_are_written_where_there_is_no_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

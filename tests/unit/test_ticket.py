@@ -13,6 +13,7 @@ import pytest
 from profkit.cli import main
 from profkit.cli.destination import archive_of
 from profkit.report.markdown import MAX_BYTES
+from tests.shared import words_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_profiles" / "tokenize_corpus"
 SIDES = (SAMPLES / "clean-1.prof", SAMPLES / "external-load.prof")
@@ -43,12 +44,9 @@ def test_the_attachment_makes_the_same_report(
     # What a reader meets first: the answer, where the time went, what to do, how to see it again, on which machine.
     opened = text.partition("<details>")[0]
     headings = re.findall(r"^### (.+)$", opened, re.MULTILINE)
-    assert headings == [
-        "Where the added time went",
-        "What to do next",
-        "How to reproduce",
-        "Machines and versions",
-    ]
+    assert headings == words_of(
+        "Where the added time went|What to do next|How to reproduce|Machines and versions", "|"
+    )
     for fact in ("| CPU |", "| CPUs |", "| system |", "| python |", "| profkit |", "| date |"):
         assert fact in opened, fact
     folded = re.findall(r"<details><summary>(.+?)</summary>", text)
@@ -89,16 +87,10 @@ def test_replicates_are_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     run("diff", "a", "b", "--ticket", "-o", "t.md")
     names = unpacked(tmp_path / "t.zip", tmp_path / "there")
-    assert names == [
-        "t/README.md",
-        "t/baseline/1.prof",
-        "t/baseline/2.prof",
-        "t/candidate/1.prof",
-        "t/candidate/2.prof",
-        "t/report.html",
-        "t/report.json",
-        "t/ticket.md",
-    ]
+    assert names == words_of(
+        "t/README.md t/baseline/1.prof t/baseline/2.prof t/candidate/1.prof "
+        "t/candidate/2.prof t/report.html t/report.json t/ticket.md"
+    )
     assert "\nprofkit diff baseline candidate\n" in Path("t.md").read_text(encoding="utf-8")
     assert "--repeat 2 -- python" in Path("t.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path / "there" / "t")

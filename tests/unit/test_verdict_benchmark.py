@@ -6,7 +6,6 @@ import ast
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,12 @@ from benchmarks.verdict.alone import alone
 from benchmarks.verdict.calibrate import FEWEST, fit, held_out, tables
 from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
 from benchmarks.verdict.changes import CHANGES
-from benchmarks.verdict.corpus import Sample, foreign_run, full_run, read_corpus
-from benchmarks.verdict.judge import Judgement, _with_noise, finite, judge, read_judgements
+from benchmarks.verdict.corpus import read_corpus
+from benchmarks.verdict.judge import Judgement, judge
 from benchmarks.verdict.learn import write_steps
 from benchmarks.verdict.pairs import LeftOut, make_pairs
-from benchmarks.verdict.score import by_condition, calibration, confusion, figures, summary
+from benchmarks.verdict.score import calibration, confusion, figures, summary
 from benchmarks.verdict.tables import report
-from benchmarks.verdict.take import cells
 from benchmarks.verdict.truth import (
     RIGHT,
     Intent,
@@ -32,14 +30,11 @@ from benchmarks.verdict.truth import (
     intent_of,
     of_another,
     of_pair,
-    of_reversed,
-    of_same,
 )
 from profkit.formats.runfile import read_run
-from profkit.verdict.account import Account, Bucket
 from profkit.verdict.calibration import STEPS
-from profkit.verdict.thresholds import value
 from profkit.verdict.types import CAUSES
+from tests.shared import words_of
 
 ROOT = Path(__file__).parents[2]
 VERDICT = ROOT / "benchmarks" / "verdict"
@@ -60,8 +55,6 @@ def measured(
 
 #: Ten clean runs of one thread: they differ by up to 9 %, and queue for up to 9 milliseconds.
 CLEAN = [measured(1 + i / 100, wait=i / 1000) for i in range(10)]
-#: The same with two threads that compute all the time.
-TWO_THREADS = [measured(1 + i / 100, run=2 + i / 50) for i in range(10)]
 
 
 def intent(condition: str) -> Intent:
@@ -116,17 +109,7 @@ def test_the_kind_of_contention_follows_from_the_condition() -> None:
     assert kinds["pinned-hog"] == {"external-load"}
     both = intent_of(CONDITIONS["pinned-hog"], CONDITIONS["clean"])
     assert both.kinds == {"external-load", "self-oversubscription"}
-    for name in (
-        "clean",
-        "changed",
-        "work2",
-        "size",
-        "isa",
-        "stopped",
-        "locked",
-        "slow-store",
-        "beside-changed",
-    ):
+    for name in tuple(words_of("clean changed work2 size isa stopped locked slow-store beside-changed")):
         assert not kinds[name]
 
 
@@ -174,89 +157,6 @@ def test_a_neighbour_that_took_nothing_is_no_contention() -> None:
     assert truth("hogs-1x", measured(1.10, wait=0.005)) is None
     faster = truth("hogs-1x", measured(0.8, wait=0.005))
     assert faster.causes == {"no-change", "faster"}
-
-
-def test_several_runs_are_ranked() -> None:
-    above = [measured(1.10 + i / 1000, wait=0.07) for i in range(5)]
-    found = truth("hogs-1x", *above)
-    assert found.contended
-    # One run within the clean ones is enough to take it back; alone, none of these is beyond the spread.
-    assert truth("hogs-1x", *above[:4], measured(1.085, wait=0.07)) is None
-    assert truth("hogs-1x", above[0], baseline=4) is None
-    assert causes("changed", *above) == {"code-change"}
-
-
-def test_queueing_is_counted_along_the_path_of_the_program() -> None:
-    def of(*side: Measured) -> Truth | None:
-        return of_pair(intent("hogs-1x"), TWO_THREADS, TWO_THREADS[4:5], side)
-
-    # Two threads that queue at the same time lose what one of them queues, not the sum.
-    assert of(measured(2.04, run=2.08, wait=0.8, lead=0.4)) is None
-    both = of(measured(2.04, run=2.08, wait=2.0, lead=1.0))
-    assert both.contended
-    # The rest of the program waits for the one process that queues.
-    one = of(measured(2.04, run=2.08, wait=0.95, lead=0.9))
-    assert one.contended
-
-
-def test_a_quota_counts_by_the_periods_that_it_throttled() -> None:
-    felt = truth("quota", measured(2.0, run=1.0, throttled=0.8))
-    unfelt = truth("quota", measured(1.0))
-    assert (felt.contended, felt.kinds, unfelt.label) == (True, {"cpu-quota"}, "no-change")
-    assert truth("quota", measured(2.0, run=2.0, throttled=0.2)) is None
-
-
-def test_contention_beside_another_cause_needs_queueing_and_a_loss() -> None:
-    found = truth("changed-hogs", measured(3.0, wait=0.5))
-    assert (found.contended, found.causes) == (True, {"code-change", "contention"})
-    assert truth("changed-hogs", measured(3.0)) is None
-
-
-def test_more_data_may_be_taken_for_a_slower_machine_but_not_for_other_code() -> None:
-    assert causes("size", measured(1.6)) == {"workload-change", "slower-machine"}
-
-
-def test_what_became_faster_is_not_slower() -> None:
-    assert causes("isa", measured(0.8)) == {"faster"}
-    assert causes("changed", measured(0.8)) == {"faster", "code-change"}
-
-
-def test_clean_runs_that_differ_may_be_said_to() -> None:
-    def same(candidate: Measured, condition: str = "clean") -> set[str]:
-        against = intent_of(CONDITIONS[condition], CONDITIONS["clean"])
-        found = of_same(against, [*CLEAN, candidate], CLEAN[4:5], [candidate])
-        assert not found.contended
-        return set(found.causes)
-
-    assert same(measured(1.1)) == {"no-change"}
-    assert same(measured(1.5)) == {"no-change", "slower-machine"}
-    assert same(measured(1.5, run=1.0)) == {"no-change", "blocked"}
-    assert same(measured(0.8)) == {"no-change", "faster"}
-    # Queueing is right only where something was there to queue behind.
-    assert same(measured(1.5, wait=0.4)) == {"no-change"}
-    assert same(measured(1.5, wait=0.4), "hogs-1x") == {"no-change", "contention"}
-
-
-def test_halves_of_the_clean_runs_differ_only_where_their_ranks_do() -> None:
-    clean = intent_of(CONDITIONS["clean"], CONDITIONS["clean"])
-    apart = of_same(clean, CLEAN, CLEAN[:5], CLEAN[5:])
-    mixed = of_same(clean, CLEAN, CLEAN[::2], CLEAN[1::2])
-    assert (apart.causes, mixed.causes) == ({"no-change", "slower-machine"}, {"no-change"})
-
-
-def test_one_clean_run_shows_no_spread() -> None:
-    assert of_pair(intent("changed"), CLEAN[:1], CLEAN[:1], [measured(2.0)]) is None
-    assert of_same(intent("clean"), CLEAN[:3], CLEAN[:1], CLEAN[1:2]) is None
-
-
-def test_the_way_back_is_faster() -> None:
-    found = truth("work2", measured(2.0))
-    back = of_reversed(found)
-    assert back.causes == {"faster", "workload-change"}
-    assert back.effect == pytest.approx(1 / found.effect)
-    small = truth("changed", measured(1.05))
-    assert small is not None
-    assert of_reversed(small) is None
 
 
 def test_of_another_program_nothing_can_be_said() -> None:
@@ -360,26 +260,6 @@ def test_confidences_are_learnt_and_scored_as_users_see_them() -> None:
     assert not fit(right[: FEWEST - 1]), "so few have no share"
 
 
-def test_the_noise_of_a_program_is_learnt_on_others() -> None:
-    account = Account(
-        2.0, 2.0, (Bucket("queue", 0.3, 0.2, 0.4), Bucket("rest", 0.0, -0.1, 0.1)), (), "other-programs"
-    )
-    wider = _with_noise(account, {"queue": value("noise.queue") + 0.1})
-    assert (wider.buckets[0].low, wider.buckets[0].high) == (pytest.approx(0.0), pytest.approx(0.6))
-    assert wider.buckets[1] == account.buckets[1]
-    assert _with_noise(replace(account, basis="repeats"), {"queue": 1.0}).buckets == account.buckets
-
-
-def test_verdicts_are_read_as_they_were_written(tmp_path: Path) -> None:
-    judged = [
-        said("contention", ("contention",), stated=0.97, doubt=0.85),
-        said("inconclusive", ("contention",), confidence=math.nan, rule=""),
-    ]
-    path = tmp_path / "verdicts.jsonl"
-    path.write_text("".join(json.dumps(finite({**asdict(j), "outcome": j.outcome})) + "\n" for j in judged))
-    assert list(map(repr, read_judgements(path))) == list(map(repr, judged))
-
-
 def test_every_condition_and_change_of_the_catalogue_exists() -> None:
     for name, program in PROGRAMS.items():
         source = (ROOT / "benchmarks" / "verdict" / "programs" / f"{name}.py").read_text()
@@ -392,72 +272,6 @@ def test_every_condition_and_change_of_the_catalogue_exists() -> None:
                 compile(changed, name, "exec")
                 assert changed != source
         assert not program.isa or "isa" in program.conditions
-
-
-def test_rounds_are_interleaved_and_clean_runs_are_twice_as_many() -> None:
-    wanted = cells(["log_parser", "ledger"], [], 3)
-    assert len(set(wanted)) == len(wanted)
-    clean = [c for c in wanted if c.condition == "clean"]
-    assert sorted(c.repeat for c in clean if c.program == "ledger") == [0, 1, 2, 3, 4, 5]
-    assert {c.repeat for c in wanted[: len(wanted) // 3]} == {0, 1}
-    assert wanted == cells(["log_parser", "ledger"], [], 3)
-
-
-def sample(workload: str, condition: str, repeat: int, seen: Measured) -> Sample:
-    setup = CONDITIONS[condition]
-    return Sample(workload, condition, repeat, Path("none"), setup, setup.baseline, seen, plain=False)
-
-
-def program_beside_neighbours(workload: str, wait: float) -> list[Sample]:
-    """Ten clean runs, five beside neighbours that make it queue, and five of those with changed source."""
-    clean = [sample(workload, "clean", i, run) for i, run in enumerate(CLEAN)]
-    hogs = [
-        sample(workload, "hogs-1x", i, measured(1.1 + wait + i / 100, wait=wait + i / 100)) for i in range(5)
-    ]
-    changed = [sample(workload, "beside-changed", i, measured(3 + 2 * wait, wait=2 * wait)) for i in range(5)]
-    return clean + hogs + changed
-
-
-def test_neighbours_on_both_sides_are_pairs_of_their_own_where_they_cost_time() -> None:
-    slowed, not_slowed = program_beside_neighbours("a", 0.9), program_beside_neighbours("b", 0.0)
-    pairs, left_out = make_pairs(slowed + not_slowed)
-    beside = [p for p in pairs if p.form == "neighbour"]
-    assert {p.workload for p in beside} == {"a"}
-    assert len(beside) == 6
-    assert all("no-change" in p.truth.causes and not p.truth.contended for p in beside)
-    assert [p.form for p in pairs if p.condition == "hogs-1x" and p.workload == "b"].count("same") == 2
-    changed = [p for p in pairs if p.condition == "beside-changed" and p.form == "forward"]
-    assert {(p.baseline[0].condition, p.truth.label) for p in changed} == {("hogs-1x", "code-change")}
-    # Five runs of the baseline make one side of five, ten make two.
-    sides = [p.condition for p in pairs if p.runs == 5 and p.form == "forward" and p.workload == "a"]
-    assert sorted(sides) == ["beside-changed", "hogs-1x", "hogs-1x"]
-    # A loss beside neighbours without queueing is left out, once for each run and for five runs.
-    assert {(p.workload, p.condition) for p in left_out} == {("b", "hogs-1x")}
-
-
-def test_one_program_against_another_can_only_be_inconclusive() -> None:
-    samples = [*program_beside_neighbours("a", 0.9), *program_beside_neighbours("b", 0.9)]
-    pairs, _ = make_pairs(samples)
-    assert make_pairs(samples)[0] == pairs
-    others = [p for p in pairs if p.form == "another"]
-    assert all(p.programs == {"a", "b"} and p.truth.causes == {"inconclusive"} for p in others)
-    assert sorted((p.baseline[0].workload, p.condition) for p in others) == [
-        ("a", "clean"),
-        ("a", "hogs-1x"),
-        ("b", "clean"),
-        ("b", "hogs-1x"),
-    ]
-    # Where the program fits the conditions, a pair is in the row of what was done.
-    table = by_condition(pairs)
-    assert list(table) == [
-        "clean",
-        "hogs-1x",
-        "one condition on both sides",
-        "sides exchanged",
-        "neighbour on both sides",
-        "neighbour + changed source",
-        "another program",
-    ]
 
 
 @pytest.fixture
@@ -525,18 +339,6 @@ def test_runs_alone_are_judged_and_calibrated(corpus: Path, tmp_path: Path) -> N
     assert steps["plain, one"] == {**STEPS["plain, one"]}
 
 
-def test_the_plain_view_knows_only_what_a_plain_profiler_writes(corpus: Path) -> None:
-    sample = read_corpus(corpus)[0]
-    whole, plain = full_run(sample), foreign_run(sample)
-    assert whole.manifest is not None
-    assert (plain.manifest, plain.machine, len(plain.processes)) == (None, None, 1)
-    profile = plain.processes[0].threads[0].profile
-    assert profile.wait is None
-    assert not profile.source_hash.any()
-    assert plain.processes[0].threads[0].run_s is None
-    assert profile.total == pytest.approx(whole.processes[0].threads[0].profile.total)
-
-
 def test_the_command_line_has_what_the_page_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -550,12 +352,3 @@ def test_the_command_line_has_what_the_page_names(
     monkeypatch.setattr("sys.argv", ["benchmarks.verdict", "setup", "--help"])
     with pytest.raises(SystemExit, match="0"):
         main()
-
-
-def test_an_inconclusive_verdict_beside_an_account_that_names_the_cause_is_counted() -> None:
-    judged = [
-        said("inconclusive", ("code-change",), told="code"),
-        said("code-change", ("code-change",), told="code"),
-    ]
-    (line,) = [line for line in report(judged, []).splitlines() if line.startswith("`inconclusive` although")]
-    assert line.endswith("with counters, one run a side 1 of 2.")

@@ -13,7 +13,7 @@ from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
 from profkit.measure.size_calls import SizeCall, size_calls, sizes_itself
 from profkit.model import FunctionKey, Host, Pool, Process, Roots, Run, RunSet, Thread
-from profkit.report.wording.tried import plan_line, so_far, tried_notes, tried_verdict
+from profkit.report.wording.studies import plan_line, so_far, tried_notes, tried_verdict
 from profkit.study.verify import ADVISED, AS_IT_WAS, Change, Tried, _outcome, advised, plan_of, space_of_two
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Advice

@@ -71,8 +71,3 @@ def test_a_sentence_says_wait_state_rank_and_reason_or_what_would_settle_it(tmp_
     said = " ".join(late(tmp_path / "b", None, "Bcast").report().split())
     assert "Late Broadcast: the others wait" in said
     assert "why is inconclusive: what it was off the CPU for was not seen" in said
-
-
-def test_a_rank_that_is_slower_in_all_functions_has_a_slower_cpu(tmp_path: Path) -> None:
-    found = read_ranks([write_job(tmp_path, job({5: {"load": Did(100, 1.5), "gradient": Did(100, 6.0)}}))])
-    assert [(s.member, s.kind) for s in found.study.stragglers] == [(5, "slower-cpu")]

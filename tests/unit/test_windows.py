@@ -13,7 +13,7 @@ from profkit.capture.captured_windows import Windows, never_opened, read_windows
 from profkit.capture.record_types import Launch, Launcher
 from profkit.capture.selection import Selection
 from profkit.errors import UsageError
-from profkit.model import Process, Profile, Series, Thread, ThreadSamples
+from profkit.model import Process, Profile, Thread, ThreadSamples
 
 SECOND = 10**9
 
@@ -99,19 +99,6 @@ def test_counters_are_those_of_the_windows() -> None:
     assert inside.samples.time_ns.tolist() == [12 * SECOND]
 
 
-def test_a_process_outside_all_windows_is_left_out() -> None:
-    found = Windows({"boot": ((11 * SECOND, 13 * SECOND),)}, (), True)
-    assert found.process(process(), "boot", (14 * SECOND, 16 * SECOND)) is None
-    assert found.process(process(), "elsewhere", (11 * SECOND, 12 * SECOND)) is None
-
-
-def test_readings_of_the_machine() -> None:
-    series = Series(np.array([10, 12, 14]) * SECOND, {"busy_s": np.array([0.0, 4.0, 4.0])})
-    found = Windows({"boot": ((11 * SECOND, 13 * SECOND),)}, (), True)
-    inside = found.series(series, "boot")
-    assert inside.time_ns.tolist() == [12 * SECOND]
-
-
 def test_the_clock_of_the_launcher_defines_a_window(tmp_path: Path) -> None:
     facts = Launch(
         ("x",),
@@ -157,12 +144,6 @@ def test_ranges_and_their_domains(text: str, name: str, domain: str | None) -> N
 )
 def test_whose_functions_are_traced(environ: dict[str, str], ranks: str, expected: bool) -> None:
     assert settings.is_rank_asked(ranks, environ) is expected
-
-
-@pytest.mark.parametrize("text", ["", "a", "3-1", "1-", "-1", "0,,1", "²"])
-def test_what_is_no_list_of_ranks(text: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011  (the text is the message)
-        settings.ranks_asked(text)
 
 
 def test_a_selection_is_read_as_it_was_given() -> None:

@@ -236,77 +236,63 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
     assert not spare
 
 
+def finding(rule: str, cause: str, kind: str | None = None, subject: str = "", **numbers: Value) -> Finding:
+    given = {name.replace("__", ".").replace("_", "-"): number for name, number in numbers.items()}
+    return Finding(rule, cause, 0.9, kind=kind, subject=subject, numbers=given)
+
+
+STARVED = finding(
+    *("run-queue-wait", "contention", "external-load"),
+    contention__who="main",
+    main__wait=0.612,
+    main__wait_before=0.004,
+)
+ITSELF = finding(
+    *("run-queue-wait", "contention", "self-oversubscription"),
+    contention__who="helpers",
+    helpers__wait=0.75,
+    contention__others=True,
+)
+
+
 @pytest.mark.parametrize(
     ("found", "alone", "said"),
     [
         (
-            Finding(
-                "run-queue-wait",
-                "contention",
-                0.9,
-                kind="external-load",
-                numbers={"contention.who": "main", "main.wait": 0.612, "main.wait-before": 0.004},
-            ),
-            False,
+            *(STARVED, False),
             (
-                "The candidate was starved of CPU by other programs on the machine: its main thread queued for "
-                "a CPU for "
-                "61.2 % of the active time, against 0.4 % in the baseline."
+                "The candidate was starved of CPU by other programs on the machine: its main thread queued "
+                "for a CPU for 61.2 % of the active time, against 0.4 % in the baseline."
             ),
         ),
         (
-            Finding(
-                "run-queue-wait",
-                "contention",
-                0.9,
-                kind="self-oversubscription",
-                numbers={"contention.who": "helpers", "helpers.wait": 0.75, "contention.others": True},
-            ),
-            True,
+            *(ITSELF, True),
             (
-                "The run was starved of CPU by its own threads and processes, and by other programs too: the "
-                "workers and "
-                "threads that its main thread waits for queued for a CPU for 75.0 % of the active time."
+                "The run was starved of CPU by its own threads and processes, and by other programs too: the workers "
+                "and threads that its main thread waits for queued for a CPU for 75.0 % of the active time."
             ),
         ),
         (
-            Finding("changed-source", "code-change", 0.9, subject="blur", numbers={"account.code": 0.97}),
-            False,
+            *(finding("changed-source", "code-change", subject="blur", account__code=0.97), False),
             "The source of blur changed; changed functions and what they call hold 97.0 % of the lost time.",
         ),
         (
-            Finding(
-                "changed-source",
-                "code-change",
-                0.9,
-                subject="pin",
-                numbers={"account.code": 0.5, "code.new": True},
+            *(
+                finding("changed-source", "code-change", subject="pin", account__code=0.5, code__new=True),
+                False,
             ),
-            False,
             "pin is new; changed functions and what they call hold 50.0 % of the lost time.",
         ),
         (
-            Finding("call-counts", "workload-change", 0.9, subject="main", numbers={"calls.factor": 2.0}),
-            False,
+            *(finding("call-counts", "workload-change", subject="main", calls__factor=2.0), False),
             (
                 "The candidate does 2.00× the work: the functions where the time is spent are called more often. The "
                 "changed calls start in main."
             ),
         ),
         (
-            Finding("call-counts", "workload-change", 0.9, numbers={"calls.factor": 0.5}),
-            False,
-            "The candidate does 0.50× the work: the functions where the time is spent are called less often.",
-        ),
-        (
-            Finding("throttling", "contention", 0.9, kind="cpu-quota", numbers={"throttled": 0.62}),
-            True,
+            *(finding("throttling", "contention", "cpu-quota", throttled=0.62), True),
             "A CPU quota throttled the run in 62.0 % of its periods.",
-        ),
-        (
-            Finding("less-time", "faster", 0.9, numbers={"time.slowdown": 0.5}),
-            False,
-            "The candidate takes 0.50× the baseline's time.",
         ),
     ],
 )
@@ -344,147 +330,79 @@ def test_a_finding_beside_the_verdict_says_how_sure_and_how_much() -> None:
     assert finding_text(sure).startswith("code-change (confidence 90 %): The source of solve changed")
 
 
+NEIGHBOURS: dict[str, Value] = {"named": 4} | {
+    f"{name}-{n}": value
+    for n, values in enumerate(
+        (
+            {"name": "python3", "pid": 812, "processes": 1, "cores": 1.0, "group": "docker 3fa9c1d2e4b5"},
+            {"name": "sh", "pid": 90, "cores": 0.42, "children": True},
+            {"name": "worker", "pid": None, "processes": 16, "cores": 0.3},
+        )
+    )
+    for name, value in values.items()
+}
+ASKED: dict[str, Value] = {"threads": 8, "processes": 2, "origin": "default", "variable": ""}
+
+
 @pytest.mark.parametrize(
     ("evidence", "texts"),
     [
         (
             build.QUEUE,
-            (
-                "run-queue wait of the main thread",
-                "12.0 ms (0.4 %)",
-                "5.31 s (61.2 %)",
-                "ready to run, but no CPU was free",
-            ),
+            "run-queue wait of the main thread|12.0 ms (0.4 %)|5.31 s (61.2 %)|ready to run, but no CPU was free",
         ),
         (
             Evidence("demand", "cores", 0.98, 3.33, 2.5, "own-threads-compete", whole=(2.0, 2.0)),
             (
-                "CPU demand of the whole program",
-                "0.98 cores of 2 CPUs",
-                "3.33 cores of 2 CPUs",
-                "more than the CPUs available: its own threads and processes compete",
+                "CPU demand of the whole program|0.98 cores of 2 CPUs|3.33 cores of 2 CPUs|"
+                "more than the CPUs available: its own threads and processes compete"
             ),
         ),
         (
             Evidence(
-                "origin",
-                "count",
-                5.0,
-                20.0,
-                reading="per-call-of",
-                subject="sharpen",
-                numbers={"caller": "blur", "calls": 100},
+                "origin", "count", 0.5, 1 / 3, 0.0, "per-call-of", "f", numbers={"caller": "g", "calls": 100}
             ),
-            ("calls of sharpen, per call of blur", "5", "20", "100 calls of blur: the change starts there"),
+            "calls of f, per call of g|0.50|0.33|100 calls of g: the change starts there",
         ),
         (
-            Evidence(
-                "origin",
-                "count",
-                0.5,
-                1 / 3,
-                reading="per-call-of",
-                subject="f",
-                numbers={"caller": "g", "calls": 1},
-            ),
-            ("calls of f, per call of g", "0.50", "0.33", "1 call of g: the change starts there"),
-        ),
-        (
-            Evidence("wall", "s", 3.21, 9.93, reading="times", numbers={"factor": 3.09}),
-            ("wall time", "3.21 s", "9.93 s", "3.09×"),
-        ),
-        (
-            Evidence(
-                "neighbours",
-                "text",
-                reading="who-ran",
-                numbers={
-                    "named": 4,
-                    "name-0": "python3",
-                    "pid-0": 812,
-                    "processes-0": 1,
-                    "cores-0": 1.0,
-                    "group-0": "docker 3fa9c1d2e4b5",
-                    "children-0": False,
-                    "name-1": "sh",
-                    "pid-1": 90,
-                    "cores-1": 0.42,
-                    "children-1": True,
-                    "name-2": "worker",
-                    "pid-2": None,
-                    "processes-2": 16,
-                    "cores-2": 0.3,
-                },
-            ),
+            Evidence("neighbours", "text", reading="who-ran", numbers=NEIGHBOURS),
             (
-                "other programs while it queued",
-                "",
-                "",
-                (
-                    "python3 (pid 812, docker 3fa9c1d2e4b5) 1.00 cores, sh (pid 90, with what it started) 0.42, "
-                    "16 × worker 0.30"
-                ),
+                "other programs while it queued|||python3 (pid 812, docker 3fa9c1d2e4b5) 1.00 cores, "
+                "sh (pid 90, with what it started) 0.42, 16 × worker 0.30"
             ),
         ),
         (
             Evidence("neighbours", "text", reading="who-ran", numbers={"named": 0, "hidden": 1.5}),
-            (
-                "other programs while it queued",
-                "",
-                "",
-                "processes that are not visible from here 1.50 cores",
-            ),
+            "other programs while it queued|||processes that are not visible from here 1.50 cores",
         ),
-        (
-            Evidence("function.source", "text", reading="source-new", subject="f"),
-            ("source of f", "", "", "new"),
-        ),
-        (
-            Evidence(
-                "variable", "text", None, "AVX2", subject="OPENCV_CPU_DISABLE", reading="other-instructions"
-            ),
-            ("OPENCV_CPU_DISABLE", "not set", "AVX2", "libraries use other instructions"),
-        ),
+        (Evidence("function.source", "text", reading="source-new", subject="f"), "source of f|||new"),
         (
             Evidence("main.off", "s", None, 8.0, reading="waiting-for-something", whole=(None, 10.0)),
-            (
-                "main thread off the CPU, not queueing",
-                "–",
-                "8.00 s (80.0 %)",
-                "waiting for something else than a CPU",
-            ),
+            "main thread off the CPU, not queueing|–|8.00 s (80.0 %)|waiting for something else than a CPU",
         ),
         (
             Evidence("order.elsewhere", "share", 0.0, 0.36, 0.09, "noise-reaches"),
-            ("time that sits in other functions", "0 %", "36.0 %", "noise reaches 9.0 %"),
+            "time that sits in other functions|0 %|36.0 %|noise reaches 9.0 %",
         ),
         (
-            Evidence(
-                "pools.asked",
-                "cores",
-                2.0,
-                16.0,
-                2.0,
-                "pool",
-                "openblas",
-                (2.0, 2.0),
-                {"threads": 8, "processes": 2, "origin": "default", "variable": ""},
-            ),
+            Evidence("pools.asked", "cores", 2.0, 16.0, 2.0, "pool", "openblas", (2.0, 2.0), ASKED),
             (
-                "cores that its processes and thread pools ask for",
-                "2.00 cores of 2 CPUs",
-                "16.00 cores of 2 CPUs",
-                "2 × openblas 8 (by default), for 2 CPUs",
+                "cores that its processes and thread pools ask for|2.00 cores of 2 CPUs|16.00 cores of 2 CPUs|"
+                "2 × openblas 8 (by default), for 2 CPUs"
             ),
         ),
     ],
     ids=lambda v: getattr(v, "signal", ""),
 )
-def test_evidence_as_text(evidence: Evidence, texts: tuple[str, str, str, str]) -> None:
-    assert tuple(evidence_texts(evidence)) == texts
+def test_evidence_as_text(evidence: Evidence, texts: str) -> None:
+    assert "|".join(evidence_texts(evidence)) == texts
 
 
 TRAIN = ("python", "train.py", "--note", "two words")
+CAPTURED = "-- python train.py --note 'two words'  # "
+EDIT = "# in the program, which sets it itself: "
+MAIN = FunctionKey("project", "model/train.py", "main")
+SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
 
 
 @pytest.mark.parametrize(
@@ -492,50 +410,27 @@ TRAIN = ("python", "train.py", "--note", "two words")
     [
         (
             Advice("limit-threads", TRAIN, {"OMP_NUM_THREADS": "1"}, cures="queue", predicted_gain_s=3.9),
-            (
-                "OMP_NUM_THREADS=1 profkit capture -o limited.prof -- python train.py --note 'two words'  # "
-                "should win back "
-                "up to 3.90 s"
-            ),
-        ),
-        (
-            Advice("edit-code", subject="torch.set_num_threads(1)"),
-            "# in the program, which sets it itself: torch.set_num_threads(1)",
+            f"OMP_NUM_THREADS=1 profkit capture -o limited.prof {CAPTURED}should win back up to 3.90 s",
         ),
         (
             Advice(
-                "edit-code",
-                subject="torch.set_num_threads(1)",
-                where=FunctionKey("project", "model/train.py", "main"),
-                line=51,
-                predicted_gain_s=2.0,
+                "edit-code", subject="torch.set_num_threads(1)", where=MAIN, line=51, predicted_gain_s=2.0
             ),
-            (
-                "# in the program, which sets it itself: torch.set_num_threads(1), in main, model/train.py:51; "
-                "should win back up to 2.00 s"
-            ),
+            f"{EDIT}torch.set_num_threads(1), in main, model/train.py:51; should win back up to 2.00 s",
         ),
         # A module begins at its first line, wherever the call is.
         (
             Advice(
                 "edit-code", subject="Pool(2)", where=FunctionKey("project", "run.py", "<module>"), line=1
             ),
-            "# in the program, which sets it itself: Pool(2), in run.py",
+            f"{EDIT}Pool(2), in run.py",
         ),
         (
             Advice("more-cpus", ("taskset", "-c", "0-3", "a"), numbers={"cpus": 1.0, "machine": 4}),
             "profkit capture -o more-cpus.prof -- taskset -c 0-3 a  # it was tied to 1 of 4 CPUs",
         ),
         (
-            Advice("give-cpus", numbers={"cpus": 2.0}),
-            "# its own work fills the 2 CPUs that it may use: give it more",
-        ),
-        (
-            Advice(
-                "not-the-code",
-                subject="normalise",
-                numbers={"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3},
-            ),
+            Advice("not-the-code", subject="normalise", numbers=SAME),
             (
                 "# optimising normalise would not help: a call takes as much CPU time as before (1.20 ms → 1.21 ms); "
                 "it waited 4.20 s for CPUs"
@@ -549,39 +444,14 @@ TRAIN = ("python", "train.py", "--note", "two words")
             ),
         ),
         (
-            Advice("start-fewer", numbers={"processes": 4, "cpus": 2.5, "most": 2}),
-            "# 4 processes share 2.5 CPUs: start at most 2 of them",
-        ),
-        (
             Advice("capture-idle", TRAIN, cures="queue", predicted_gain_s=5.1),
-            (
-                "profkit capture -o quiet.prof -- python train.py --note 'two words'  # on an idle or exclusive "
-                "node; should "
-                "win back up to 5.10 s"
-            ),
-        ),
-        (
-            Advice("capture-side", subject="baseline"),
-            "profkit capture -o baseline.prof -- python your_script.py",
+            f"profkit capture -o quiet.prof {CAPTURED}on an idle or exclusive node; should win back up to 5.10 s",
         ),
         (
             Advice("run-to-end", TRAIN, subject="candidate"),
-            (
-                "profkit capture -o candidate.prof -- python train.py --note 'two words'  # until it ends "
-                "without an error"
-            ),
+            f"profkit capture -o candidate.prof {CAPTURED}until it ends without an error",
         ),
         (Advice("more-runs", numbers={"runs": 1}), "# 1 more run per side: profkit capture --repeat 1 …"),
-        (
-            Advice(
-                "git-log",
-                ("git", "log", "-p", "--", "a b.py"),
-                cures="code",
-                predicted_gain_s=2.73,
-                subject="blur",
-            ),
-            "git log -p -- 'a b.py'  # what changed in blur; should win back up to 2.73 s",
-        ),
         (
             Advice("show-waiting", ("profkit", "show", "--by", "cumtime"), files=("my run.prof",)),
             "profkit show --by cumtime 'my run.prof'  # what it waited in",
@@ -638,10 +508,7 @@ class TestWaterfall:
         found = waterfall(account)
         assert found.before_s is None
         assert [step.title for step in found.steps] == [
-            "start and end",
-            "running",
-            "queued for a CPU",
-            "blocked",
+            *("start and end", "running", "queued for a CPU", "blocked"),
         ]
         assert all(step.beyond for step in found.steps)
         plain = waterfall(replace(account, merged=("running", "queue")))

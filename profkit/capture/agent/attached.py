@@ -17,8 +17,8 @@ import sys
 from time import perf_counter
 from time import time as wall_time
 
-from . import native, process_facts, record_file, settings
-from .block_record import subtract
+from . import native, process_facts, settings
+from .block_record import subtract, write
 from .reserve import RESERVE_SUFFIX
 from .thread_pools import Pools
 from .tier_changes import Tiers
@@ -100,10 +100,6 @@ class _Attached:
 
     def _trace(self, forked: bool) -> bool:
         self._identity = process_facts.identity()
-        self._identity["forked"] = forked
-        self._identity["environment_at_start"] = settings.thread_environment(os.environ)
-        self._identity["begin_time"] = wall_time()
-        self._identity["begin_perf"] = perf_counter()
         self._before = process_facts.state(True, self._module.usage)
         name = "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6))
         self._path = os.path.join(self._spool, name)
@@ -174,16 +170,10 @@ class _Attached:
         record["tasks"] = [task for task in record["tasks"] if task[0] not in record["agent_tids"]]
         record["tracer"] = self._tracer.kind
         record["mapped"] = True
-        record["threads"] = []
         record["thread_names"] = [list(item) for item in native.thread_names().items()]
-        record["codes"] = self._tracer.codes.packed()
         record["pools"] = self._pools() if state != "exited" else None
         record["notes"] = self._notes
-        parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
-        with open(self._path + ".writing", "wb") as file:
-            for part in parts:
-                file.write(part)
-        os.replace(self._path + ".writing", self._path + settings.RECORD_SUFFIX)
+        write(self._path + settings.RECORD_SUFFIX, record)
 
     def _pools(self) -> Any:
         """Sizes of thread pools, where the target uses ctypes itself: loading it opens a file for good."""

@@ -7,11 +7,9 @@ are no snapshots, and processes that the block starts are not followed.
 
 from __future__ import annotations
 
-import _thread
 import os
 import sys
 from time import perf_counter
-from time import time as wall_time
 
 from . import native, process_facts, record_file, settings
 from .thread_pools import Pools
@@ -19,7 +17,7 @@ from .tracer import PER_THREAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Dict, List, Optional, Tuple
 
 #: Facts of `process_facts.state` that the kernel counts from the start of the process on.
 _COUNTED = ("cpu_s", "voluntary_switches", "involuntary_switches", "page_faults", "read_bytes")
@@ -53,32 +51,16 @@ class Recording:
             native.take_out_costs(_loaded[0])
         self._tracer = native.tracer(_loaded[0])
         self._usage = process_facts.usage_of(_loaded[0])
-        self._code: Any = None
         self._hook: Any = None
         self._begin: Dict[str, Any] = {}
 
-    def start(self, code: Any, hidden: Any) -> None:
-        """Begin.
-
-        Parameters
-        ----------
-        code
-            Code object of the function that the block stands in: time that it spends itself is charged to it.
-            ``None`` charges it to no function.
-        hidden
-            Code objects of profkit's that will run before `stop` does.
-        """
+    def start(self) -> None:
+        """Begin."""
         global _registered
-        codes = self._tracer.codes
-        codes.hidden.update([codes.number(own) for own in hidden])
-        self._code = code
         if not _registered and hasattr(os, "register_at_fork"):
             _registered = True
             os.register_at_fork(after_in_child=_after_fork_in_child)
         self._identity = process_facts.identity()
-        self._identity["forked"] = False
-        self._identity["environment_at_start"] = settings.thread_environment(os.environ)
-        self._identity["begin_time"] = wall_time()
         self._begin = process_facts.state(True, self._usage)
         _active.append(self)
         if PER_THREAD:
@@ -93,8 +75,9 @@ class Recording:
             self._leave()
             raise
 
-    def stop(self) -> Optional[Dict[str, Any]]:
-        """End, and return the record; ``None`` in a forked child, which is another process."""
+    def stop(self) -> Optional[Tuple[Dict[str, Any], Any]]:
+        """End, and return the record, and of each thread what `Tracer.stats` has; ``None`` in a forked child, which
+        is another process."""
         end = perf_counter()
         displaced = self._tracer.displaced()
         self._tracer.finish()
@@ -104,23 +87,14 @@ class Recording:
         record = dict(self._identity)
         state = process_facts.state(True, self._usage)
         state["perf"] = end
-        own = _thread.get_native_id()
         subtract(state, self._begin)
         record.update(state)
-        tables = self._tracer.read()
-        mine = [table for table in tables if table["native"] == own] or [record_file.pack(_empty_table(own))]
-        if self._code is not None and self._tracer.kind == "native":
-            task = [row for row in state["tasks"] if row[0] == own]
-            wall = end - self._identity["begin_perf"]
-            self._charge(mine[0], wall, task[0] if task else None)
-        record["threads"] = mine[:1] + [table for table in tables if table is not mine[0]]
-        record["codes"] = self._tracer.codes.packed()
         record["state"] = "exited"
         record["agent_tids"] = []
         record["tracer"] = self._tracer.kind
         record["pools"] = _pools()
         record["notes"] = self._notes(displaced)
-        return record
+        return record, self._tracer.stats()
 
     def _leave(self) -> None:
         """Put back what `start` has changed."""
@@ -134,40 +108,6 @@ class Recording:
             import threading
 
             threading.setprofile(self._hook)
-
-    def _charge(self, table: Dict[str, Any], wall: float, task: Optional[List[Any]]) -> None:
-        """Count the function that the block stands in as one call that has not returned.
-
-        No call that was traced holds what it did itself. What it called is known from the calls that no other
-        function has made.
-        """
-        number = self._tracer.codes.number(self._code)
-        rows = {
-            name: list(record_file.rows(table, name)) for name in ("functions", "edges", "waiting", "open")
-        }
-        called: Dict[int, List[Any]] = {row[0]: list(row[1:]) for row in rows["functions"]}
-        for caller, callee, calls, recursive, cumtime, tottime in rows["edges"]:
-            rest = called.get(callee)
-            if rest is not None:
-                rest[0] -= calls
-                rest[1] -= recursive
-                rest[3] -= tottime
-                if caller != callee:  # a recursive call's time is within that of the outer one
-                    rest[2] -= cumtime
-        for function, (calls, recursive, cumtime, tottime) in called.items():
-            if calls > 0 and function != number:
-                tottime = max(0.0, tottime)
-                edge = [number, function, calls, max(0, recursive), max(tottime, cumtime), tottime]
-                rows["edges"].append(edge)
-        elsewhere = sum(row[4] for row in rows["functions"])
-        rows["open"].insert(0, [number, wall, max(0.0, wall - elsewhere)])
-        if table["measured"] and task is not None:
-            wait = task[3] / 1e9
-            blocked = max(0.0, wall - task[2] / 1e9 - wait)
-            charged = [sum(row[column] for row in rows["waiting"]) for column in (1, 3)]
-            row = [number, max(0.0, wait - charged[0]), wait, max(0.0, blocked - charged[1]), blocked]
-            rows["waiting"].append(row)
-        table.update({name: record_file.packed(record_file.flat(values)) for name, values in rows.items()})
 
     def _notes(self, displaced: bool) -> Dict[str, Any]:
         notes: Dict[str, Any] = {}
@@ -198,12 +138,12 @@ def _after_fork_in_child() -> None:
         _active.pop().after_fork_in_child()
 
 
-def write(record: Dict[str, Any], spool: str) -> None:
-    """Write a record where the packer finds it."""
-    name = "%s-%d%s" % (record["host"], record["pid"], settings.RECORD_SUFFIX)
-    with open(os.path.join(spool, name), "wb") as file:
+def write(path: str, record: Dict[str, Any]) -> None:
+    """Write the record of a process, or put it into the place of the one before it."""
+    with open(path + ".writing", "wb") as file:
         for part in record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record):
             file.write(part)
+    os.replace(path + ".writing", path)
 
 
 def subtract(state: Dict[str, Any], begin: Dict[str, Any]) -> None:
@@ -226,8 +166,3 @@ def _pools() -> Any:
         return Pools().read(True)
     except Exception:
         return None  # the libraries are the program's, in any version
-
-
-def _empty_table(own: Optional[int]) -> Dict[str, Any]:
-    """A table of a thread that has called nothing."""
-    return {"native": own, "name": "", "measured": False, "total": 0.0}

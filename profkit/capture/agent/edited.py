@@ -24,15 +24,7 @@ _KEYWORDS = ("processes", "max_workers", "num_workers", "num_threads", "nthreads
 
 def edit(source: str, file: str, line: int, function: str, code: str) -> Tuple[ast.Module, List[int]]:
     """Return the program with what CODE stands for, and the lines that were edited; none where it is not there.
-
-    Parameters
-    ----------
-    source, file
-        Text and name of the module.
-    line, function
-        Where the function begins, and its qualified name; ``<module>`` for the module's own lines.
-    code
-        A call or an assignment.
+    The function of the qualified name `function` begins at `line`; ``<module>`` stands for the module's own lines.
     """
     tree = ast.parse(source, file)
     wanted = ast.parse(code.replace("…, ", "")).body[0]

@@ -1,7 +1,8 @@
-"""Counters of the machine under a process whose launcher runs on another one, where no sampler looks.
+"""What the kernel has counted of this machine so far, and the limits of a process's cgroup.
 
-Read at the process's begin and with every record; the packer makes one `Machine` a host of them. Where the
-launcher's sampler sees the process, this module is not even imported.
+An agent reads it at the begin and the end of a process whose launcher runs on another machine, where no sampler
+looks; elsewhere it does not even import this. The launcher and its sampler read it by `profkit.capture.host` and
+`profkit.capture.meters`. What a kernel or container does not report is absent.
 """
 
 from __future__ import annotations
@@ -11,32 +12,120 @@ from time import monotonic
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Dict, List
+    from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-_CGROUPS = "/sys/fs/cgroup"
+CGROUPS = "/sys/fs/cgroup"
 
 
 def reading() -> Dict[str, Any]:
-    """Return the fields of `profkit.capture.host.Reading`, as far as this machine has them."""
+    """Return the fields of `profkit.capture.host.Reading`."""
     found: Dict[str, Any] = {"time_s": monotonic()}
-    for read in (_cpu, _pressure, _load, _throttling):
-        try:
-            read(found)
-        except (OSError, ValueError, IndexError, KeyError):
-            pass  # this kernel or container does not report it
+    for path, fields in FILES:
+        found.update(read_fields(fields, path))
+    limited = limiting(cgroup_directories("cpu"))
+    if limited is not None:
+        found.update(read_fields(throttling, limited + "/cpu.stat"))
     return found
 
 
-def quota_cpus() -> Any:
-    """Return the least CPU quota of the process's cgroup and its parents, in cores; ``None`` without one."""
+def read_fields(fields: Callable[[str], Dict[str, Any]], path: str) -> Dict[str, Any]:
+    """Return what is in a file, nothing where that is not there or something else."""
+    try:
+        return fields(text(path))
+    except (OSError, ValueError, IndexError, KeyError):
+        return {}
+
+
+def text(path: str) -> str:
+    """Return a file of the kernel's; the longest that is read is that of a machine with many CPUs."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read(1 << 16)
+
+
+def cpu_seconds(stat: str) -> Dict[str, Any]:
+    """Return busy and stolen seconds of all CPUs (proc(5), ``/proc/stat``; user time includes guest time)."""
+    ticks = [int(word) for word in stat.partition("\n")[0].split()[1:]] + [0] * 10
+    user, nice, system, _idle, _iowait, irq, softirq, steal = ticks[:8]
+    per_second = os.sysconf("SC_CLK_TCK")
+    return {
+        "busy_s": (user + nice + system + irq + softirq) / per_second,
+        "steal_s": steal / per_second,
+    }
+
+
+def pressure_s(pressure: str) -> float:
+    """Return the seconds of a pressure file's first line, ``some``."""
+    line = pressure.partition("\n")[0]
+    if not line.startswith("some "):
+        raise ValueError(line)
+    return int(line.rpartition("total=")[2]) / 1e6
+
+
+def load(loadavg: str) -> Dict[str, Any]:
+    """Return the load average, and the number of threads that are ready to run, without the calling one."""
+    words = loadavg.split()
+    return {"load": float(words[0]), "runnable": max(0, int(words[3].partition("/")[0]) - 1)}
+
+
+def throttling(stat: str) -> Dict[str, Any]:
+    """Return seconds throttled, periods throttled, and periods of a cgroup's ``cpu.stat``, v1 or v2."""
+    fields = dict(line.partition(" ")[::2] for line in stat.splitlines())
+    seconds = (
+        int(fields["throttled_usec"]) / 1e6
+        if "throttled_usec" in fields
+        else int(fields.get("throttled_time", "0")) / 1e9
+    )
+    return {
+        "throttled_s": seconds,
+        "throttled_periods": int(fields.get("nr_throttled", "0")),
+        "periods": int(fields["nr_periods"]),
+    }
+
+
+FILES: Tuple[Tuple[str, Callable[[str], Dict[str, Any]]], ...] = (
+    ("/proc/stat", cpu_seconds),
+    ("/proc/pressure/cpu", lambda pressure: {"psi_some_s": pressure_s(pressure)}),
+    ("/proc/loadavg", load),
+)
+
+
+def cgroup_directories(controller: str, pid: Any = "self") -> List[str]:
+    """Return a process's cgroup directories for a controller, innermost first (v2, or v1 if that is used)."""
+    try:
+        lines = text("/proc/%s/cgroup" % pid).splitlines()
+    except OSError:
+        return []
+    return [found for line in lines for found in _directories(line, controller)]
+
+
+def _directories(line: str, controller: str) -> Iterator[str]:
+    number, _, rest = line.partition(":")
+    controllers, _, path = rest.partition(":")
+    roots: List[str] = []
+    if number == "0" and not controllers:
+        roots = [CGROUPS, CGROUPS + "/unified"]
+    elif controller in controllers.split(","):
+        roots = [CGROUPS + "/" + controllers, CGROUPS + "/" + controller]
+    for root in roots:
+        inner = path.rstrip("/")
+        while True:
+            if os.path.isdir(root + inner):
+                yield root + inner
+            if not inner:
+                break
+            inner = inner.rpartition("/")[0]
+
+
+def quota_cpus(directories: Optional[List[str]] = None) -> Optional[float]:
+    """Return the least CPU quota of a cgroup and its parents, in cores; ``None`` if there is none.
+    `directories` are from `cgroup_directories`, by default this process's."""
     quotas = []
-    for directory in _cgroup_directories():
+    for directory in cgroup_directories("cpu") if directories is None else directories:
         try:
-            quota, period = _text(directory + "/cpu.max").split()
+            quota, period = text(directory + "/cpu.max").split()
         except (OSError, ValueError):
             try:
-                quota = _text(directory + "/cpu.cfs_quota_us").strip()
-                period = _text(directory + "/cpu.cfs_period_us")
+                quota, period = (text(directory + "/cpu.cfs_%s_us" % name) for name in ("quota", "period"))
             except OSError:
                 continue
         try:
@@ -47,74 +136,10 @@ def quota_cpus() -> Any:
     return min(quotas) if quotas else None
 
 
-def _text(path: str) -> str:
-    with open(path, encoding="ascii", errors="replace") as file:
-        return file.read(65536)
-
-
-def _cpu(found: Dict[str, Any]) -> None:
-    with open("/proc/stat", encoding="ascii", errors="replace") as file:
-        words = file.readline().split()
-    ticks = [int(word) for word in words[1:]] + [0] * 8
-    user, nice, system, _idle, _iowait, irq, softirq, steal = ticks[:8]
-    per_second = os.sysconf("SC_CLK_TCK")
-    found["busy_s"] = (user + nice + system + irq + softirq) / per_second
-    found["steal_s"] = steal / per_second
-
-
-def _pressure(found: Dict[str, Any]) -> None:
-    line = _text("/proc/pressure/cpu").partition("\n")[0]
-    if line.startswith("some "):
-        found["psi_some_s"] = int(line.rpartition("total=")[2]) / 1e6
-
-
-def _load(found: Dict[str, Any]) -> None:
-    words = _text("/proc/loadavg").split()
-    found["load"] = float(words[0])
-    found["runnable"] = max(0, int(words[3].partition("/")[0]) - 1)
-
-
-def _throttling(found: Dict[str, Any]) -> None:
-    for directory in _cgroup_directories():
-        try:
-            lines = _text(directory + "/cpu.stat").splitlines()
-        except OSError:
-            continue
-        fields = dict(line.partition(" ")[::2] for line in lines)
-        if int(fields.get("nr_periods", "0")) == 0:
-            continue
-        found["throttled_s"] = (
-            int(fields["throttled_usec"]) / 1e6
-            if "throttled_usec" in fields
-            else int(fields.get("throttled_time", "0")) / 1e9
-        )
-        found["throttled_periods"] = int(fields.get("nr_throttled", "0"))
-        found["periods"] = int(fields["nr_periods"])
-        return
-
-
-def _cgroup_directories() -> List[str]:
-    """Directories of this process's cgroup that rule its CPU, innermost first."""
-    directories = []
-    try:
-        lines = _text("/proc/self/cgroup").splitlines()
-    except OSError:
-        return []
-    for line in lines:
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if number == "0" and not controllers:
-            roots = [_CGROUPS, _CGROUPS + "/unified"]
-        elif "cpu" in controllers.split(","):
-            roots = [_CGROUPS + "/" + controllers, _CGROUPS + "/cpu"]
-        else:
-            continue
-        for root in roots:
-            inner = path.rstrip("/")
-            while True:
-                if os.path.isdir(root + inner):
-                    directories.append(root + inner)
-                if not inner:
-                    break
-                inner = inner.rpartition("/")[0]
-    return directories
+def limiting(directories: List[str]) -> Optional[str]:
+    """Return the innermost of these cgroups that has a quota, or had one: it counts enforcement periods."""
+    for directory in directories:
+        periods = read_fields(throttling, directory + "/cpu.stat").get("periods", 0)
+        if periods > 0 or quota_cpus([directory]) is not None:
+            return directory
+    return None

@@ -15,15 +15,12 @@ from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
 from time import perf_counter
 
-from . import __path__, process_facts, record_file, settings
-from .ended import EndedThreads, accumulate
-from .tracer import FREE_THREADED, HERE, PER_THREAD, Tracer, thread_name, without
+from . import __path__, process_facts, settings
+from .tracer import FREE_THREADED, HERE, PER_THREAD, Tracer, thread_name
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
-
-    from .tracer import Codes
 
 #: What the target calls of profkit: `profkit.start` and its like.
 _CALLS = os.path.join("profkit", "api", "windows.py")
@@ -46,13 +43,8 @@ _FEW_THREADS = 32
 
 def load(elsewhere: str = "") -> Any:
     """Return the native tracer's module for this interpreter, ``None`` where there is none.
-
+    `elsewhere` is a directory of tracers that the user has built, for where the installation has none.
     `take_out_costs` is called before it traces anything that is to be recorded.
-
-    Parameters
-    ----------
-    elsewhere
-        Directory of tracers that the user has built; it is looked at where the installation has none. Empty: none.
     """
     if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
@@ -86,14 +78,8 @@ def load(elsewhere: str = "") -> Any:
 
 def take_out_costs(module: Any, spool: str = "") -> None:
     """Have what events cost taken out of all times; called before `map_tables`.
-
-    Parameters
-    ----------
-    module
-        What `load` has returned.
-    spool
-        Directory in which the first process of an interpreter on a machine leaves what it has measured, so that
-        those of milliseconds need not; empty to measure it here.
+    The first process of an interpreter on a machine leaves in `spool` what it has measured, so that those of
+    milliseconds need not; without a spool it is measured here.
     """
     if module is not None and not FREE_THREADED:
         module.take_out(*(_costs_of(module, spool) if spool else probe_costs(module)))
@@ -214,15 +200,8 @@ _COSTS, _MUCH = 5, 1.0
 
 def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None) -> Tracer:
     """Return a tracer with the collector of this module, or one that sees nothing for ``None``.
-
-    Parameters
-    ----------
-    module
-        What `load` has returned.
-    mapped
-        Whether `map_tables` has been called: the tables are in a file, and nothing has to be read here.
-    inherited
-        In a forked child, that of its parent, if it still sees calls.
+    `mapped`: the tables are in a file, and nothing has to be read here. `inherited` is, in a forked child, that of
+    its parent if it still sees calls.
     """
     if module is None:
         return Tracer()
@@ -236,14 +215,8 @@ def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None
 
 
 def map_tables(module: Any, path: str, descriptor: int) -> bool:
-    """Keep the tables of this process in a file that exists and is empty; return whether that is possible.
-
-    Parameters
-    ----------
-    module
-        What `load` has returned.
-    path, descriptor
-        The file, and a descriptor of it that is kept open; -1 without one.
+    """Keep the tables of this process in an empty file, of which a descriptor, or -1, is kept open; return whether
+    that is possible.
     """
     if module is None:
         return False
@@ -259,12 +232,11 @@ class ThreadTracer(Tracer):
     kind = "native"
 
     def __init__(self, collector: Any, mapped: bool) -> None:
-        super().__init__()
         self._collector = collector
         self._mapped = mapped
         self._main: Optional[_Traced] = None
         self._living: Dict[int, _Traced] = {}
-        self._ended = EndedThreads()
+        self._ended: List[_Traced] = []
         self._left = False
         self._between = False  # windows: no thread is to be traced
         self._hook: Any = None
@@ -316,7 +288,7 @@ class ThreadTracer(Tracer):
                     self._end(ident)
             self._look_for_ended = 2 * max(_FEW_THREADS, len(self._living))
         ident = _get_ident()
-        traced = _Traced(self._collector, ident, name)
+        traced = _Traced(self._collector, name)
         self._end(ident)
         self._living[ident] = traced
         traced.resume()
@@ -325,19 +297,14 @@ class ThreadTracer(Tracer):
     def _end(self, ident: int) -> None:
         traced = self._living.pop(ident, None)
         if traced is not None and not self._mapped:  # else the file has its table
-            self._ended.keep(traced.table(self.codes))
+            self._ended.append(traced)
 
-    def read(self) -> List[Dict[str, Any]]:
-        frames = sys._current_frames()
-        tables = []
-        for ident, traced in list(self._living.items()):
-            if ident not in frames and traced is not self._main:
-                self._end(ident)
-                continue
-            traced.name = thread_name(ident) or traced.name
-            tables.append(record_file.pack(traced.table(self.codes)))
-        del frames  # frames keep the target's objects alive
-        return tables[:1] + self._ended.tables() + tables[1:]
+    def stats(self) -> List[Tuple[str, Tuple[Any, ...]]]:
+        for ident, traced in self._living.items():
+            if not traced.collector.ended():
+                traced.name = thread_name(ident) or traced.name
+        threads = self._ended + list(self._living.values())
+        return [(traced.name, found) for traced in threads for found in traced.collector.getstats()]
 
     def sees(self) -> bool:
         return type(_getprofile()) is self._collector
@@ -352,7 +319,7 @@ class ThreadTracer(Tracer):
             traced = self._living.get(ident)
             if traced is None or traced.native != native:
                 name = "MainThread" if native == os.getpid() else thread_name(ident)
-                traced = self._living[ident] = _Traced(self._collector, ident, name)
+                traced = self._living[ident] = _Traced(self._collector, name)
                 traced.native = native
             if native == os.getpid():
                 self._main = traced
@@ -404,10 +371,8 @@ class ProcessTracer(Tracer):
     kind = "native"
 
     def __init__(self, collector: Any, mapped: bool) -> None:
-        super().__init__()
         self._collector = collector()
         self._names: Dict[int, str] = {}
-        self._threads_ended = EndedThreads()
         self._running = False
 
     def start(self) -> None:
@@ -421,7 +386,6 @@ class ProcessTracer(Tracer):
         """In a forked child: go on as a tracer of its own."""
         self._collector.renew()
         self._names = {}
-        self._threads_ended = EndedThreads()
 
     def resume(self) -> None:
         if not self._running:
@@ -456,26 +420,9 @@ class ProcessTracer(Tracer):
     def displaced(self) -> bool:
         return bool(self._collector.displaced())
 
-    def read(self) -> List[Dict[str, Any]]:
+    def stats(self) -> List[Tuple[str, Tuple[Any, ...]]]:
         self._names.update(thread_names())
-        for thread in self._collector.take_ended():
-            table = self._table(thread)
-            if table["functions"] or table["open"]:
-                self._threads_ended.keep(table)
-        living = [record_file.pack(self._table(thread)) for thread in self._collector.getstats()]
-        # The ticker's thread has entered one function, which is the agent's.
-        living = living[:1] + [t for t in living[1:] if t["functions"] or t["open"]]
-        if not living:
-            nothing: Tuple[Any, ...] = (_thread.get_native_id(), 0, False, False, 0, [], [], [])
-            living = [record_file.pack(_table_of(nothing, "MainThread", self.codes))]
-        return living[:1] + self._threads_ended.tables() + living[1:]
-
-    def _table(self, thread: Tuple[Any, ...]) -> Dict[str, Any]:
-        native, ended = thread[0], thread[2]
-        table = _table_of(thread, self._names.get(native, ""), self.codes)
-        if ended:
-            self._names.pop(native, None)  # the kernel gives the number to another thread
-        return table
+        return [(self._names.get(found[0], ""), found) for found in self._collector.getstats()]
 
 
 def own_depth() -> int:
@@ -521,9 +468,8 @@ def thread_names() -> Dict[int, str]:
 class _Traced:
     """One thread with a collector of its own."""
 
-    def __init__(self, collector: Any, ident: int, name: str) -> None:
+    def __init__(self, collector: Any, name: str) -> None:
         self.collector = collector()
-        self.ident = ident
         self.native = _thread.get_native_id()
         self.name = name
         self.running = False
@@ -546,87 +492,3 @@ class _Traced:
     def displaced(self) -> bool:
         """Whether another profile function has the collector's place in this thread."""
         return bool(self.running and self.collector.displaced())
-
-    def table(self, codes: Codes) -> Dict[str, Any]:
-        """Return what this thread did so far, rows as flat lists."""
-        for thread in self.collector.getstats():
-            return _table_of(thread, self.name, codes)
-        return _table_of((self.native, self.ident, False, False, 0, [], [], []), self.name, codes)
-
-
-def _table_of(thread: Tuple[Any, ...], name: str, codes: Codes) -> Dict[str, Any]:
-    """Turn what the collector says of one thread into the table of a record, rows as flat lists."""
-    native, _ident, _ended, measured, _lost, found, calls, contexts = thread
-    number, known, hidden = codes.number, codes.numbers.get, codes.hidden
-    functions: List[Any] = []
-    edges: List[Any] = []
-    waits: Dict[int, List[Any]] = {}
-    taken_out: Dict[int, List[Any]] = {}
-    recorded = 0.0
-    for entry in found:
-        code, calls_of, recursive, total, own, wait, cumwait, blocked, cumblocked, callees = entry
-        recorded += own
-        function = number(code)
-        if function in hidden:
-            for callee in callees or ():
-                accumulate(taken_out, number(callee[0]), callee[1:])
-            continue
-        # An open function that has callees has an entry without calls; it is counted as open.
-        if calls_of or total or own:
-            functions += (function, calls_of, recursive, total, own)
-        if wait or cumwait or blocked or cumblocked:
-            accumulate(waits, function, (wait, cumwait, blocked, cumblocked))
-        for callee in callees or ():
-            called = known(id(callee[0]))
-            if called is None:
-                called = number(callee[0])
-            if called not in hidden:
-                edges += (function, called, callee[1], callee[2], callee[3], callee[4])
-    for function, part in taken_out.items():
-        have = waits.get(function)
-        if have is not None:
-            have[:] = [max(0.0, value - taken) for value, taken in zip(have, part[4:])]
-    waiting: List[Any] = []
-    for function, values in waits.items():
-        waiting.append(function)
-        waiting += values
-    open_calls: List[Any] = []
-    seen = set()
-    for code, total, own, *now in calls:
-        function = number(code)
-        if function not in hidden:
-            open_calls += (function, total, own)
-            if function in seen:  # what a recursive call waited is within what the outer one did
-                now[1] = now[3] = 0.0
-            seen.add(function)
-            waiting.append(function)
-            waiting += now
-    table = {
-        "native": native,
-        "name": name,
-        "functions": without(functions, taken_out),
-        "edges": edges,
-        "waiting": waiting if measured else [],
-        "measured": bool(measured),
-        "open": open_calls,
-        "total": recorded,
-    }
-    if contexts:
-        table["contexts"], table["inside"] = _inside(contexts, codes)
-    return table
-
-
-def _inside(contexts: List[Tuple[Any, ...]], codes: Codes) -> Tuple[List[Any], List[Any]]:
-    """Return the stacks of open NVTX ranges, and what ran in each; see docs/format.md on records."""
-    number, hidden = codes.number, codes.hidden
-    places: List[Any] = []
-    inside: List[Any] = []
-    for place, (parent, domain, name, opener, count, rows) in enumerate(contexts):
-        code = -1 if opener is None else number(opener)
-        places += (parent, domain, name, -1 if code in hidden else code, count)
-        for row in rows:
-            function = number(row[0])
-            if function not in hidden:
-                inside += (place, function)
-                inside += row[1:]
-    return places, inside

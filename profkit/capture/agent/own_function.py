@@ -31,17 +31,9 @@ def make_way(
     end: Callable[[Any], None],
 ) -> None:
     """Wrap ``sys.setprofile``.
-
-    Parameters
-    ----------
-    collectors
-        Types of the agent's own profile functions.
-    follows
-        Whether a function is the agent's that puts a collector into the place of a new thread.
-    begin
-        Called with a function that is to be set where none of the target's is, and a key of the thread.
-    end
-        Called with that key when none of the target's is in force any more.
+    `collectors` are types of the agent's own profile functions, and `follows` says whether a function is the agent's
+    that puts one into the place of a new thread. `begin` is called with a function that is to be set where none of
+    the target's is, and a key of the thread; `end` with that key when none of the target's is in force any more.
     """
     original, current = sys.setprofile, sys.getprofile
     keys: Dict[int, Any] = {}

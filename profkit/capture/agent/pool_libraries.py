@@ -65,13 +65,7 @@ class NativeLibrary:
     @classmethod
     def opened(cls, path: str, handle: Any, calls: Any) -> Optional[NativeLibrary]:
         """Return the library at a path, ``None`` where the file is another than its name says.
-
-        Parameters
-        ----------
-        path, handle
-            The file, and what `dlopen` returned for it.
-        calls
-            Finds C functions: `thread_pools.Calls`.
+        `handle` is what `dlopen` returned for it; `calls` finds C functions (`thread_pools.Calls`).
         """
         return cls(path, calls.function(handle, cls.getter) if cls.getter else None)
 

@@ -20,7 +20,7 @@ _boot_id: List[str] = []
 
 
 def identity() -> Dict[str, Any]:
-    """Facts that do not change while the process lives (a fork is another process)."""
+    """Facts that do not change while the process lives (a fork is another process), which begins now."""
     version = sys.version_info
     return {
         "pid": os.getpid(),
@@ -28,10 +28,11 @@ def identity() -> Dict[str, Any]:
         "born": _birth(),
         "host": os.uname().nodename if hasattr(os, "uname") else "",
         "boot": boot_id(),
-        "implementation": sys.implementation.name,
         "version": "%d.%d.%d" % version[:3],
-        "executable": sys.executable or "",
         "stdlib": os.path.dirname(os.__file__),
+        "environment_at_start": settings.thread_environment(os.environ),
+        "begin_time": time(),
+        "begin_perf": perf_counter(),
     }
 
 
@@ -39,7 +40,7 @@ def boot_id() -> str:
     """Return what identifies this running kernel, in all of its containers; empty if unknown."""
     if not _boot_id:
         try:
-            _boot_id.append(_read("/proc/sys/kernel/random/boot_id").decode("ascii").strip())
+            _boot_id.append(read_file("/proc/sys/kernel/random/boot_id").decode("ascii").strip())
         except (OSError, ValueError):
             return ""
     return _boot_id[0]
@@ -93,7 +94,6 @@ def state(final: bool, usage: Callable[[], Tuple[Any, ...]]) -> Dict[str, Any]:
         "affinity_cpus": allowed,
         "cwd": _cwd(),
         "worker": _multiprocessing_name(argv),
-        "nvtx": "nvtx" in sys.modules,
         "tasks": tasks(final),
         "time": time(),
         "perf": perf_counter(),
@@ -135,8 +135,8 @@ def tasks(final: bool) -> List[List[Any]]:
         return rows
     for tid in threads:
         try:
-            run, wait, slices = _read("/proc/self/task/%s/schedstat" % tid).split()
-            name = _read("/proc/self/task/%s/comm" % tid).decode("utf-8", "replace").rstrip("\n")
+            run, wait, slices = read_file("/proc/self/task/%s/schedstat" % tid).split()
+            name = read_file("/proc/self/task/%s/comm" % tid).decode("utf-8", "replace").rstrip("\n")
         except (OSError, ValueError):
             continue  # the thread has ended meanwhile, or this kernel keeps no such counters
         row: List[Any] = [int(tid), name, int(run), int(wait), int(slices)]
@@ -150,29 +150,42 @@ def tasks(final: bool) -> List[List[Any]]:
 
 
 def _details(task: str) -> List[Any]:
-    stat = _read(task + "stat")
-    fields = stat[stat.rindex(b")") + 2 :].split()
+    _, fields = read_stat(task + "stat")
     ticks = os.sysconf("SC_CLK_TCK")
-    status = _read(task + "status")
-    switches = [
-        int(status[status.index(key) + len(key) :].split(None, 1)[0])
-        for key in (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:")
-    ]
-    return [int(fields[11]) / ticks, int(fields[12]) / ticks] + switches
+    return [int(fields[11]) / ticks, int(fields[12]) / ticks, *switches(read_file(task + "status"))]
 
 
-def _read(path: str) -> bytes:
-    fd = open_file(path, os.O_RDONLY)
+def read_file(path: str, size: int = 4096) -> bytes:
+    """Return a small file's bytes in one read."""
+    fd = open_file(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
-        return read(fd, 4096)
+        return read(fd, size)
     finally:
         close(fd)
+
+
+def read_stat(path: str) -> Tuple[str, List[bytes]]:
+    """Return name and fields from the third on (state is index 0) of a ``stat`` file, proc(5)."""
+    data = read_file(path, 2048)
+    end = data.rindex(b")")
+    name = data[data.index(b"(") + 1 : end].decode("utf-8", "surrogateescape")
+    return name, data[end + 2 :].split()
+
+
+def switches(status: bytes) -> Tuple[Optional[int], Optional[int]]:
+    """Return voluntary and involuntary context switches from a thread's ``status``."""
+    found: List[Optional[int]] = []
+    for key in (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:"):
+        at = status.find(key)
+        number = status[at + len(key) :].split(None, 1)[:1] if at >= 0 else []
+        found.append(int(number[0]) if number else None)
+    return found[0], found[1]
 
 
 def _bytes_read() -> Optional[int]:
     """Bytes that read(2) and similar calls returned so far, from disks, caches, pipes and sockets (proc(5))."""
     try:
-        for line in _read("/proc/self/io").split(b"\n"):
+        for line in read_file("/proc/self/io").split(b"\n"):
             if line.startswith(b"rchar: "):
                 return int(line[7:])
     except (OSError, ValueError):
@@ -183,8 +196,7 @@ def _bytes_read() -> Optional[int]:
 def _birth() -> Optional[int]:
     """Start time of this process in clock ticks since boot: a later process with the same pid has another."""
     try:
-        stat = _read("/proc/self/stat")
-        return int(stat[stat.rindex(b")") + 2 :].split()[19])
+        return int(read_stat("/proc/self/stat")[1][19])
     except (OSError, ValueError, IndexError):
         return None
 

@@ -15,7 +15,7 @@ import os
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Optional, Sequence, Tuple
+    from typing import Any, Iterator, Optional, Sequence, Tuple
 
 # Bound now: the target may replace what the module `os` holds.
 _open, _close, _dup2, _fstat = os.open, os.close, os.dup2, os.fstat
@@ -28,6 +28,9 @@ RESERVE_SUFFIX, END_SUFFIX = ".reserve", ".end"
 #: Descriptors are kept above this, as the tracer's are: programs that close one of the standard streams and open a
 #: file rely on getting the lowest number. So many numbers are tried.
 _LOWEST_DESCRIPTOR, _TRIED = 512, 64
+
+#: Bytes that are read at a time.
+_PART = 1 << 20
 
 #: Errors for which the kept file is of no use either.
 _NO_SPACE = frozenset((errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)))
@@ -46,19 +49,38 @@ class Reserve:
         Called while the process has one thread, so that no other takes the number in between. Raises nothing.
         """
         try:
-            fd = _open(path + RESERVE_SUFFIX, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            self._keep(
+                _open(path + RESERVE_SUFFIX, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            )
         except OSError:
-            return
+            pass  # no such file can be made, or none kept: beyond the limit of the process
+
+    def open_memory(self) -> None:
+        """The same with a file that is in memory alone, where the system has such files."""
+        try:
+            self._keep(os.memfd_create("profkit"))  # type: ignore[attr-defined,unused-ignore]
+        except (AttributeError, OSError):
+            pass
+
+    def _keep(self, fd: int) -> None:
         try:
             number = _free_number() if _pwrite is not None else None
             if number is not None:
                 found = _fstat(fd)
                 _dup2(fd, number, False)
                 self._fd, self._known = number, (found.st_dev, found.st_ino)
-        except OSError:
-            pass  # beyond the limit of the process
         finally:
             _close(fd)
+
+    def content(self) -> Iterator[bytes]:
+        """Yield what is in the file."""
+        at = 0
+        while self._found(self._fd) is not None:
+            part = os.pread(self._fd, _PART, at)
+            if not part:
+                return
+            yield part
+            at += len(part)
 
     @property
     def descriptor(self) -> int:
@@ -114,17 +136,8 @@ def _free_number() -> Optional[int]:
 
 def leave_end(path: str, state: str, error: OSError, perf: float, cpu: float) -> None:
     """Leave how a process ended whose last record cannot be written: ``STATE ERRNO PERF CPU`` as a link's target.
-
-    Parameters
-    ----------
-    path
-        Of the process's record, without its suffix.
-    state
-        ``exited`` or ``replaced``.
-    error
-        Why it cannot.
-    perf, cpu
-        ``perf_counter`` and CPU seconds of the process at its end.
+    `path` is that of the record without its suffix, `state` is ``exited`` or ``replaced``; `perf` and `cpu` are
+    ``perf_counter`` and CPU seconds of the process at its end.
     """
     words = "%s %d %r %r" % (state, error.errno or 0, perf, cpu)
     try:

@@ -2,8 +2,8 @@
 
 The native tracer keeps functions in a mapped file, which is complete whatever ends the process. The facts about it
 are in a record, which is written (to a temporary name, then renamed) at the begin and at the end, and in between by
-threads of the target, less and less often. Where the file cannot be mapped the functions are in the record, too, and
-a thread writes one at every tick; without that tracer there are only the facts at the begin and at the end. The end
+threads of the target, less and less often. Where the file cannot be mapped the tables are in memory, and a copy of
+them is written with each record; without that tracer there are only the facts at the begin and at the end. The end
 is seen in three places: `atexit`, `os._exit` (which multiprocessing's children call) and the exec family, for which
 `os` gets thin wrappers.
 """
@@ -17,7 +17,7 @@ import atexit
 import gc
 import os
 import sys
-from time import monotonic, perf_counter, process_time, thread_time
+from time import perf_counter, process_time, thread_time
 from time import time as wall_time
 
 from . import native, own_function, process_facts, record_file, settings, windows
@@ -33,7 +33,7 @@ _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.re
 
 TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Set, Tuple
+    from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 #: Seconds that a record waits for the one that is being written.
 _LONGEST_WAIT = 2.0
@@ -86,12 +86,10 @@ class Session:
         self._main_ident = _thread.get_ident()
         self._starting: List[str] = []  # what Python is about to put into the import path
         self._worker = ""  # what multiprocessing calls this process, if it forked it
-        self._ticker = Ticker(self._tick)
-        if self._windowed and self._windows.possible:
-            self._ticker = Ticker(self._watch, self._windows.bell)
+        self._ticker = Ticker(self._watch, self._windows)
         self._stopped_for_forks = False  # only where it runs: what is called at a fork makes it slower
         self._pools = Pools()
-        self._reserve = Reserve()
+        self._reserve, self._memory = Reserve(), Reserve()
         self._identity: Dict[str, Any] = {}
         self._notes: Dict[str, Any] = {}
         self._own_profilers: List[Tuple[Any, int]] = []
@@ -146,17 +144,12 @@ class Session:
         self._writing = _thread.allocate_lock()
         self._over = self._begun = False
         self._notes = self._lacking()
-        self._interval = settings.SHORTEST_INTERVAL
-        self._idle_interval = settings.USUAL_INTERVAL
-        self._last_read = self._last_cpu = self._snapshot_due = 0.0
         self._identity = process_facts.identity()
         self._identity["forked"] = forked
-        if not forked:
-            # Libraries look at it when they are loaded, and a fork finds them loaded.
-            self._environment_at_start = settings.thread_environment(os.environ)
+        self._identity["begin_time"], self._identity["begin_perf"] = now, perf
+        if not forked:  # libraries look at it when they are loaded, and a fork finds them loaded
+            self._environment_at_start = self._identity["environment_at_start"]
         self._identity["environment_at_start"] = self._environment_at_start
-        self._identity["begin_time"] = now
-        self._identity["begin_perf"] = perf
         if self._machine is not None:
             self._first_reading, self._quota = self._machine.reading(), self._machine.quota_cpus()
         self._path = os.path.join(
@@ -168,7 +161,13 @@ class Session:
         self._reserve.open(self._path)
         path, descriptor = self._path + RESERVE_SUFFIX, self._reserve.descriptor
         self._mapped = native.map_tables(self._native, path, descriptor)
-        self._tracer = native.tracer(self._native, self._mapped, inherited)
+        if self._native is not None and not self._mapped:
+            self._memory.open_memory()
+            descriptor = self._memory.descriptor
+            self._mapped = native.map_tables(self._native, "/proc/self/fd/%d" % descriptor, descriptor)
+            if not self._mapped:
+                self._notes["tables_full"] = True
+        self._tracer = native.tracer(self._native if self._mapped else None, self._mapped, inherited)
         self._profiled = self._profiled and not (self._windowed and not self._can_follow())
         if self._mapped:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
@@ -193,8 +192,8 @@ class Session:
             self._ticker.start()
 
     def _ticks(self) -> bool:
-        """Whether a thread of the agent's is needed: for snapshots, or to follow windows."""
-        return self._profiled and (self._windowed or not self._mapped)
+        """Whether a thread of the agent's is needed, to follow windows."""
+        return self._profiled and self._windowed
 
     def _can_follow(self) -> bool:
         possible = self._mapped and self._windows.possible and not FREE_THREADED
@@ -289,8 +288,8 @@ class Session:
         """Write what may have changed of the living process; return the seconds until the next time.
 
         Runs in a thread of the target that makes a call, see `native.tracer`. The tracer's file has everything else.
-        Each time as long passes as the process has lived: what is known of one that is killed is at most half of
-        its age old, and an hour has less than twenty of these.
+        Each time three times as long passes as the process has lived: what is known of one that is killed is at most
+        three quarters of its age old, and an hour has ten of these.
         """
         if self._over or self._writing.locked():
             return settings.USUAL_INTERVAL
@@ -304,35 +303,9 @@ class Session:
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
         age: float = perf_counter() - self._identity["begin_perf"]
-        return max(age, took / settings.SNAPSHOT_SHARE)
-
-    def _tick(self) -> float:
-        """Write a snapshot if it is due; return the seconds until the next."""
-        now = monotonic()
-        if now >= self._snapshot_due:
-            self._snapshot_due = now + settings.USUAL_INTERVAL  # should it fail
-            self._snapshot_due = now + self._snapshot()
-        return self._snapshot_due - monotonic()
-
-    def _snapshot(self) -> float:
-        """Write a record of the living process; return the seconds until the next."""
-        if self._over:
-            return settings.USUAL_INTERVAL
-        if self._writing.locked():
-            return self._interval  # the ticker before this one, which a fork has stopped, is not done yet
-        now, cpu = perf_counter(), process_time()
-        idle_cpu = max(settings.IDLE_CPU, settings.IDLE_RATE * (now - self._last_read))
-        idle = cpu - self._last_cpu < idle_cpu
-        if idle and now - self._last_read < self._idle_interval - self._interval:
-            return self._interval
-        self._note_displacement()
-        took = self._write("snapshot")
-        self._last_read = perf_counter()
-        self._last_cpu = process_time()
-        affordable = max(settings.SHORTEST_INTERVAL, took / settings.SNAPSHOT_SHARE)
-        self._interval = min(2 * self._interval, affordable)
-        self._idle_interval = max(settings.USUAL_INTERVAL, took / settings.IDLE_SHARE)
-        return self._interval
+        if self._memory.descriptor >= 0:
+            age = min(age, settings.USUAL_INTERVAL)
+        return max(3 * age, took / settings.SNAPSHOT_SHARE)
 
     def _write(self, state: str) -> float:
         """Replace the process's record; return the CPU seconds that it took."""
@@ -355,7 +328,7 @@ class Session:
             record["quota_cpus"] = self._quota
         record["state"] = state
         if self._ticker.failed:
-            self._notes["no_snapshots"] = True
+            self._notes["windows_missed"] = True
         own = self._own_threads()
         record["agent_tids"] = sorted(own)
         record["tasks"] = [task for task in record["tasks"] if task[0] not in own]
@@ -363,45 +336,42 @@ class Session:
         if self._mapped and state != "snapshot":
             self._native.sync_tables()
         record["mapped"] = self._mapped
-        record["threads"] = [] if self._mapped else self._tracer.read()
         record["thread_names"] = [list(item) for item in native.thread_names().items()]
-        record["codes"] = self._tracer.codes.packed()
         record["pools"] = self._read_pools(state != "snapshot")
         record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes(), **self._notes}
         parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
         if not (self._beside_tables and self._native.keep(b"".join(parts))):
             self._replace(parts, state, record["perf"])
-        took = thread_time() - begun
-        self._notes["agent_s"] = self._notes.get("agent_s", 0.0) + took
-        return took
+        return thread_time() - begun
 
     def _replace(self, parts: Tuple[bytes, bytes], state: str, perf: float) -> None:
         """Put a record into the place of the one before it, or wherever else it can be kept."""
-        temporary = self._path + ".writing"
         try:
-            fd = _os_open(
-                temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600
-            )
-            try:
-                for part in parts:
-                    view = memoryview(part)
-                    while view:
-                        view = view[_os_write(fd, view) :]
-            finally:
-                _os_close(fd)
-            if state == "snapshot" and self._over:
-                return  # it was so slow that the last record has overtaken it
-            _os_replace(temporary, self._path + settings.RECORD_SUFFIX)
+            if self._memory.descriptor >= 0:
+                self._put(self._memory.content(), state, RESERVE_SUFFIX)
+            self._put(parts, state, settings.RECORD_SUFFIX)
         except OSError as error:
             if state == "snapshot" and self._over:
                 return
             # Disk full, directory gone: keep the record that is there, and say so if a later one succeeds.
-            if not (
-                self._native.keep(b"".join(parts)) if self._mapped else self._reserve.write(parts, error)
-            ):
+            in_file = self._mapped and self._memory.descriptor < 0
+            if not (self._native.keep(b"".join(parts)) if in_file else self._reserve.write(parts, error)):
                 self._notes["write_failed"] = "%s" % error
                 if state != "snapshot":
                     leave_end(self._path, state, error, perf, process_time())
+
+    def _put(self, parts: Iterable[bytes], state: str, suffix: str) -> None:
+        temporary = self._path + ".writing"
+        fd = _os_open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            for part in parts:
+                view = memoryview(part)
+                while view:
+                    view = view[_os_write(fd, view) :]
+        finally:
+            _os_close(fd)
+        if state != "snapshot" or not self._over:  # else it was so slow that the last record has overtaken it
+            _os_replace(temporary, self._path + suffix)
 
     def _own_threads(self) -> Set[int]:
         own = set(self._ticker.tids)
@@ -410,9 +380,8 @@ class Session:
     def _read_pools(self, final: bool) -> Any:
         try:
             return self._pools.read(final)
-        except Exception as error:  # the libraries are the target's, in any version
-            self._notes["no_pools"] = repr(error)
-            return None
+        except Exception:
+            return None  # the libraries are the target's, in any version
 
     def _end(self, state: str) -> None:
         """Write the last record; the process does nothing of the target's after this, unless an exec fails."""
@@ -501,6 +470,7 @@ class Session:
             self._ticker.forget()
             self._pools.forget()
             self._reserve.close()
+            self._memory.close()
             self._windows.forked()
             self._following = _thread.allocate_lock()
             self._tiers = None

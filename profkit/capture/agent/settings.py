@@ -79,25 +79,12 @@ COSTLY_STARTS_SUFFIX = ".costly-starts"
 #: Seconds between two snapshots of a process where nothing says that they should be more.
 USUAL_INTERVAL = 1.5
 
-#: Least seconds between two snapshots, and before the first.
-SHORTEST_INTERVAL = 0.05
-
-#: Part of a CPU that snapshots may take. From the least on, the interval is the CPU time of a snapshot divided by
-#: this, and at most doubles at a time: a Pool's worker, whose profile is small, loses a tenth of a second when its
-#: Pool terminates it, and a large program is not slowed. A killed process loses at most 2 s where a snapshot takes
-#: 15 ms or less, and else a hundred times as long as it takes.
+#: Part of a CPU that snapshots may take.
 SNAPSHOT_SHARE = 0.01
-
-#: The same of a process that does nothing, whose tables stay as they are; only the times of its open calls change.
-IDLE_SHARE = 0.001
 
 #: Seconds after which a process whose tables are in a file is looked at for the first time: by then it knows its
 #: import path. One that was forked is another process at once.
 FIRST_LOOK, FIRST_LOOK_FORKED = 0.02, 0.002
-
-#: CPU seconds, and part of a CPU, below which a process has been idle since its last snapshot: waking for samples
-#: takes more than the samples themselves.
-IDLE_CPU, IDLE_RATE = 0.001, 0.005
 
 #: Variables that set or reveal the size of a thread or process pool, or where a process may run. Only these
 #: are recorded: an environment holds secrets.
@@ -194,13 +181,7 @@ def costly_starts_mark(boot_id: str, interpreter: str, forked: bool) -> str:
 
 
 def ranks_asked(text: str) -> Tuple[Tuple[int, int], ...]:
-    """Return the first and the last of each part of ``0,4-7``.
-
-    Raises
-    ------
-    ValueError
-        It is something else.
-    """
+    """Return the first and the last of each part of ``0,4-7``; raise `ValueError` if it is something else."""
     found = []
     for part in text.split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))

@@ -60,11 +60,7 @@ class Pools:
 
     def read(self, final: bool) -> Optional[List[Row]]:
         """Return one row a pool; ``None`` where nothing can be asked.
-
-        Parameters
-        ----------
-        final
-            The process ends, and this is the thread in which it does.
+        `final`: the process ends, and this is the thread in which it does.
         """
         rows = self._native(final)
         if rows is None and final:

@@ -35,6 +35,9 @@ _modules: List[Any] = []
 #: Thresholds that no program reaches.
 _NEVER = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
+#: Seconds until the first call.
+_FIRST = 0.05
+
 #: Seconds to wait for the thread before a fork; a fork must not hang on a stuck file system.
 _JOIN_TIMEOUT = 2.0
 
@@ -48,10 +51,10 @@ _GONE_TIMEOUT = 0.05
 class Ticker:
     """Calls ``tick()`` again and again; what it returns is the time until the next call, in seconds."""
 
-    def __init__(self, tick: Callable[[], float], bell: Any = None) -> None:
-        """`bell` makes locks whose waiting ends for another reason, too, upon which `tick` is called."""
+    def __init__(self, tick: Callable[[], float], bells: Any) -> None:
+        """`bells.bell()` makes a lock whose waiting ends for another reason, too, upon which `tick` is called."""
         self._tick = tick
-        self._bell = bell
+        self._bells = bells
         self.forget()
 
     def forget(self) -> None:
@@ -76,13 +79,8 @@ class Ticker:
             return  # the second: another thread of the target is just here
         try:
             if not self._due:
-                self._due = monotonic() + settings.SHORTEST_INTERVAL
-            stop, done = (
-                _thread.allocate_lock() if self._bell is None else self._bell(),
-                _thread.allocate_lock(),
-            )
-            if self._bell is None:
-                stop.acquire()
+                self._due = monotonic() + _FIRST
+            stop, done = self._bells.bell(), _thread.allocate_lock()
             done.acquire()
             try:
                 self.failed = not self._start_thread(stop, done)

@@ -28,21 +28,10 @@ _stopped_for_forks: List[bool] = []
 
 
 class Tiers:
-    """Follows the native tracer in what it wants of one process.
-
-    Parameters
-    ----------
-    module
-        What `native.load` has returned; its tables are mapped, and its `limit` was called.
-    tracer
-        Traces all calls.
-    main
-        Ident of the main thread.
-    may_change
-        Whether tracing may begin or end now.
-    mark
-        Where to leave a link if the process is sampled as it starts; empty for nowhere. A file would take a
-        descriptor.
+    """Follows the native tracer in what it wants of one process, whose main thread has the ident `main`.
+    `module` is what `native.load` has returned, with mapped tables; `tracer` traces all calls, and `may_change` says
+    whether that may begin or end now. `mark` is where to leave a link if the process is sampled as it starts, empty
+    for nowhere: a file would take a descriptor.
     """
 
     def __init__(

@@ -26,18 +26,8 @@ _LONG = 3600.0
 
 class Windows:
     """The windows of one capture, as one process sees them.
-
-    Parameters
-    ----------
-    spool
-        The spool directory.
-    asked
-        What the launcher was asked for, as it is in `settings.WINDOW_VARIABLE`; empty where the whole run is
-        captured.
-    native
-        The tracer's module, ``None`` without.
-    changed
-        Called when the phase may have changed.
+    `asked` is what the launcher was asked for, as in `settings.WINDOW_VARIABLE`, empty for the whole run; `native` is
+    the tracer's module, or ``None``. `changed` is called when the phase may have changed.
     """
 
     def __init__(self, spool: str, asked: str, native: Any, changed: Callable[[], None]) -> None:
@@ -67,10 +57,9 @@ class Windows:
         """Whether this process can follow them."""
         return self._map()
 
-    @property
     def bell(self) -> Any:
-        """What makes locks that the agent's thread sleeps on."""
-        return self._native.Bell
+        """Return a lock that the agent's thread sleeps on."""
+        return self._native.Bell()
 
     def begin(self) -> None:
         """Begin to follow them; called once, before the process is traced."""
@@ -257,39 +246,17 @@ class Control:
     version = 1
 
     def __init__(self, windows: Windows) -> None:
-        self._windows = windows
+        self.start, self.stop, self.step = _quiet(windows.start), _quiet(windows.stop), _quiet(windows.step)
+        self.enter, self.exit = _quiet(windows.enter, (False, 0)), _quiet(windows.exit)
 
-    def start(self, name: str) -> None:
-        """Open a window."""
-        try:
-            self._windows.start(name)
-        except Exception:
-            pass
 
-    def stop(self) -> None:
-        """Close it."""
-        try:
-            self._windows.stop()
-        except Exception:
-            pass
+def _quiet(function: Callable[..., Any], otherwise: Any = None) -> Callable[..., Any]:
+    """Return a function that does the same, and gives `otherwise` where it fails."""
 
-    def step(self) -> None:
-        """Count one step."""
+    def call(*words: Any) -> Any:
         try:
-            self._windows.step()
+            return function(*words)
         except Exception:
-            pass
+            return otherwise
 
-    def enter(self, name: str) -> Any:
-        """A part with a name begins; return what `exit` takes."""
-        try:
-            return self._windows.enter(name)
-        except Exception:
-            return False, 0
-
-    def exit(self, entered: Any) -> None:
-        """That part ends."""
-        try:
-            self._windows.exit(entered)
-        except Exception:
-            pass
+    return call

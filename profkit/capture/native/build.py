@@ -44,21 +44,9 @@ _GET_COMPILER = "install gcc and libc6-dev (Debian, Ubuntu), gcc (Fedora, RHEL) 
 
 class Library(NamedTuple):  # hatchling loads its hook in a way that dataclasses do not survive
     """One shared object: the C files of one directory, compiled in one call.
-
-    Attributes
-    ----------
-    sources
-        Directory; all of its ``*.c`` but those named in `without`.
-    output
-        File name.
-    flags
-        What it needs beyond `COMMON_FLAGS`.
-    python
-        Whether it is an extension module and needs Python's headers.
-    until
-        Last Python version whose installation has a use for it, ``None`` for all.
-    include
-        Where the headers of another interpreter are; those of this one without it.
+    `output` is its name, `flags` are what it needs beyond `COMMON_FLAGS`. `python`: it is an extension module and
+    needs Python's headers, those at `include` if they are another interpreter's; `until` is the last version whose
+    installation has a use for it. Files named in `without` are left out.
     """
 
     sources: Path
@@ -134,16 +122,8 @@ def compiler() -> list[str]:
 
 def build(library: Library, directory: Path, strict: bool = False) -> Path | None:
     """Compile one library into a directory, which is made where it is missing.
-
-    Returns
-    -------
-    Path or None
-        What was built; ``None`` where this installation needs none or its sources are not there.
-
-    Raises
-    ------
-    NativeError
-        It cannot be compiled; what was there before stays.
+    Return what was built, ``None`` where this installation needs none or its sources are not there. Raise
+    `NativeError` if it cannot be compiled; what was there before stays.
     """
     found = library.sources.glob("*.c")
     sources = sorted(path for path in found if path.name not in library.without)

@@ -21,8 +21,7 @@ from profkit.formats.export.timeline import (
     Export,
     Track,
     as_json,
-    as_microseconds,
-    formatted,
+    microseconds,
     process_label,
     thread_names,
     to_unix_ns,
@@ -128,7 +127,7 @@ def _chunks(run: Run, lanes: list[_Lane], machine_shift_ns: int, base: int) -> I
 def _all_events(run: Run, lanes: list[_Lane], machine_shift_ns: int) -> Iterator[bytes]:
     if run.series is not None:
         yield (",\n" + _metadata("process_name", 0, 0, {"name": "machine"})).encode()
-        yield from chrome_counters.of_series(run.series, 0, machine_shift_ns)
+        yield from chrome_counters.of_series(run.series, machine_shift_ns)
     for place, lane in enumerate(lanes, start=1):
         yield "".join(f",\n{event}" for event in _names(lane, place)).encode()
         ranges = lane.process.ranges
@@ -167,52 +166,27 @@ def _names(lane: _Lane, place: int) -> Iterator[str]:
 
 def _events(ranges: Ranges, rows: Ints, lane: _Lane, track: Track, tid: int) -> bytes:
     """Write some rows of one track in their order; of two that begin together, the outer comes first."""
-    kind, end = ranges.kind[rows], ranges.end_ns[rows]
-    begin = ranges.begin_ns[rows] + lane.shift_ns
-    closed = end != OPEN
-    started = kind == STARTED
-    # What all events of one name have in common is written once, and then picked for each.
-    columns = (ranges.name[rows], ranges.category[rows], ranges.color[rows], kind, closed)
-    group, which = _groups([*columns, ranges.payload_type[rows] != 0])
-    heads = np.empty(len(which), object)
-    tails = np.empty(len(which), object)
-    ends = np.empty(len(which), object)
-    for i, at in enumerate(which.tolist()):
-        heads[i], tails[i], ends[i] = _common(ranges, int(rows[at]), lane.pid, tid, track.domain)
-    middle = np.full(len(rows), "", object)
-    complete = (kind == PUSHED) & closed
-    middle[complete] = as_microseconds(end[complete] - ranges.begin_ns[rows][complete], ',"dur":')
-    # An id is good within the process: the row.
-    middle[started] = formatted(',"id2":{"local":"0x%x"}', (rows[started],))
-    table = np.empty((len(rows), 5), object)
-    table[:, 0] = heads[group]
-    table[:, 1] = as_microseconds(begin)
-    table[:, 2] = middle
-    table[:, 3] = tails[group]
-    table[:, 4] = _payloads(ranges, rows)
-    text = "".join(table.ravel().tolist())
-    finished = np.flatnonzero(started & closed)
-    if len(finished):
-        table = np.empty((len(finished), 4), object)
-        table[:, 0] = ends[group[finished]]
-        table[:, 1] = as_microseconds(end[finished] + lane.shift_ns)
-        table[:, 2] = middle[finished]
-        table[:, 3] = "}"
-        text += "".join(table.ravel().tolist())
-    return text.encode()
-
-
-def _groups(columns: list[npt.NDArray[np.generic]]) -> tuple[Ints, Ints]:
-    """Number equal rows; return each row's number, and one row of each number."""
-    key = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        _, value = np.unique(column, return_inverse=True)
-        value = value.reshape(-1)
-        # Both factors are below the number of rows of a chunk.
-        _, key = np.unique(key * (int(value.max(initial=0)) + 1) + value, return_inverse=True)
-        key = key.reshape(-1)
-    _, first = np.unique(key, return_index=True)
-    return key, first
+    texts, ends = list[str](), list[str]()
+    # What all events of one name have in common is written once.
+    common: dict[tuple[int, ...], tuple[str, str, str]] = {}
+    columns = (ranges.name, ranges.category, ranges.color, ranges.payload_type, ranges.kind)
+    alike = zip(*(column[rows].tolist() for column in columns), strict=True)
+    times = zip(ranges.begin_ns[rows].tolist(), ranges.end_ns[rows].tolist(), strict=True)
+    payloads = _payloads(ranges, rows).tolist()
+    for row, same, (begin, end), payload in zip(rows.tolist(), alike, times, payloads, strict=True):
+        key = (*same, end == OPEN)
+        if key not in common:
+            common[key] = _common(ranges, row, lane.pid, tid, track.domain)
+        head, tail, finish = common[key]
+        middle = ""
+        if same[-1] == PUSHED and end != OPEN:
+            middle = f',"dur":{microseconds(end - begin)}'
+        elif same[-1] == STARTED:  # an id is good within the process: the row
+            middle = f',"id2":{{"local":"0x{row:x}"}}'
+            if end != OPEN:
+                ends.append(f"{finish}{microseconds(end + lane.shift_ns)}{middle}}}")
+        texts.append(f"{head}{microseconds(begin + lane.shift_ns)}{middle}{tail}{payload}")
+    return "".join(texts + ends).encode()
 
 
 def _common(ranges: Ranges, row: int, pid: int, tid: int, domain: str) -> tuple[str, str, str]:

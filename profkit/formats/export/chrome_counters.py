@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from profkit.formats.export.timeline import CHUNK_ROWS, as_json, as_microseconds, formatted
+from profkit.formats.export.timeline import as_json, microseconds
 from profkit.model import Series, ThreadSamples
 
 Floats = npt.NDArray[np.float64]
@@ -39,8 +39,8 @@ _LEVELS = {
 }
 
 
-def of_series(series: Series, pid: int, shift_ns: int) -> Iterator[bytes]:
-    """Yield the machine's counters under the process number `pid`.
+def of_series(series: Series, shift_ns: int) -> Iterator[bytes]:
+    """Yield the machine's counters under the process number 0.
     `shift_ns` is added to their times to give the trace's; failed readings (NaN) are left out."""
     for column, values in series.columns.items():
         there = np.isfinite(values)
@@ -50,12 +50,12 @@ def of_series(series: Series, pid: int, shift_ns: int) -> Iterator[bytes]:
             time, numbers = _rates(time, numbers)
         else:
             name, unit = _LEVELS.get(column, (column, "value"))
-        yield from _counters(name, pid, time, {unit: numbers})
+        yield from _counters(name, 0, time, {unit: numbers})
 
 
 def of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
     """Yield the shares of time that each active thread ran and was queued.
-    `names` are by thread id; `pid` and `shift_ns` are as in `of_series`."""
+    `names` are by thread id; `pid` is their process's number, `shift_ns` as in `of_series`."""
     if not len(samples):
         return
     change = np.flatnonzero(np.diff(samples.tid)) + 1
@@ -81,10 +81,7 @@ def _rates(time: Ints, values: Floats) -> tuple[Ints, Floats]:
 
 
 def _counters(name: str, pid: int, time: Ints, values: Mapping[str, Floats]) -> Iterator[bytes]:
-    head = f'{{"ph":"C","pid":{pid},"tid":0,"name":{as_json(name)},"ts":'
-    fields = ",".join(f"{as_json(unit)}:%.6g" for unit in values)
-    for start in range(0, len(time), CHUNK_ROWS):
-        part = slice(start, start + CHUNK_ROWS)
-        tails = formatted(',"args":{' + fields + "}}", [column[part] for column in values.values()])
-        texts = as_microseconds(time[part], head)
-        yield "".join([f",\n{text}{tail}" for text, tail in zip(texts, tails, strict=True)]).encode()
+    head = f',\n{{"ph":"C","pid":{pid},"tid":0,"name":{as_json(name)},"ts":'
+    tail = ',"args":{' + ",".join(f"{as_json(unit)}:%.6g" for unit in values) + "}}"
+    rows = zip(time.tolist(), *(column.tolist() for column in values.values()), strict=True)
+    yield "".join([head + microseconds(at) + tail % tuple(numbers) for at, *numbers in rows]).encode()

@@ -9,8 +9,9 @@ place in a stack and are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,6 @@ from profkit.formats.export.timeline import (
     Export,
     Track,
     as_json,
-    formatted,
     process_label,
     thread_names,
     tracks,
@@ -113,51 +113,19 @@ def _chunks(
     yield b"]}}\n"
 
 
-def evented(begin: Ints, end: Ints) -> tuple[Ints, npt.NDArray[np.bool_], Ints]:
-    """Return the openings and closings of n ranges in time order: range, whether it opens, and time, each of
-    shape (2n,).
+def evented(begin: Sequence[int], end: Sequence[int]) -> Iterator[tuple[int, bool, int]]:
+    """Yield the openings and closings of ranges in time order: range, whether it opens, and time.
 
     `begin` and `end` are in the order of begins, the outer first of those that begin together. If ranges
     overlap without nesting, the inner one is cut at the outer's end.
     """
-    found = _nested_events(begin, end)
-    if found is None:
-        found = _nested_events(begin, _cut_to_nest(begin, end))
-        assert found is not None
-    return found
-
-
-def _nested_events(begin: Ints, end: Ints) -> tuple[Ints, npt.NDArray[np.bool_], Ints] | None:
-    """Return what `evented` does, ``None`` if the ranges do not nest."""
-    n = len(begin)
-    row = np.arange(n)
-    # Ranges before a row that are closed when it begins; of those without duration, only the earlier ones.
-    empty = np.cumsum(np.concatenate([[0], end == begin]))
-    later_empty = empty[np.searchsorted(begin, begin, "right")] - empty[row]
-    closed = np.searchsorted(np.sort(end), begin, "right") - later_empty
-    depth = row - closed
-    # The rows within a range follow it, up to the first that begins when it has ended.
-    after = np.maximum(np.searchsorted(begin, end, "left"), row + 1)
-    # Before a range opens, all but those around it have opened and closed; likewise before it closes.
-    places = np.concatenate([2 * row - depth, 2 * after - depth - 1])
-    events = np.argsort(places, kind="stable")
-    if not np.array_equal(places[events], np.arange(2 * n)):
-        return None
-    at = np.concatenate([begin, end])[events]
-    return (events % n, events < n, at) if (np.diff(at) >= 0).all() else None
-
-
-def _cut_to_nest(begin: Ints, end: Ints) -> Ints:
-    """Return ends, none later than that of a range around it; a loop, since each cut depends on the last."""
-    around: list[int] = []
-    result = []
-    for first, last in zip(begin.tolist(), end.tolist(), strict=True):
-        while around and around[-1] <= first:
-            around.pop()
-        cut = min(last, around[-1]) if around else last
-        around.append(cut)
-        result.append(cut)
-    return np.array(result, np.int64)
+    around: list[tuple[int, bool, int]] = []  # how each open range closes
+    for row, (first, last) in enumerate(zip(begin, end, strict=True)):
+        while around and around[-1][2] <= first:
+            yield around.pop()
+        yield row, True, first
+        around.append((row, False, min(last, around[-1][2]) if around else last))
+    yield from reversed(around)
 
 
 def _ranges(title: str, ranges: Ranges, rows: Ints, frames: _Frames) -> Iterator[bytes]:
@@ -167,10 +135,8 @@ def _ranges(title: str, ranges: Ranges, rows: Ints, frames: _Frames) -> Iterator
     first = int(begin[0])
     begin, end = begin - first, np.where(unended, last, end) - first
     kinds, kind = np.unique(ranges.name[rows].astype(np.int64) * 2 + unended, return_inverse=True)
-    numbers = np.array(
-        [frames.number(ranges.strings[k >> 1] + _UNENDED * (k & 1)) for k in kinds.tolist()], np.int64
-    )[kind.reshape(-1)]
-    row, opens, at = evented(begin, end)
+    numbered = [frames.number(ranges.strings[k >> 1] + _UNENDED * (k & 1)) for k in kinds.tolist()]
+    numbers = np.array(numbered, np.int64)[kind.reshape(-1)].tolist()
     head = {
         "type": "evented",
         "name": title,
@@ -179,12 +145,14 @@ def _ranges(title: str, ranges: Ranges, rows: Ints, frames: _Frames) -> Iterator
         "endValue": last - first,
     }
     yield f'{as_json(head)[:-1]},"events":['.encode()
-    letters = np.array(["C", "O"], object)
-    for start in range(0, len(row), CHUNK_ROWS):
-        part = slice(start, start + CHUNK_ROWS)
-        columns = (letters[opens[part].astype(np.int64)], numbers[row[part]], at[part])
-        texts = formatted('{"type":"%s","frame":%d,"at":%d}', columns)
-        yield ((",\n" if start else "") + ",\n".join(texts)).encode()
+    texts = (
+        f'{{"type":"{"O" if opens else "C"}","frame":{numbers[row]},"at":{at}}}'
+        for row, opens, at in evented(begin.tolist(), end.tolist())
+    )
+    comma = ""
+    while part := ",\n".join(islice(texts, CHUNK_ROWS)):
+        yield (comma + part).encode()
+        comma = ",\n"
     yield b"]}"
 
 

@@ -1,14 +1,14 @@
-"""What writers of timelines share: one clock for all processes, tracks of ranges, JSON by the column.
+"""What writers of timelines share: one clock for all processes, tracks of ranges, JSON.
 
 Used by `chrome` and `speedscope`. A track holds the ranges of one thread in one domain, since only there do
-they nest. Text is made for whole columns, as a run may hold millions of ranges. Nothing here knows a format.
+they nest. Nothing here knows a format.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,17 +100,6 @@ def as_json(value: str | Mapping[str, object]) -> str:
     return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def as_microseconds(ns: Ints, before: str = "") -> list[str]:
-    """Write non-negative nanoseconds as microseconds with three decimals, each after the text `before`."""
-    return formatted(before.replace("%", "%%") + "%d.%03d", (ns // 1000, ns % 1000))
-
-
-def formatted(template: str, columns: Sequence[npt.NDArray[np.generic]]) -> list[str]:
-    """Fill a template, without line breaks, once for each row of the columns, in one call."""
-    n = len(columns[0])
-    if not n:
-        return []
-    table = np.empty((n, len(columns)), object)
-    for place, column in enumerate(columns):
-        table[:, place] = column
-    return ((template + "\n") * n % tuple(table.ravel().tolist())).split("\n")[:-1]
+def microseconds(ns: int) -> str:
+    """Write non-negative nanoseconds as microseconds with three decimals."""
+    return f"{ns // 1000}.{ns % 1000:03d}"

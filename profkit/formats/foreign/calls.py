@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from profkit.formats.foreign.stacks import DEEPEST, Frame, Stack, texts_of
+from profkit.formats.foreign.stacks import DEEPEST, Frame, Stack, profile_of
 from profkit.model import Edges, Profile, ProfileError, Ranges
 from profkit.model.ranges import PUSHED
 
@@ -89,32 +89,14 @@ def _profile(
     frames: Sequence[Frame], sums: Floats, links: dict[tuple[int, int], list[float]] | None
 ) -> Profile:
     pairs = links or {}
-    try:
-        lines = np.array([line for _, line, _ in frames], np.int32)
-        of_pairs = np.array(list(pairs.values()), np.float64).reshape(-1, 4)
-    except OverflowError:
-        raise ProfileError("holds a number that no profile has") from None
-    strings, file, name, qualname = texts_of(frames)
-    unknown = np.zeros(len(frames), np.int32)
+    of_pairs = np.array(list(pairs.values()), np.float64).reshape(-1, 4)
     between = np.array(list(pairs), np.int32).reshape(-1, 2).T.copy()
     counts, times = sums[:, :2].T.astype(np.int64), sums[:, 2:].T.copy()
     link_counts, link_times = of_pairs[:, :2].T.astype(np.int64), of_pairs[:, 2:].T.copy()
     # What is left of a subtraction of floats may be a trifle below 0.
     times[0], link_times[0] = (np.where(np.abs(own) < 1e-12, 0.0, own) for own in (times[0], link_times[0]))
-    return Profile(
-        strings,
-        file,
-        lines,
-        name,
-        qualname,
-        unknown,
-        unknown,
-        counts[0],
-        counts[1],
-        times[0],
-        times[1],
-        edges=None if links is None else Edges(between[0], between[1], *link_counts, *link_times),
-    ).validate()
+    edges = None if links is None else Edges(between[0], between[1], *link_counts, *link_times)
+    return profile_of(frames, (*counts, *times), edges)
 
 
 def ranges_from(rows: Sequence[RangeRow]) -> Ranges:

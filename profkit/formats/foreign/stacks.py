@@ -138,11 +138,7 @@ def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = Fa
         leaf[2] += count
         if links:
             pairs[links[-1]][0] += seconds
-    try:
-        own, cumulative, taken = np.array(list(rows.values()), np.float64).reshape(-1, 3).T.copy()
-        lines = np.array([line for _, line, _ in numbers], np.int32)
-    except OverflowError:
-        raise ProfileError("holds a number that no profile has") from None
+    own, cumulative, taken = np.array(list(rows.values()), np.float64).reshape(-1, 3).T.copy()
     if not ((taken >= 0) & (taken <= EXACT)).all() or not np.isfinite(own).all():
         raise ProfileError("holds a number of samples or a time that no profile has")
     all_taken = taken.sum()
@@ -150,29 +146,34 @@ def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = Fa
     weight = np.divide(own, taken, out=np.full(len(own), interval), where=taken > 0)
     error = np.where(taken > 0, _NORMAL * np.sqrt(taken + _FEW_SAMPLES), _NONE_SEEN) * weight
     unknown = np.full(len(rows), np.nan)
-    strings, file, name, qualname = texts_of(list(numbers))
-    nothing, none = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int64)
+    none = np.zeros(len(rows), np.int64)
     between = np.array(list(pairs), np.int32).reshape(-1, 2).T.copy()
     times = np.array(list(pairs.values()), np.float64).reshape(-1, 2).T.copy()
     no_calls = np.zeros(len(pairs), np.int64)
-    return Profile(
-        strings,
-        file,
-        lines,
-        name,
-        qualname,
-        nothing,
-        nothing,
-        none,
-        none,
-        own,
-        cumulative,
-        edges=Edges(between[0], between[1], no_calls, no_calls, times[0], times[1]),
+    return profile_of(
+        list(numbers),
+        (none, none, own, cumulative),
+        Edges(between[0], between[1], no_calls, no_calls, times[0], times[1]),
         calls_low=unknown,
         calls_high=unknown,
         samples=taken.astype(np.int64),
         tottime_error=error,
-    ).validate()
+    )
+
+
+def profile_of(
+    frames: Sequence[Frame], sums: Sequence[Any], edges: Edges | None, **estimates: Any
+) -> Profile:
+    """Return the profile of these functions; `sums` are calls, primitive calls, self and cumulative times."""
+    try:
+        lines = np.array([line for _, line, _ in frames], np.int32)
+    except OverflowError:
+        raise ProfileError("holds a number that no profile has") from None
+    strings, file, name, qualname = texts_of(frames)
+    none = np.zeros(len(frames), np.int32)
+    texts = (file, lines, name, qualname, none, none)
+    ncalls, primitive, tottime, cumtime = sums
+    return Profile(strings, *texts, ncalls, primitive, tottime, cumtime, edges=edges, **estimates).validate()
 
 
 def _by_function(stacks: dict[Stack, list[float]]) -> dict[Stack, list[float]]:

@@ -118,7 +118,7 @@ function startCalls() {
     const ownWork = { seconds: own, change: before && after.tottime[focus] - before.tottime[focus], text: "self" };
     fill(level("calls", `Callees of ${names[focus]}`), withRest([ownWork, ...down.rows], all, "not in the profile"), whole);
     picture.querySelector(".focused").tabIndex = 0;
-    if (before) picture.append(legend());
+    if (before) picture.append(make("div", { className: "key", ariaHidden: "true" }, ...scaleOf(scale)));
     describe(up, down, own, all);
     tabulate(up, down);
     back.disabled = history.length === 0;
@@ -128,13 +128,6 @@ function startCalls() {
   function withRest(items, all, text) {
     const rest = all - total(items);
     return rest > 0.005 * all && items.length ? [...items, { seconds: rest, text }] : items;
-  }
-
-  function legend() {
-    const key = make("div", { className: "key", ariaHidden: "true" }, change(0, -scale));
-    for (const kind of ["l3", "l2", "l1", "same", "m1", "m2", "m3"]) key.append(make("i", { className: kind }));
-    key.append(change(0, scale));
-    return key;
   }
 
   function describe(up, down, own, all) {
@@ -154,8 +147,7 @@ function startCalls() {
     const body = make("tbody");
     for (const [what, items] of [["caller", up.rows], ["callee", down.rows]]) {
       for (const item of items.slice(0, 50)) {
-        const name = make("button", { type: "button", className: "link" }, make("bdi", {}, names[item.row]));
-        name.addEventListener("click", () => go(item.row));
+        const name = link(names[item.row], () => go(item.row));
         const numbers = before
           ? [seconds(edgesBefore.cumtime[item.edge]), seconds(edgesAfter.cumtime[item.edge]), change(0, item.change)]
           : [seconds(item.seconds)];
@@ -194,9 +186,7 @@ function startCalls() {
       next = near.find((block) => block.offsetLeft + block.offsetWidth > middle) ?? near.at(-1);
     }
     if (!next) return;
-    event.target.tabIndex = -1;
-    next.tabIndex = 0;
-    next.focus();
+    focusOn(next, event.target);
   });
 
   // Up to forty names that hold what was typed, the exact one first; the whole list would be as long as the table.
@@ -216,12 +206,10 @@ function startCalls() {
     if (history.length) go(history.pop(), false);
   });
   byId("calls-top").addEventListener("click", () => go(top()));
-  for (const radio of document.querySelectorAll("input[name=width]")) {
-    radio.addEventListener("change", () => {
-      side = radio.value;
-      show();
-    });
-  }
+  onChoice("width", (value) => {
+    side = value;
+    show();
+  });
   chosen.addEventListener("function", (event) => {
     byId("calls").open = true;
     go(event.detail);

@@ -102,9 +102,7 @@ function startFlame() {
     const { title, text } = describe(node);
     const more = [];
     if (graph.row[node] >= 0 && data.calls) {
-      const callers = make("button", { type: "button", className: "link" }, "Who calls it?");
-      callers.addEventListener("click", () => choose(graph.row[node]));
-      more.push(" ", callers);
+      more.push(" ", link("Who calls it?", () => choose(graph.row[node])));
     }
     said.replaceChildren(make("b", {}, make("bdi", {}, title)), text, ...more);
   }
@@ -179,11 +177,7 @@ function startFlame() {
   function trail() {
     const around = [];
     for (let node = zoom === OUTSIDE ? OUTSIDE : parent[zoom]; node !== OUTSIDE; node = parent[node]) around.unshift(node);
-    const steps = around.map((node) => {
-      const step = make("button", { type: "button", className: "link" }, make("bdi", {}, name(node)));
-      step.addEventListener("click", () => go(node));
-      return make("span", {}, step, " › ");
-    });
+    const steps = around.map((node) => make("span", {}, link(name(node), () => go(node)), " › "));
     path.replaceChildren(...(zoom === OUTSIDE ? [] : ["in ", ...steps]));
     path.hidden = !steps.length;
   }
@@ -191,9 +185,7 @@ function startFlame() {
   function legend() {
     key.replaceChildren();
     if (before && greatest > 0) {
-      key.append(change(0, -greatest));
-      for (const kind of ["l3", "l2", "l1", "same", "m1", "m2", "m3"]) key.append(make("i", { className: kind }));
-      key.append(`${change(0, greatest)}${per}`);
+      key.append(...scaleOf(greatest, per));
     } else if (!before) {
       for (const [at, text] of ["the program", "packages", "standard library", "built-in"].entries()) key.append(make("i", { className: `root${at}` }), text);
     }
@@ -250,9 +242,7 @@ function startFlame() {
       next = beside[beside.indexOf(buttons[at]) + (event.key === "ArrowRight" ? 1 : -1)];
     }
     if (!next) return;
-    buttons[at].tabIndex = -1;
-    next.tabIndex = 0;
-    next.focus({ preventScroll: true });
+    focusOn(next, buttons[at], { preventScroll: true });
   });
   whole.addEventListener("click", () => go(OUTSIDE));
 
@@ -297,18 +287,18 @@ function startFlame() {
     go(widest);
     tell(widest);
   });
-  choice?.addEventListener("change", () => {
-    measure = choice.value;
+  const restart = () => {
     if (zoom !== OUTSIDE && !(shown().within[zoom] > 0)) zoom = OUTSIDE;
     search();
+  };
+  choice?.addEventListener("change", () => {
+    measure = choice.value;
+    restart();
   });
-  for (const radio of document.querySelectorAll("input[name=flame-side]")) {
-    radio.addEventListener("change", () => {
-      side = radio.value;
-      if (zoom !== OUTSIDE && !(shown().within[zoom] > 0)) zoom = OUTSIDE;
-      search();
-    });
-  }
+  onChoice("flame-side", (value) => {
+    side = value;
+    restart();
+  });
 
   // A program is wrapped in functions that hold all of its time: the picture begins inside them.
   for (;;) {

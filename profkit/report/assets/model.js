@@ -56,6 +56,30 @@ const functions = (() => {
   return { ...table, n, after, before, marked, where };
 })();
 
+// A function's name to click on; what a choice calls with the value that is chosen.
+function link(text, act, title = "") {
+  const button = make("button", { type: "button", className: "link", title }, make("bdi", {}, text));
+  button.addEventListener("click", act);
+  return button;
+}
+
+function onChoice(name, act) {
+  for (const radio of document.querySelectorAll(`input[name=${name}]`)) radio.addEventListener("change", () => act(radio.value));
+}
+
+// Blue to red, with what both ends stand for.
+function scaleOf(most, unit = "") {
+  const kinds = ["l3", "l2", "l1", "same", "m1", "m2", "m3"].map((kind) => make("i", { className: kind }));
+  return [change(0, -most), ...kinds, `${change(0, most)}${unit}`];
+}
+
+// The arrows' target becomes what the Tab key reaches.
+function focusOn(next, last, options = {}) {
+  last.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus(options);
+}
+
 // Notifies other parts of the page that the reader chose a function.
 const chosen = new EventTarget();
 function choose(row) {

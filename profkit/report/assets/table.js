@@ -100,8 +100,7 @@ function startTable() {
     line.setAttribute("aria-rowindex", index + 2);
     for (const [, key, , text] of all) {
       if (key === "name") {
-        const name = make("button", { type: "button", className: "link", title: "Show who calls it" }, make("bdi", {}, names[row]));
-        name.addEventListener("click", () => choose(row));
+        const name = link(names[row], () => choose(row), "Show who calls it");
         const small = make("span", { className: "small" }, ` ${functions.where(row)}`);
         const match = functions.match[row];
         if (match) small.append(` · ${match}`);
@@ -150,12 +149,10 @@ function startTable() {
   find.addEventListener("input", restart);
   root.addEventListener("change", restart);
   only?.addEventListener("change", restart);
-  for (const radio of document.querySelectorAll("input[name=measure]")) {
-    radio.addEventListener("change", () => {
-      measure = radio.value;
-      update();
-    });
-  }
+  onChoice("measure", (value) => {
+    measure = value;
+    update();
+  });
   const turn = { first: () => 0, back: () => page - 1, next: () => page + 1, last: () => Infinity };
   for (const [name, to] of Object.entries(turn)) {
     byId(`table-${name}`).addEventListener("click", () => {

@@ -65,7 +65,7 @@ def _not_the_code(a: Advice) -> str:
 
 def _more_runs(a: Advice) -> str:
     runs = a.numbers["runs"]
-    return f"{runs} more run{'s' if runs != 1 else ''} per side: profkit capture --repeat {runs} …"
+    return f"{units.counted(int(runs or 0), 'more run')} per side: profkit capture --repeat {runs} …"
 
 
 #: What to do about a wait, by what was waited for.
@@ -107,7 +107,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         "same-settings.prof",
         "with the variables of the baseline: if the difference goes away, they are its cause",
     ),
-    "compare-inputs": lambda a: ((), "compare runs with equal inputs, epochs and batch sizes"),
+    "compare-inputs": lambda a: ((), "compare runs with equal options, inputs, epochs and batch sizes"),
     "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),
     "lscpu": lambda a: (_command(a), "on both machines"),
     "show-workers": lambda a: (_command(a), "which workers are busy, and for how long"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from profkit.capture.cpu_limits import Limits
 from profkit.report import units
@@ -82,9 +82,10 @@ def risk(diagnosis: Diagnosis) -> VerdictBlock:
             return VerdictBlock(f"{line}: not oversubscribed so far", f"{summary} {later}", "unsure")
         return VerdictBlock(f"{line}: not oversubscribed", summary, "good")
     if diagnosis.oversubscribed:
-        unseen = sorted({_LIMITS[s.unseen] for s in _computing(diagnosis.sizes) if s.unseen})
+        computing = (s for s in diagnosis.sizes if s.library.automatic and s.library.computes)
+        unseen = sorted({_LIMITS[s.unseen] for s in computing if s.unseen and s.library.starts == "threads"})
         why = f" Not every library looks at {' or '.join(unseen)}." if unseen else ""
-        share = _count(diagnosis.share, "thread")
+        share = units.counted(diagnosis.share, "thread")
         return VerdictBlock(f"{line}: {over}", f"Each process may have {share} so that all fit.{why}", "bad")
     if diagnosis.pooled is not None:
         pooled = diagnosis.pooled
@@ -101,24 +102,26 @@ def _sum(demand: Demand) -> str:
     processes = demand.processes
     parts = []
     if demand.ranks > 1:
-        parts.append(_count(demand.ranks, "rank"))
+        parts.append(units.counted(demand.ranks, "rank"))
     if demand.workers:
-        parts.append(_count(demand.workers, "worker"))
+        parts.append(units.counted(demand.workers, "worker"))
     if not parts:
-        parts.append(_count(processes, "process", "es"))
-    parts.append(_count(demand.threads, "thread"))
-    return f"{' × '.join(parts)} = {_count(demand.total, 'runnable thread')} for {_cpus(demand.cpus)}"
+        parts.append(units.counted(processes, "process", "processes"))
+    parts.append(units.counted(demand.threads, "thread"))
+    return f"{' × '.join(parts)} = {units.counted(demand.total, 'runnable thread')} for {_cpus(demand.cpus)}"
 
 
 def _seen(load: Load, demand: Demand) -> str:
     working = [crew for crew in load.crews if crew.threads]
-    total = f"{_count(demand.total, 'runnable thread')} for {_cpus(demand.cpus)}"
+    total = f"{units.counted(demand.total, 'runnable thread')} for {_cpus(demand.cpus)}"
     if 0 < len(working) <= MOST_TERMS and load.at_once == sum(
         crew.processes * crew.threads for crew in working
     ):
-        terms = " + ".join(f"{_processes(crew)} × {_count(crew.threads, 'thread')}" for crew in working)
+        terms = " + ".join(
+            f"{_processes(crew)} × {units.counted(crew.threads, 'thread')}" for crew in working
+        )
         if demand.ranks > 1:
-            terms = f"{_count(demand.ranks, 'rank')} × {f'({terms})' if len(working) > 1 else terms}"
+            terms = f"{units.counted(demand.ranks, 'rank')} × {f'({terms})' if len(working) > 1 else terms}"
         return f"{terms} = {total}"
     return f"At most {total}, at once"
 
@@ -133,31 +136,23 @@ def _did(load: Load) -> str:
 
 def _processes(crew: Crew) -> str:
     role = {"main": "process", "child": "process"}.get(crew.role, clean(crew.role))
-    return _count(crew.processes, role, "es" if role == "process" else "s")
-
-
-def _count(number: int, noun: str, plural: str = "s") -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{plural}"
+    return units.counted(crew.processes, role, "processes" if role == "process" else "")
 
 
 def _cpus(cpus: float) -> str:
     return "1 CPU" if cpus == 1 else f"{cpus:.3g} CPUs"
 
 
-def _computing(sizes: Iterable[Size]) -> list[Size]:
-    return [s for s in sizes if s.library.automatic and s.library.computes and s.library.starts == "threads"]
-
-
 def limit_items(limits: Limits) -> list[tuple[str, str]]:
     """Return what the machine has, and what limits a process here."""
-    parts = [_count(limits.cpus, "logical CPU")]
+    parts = [units.counted(limits.cpus, "logical CPU")]
     if limits.cores is not None:
         more = f", {limits.cpus / limits.cores:.3g} threads each" if limits.cores < limits.cpus else ""
-        parts.append(_count(limits.cores, "core") + more)
+        parts.append(units.counted(limits.cores, "core") + more)
     if limits.sockets is not None:
-        parts.append(_count(limits.sockets, "socket"))
+        parts.append(units.counted(limits.sockets, "socket"))
     if limits.nodes is not None:
-        parts.append(_count(limits.nodes, "NUMA node"))
+        parts.append(units.counted(limits.nodes, "NUMA node"))
     items = [
         (
             "machine",
@@ -222,7 +217,7 @@ def _own_text(own: Own) -> str:
     if own.kind == "pool":
         how = _HOW_TO_SET.get(own.name)
         by = f" ({how})" if how else ""
-        threads = _count(own.number, "thread")
+        threads = units.counted(own.number, "thread")
         return f"{title_of(own.name)} has {threads}, set by the program itself{by}: change it there."
     if own.kind == "processes":
         role = clean(own.name)

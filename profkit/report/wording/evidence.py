@@ -1,11 +1,13 @@
-"""Evidence in words: what was measured, its values on both sides, and what they mean."""
+"""Evidence in words: what was measured, its values on both sides, what they mean; rows with bars to draw."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from profkit.report import units
+from profkit.report.document import Column, Measured, Row, Table
+from profkit.report.listed import Listed
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
 from profkit.verdict.types import Evidence, Value
@@ -199,6 +201,9 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
         f"{units.share(_number(e, 'share'))} of the lost time, with all that changed or is new and what that calls"
     ),
     "of-gains": lambda e: f"{units.share(_number(e, 'share'))} of the added time of all functions",
+    "uncalled-part": lambda e: (
+        f"holds {units.share(_number(e, 'share'))} of the lost time, with what it calls"
+    ),
     "waits-part": lambda e: f"{units.share(_number(e, 'share'))} of the lost time is in functions that wait",
     "source-new": lambda e: "new",
     "source-gone": lambda e: "gone",
@@ -240,3 +245,42 @@ def evidence_texts(evidence: Evidence) -> EvidenceTexts:
     unknown_text = evidence.unit == "text" and evidence.baseline is None and evidence.candidate is None
     values = ("", "") if unknown_text else (_value(evidence, 0), _value(evidence, 1))
     return EvidenceTexts(signal, *values, READINGS[evidence.reading](evidence))
+
+
+def evidence_table(evidence: Sequence[Evidence], candidate: str = "candidate", limit: int = 0) -> Table:
+    """Return a table of at most `limit` (0: all) pieces of evidence; `candidate` is the title of that side."""
+    listed = Listed(evidence, limit)
+    titles = (
+        Column("what was measured"),
+        Column("baseline"),
+        Column(candidate),
+        Column("what it says", "prose"),
+    )
+    return Table(titles, tuple(map(evidence_row, listed.shown)), listed.cut)
+
+
+def evidence_row(evidence: Evidence) -> Row:
+    """Return one row of evidence: texts to read, and values to draw."""
+    texts = evidence_texts(evidence)
+    values = tuple(
+        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        for value in (evidence.baseline, evidence.candidate)
+    )
+    first, second = _scales(evidence, values)
+    sides = (Measured(values[0], texts.baseline, *first), Measured(values[1], texts.candidate, *second))
+    return Row((texts.signal, *sides, texts.says))
+
+
+def _scales(
+    evidence: Evidence, values: Sequence[float | None]
+) -> tuple[tuple[float | None, float | None], ...]:
+    """What a full bar stands for on either side, and what to compare it with."""
+    whole = evidence.whole or (None, None)
+    if evidence.unit == "share":
+        return (1.0, None), (1.0, None)
+    if evidence.unit == "cores" and whole[1] is not None:
+        most = max(v for v in (*values, *whole) if v is not None)
+        return tuple((most if most > 0 else None, limit) for limit in whole)
+    if evidence.unit == "s":
+        return tuple((of if of and of > 0 else None, None) for of in whole)
+    return (None, None), (None, None)

@@ -6,7 +6,7 @@ import math
 
 from profkit.compare.movement import CALLS_CHANGED
 from profkit.compare.result_types import DiffTable
-from profkit.compare.sampled_calls import UNSEEN
+from profkit.compare.sampled_calls import UNCALLED, UNSEEN
 from profkit.identity.readable_names import readable_name
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import FunctionKey
@@ -72,7 +72,7 @@ def moved_text(table: DiffTable, row: int) -> str:
     """Return how a function moved beyond the noise: rank, source, calls, cost per call, queueing."""
     a, b = table.baseline, table.candidate
     if not a.present[row] or not b.present[row]:
-        return {UNSEEN: "may have been missed by samples"}.get(
+        return {UNSEEN: "may have been missed by samples", UNCALLED: "called on this side only"}.get(
             table.match[row], "new" if b.present[row] else "gone"
         )
     before, after = int(a.rank[row]), int(b.rank[row])

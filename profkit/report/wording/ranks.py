@@ -58,7 +58,7 @@ def ranks_verdict(study: RankStudy) -> VerdictBlock:
     if study.slow_host:
         headline = f"All {len(found)} processes on {clean(study.slow_host)} hold the others up"
     elif len(found) == 1:
-        headline = f"{_capital(labels[0])} holds the others up: it {KINDS[found[0].kind]}"
+        headline = f"{labels[0][:1].upper()}{labels[0][1:]} holds the others up: it {KINDS[found[0].kind]}"
     else:
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         headline = f"{len(found)} of {n} processes hold the others up: {', '.join(labels[:MOST_NAMED])}{more}"
@@ -209,7 +209,3 @@ def _placed(study: RankStudy, member: int) -> str:
         return label
     local = "" if one.local_rank is None else f"local rank {one.local_rank} "
     return f"{label} ({local}on {where})"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

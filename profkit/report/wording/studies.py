@@ -1,4 +1,4 @@
-"""Studies of settings in words: what is best, by how much, and what that does not show."""
+"""Settings and advice that were tried, in words: what is best, by how much, and what that does not show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import math
 from profkit.measure.intervals import Estimate
 from profkit.report import units
 from profkit.report.document import VerdictBlock
-from profkit.study.cells import Cell, Results
+from profkit.study.setting_results import Cell, Results
+from profkit.study.verify import Plan, Tried
 
 #: What a setting's runs lacked by themselves, by cause and kind of their verdict.
 LACKED = {
@@ -83,8 +84,9 @@ def confirmed_verdict(study: Results, gain: Estimate) -> VerdictBlock:
 
 def _nothing(study: Results) -> VerdictBlock:
     failed = sum(cell.failed + cell.ended_early for cell in study.cells)
-    said = "1 run" if failed == 1 else f"{failed} runs"
-    return VerdictBlock("No setting ended well", f"{said} failed or took too long.", "bad")
+    return VerdictBlock(
+        "No setting ended well", f"{units.counted(failed, 'run')} failed or took too long.", "bad"
+    )
 
 
 def _no_better(study: Results, base: Cell, best: Cell, more: str) -> VerdictBlock:
@@ -106,8 +108,7 @@ def _no_better(study: Results, base: Cell, best: Cell, more: str) -> VerdictBloc
 def _others(count: int) -> str:
     if count == 0:
         return "All other settings are worse beyond the noise."
-    settings = "1 other setting" if count == 1 else f"{count} other settings"
-    return f"{settings} cannot be told apart from the best by these runs."
+    return f"{units.counted(count, 'other setting')} cannot be told apart from the best by these runs."
 
 
 def _times(study: Results, ratio: float) -> str:
@@ -121,20 +122,95 @@ def study_notes(study: Results) -> list[str]:
     notes = []
     disturbed = sum(cell.disturbed for cell in study.cells)
     if disturbed:
-        runs = "1 run" if disturbed == 1 else f"{disturbed} runs"
+        runs = units.counted(disturbed, "run")
         notes.append(
             f"{runs} shared the CPUs with other processes each time; repeat the study on an idle machine."
         )
     for cell in study.cells:
         if cell.failed:
-            runs = "1 run" if cell.failed == 1 else f"{cell.failed} runs"
+            runs = units.counted(cell.failed, "run")
             notes.append(f"{label_of(study, cell)}: {runs} did not end well ({cell.problem}).")
     early = [label_of(study, cell) for cell in study.cells if cell.ended_early]
     if early:
-        what = "1 run was" if len(early) == 1 else f"{len(early)} runs were"
+        what = units.counted(len(early), "run was", "runs were")
         notes.append(f"{what} ended early, too slow to become the best: {'; '.join(early)}.")
     missing = sum(not (cell.times or cell.failed or cell.ended_early) for cell in study.cells)
     if missing:
-        settings = "1 setting has" if missing == 1 else f"{missing} settings have"
+        settings = units.counted(missing, "setting has", "settings have")
         notes.append(f"{settings} no run yet: run the same command again to go on.")
+    return notes
+
+
+#: Part of what a run took when it was recorded below which what made it slow is not there now.
+_FASTER_NOW = 0.7
+#: Factor between the ends of an interval from which it is not printed.
+_MOST_SPAN = 100.0
+#: Seconds from which an expected time is said in minutes.
+_MINUTES_FROM_S = 120.0
+_HEADLINES = {
+    "helps": "The advice helps",
+    "no-better": "No better",
+    "worse": "The advice makes it slower",
+    "undecided": "Not decided in the time",
+}
+
+
+def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
+    """Return the answer; `predicted_s` is the predicted gain in seconds, NaN where not known."""
+    if tried.outcome == "fails":
+        return VerdictBlock("With the advice it does not end well", f"{tried.problem or 'it failed'}.", "bad")
+    said = "Stopped before it was decided" if tried.stopped and tried.outcome == "undecided" else None
+    headline = f"{said or _HEADLINES[tried.outcome]}: {_change(tried)}"
+    predicted = f"predicted {units.seconds(predicted_s)}, " if math.isfinite(predicted_s) else ""
+    counts = sorted({len(tried.before_s), len(tried.after_s)})
+    runs = "–".join(str(count) for count in counts)
+    said = (
+        f"{predicted}measured {units.seconds(tried.gain_s)} won back; medians of {runs} runs each, in turn."
+    )
+    tone = {"helps": "good", "worse": "bad"}.get(tried.outcome, "unsure")
+    return VerdictBlock(headline, said[:1].upper() + said[1:], tone)
+
+
+def _change(tried: Tried) -> str:
+    before, after = units.seconds(tried.before_median_s), units.seconds(tried.after_median_s)
+    ratio = tried.ratio
+    # An interval that spans everything says no more than that it is not decided.
+    known = math.isfinite(ratio.low) and ratio.high < _MOST_SPAN * ratio.low
+    interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if known else ""
+    return f"{before} → {after}, {ratio.value:.2f}×{interval}"
+
+
+def plan_line(plan: Plan) -> str:
+    """Return what will be run and for how long, for printing before the first run."""
+    line = f"as it was and with the advice, in turn: {plan.fewest} to {plan.most} runs"
+    if plan.shortest_s > plan.limit_s:
+        needed = math.ceil(plan.shortest_s)
+        return f"{line}; no answer is expected before {_about(plan.shortest_s)}: --limit {needed}"
+    shortest, longest = _about(plan.shortest_s), _about(plan.longest_s)
+    return f"{line}, {shortest} to {longest}; Ctrl-C ends it and prints what is known"
+
+
+def _about(seconds: float) -> str:
+    """Return an expected time, marked as approximate."""
+    return f"{seconds / 60:.0f} min" if seconds >= _MINUTES_FROM_S else f"{max(1.0, seconds):.0f} s"
+
+
+def so_far(tried: Tried) -> str:
+    """Return what the runs have shown after some rounds."""
+    return f"after {units.counted(len(tried.before_s), 'round')}: {_change(tried)}"
+
+
+def tried_notes(tried: Tried, recorded_s: float) -> list[str]:
+    """Return notes on the runs; `recorded_s` is the recorded run's time in seconds."""
+    notes = []
+    if tried.before_median_s < _FASTER_NOW * recorded_s:
+        now, then = units.seconds(tried.before_median_s), units.seconds(recorded_s)
+        notes.append(
+            f"As it was it takes {now} now, and took {then} when it was captured: what made it slow is not there now."
+        )
+    if tried.disturbed:
+        runs = units.counted(tried.disturbed, "run")
+        notes.append(
+            f"{runs} shared the CPUs with other processes each time: repeat this on an idle machine."
+        )
     return notes

@@ -75,7 +75,9 @@ def _in_particular(verdict: Verdict, headline: str) -> str:
     kind = str(verdict.numbers.get("blocked.on"))
     if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):
         return f"Blocked, waiting for {WAITED_FOR[kind]}"
-    one_holds_most = verdict.cause == "code-change" or "function.part" in verdict.numbers
+    one_holds_most = verdict.cause == "code-change" or not {"function.part", "uncalled.part"}.isdisjoint(
+        verdict.numbers
+    )
     return (
         f"{headline} in {display_name(verdict.subject)}" if verdict.subject and one_holds_most else headline
     )
@@ -234,6 +236,11 @@ def _undecided(parts: _Parts) -> str:
             f"{display_name(str(n['waited.function']))} before all. A plain profile holds one thread: it does not "
             "show what the program's other threads and processes did meanwhile."
         )
+    if n.get("uncalled.function"):
+        return (
+            f"{display_name(str(n['uncalled.function']))} holds {_share(n, 'uncalled.part')} of the lost time, with "
+            "what it calls. The baseline defines it and does not call it: an option, the data or an edit chose it."
+        )
     if n.get("lumps.periodic"):
         return (
             f"{_stood_still(parts)}, more alike than a scheduler's slices: stop signals, or a CPU quota with a short "
@@ -335,6 +342,14 @@ def _starved(parts: _Parts) -> str:
     )
 
 
+def _other_function(parts: _Parts) -> str:
+    _, subject, n, _ = parts
+    return (
+        f"{display_name(subject)} holds {_share(n, 'uncalled.part')} of the lost time, with what it calls. The "
+        "baseline defines it too and does not call it: an option, a setting or the data chose it."
+    )
+
+
 def _more_work(parts: _Parts, found: str, so: str) -> str:
     """That there is more work, and in which function, if one has most of it."""
     _, subject, numbers, _ = parts
@@ -367,6 +382,7 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"time, against {_share(p[2], 'main.wait-before')}."
     ),
     "call-counts": _work,
+    "other-function": _other_function,
     "larger-input": lambda p: _more_work(
         p,
         f"The same calls take {_factor(p[2], 'time.slowdown')} the time on the same kind of CPU",

@@ -27,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     no_change.IDENTICAL,
     workload_change.CALL_COUNTS,
     code_change.CHANGED_SOURCE,
+    workload_change.OTHER_FUNCTION,
     code_change.CALLS_PER_CALL,
     code_change.ONE_FUNCTION,
     start_up.WORKER_IMPORTS,

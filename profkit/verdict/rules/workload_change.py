@@ -30,6 +30,27 @@ CALL_COUNTS = Rule(
     numbers=("calls.factor",),
 )
 
+OTHER_FUNCTION = Rule(
+    id="other-function",
+    cause="workload-change",
+    about=(
+        "a function that the baseline defines, and did not call, holds most of the lost time, and no source differs: "
+        "an option, a setting or the data chose it"
+    ),
+    bucket="work",
+    unless=("changed-source", "call-counts"),
+    conditions=(
+        yes("sources.same"),
+        more("time.slowdown", "time.slower"),
+        more("uncalled.part", "part.most"),
+    ),
+    confidence=0.9,
+    evidence=("uncalled-function", "wall"),
+    advice=("compare-inputs",),
+    subject="uncalled.function",
+    numbers=("uncalled.part",),
+)
+
 LARGER_INPUT = Rule(
     id="larger-input",
     cause="workload-change",

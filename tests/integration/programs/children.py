@@ -35,29 +35,14 @@ def main(way):
             child.start()
         for child in children:
             child.join()
-    elif way == "pool":
-        with multiprocessing.get_context("fork").Pool(2) as pool:
-            print(pool.map(child_work, range(4), chunksize=1))
     elif way == "executor":
         with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
             print(list(pool.map(child_work, range(4))))
     elif way == "subprocess":
         subprocess.run([sys.executable, __file__, "alone"], check=True)
-    elif way == "rawfork":
-        pid = os.fork()
-        if pid == 0:
-            in_child()
-            os._exit(7)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
     elif way == "exec":
         first_image()
         os.execv(sys.executable, [sys.executable, __file__, "second"])
-    elif way == "execfails":
-        first_image()
-        try:
-            os.execv("/nonexistent/program", ["program"])
-        except FileNotFoundError:
-            second_image()
     elif way == "second":
         second_image()
     elif way == "alone":

@@ -137,15 +137,17 @@ static void book(const struct charge *charge, bool sampled) {
         pause_add(table, function, charge->what, charge->blocked, charge->samples);
 }
 
-int64_t booking_take(void) {
-    int64_t samples = 0;
+struct booked booking_take(void) {
+    struct booked all = {0};
     bool sampled = tiers_now() == TIER_SAMPLED;
     struct seen_thread *ended, *next;
     struct seen *taken = looks_take(&ended);
     slices_booked(clock_monotonic_ns());
     for (uint32_t i = 0; i < taken->n_charges; i++) {
         const struct charge *charge = &taken->charges[i];
-        samples += charge->what == PAUSE_HELD_GIL ? 0 : charge->samples;
+        all.samples += charge->what == PAUSE_HELD_GIL ? 0 : charge->samples;
+        all.run += charge->run;
+        all.wait += charge->wait;
         if (charge->run + charge->wait + charge->blocked > 0)
             book(charge, sampled);
     }
@@ -154,5 +156,5 @@ int64_t booking_take(void) {
         next = ended->next;
         looks_forget_thread(ended);
     }
-    return samples;
+    return all;
 }

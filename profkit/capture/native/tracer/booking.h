@@ -7,7 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Take what was seen and add it to the tables; returns how many samples that were. With the GIL. */
-int64_t booking_take(void);
+/* What was booked: samples, and for how long threads ran and queued, ns. */
+struct booked {
+    int64_t samples, run, wait;
+};
+
+/* Take what was seen and add it to the tables. With the GIL. */
+struct booked booking_take(void);
 
 #endif

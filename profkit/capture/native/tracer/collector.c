@@ -285,38 +285,6 @@ static PyObject *collector_getstats(PyObject *self, PyObject *Py_UNUSED(nothing)
     return list;
 }
 
-static PyObject *collector_take_ended(PyObject *self, PyObject *Py_UNUSED(nothing)) {
-    struct collector *collector = (struct collector *)self;
-    size_t kept = 0, taken = 0, n = collector->n_tables;
-    struct snapshot **snapshots = calloc(n + 1, sizeof *snapshots);
-    struct table **tables = calloc(n + 1, sizeof(struct table *));
-    if (!snapshots || !tables) {
-        free(snapshots);
-        free(tables);
-        return PyErr_NoMemory();
-    }
-    for (size_t i = 0; i < n; i++) {
-        struct table *table = collector->tables[i];
-        bool ended = table_ended(table) && !collector->mapped;
-        struct snapshot *snapshot = ended ? snapshot_take(table, false, true) : NULL;
-        if (snapshot) { /* where memory does not suffice the table stays for the next time */
-            snapshots[taken] = snapshot;
-            tables[taken++] = table;
-        } else {
-            collector->tables[kept++] = table;
-        }
-    }
-    collector->n_tables = kept;
-    PyObject *list = as_list(snapshots, taken);
-    free_snapshots(snapshots, taken);
-    for (size_t i = 0; i < taken; i++) {
-        table_clear(tables[i]);
-        table_release(tables[i]);
-    }
-    free(tables);
-    return list;
-}
-
 static PyMethodDef methods[] = {
     {"enable", collector_enable, METH_NOARGS,
      "enable()\n--\n\nBegin to trace: from Python 3.12 on all threads, before that the calling one.\n\n"
@@ -355,9 +323,6 @@ static PyMethodDef methods[] = {
      "cumulative wait, blocked, cumulative blocked): what would be added to its entry if it returned now.\n"
      "A context is (place of the context around it or -1, domain, name, opener or None, ranges, rows) with a row\n"
      "(code, calls, own, wait, blocked) for each function that ran while these NVTX ranges were open."},
-    {"take_ended", collector_take_ended, METH_NOARGS,
-     "take_ended()\n--\n\nReturn what getstats() would of threads that have ended, and forget them; nothing where tables\n"
-     "are in a file."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -22,7 +22,9 @@ void hook_follow_others(struct collector *collector, bool on);
 /* What it costs to have events, and for how long. */
 struct hook_traits {
     double slows;         /* part by which byte code of traced frames takes longer, without the events */
-    int64_t burst_ns;     /* of a burst (tiers.h), */
+    double interpreter_part; /* of what the events of a call cost on warm caches: it makes an object of the frame, and a call */
+    int64_t warms_ns;     /* before calls are counted in a burst (tiers.h), */
+    int64_t burst_ns;     /* and meanwhile, */
     bool ends_bursts;     /* which the first event after that time ends; otherwise it lasts until the sampler gets the GIL */
     int64_t first_gap_ns, gap_ns; /* mean time between two: at first, and later */
 };

@@ -370,7 +370,7 @@ int hook_suspend(struct collector *collector) {
 /* Bursts: beginnings of calls alone, by a tool of their own, so that the target may use its profiler meanwhile. */
 
 const struct hook_traits hook_traits = {
-    .slows = 0, .burst_ns = 5000000, .ends_bursts = false, .first_gap_ns = 150000000, .gap_ns = 1000000000};
+    .slows = 0, .interpreter_part = 0.6, .burst_ns = 5000000, .ends_bursts = false, .first_gap_ns = 150000000, .gap_ns = 1000000000};
 
 static int burst_tool = -1, burst_events;
 

@@ -346,21 +346,25 @@ int hook_suspend(struct collector *collector) {
  * long before (docs/costs.md). */
 #if PY_VERSION_HEX >= 0x030B0000
 #define SLOWS 0.65
+#define INTERPRETER_PART 0.9
 #elif PY_VERSION_HEX >= 0x030A0000
 #define SLOWS 0.2
+#define INTERPRETER_PART 0.6
 #else
 #define SLOWS 0.0
+#define INTERPRETER_PART 0.6
 #endif
 
 const struct hook_traits hook_traits = {
-    .slows = SLOWS, .burst_ns = 250000, .ends_bursts = true, .first_gap_ns = 40000000, .gap_ns = 60000000};
+    .slows = SLOWS, .interpreter_part = INTERPRETER_PART, .warms_ns = 100000, .burst_ns = 250000, .ends_bursts = true, .first_gap_ns = 40000000, .gap_ns = 60000000};
 
 static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *argument) {
     int64_t begun = clock_ticks();
+    if (begun < tiers_burst_from)
+        return 0;
     if (UNLIKELY(begun > tiers_burst_until)) {
-        if (tiers_burst_until > 0)
-            tiers_burst_until = BURST_IS_OVER;
-        hook_burst(false);
+        if (tiers_burst_over(begun))
+            hook_burst(false);
     } else if (what == PyTrace_CALL) {
         PyObject *code = code_of(frame);
         tiers_count(stacks_caller(), code, code, NULL);

@@ -27,9 +27,6 @@
 #define STILL 16
 #define STILL_EVERY 8
 
-/* For so long is remembered how much of the time threads queued. */
-#define LATELY_NS 5e8
-
 /* Off the CPU for no longer than this, a thread has not waited: three counters are not read at one instant. */
 #define NO_WAIT_NS 50000
 
@@ -225,12 +222,7 @@ static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what)
     return charge;
 }
 
-/* What threads ran and queued lately, ns. */
-static double lately_run, lately_queued;
-
 static void add(struct charge *charge, int64_t run, int64_t wait, int64_t blocked, bool is_sample) {
-    lately_run += (double)run;
-    lately_queued += (double)wait;
     double whole = (double)(run + wait + blocked);
     is_sample &= whole > 0;
     charge->run += run;
@@ -458,17 +450,6 @@ static void charge_still(bool all) {
     }
 }
 
-double looks_part_run(void) {
-    pthread_mutex_lock(&looks_lock);
-    double whole = lately_run + lately_queued, part = whole > 0 ? lately_run / whole : 1;
-    if (whole > LATELY_NS) {
-        lately_run *= LATELY_NS / whole;
-        lately_queued *= LATELY_NS / whole;
-    }
-    pthread_mutex_unlock(&looks_lock);
-    return part;
-}
-
 void looks_charge_long(void) { charge_still(false); }
 
 void looks_charge_all(void) { charge_still(true); }
@@ -614,7 +595,6 @@ bool looks_make_room(void) {
 void looks_start(PyThreadState *state, pid_t number) {
     mine = state;
     my_number = number;
-    lately_run = lately_queued = 0;
     listed_before = false;
     listed = followed = 0;
 }

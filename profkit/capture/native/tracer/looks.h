@@ -107,9 +107,6 @@ void looks_begin_charging(void);
 
 bool looks_have_charges(void);
 
-/* Of the time in which charged threads ran or queued lately, the part in which they ran. Takes the lock. */
-double looks_part_run(void);
-
 /* Threads that stand still are charged up to now: those that have stood for long, or all. */
 void looks_charge_long(void);
 void looks_charge_all(void);

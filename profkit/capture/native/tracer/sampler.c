@@ -21,19 +21,20 @@
 #include "tiers.h"
 #include "waits.h"
 
-/* The mean time between two looks, at least; it is longer where looks take more than this part of a CPU. Where the process gets a
- * fraction of one only, that is what the part is of: many processes that share a CPU would otherwise spend it on looks. What they
- * charge goes by the kernel's counters, however few they are; there are at least 1 / LOOK_MOST_NS. */
+/* The mean time between two looks, at least; it is longer where looks take more than this part of the process's pace: many processes
+ * that share a CPU would otherwise spend it on looks. What they charge goes by the kernel's counters, however few they are; there
+ * are at least 1 / LOOK_MOST_NS. Where nothing runs, each comes an eighth of that time later, so that what runs then is seen. */
 #define LOOK_EVERY_NS 1000000
-#define LOOK_MOST_NS 20000000
-#define LOOK_IDLE_NS 50000000
+#define LOOK_MOST_NS 100000000
 #define LOOK_SHARE 0.01
+#define LOOK_IDLE_PART 8
 
 /* The same in the exact tier. */
 #define WATCH_EVERY_NS 10000000
 
-/* What was seen is booked so often. */
+/* What was seen is booked so often, by the pace of the process; and in any case, if something ran, or if nothing did. */
 #define BOOK_EVERY_NS 40000000
+#define BOOK_LATEST_NS 250000000
 #define BOOK_IDLE_NS 1000000000
 
 /* Waiting for the GIL that long, others wait as well: the agent's record, for which it is given up and taken again many times,
@@ -64,10 +65,20 @@ static void (*errand)(void);         /* what the looker is to do next */
 static _Atomic bool unrecorded; /* something ran since the agent has last looked: a process that does nothing is left alone */
 static _Atomic int64_t looker_ns, booked; /* the looker's CPU time; when the last booking ended */
 static int64_t looks;                     /* how often it has looked */
+static int64_t used_by_ended;             /* CPU time of threads before these */
 
 void sampler_threads(pid_t numbers[2]) {
     numbers[0] = booker_number;
     numbers[1] = looker_number;
+}
+
+int64_t sampler_used(void) {
+    int64_t used = used_by_ended, ns;
+    if (looker_number && kernel_cpu_time(looker_number, &ns))
+        used += ns;
+    if (booker_number && kernel_cpu_time(booker_number, &ns))
+        used += ns;
+    return used;
 }
 
 /* Random times, so that looks do not keep step with the program (Mytkowicz et al., "Evaluating the accuracy of Java
@@ -101,9 +112,9 @@ static void ring(bool stop) {
 
 static void book_all(void) {
     bool sampled = tiers_now() == TIER_SAMPLED;
-    int64_t samples = booking_take();
+    struct booked booked_now = booking_take();
     if (sampled)
-        tiers_sampled(samples, looker_ns + own_cpu_ns());
+        tiers_sampled(&booked_now);
 }
 
 static void hold_looks(bool on) {
@@ -277,8 +288,10 @@ static void *look_on(void *Py_UNUSED(nothing)) {
     sched_getaffinity(0, sizeof everywhere, &everywhere);
     own_cpu = -1;
     int64_t queued = own_queueing(), asked = around(every), slept = clock_monotonic_ns();
+    int64_t last_ran = slept;
     for (; sleep_ns(asked); asked = until_look(every), slept = clock_monotonic_ns()) {
         int64_t now = clock_monotonic_ns(), late = now - slept - asked, since = now - booked;
+        double pace = tiers_pace();
         int64_t stood = late > STOPPED_NS ? late - (own_queueing() - queued) : 0;
         int cpu = -1;
         do_errand();
@@ -299,7 +312,8 @@ static void *look_on(void *Py_UNUSED(nothing)) {
         ran |= any;
         unrecorded |= any;
         bool burst_over = tiers_burst_left() == 0;
-        bool to_book = burst_over || (exact ? has_charges && ran && since > BOOK_IDLE_NS : since > BOOK_EVERY_NS && (ran || since > BOOK_IDLE_NS));
+        bool is_time = ran && (pace * (double)since > BOOK_EVERY_NS || since > BOOK_LATEST_NS);
+        bool to_book = burst_over || (exact ? has_charges && ran && since > BOOK_IDLE_NS : is_time || since > BOOK_IDLE_NS);
         if (due || tiers_wanted() != tiers_now() || to_book || (waits_unlearnt() && has_charges)) {
             if (!exact)
                 looker_does(looks_charge_long);
@@ -308,18 +322,20 @@ static void *look_on(void *Py_UNUSED(nothing)) {
             ran = false;
         }
         looker_ns = own_cpu_ns();
-        int64_t mean = (int64_t)((double)looker_ns / (double)looks / (LOOK_SHARE * looks_part_run()));
+        int64_t mean = (int64_t)((double)looker_ns / (double)looks / (LOOK_SHARE * pace));
         int64_t fewest = exact ? WATCH_EVERY_NS : LOOK_EVERY_NS;
-        mean = mean < fewest ? fewest : mean > LOOK_MOST_NS ? LOOK_MOST_NS : mean;
-        /* Where nothing runs it may take a while. */
-        every = any ? mean : 2 * every > LOOK_IDLE_NS ? LOOK_IDLE_NS : 2 * every < mean ? mean : 2 * every;
+        last_ran = any ? now : last_ran;
+        int64_t idle = (now - last_ran) / LOOK_IDLE_PART;
+        every = mean < idle ? idle : mean < fewest ? fewest : mean;
+        every = every < LOOK_MOST_NS ? every : LOOK_MOST_NS;
     }
     pthread_mutex_lock(&looks_lock);
     if (tiers_now() == TIER_SAMPLED)
         looks_end();
     looks_let_go();
     pthread_mutex_unlock(&looks_lock);
-    looker_ns = own_cpu_ns();
+    looker_number = 0;
+    used_by_ended += own_cpu_ns();
     order_booking(true);
     return NULL;
 }
@@ -365,7 +381,8 @@ static void *book_on(void *of) {
         pthread_mutex_unlock(&lock);
     }
     pthread_join(looker, NULL);
-    booker_number = looker_number = 0;
+    booker_number = 0;
+    used_by_ended += own_cpu_ns();
     return NULL;
 }
 
@@ -466,6 +483,7 @@ void sampler_forget(void) {
     started = joinable = wanted_again = stopping = false;
     forking = 0;
     booker_number = looker_number = 0;
+    used_by_ended = 0;
     looks_forget();
     slices_forget();
     make_locks();

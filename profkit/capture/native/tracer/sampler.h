@@ -4,8 +4,8 @@
  *
  * In the sampled tier, at each look a thread's CPU time, its time in the run queue and its time off the CPU since the look before are charged to a
  * stack; so all that is charged adds up to what the kernel has counted. Looks come at random times, about a thousand a second
- * or as many as take a hundredth of a CPU, and need no GIL. About twenty times a second the thread takes the GIL, adds what it has
- * seen to the tables, and may begin a burst (tiers.h). It has the agent change the tier.
+ * or as many as take a hundredth of the process's pace (tiers.h), and need no GIL. About twenty times a second the thread takes the GIL,
+ * adds what it has seen to the tables, and may begin a burst. It has the agent change the tier.
  */
 #ifndef PROFKIT_SAMPLER_H
 #define PROFKIT_SAMPLER_H
@@ -37,6 +37,9 @@ void sampler_resume(void);
 
 /* In a forked child: the thread is the parent's. */
 void sampler_forget(void);
+
+/* The CPU time of both threads, and of those before them in this process, ns. */
+int64_t sampler_used(void);
 
 /* The threads' numbers, 0 where there is none. */
 void sampler_threads(pid_t numbers[2]);

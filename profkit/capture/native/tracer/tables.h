@@ -137,7 +137,7 @@ struct table {
     struct call *limit;
     int64_t due; /* ticks when the kernel is asked in any case */
     int64_t fine_until; /* ticks */
-    int64_t taken_before; /* at the last look of tiers_look() */
+    int64_t taken_before, wait_before; /* at the last look of tiers_look() */
     unsigned long long owner; /* serial number of the collector */
     struct function *base, *last_function;
     struct edge *first_seen; /* in this burst */

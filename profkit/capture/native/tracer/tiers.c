@@ -2,8 +2,10 @@
 #include "tiers.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include "agent.h"
+#include "booking.h"
 #include "calls.h"
 #include "clock.h"
 #include "fold.h"
@@ -36,11 +38,17 @@
 /* Two repeats of a program should change alike: after so many changes it stays sampled. */
 #define LAST_CHANGE 5
 
-/* Of what the events of a call cost on warm caches, so much is the interpreter's: it makes an object of the frame, and a call. */
-#define INTERPRETER_PART 0.6
-
 /* A process that changes so soon, ns, has called nothing: it begins in the other tier. */
 #define NOTHING_YET_NS 100000
+
+/* For so long is remembered how the process shares CPUs. */
+#define LATELY_NS 5e8
+
+/* It is no slower than this part of the wall, so that costs have bounds where little runs. */
+#define PACE_LEAST 0.02
+
+/* A burst that lacks less than this is over. */
+#define ABOUT_OVER_NS 20000
 
 /* Taking the GIL makes the thread that has it wait for two switches of threads. */
 #define GIL_SWITCH_NS 30000
@@ -48,22 +56,32 @@
 struct probe tiers_python, tiers_c;
 int64_t tiers_site;
 int64_t tiers_due = INT64_MAX;
-int64_t tiers_burst_until = 0, tiers_burst_taken;
+int64_t tiers_burst_from, tiers_burst_until = 0, tiers_burst_taken;
+
+/* The pace of the process so far, ns, and as a part of the time; what it goes by, lately and since this tier began. */
+static double pace;
+static _Atomic double part = 1;
+static struct passed {
+    double wall, run, queued, pace;
+} lately, in_tier;
+static int64_t passed_at, ran_before;
 
 static double budget; /* a share; 0 for none */
 static _Atomic enum tier now_in = TIER_EXACT, wanted = TIER_EXACT; /* looks ask without the GIL */
 static double effect, least, most; /* ticks, of all that is over */
 static double spent;               /* ticks of it since this tier began */
-static int64_t began, booked_at;
 static _Atomic int64_t in_byte_code; /* ns that threads were seen to run, in the exact tier, since a look at the budget */
 static _Atomic int64_t looked_in[2]; /* ns that looks found in C functions and in byte code, since a burst */
 static int64_t used_before;
 
-/* Bursts. */
-static int64_t burst_began, next_burst, burst_gap;
+/* Bursts; the next one and the gap between them go by the pace. */
+static int64_t burst_began, burst_ran_from, burst_ran;
+static double next_burst, burst_gap;
 static int64_t burst_calls[2]; /* in this burst: in Python, in C */
-static double shares[PROMOTING_BURSTS]; /* what tracing would have added in the last bursts, as parts of the time */
-static unsigned n_shares;
+static struct {
+    double added, ran; /* what tracing would have added, and what the program ran */
+} last_bursts[PROMOTING_BURSTS];
+static unsigned n_bursts;
 
 static int64_t ticks_of(double seconds) { return seconds > 0 ? clock_ticks_in((int64_t)(seconds * 1e9)) : 0; }
 
@@ -86,6 +104,43 @@ void tiers_want(enum tier tier) {
     sampler_wake();
 }
 
+/* The CPU time of the process without the agent's threads, ns. */
+static int64_t program_ran(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec - sampler_used();
+}
+
+/* Time has passed, in which the threads queued for so long; returns what the program ran in it, ns. The pace goes over from the wall
+ * to the time that it runs as it comes to queue for as long as it runs. */
+static int64_t pass(int64_t queued) {
+    int64_t now = clock_monotonic_ns(), ran = program_ran(), run = ran > ran_before ? ran - ran_before : 0;
+    double wall = (double)(now - passed_at);
+    lately.wall += wall;
+    lately.run += (double)run;
+    lately.queued += (double)queued;
+    double ready = lately.run + lately.queued, contended = ready > 0 ? 2 * lately.queued / ready : 0;
+    double gets = lately.wall > lately.run ? lately.run / lately.wall : 1;
+    contended = contended < 1 ? contended : 1;
+    double now_part = 1 - contended + contended * gets;
+    now_part = now_part > PACE_LEAST ? now_part : PACE_LEAST;
+    atomic_store(&part, now_part);
+    pace += wall * now_part;
+    in_tier.pace += wall * now_part;
+    in_tier.run += (double)run;
+    if (lately.wall > LATELY_NS) {
+        double kept = LATELY_NS / lately.wall;
+        lately.wall *= kept;
+        lately.run *= kept;
+        lately.queued *= kept;
+    }
+    passed_at = now;
+    ran_before = ran;
+    return run;
+}
+
+double tiers_pace(void) { return part; }
+
 static void store_effect(void) {
     struct tier_store *store = stored();
     if (!store)
@@ -105,12 +160,13 @@ static void add_effect(double likely, double at_least, double at_most) {
 static void enter(enum tier tier) {
     struct tier_store *store = stored();
     now_in = wanted = tier;
-    began = booked_at = clock_ticks();
     spent = 0;
+    pass(0);
+    in_tier = (struct passed){0};
     atomic_store(&in_byte_code, 0);
     tiers_burst_until = 0;
-    n_shares = 0;
-    tiers_due = tier == TIER_EXACT ? began + clock_ticks_in(LOOK_EVERY_NS) : INT64_MAX;
+    n_bursts = 0;
+    tiers_due = tier == TIER_EXACT ? clock_ticks() + clock_ticks_in(LOOK_EVERY_NS) : INT64_MAX;
     int64_t now_ns = clock_monotonic_ns();
     if (store && store->n == 1 && now_ns - store->spans[0].at_ns < NOTHING_YET_NS)
         store->n = 0;
@@ -125,6 +181,11 @@ void tiers_begin(double share) {
     budget = share;
     effect = least = most = 0;
     seldom_begin(share);
+    pace = 0;
+    atomic_store(&part, 1);
+    lately = (struct passed){0};
+    passed_at = clock_monotonic_ns();
+    ran_before = program_ran();
 #ifdef PROFKIT_FREE_THREADED
     enter(TIER_SAMPLED); /* and stays there: no event comes */
 #else
@@ -141,9 +202,9 @@ bool tiers_enter(enum tier tier) {
     enter(tier);
     if (tier == TIER_SAMPLED) {
         store->counted = seldom_counts();
-        burst_gap = hook_traits.first_gap_ns;
-        next_burst = began + clock_ticks_in(burst_gap / 2);
-        used_before = 0;
+        burst_gap = (double)hook_traits.first_gap_ns;
+        next_burst = pace + burst_gap / 2;
+        used_before = sampler_used();
     }
     return true;
 }
@@ -156,9 +217,16 @@ void tiers_forget(void) {
 
 /* The exact tier */
 
-static void add_taken(struct table *table, void *about) {
-    *(int64_t *)about += table->taken - table->taken_before;
+struct since_look {
+    int64_t taken, wait;
+};
+
+static void add_since(struct table *table, void *about) {
+    struct since_look *all = about;
+    all->taken += table->taken - table->taken_before;
+    all->wait += table->wait - table->wait_before;
     table->taken_before = table->taken;
+    table->wait_before = table->wait;
 }
 
 /* What of the time that byte code was seen to run in traced frames it would not have taken. */
@@ -167,13 +235,15 @@ static double slowed_part(void) { return hook_traits.slows / (1 + hook_traits.sl
 static double credit(void) {
     const struct tier_store *store = stored();
     return (double)clock_ticks_in(store && store->n > 1 ? NEXT_CREDIT_NS : FIRST_CREDIT_NS) +
-           budget * (double)(clock_ticks() - began);
+           budget * (double)clock_ticks_in((int64_t)in_tier.pace);
 }
 
 void tiers_look(void) {
-    int64_t taken = 0, now = clock_ticks();
-    tables_each_running(add_taken, &taken);
-    double events = (double)taken;
+    struct since_look all = {0};
+    int64_t now = clock_ticks();
+    tables_each_running(add_since, &all);
+    pass(all.wait);
+    double events = (double)all.taken;
     double slowed = (double)clock_ticks_in(atomic_exchange(&in_byte_code, 0)) * slowed_part();
     add_effect(COLD * events + slowed, COLD_LEAST * events + slowed / 2, COLD_MOST * events + 1.5 * slowed);
     store_effect();
@@ -191,14 +261,13 @@ bool tiers_ran(int64_t ns, bool moves) {
 
 void tiers_ran_in(bool byte_code, int64_t ns) { looked_in[byte_code] += ns; }
 
-void tiers_sampled(int64_t samples, int64_t used_ns) {
+void tiers_sampled(const struct booked *booked) {
     struct tier_store *store = stored();
     if (!store || now_in != TIER_SAMPLED)
         return;
-    int64_t now = clock_ticks();
-    store->sampled_ns += clock_ns_in(now - booked_at);
-    store->samples += samples;
-    booked_at = now;
+    store->sampled_ns += pass(booked->wait);
+    store->samples += booked->samples;
+    int64_t used_ns = sampler_used();
     seldom_look();
     double used = (double)clock_ticks_in(used_ns > used_before ? used_ns - used_before : 0);
     used_before = used_ns;
@@ -218,29 +287,46 @@ void tiers_held_gil(int64_t ns) {
 /* Whether all calls could be traced within the budget. */
 static bool promotes(void) {
     const struct tier_store *store = stored();
-    if (budget <= 0 || !store || store->n >= LAST_CHANGE || n_shares < PROMOTING_BURSTS)
+    if (budget <= 0 || !store || store->n >= LAST_CHANGE || n_bursts < PROMOTING_BURSTS)
         return false;
-    double sum = 0;
-    for (unsigned i = 0; i < PROMOTING_BURSTS; i++)
-        sum += shares[i];
-    return sum / PROMOTING_BURSTS < PROMOTES * budget;
+    double added = 0, ran = 0;
+    for (unsigned i = 0; i < PROMOTING_BURSTS; i++) {
+        added += last_bursts[i].added;
+        ran += last_bursts[i].ran;
+    }
+    return added * in_tier.run < PROMOTES * budget * ran * in_tier.pace;
 }
 
 /* Bursts */
 
 void tiers_begin_burst(void) {
-    int64_t now = clock_ticks();
-    if (tiers_burst_until || now < next_burst || now_in != TIER_SAMPLED)
+    if (tiers_burst_until || pace < next_burst || now_in != TIER_SAMPLED)
         return;
     burst_calls[0] = burst_calls[1] = tiers_burst_taken = 0;
     tiers_burst_until = INT64_MAX;
     if (!hook_burst(true)) {
         tiers_burst_until = 0;
-        next_burst = now + clock_ticks_in(burst_gap);
+        next_burst = pace + burst_gap;
         return;
     }
+    burst_ran_from = program_ran();
     burst_began = clock_ticks();
-    tiers_burst_until = burst_began + clock_ticks_in(hook_traits.burst_ns);
+    tiers_burst_from = burst_began + clock_ticks_in(hook_traits.warms_ns);
+    tiers_burst_until = tiers_burst_from + clock_ticks_in(hook_traits.burst_ns);
+}
+
+bool tiers_burst_over(int64_t now) {
+    if (tiers_burst_until <= 0)
+        return true;
+    burst_ran = program_ran() - burst_ran_from;
+    int64_t cold = hook_traits.warms_ns - burst_ran, left = cold + hook_traits.burst_ns;
+    if (left < ABOUT_OVER_NS) {
+        tiers_burst_until = BURST_IS_OVER;
+        return true;
+    }
+    tiers_burst_from = cold > 0 ? now + clock_ticks_in(cold) : tiers_burst_from;
+    tiers_burst_until = now + clock_ticks_in(left);
+    return false;
 }
 
 int64_t tiers_burst_left(void) {
@@ -264,14 +350,15 @@ void tiers_end_burst(void) {
     struct tier_store *store = stored();
     if (!tiers_burst_until)
         return;
-    int64_t now = clock_ticks();
-    bool ended_before = tiers_burst_until == BURST_IS_OVER;
-    if (!ended_before)
+    if (tiers_burst_until != BURST_IS_OVER) {
         hook_burst(false);
-    int64_t planned = clock_ticks_in(hook_traits.burst_ns);
-    int64_t lasted = now - burst_began;
-    if (hook_traits.ends_bursts && lasted > planned)
-        lasted = planned; /* events that came later have ended it */
+        burst_ran = program_ran() - burst_ran_from;
+    }
+    double wall = (double)clock_ns_in(clock_ticks() - burst_began), threads = (double)burst_ran > wall ? (double)burst_ran / wall : 1;
+    double counted = (double)(burst_ran - hook_traits.warms_ns), most_counted = threads * (double)hook_traits.burst_ns;
+    if (hook_traits.ends_bursts && counted > most_counted)
+        counted = most_counted; /* later events have ended it */
+    double lasted = (double)clock_ticks_in((int64_t)(counted > 0 ? counted : 0));
     tiers_burst_until = 0;
     double events = (double)(burst_calls[0] * (tiers_python.outside + tiers_python.inside) +
                              burst_calls[1] * (tiers_c.outside + tiers_c.inside));
@@ -281,25 +368,26 @@ void tiers_end_burst(void) {
     python = python < 1 ? python : 1;
     double slows = hook_traits.slows * python;
     looked_in[0] = looked_in[1] = 0;
-    /* What counting took is measured; of an event itself, what the interpreter takes for it. */
-    double taken = (double)tiers_burst_taken + INTERPRETER_PART * COLD * events;
-    double rest = (double)lasted - taken;
-    rest = rest > (double)lasted / 10 ? rest : (double)lasted / 10;
+    /* What counting took is measured; of an event itself, what the interpreter takes for it, on caches that are warm by then. */
+    double taken = (double)tiers_burst_taken + hook_traits.interpreter_part * events;
+    double rest = lasted - taken;
+    rest = rest > lasted / 10 ? rest : lasted / 10;
     double own = rest / (1 + slows); /* what the program would have taken */
-    double share = (COLD * events + slows * own) / own;
-    shares[n_shares % PROMOTING_BURSTS] = share;
-    n_shares++;
-    add_effect((double)lasted - own, 0, (double)lasted);
+    last_bursts[n_bursts % PROMOTING_BURSTS].added = COLD * events + slows * own;
+    last_bursts[n_bursts % PROMOTING_BURSTS].ran = own;
+    n_bursts++;
+    double whole = 1 + (double)hook_traits.warms_ns / (double)hook_traits.burst_ns;
+    add_effect(whole * (lasted - own), 0, whole * lasted);
     tables_each_running(note_bursts, NULL);
     if (store) {
         store->bursts++;
         store->burst_ns += clock_ns_in((int64_t)own);
         store->seen += burst_calls[0] + burst_calls[1];
-        store->slowed += (double)clock_ns_in((int64_t)((double)lasted - own));
+        store->slowed += (double)clock_ns_in((int64_t)(lasted - own));
     }
-    int64_t longest = hook_traits.gap_ns;
-    burst_gap = 3 * burst_gap / 2 > longest ? longest : 3 * burst_gap / 2;
-    next_burst = now + clock_ticks_in(burst_gap / 2) + (int64_t)((uint64_t)now % (uint64_t)clock_ticks_in(burst_gap));
+    double longest = (double)hook_traits.gap_ns;
+    burst_gap = 1.5 * burst_gap > longest ? longest : 1.5 * burst_gap;
+    next_burst = pace + burst_gap / 2 + (double)((uint64_t)clock_ticks() % (uint64_t)burst_gap);
     if (promotes())
         tiers_want(TIER_EXACT);
 }

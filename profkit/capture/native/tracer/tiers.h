@@ -5,6 +5,9 @@
  * events add exceeds the budget it is sampled, and exact again when bursts say that this would stay far within the
  * budget: after the imports of most programs. It changes a few times at most, so that two repeats see the same.
  *
+ * Costs are held against the *pace* of the process: the wall clock where nobody queues for a CPU, and the CPU time that the program gets
+ * where it queues for them, since what is spent there others go without.
+ *
  * What an event costs is measured before the target runs (`agent/native.py`) and taken out of the times of calls as they are
  * made. That is a lower bound, on warm caches; up to Python 3.11 the interpreter also runs frames more slowly that are
  * traced. The effect on the wall is estimated from both. The GIL is held in all of this.
@@ -31,9 +34,9 @@ struct tier_store {
         int64_t at_ns; /* CLOCK_MONOTONIC */
         int64_t tier;
     } spans[MOST_TIERS];
-    int64_t sampled_ns; /* in the sampled tier, up to the last booking */
+    int64_t sampled_ns; /* that the program ran in the sampled tier, all its threads, up to the last booking */
     int64_t samples;
-    int64_t bursts, burst_ns; /* the latter without what events took in them */
+    int64_t bursts, burst_ns; /* the latter is what the program ran in them, without what events took */
     int64_t seen;       /* calls in bursts */
     double effect_ns, least_ns, most_ns; /* on the wall so far, with an interval of 95 % */
     double slowed;      /* most by which `burst_ns` may be too long, as a part of it */
@@ -54,9 +57,15 @@ extern int64_t tiers_site;
 /* When the budget is looked at next, in ticks; never where there is none. */
 extern int64_t tiers_due;
 
-/* When a burst ends, in ticks; 0 outside of one, BURST_IS_OVER where an event has ended it. */
+/* From when on calls are counted in a burst, in ticks: the threads have just waited for the GIL, and their caches are cold. */
+extern int64_t tiers_burst_from;
+
+/* When a burst ends, in ticks, if the program runs all the while; 0 outside of one, BURST_IS_OVER where an event has ended it. */
 extern int64_t tiers_burst_until;
 #define BURST_IS_OVER ((int64_t)-1)
+
+/* An event comes after that: whether the program has run for as long as a burst lasts, and this one is over. It goes on otherwise. */
+bool tiers_burst_over(int64_t now);
 
 /* Ticks that counting has taken in this burst. */
 extern int64_t tiers_burst_taken;
@@ -90,8 +99,12 @@ bool tiers_ran(int64_t ns, bool moves);
 /* In the sampled tier a look has found a thread that ran for so many ns, surely in byte code or not. */
 void tiers_ran_in(bool byte_code, int64_t ns);
 
-/* What was booked of samples, and the sampler's CPU time so far. */
-void tiers_sampled(int64_t samples, int64_t used_ns);
+/* What was booked of samples. */
+struct booked;
+void tiers_sampled(const struct booked *booked);
+
+/* The pace of the process, as a part of the time. Needs no GIL. */
+double tiers_pace(void);
 
 /* The sampler has held the GIL for so long. */
 void tiers_held_gil(int64_t ns);

@@ -28,7 +28,7 @@ static PyObject *bytes_of(size_t count, size_t width, char **bytes) {
             goto failed;                                                                                               \
     } while (0)
 
-/* As `decode_text` in pstats_columns.py. */
+/* As `decode_text` in pstats_objects.py. */
 static PyObject *decoded(const char *bytes, const struct text *text) {
     if (text->ascii || text->latin)
         return PyUnicode_DecodeLatin1(bytes, (Py_ssize_t)text->length, NULL);
@@ -39,7 +39,7 @@ static PyObject *decoded(const char *bytes, const struct text *text) {
     return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)text->length, "surrogateescape");
 }
 
-/* Return the string table. `twice` is set if two texts of different bytes are one string: the twin sorts that out. */
+/* Return the string table. `twice` is set if two texts of different bytes are one string: Python sorts that out. */
 static PyObject *strings_of(const char *data, const struct dump *dump, int *twice) {
     PyObject *seen = NULL, *const strings = PyTuple_New((Py_ssize_t)dump->text_count + 1);
     PyObject *text = strings == NULL ? NULL : PyUnicode_FromStringAndSize("", 0);

@@ -4,15 +4,15 @@
  *
  * The file is hostile: no byte is read before `has` has said that it is there, nothing is allocated for a size that is
  * only claimed, and no number of the file is an index before it was compared with what it points into. All memory is
- * proportional to the bytes that were read. profkit/formats/pstats_columns.py is the twin, which a test and a target of
- * the fuzzer hold to the same results.
+ * proportional to the bytes that were read. A test and a target of the fuzzer hold it to the results of
+ * profkit/formats/pstats_objects.py.
  */
 #include "reader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* As profkit/formats/marshal_scan.py: a longer text is no name. */
+/* A longer text is no name. */
 enum { LONGEST_TEXT = 4096 };
 /* Steps in a hash table after which the file is taken to be made to collide. */
 enum { MOST_PROBES = 4096 };

@@ -1,4 +1,4 @@
-/* A regular pstats dump as columns, without Python: what profkit/formats/pstats_columns.py reads with NumPy. */
+/* A regular pstats dump as columns, without Python: what profkit/formats/pstats_objects.py reads one by one. */
 #ifndef PROFKIT_PSTATS_READER_H
 #define PROFKIT_PSTATS_READER_H
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from profkit.capture import host
 from profkit.capture.mapped_tables import GrowingNames
-from profkit.capture.remains import kept_files
+from profkit.capture.reserve_files import kept_files
 from profkit.capture.source_cache import Sources
 
 #: Seconds between two looks at the files: at least, at most, and as a part of how long that went on already.

@@ -18,10 +18,10 @@ import pytest
 from profkit.capture import host, native, records
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
-from profkit.capture.ahead import look_ahead
 from profkit.capture.mapped_tables import GrowingNames, decode_tables
 from profkit.capture.packer import pack_spool
 from profkit.capture.source_cache import Sources
+from profkit.capture.source_lookahead import look_ahead
 from profkit.formats import write_run
 from profkit.model import Run
 from tests.requirements import require

@@ -1,0 +1,67 @@
+"""Groups of columns in a run file: ranges, what ran inside them, calling contexts, samples of threads; and back.
+
+The columns of all processes or threads are concatenated, and each keeps its row range. A run without such rows lacks
+the group's members. Used by `runfile` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from profkit.formats.limits import text_sizes
+from profkit.formats.run_columns import Array, Members, Strings, gather_group, read_group, read_strings
+from profkit.formats.run_json import Rows
+from profkit.model import Paths, RangeCalls, Ranges, ThreadSamples
+from profkit.model.columns import column_dtypes
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Columns with one number of rows, in members below `name`.
+    `what` is the key of its rows in `limits.WEIGHTS`; `texts` are columns of indices into the group's string table.
+    """
+
+    name: str
+    dtypes: Mapping[str, np.dtype[Any]]
+    what: str
+    texts: tuple[str, ...] = ()
+
+    def gather(self, parts: Sequence[Any], tables: Mapping[str, Strings]) -> Iterator[tuple[str, Array]]:
+        """Concatenate parts as `gather_group` does; `tables` are string tables by the beginnings of their members."""
+        if parts:
+            places = tables[f"{self.name}/"].join(part.strings for part in parts) if self.texts else ()
+            yield from gather_group(self.name, self.dtypes, parts, self.texts, places)
+
+
+_CONTEXTS, _INSIDE = RangeCalls.columns()
+RANGES = Group("ranges", column_dtypes(Ranges), "NVTX ranges", ("name", "domain", "category"))
+CONTEXTS = Group("range_contexts", _CONTEXTS, "range contexts", ("name", "domain"))
+INSIDE = Group("range_functions", _INSIDE, "functions inside ranges")
+PATHS = Group("paths", column_dtypes(Paths), "calling contexts")
+SAMPLES = Group("samples", column_dtypes(ThreadSamples), "samples of threads")
+
+
+class Table:
+    """The columns of a group that is read, each of whose rows belongs to one process or thread."""
+
+    def __init__(self, group: Group, members: Members) -> None:
+        """Read all rows, none if the run has none; raises as `run_columns.read_group` does."""
+        first = next(iter(group.dtypes))
+        there = f"{group.name}/{first}.npy" in members.sizes
+        self._columns = (
+            read_group(members, group.name, group.dtypes, group.what)
+            if there
+            else {name: np.zeros(0, dtype) for name, dtype in group.dtypes.items()}
+        )
+        self.strings = read_strings(members, f"{group.name}/") if there and group.texts else ("",)
+        self.sizes = text_sizes(self.strings)
+        self._rows = Rows(len(self._columns[first]))
+
+    def take(self, name: str, value: Any) -> dict[str, Any]:
+        """Return the rows that a ``[start, stop]`` pair names; raise `MemberError` as `Rows.take` does."""
+        rows = self._rows.take(name, value)
+        return {key: column[rows] for key, column in self._columns.items()}

@@ -1,0 +1,210 @@
+"""Many runs in words: a repeated job and its changes, configurations, numbers of processes and nodes."""
+
+from __future__ import annotations
+
+import math
+
+from profkit.measure.changepoints import LEAST_RUNS
+from profkit.report import units
+from profkit.report.document import VerdictBlock
+from profkit.report.text import clean
+from profkit.study.compare import Compared, Comparisons, Configuration
+from profkit.study.history import Change, History, HistoryRun
+from profkit.study.scaling import Place, Scaling, SlowDown
+
+#: What a series is made of, by the metrics of `profkit.study.history`.
+METRIC_TITLES = {"wall": "wall", "own": "wall less queueing", "iteration": "iteration"}
+
+
+def when(run: HistoryRun) -> str:
+    """Return the start of a run to the minute, UTC: ``2026-03-01 09:30``."""
+    return run.started[:16].replace("T", " ")
+
+
+def change_size(ratio: float) -> str:
+    """Return a change in percent, with its sign."""
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def history_verdict(study: History) -> VerdictBlock:
+    """Return the answer; of several changes the last one, still in effect."""
+    title = METRIC_TITLES[study.metric]
+    noise = f" One run scatters by {units.share(study.spread)}." if math.isfinite(study.spread) else ""
+    count = f"{len(study.runs):,} runs, {when(study.runs[0])} to {when(study.runs[-1])}"
+    if not study.changes:
+        if len(study.runs) < 2 * LEAST_RUNS:
+            least = f"A change needs {LEAST_RUNS} runs on each side."
+            return VerdictBlock("Too few runs to find a change", f"{count}. {least}", "unsure")
+        smaller = f"No change for good of {units.share(study.least_change)} or more.{noise}"
+        return VerdictBlock(f"No change of the {title}", f"{count}. {smaller}", "good")
+    last = study.changes[-1]
+    worse = last.ratio > 1
+    others = len(study.changes) - 1
+    earlier = f" {units.counted(others, 'earlier change')}." if others else ""
+    size = change_size(last.ratio)
+    return VerdictBlock(
+        f"{'Slower' if worse else 'Faster'} since {when(study.runs[last.at])}: "
+        f"{units.from_to(last.before_s, last.after_s)} ({size})",
+        f"{_why(last)} {count}.{earlier}{noise}",
+        "bad" if worse else "good",
+    )
+
+
+def _why(change: Change) -> str:
+    """How a typical run before a change differs from one after it."""
+    kind = f" ({change.kind})" if change.kind else ""
+    sure = "" if change.confidence is None else f", confidence {units.confidence(change.confidence)}"
+    return f"Runs before and behind it compared: {change.cause}{kind}{sure}."
+
+
+def history_notes(study: History) -> list[str]:
+    """Return what a reader must know of the runs."""
+    notes = []
+    if study.failed:
+        runs = units.counted(study.failed, "run that failed is", "runs that failed are")
+        notes.append(f"{runs} left out.")
+    if study.others:
+        runs = units.counted(study.others, "run of another command is", "runs of other commands are")
+        notes.append(f"{runs} left out: the history is that of the command that ran most often.")
+    lacking = [run for run in study.runs if run.cause]
+    if lacking:
+        runs = units.counted(len(lacking), "run")
+        notes.append(f"{runs} lacked CPUs, data or what they wait for by themselves; see profkit show.")
+    return notes
+
+
+def configuration_text(configuration: Configuration) -> str:
+    """Return a row's name, with what distinguishes it from others of that name."""
+    parts = [
+        *(f"{name}={value}" for name, value in configuration.environment.items()),
+        " ".join(configuration.words),
+        "" if configuration.cpus is None else f"{configuration.cpus:g} CPUs",
+        configuration.revision[:10],
+        configuration.host,
+    ]
+    told = " ".join(filter(None, parts))
+    return clean(
+        f"{configuration.argument}: {told}"
+        if configuration.argument and told
+        else configuration.argument or told
+    )
+
+
+def judged_text(row: Compared) -> str:
+    """Return the verdict of a row against the reference."""
+    kind = f" ({row.kind})" if row.kind else ""
+    return f"{row.cause}{kind}"
+
+
+def comparisons_verdict(study: Comparisons) -> VerdictBlock:
+    """Return the answer."""
+    best, reference = study.rows[study.best], study.rows[study.reference]
+    name, of = configuration_text(best.configuration), configuration_text(reference.configuration)
+    known = math.isfinite(study.spread)
+    doubt = "" if known else " Nothing ran twice: repeat the runs before you rely on small differences."
+    slowest = max(study.rows, key=lambda row: row.median_s)
+    worst = f"The slowest is {configuration_text(slowest.configuration)}, {units.seconds(slowest.median_s)}"
+    if slowest is not reference and slowest.cause not in ("", "no-change"):
+        worst += f" ({judged_text(slowest)})"
+    alike = sum(row.fastest for row in study.rows) - 1
+    others = ""
+    if known and alike:
+        others = f" {units.counted(alike, 'other row')} cannot be told apart from the fastest by these runs."
+    took = units.seconds(best.median_s)
+    if best is reference:
+        return VerdictBlock(
+            f"Fastest: {name}, {took}",
+            f"It is what the others are compared with. {worst}.{others}{doubt}",
+            "good" if known else "unsure",
+        )
+    if known and reference.fastest:
+        return VerdictBlock(
+            f"Nothing is faster than {of} beyond the noise",
+            f"The least median is that of {name}, {took}. {worst}.{doubt}",
+            "good",
+        )
+    times = units.factor(reference.median_s / best.median_s)
+    change = units.from_to(reference.median_s, best.median_s)
+    return VerdictBlock(
+        f"Fastest: {name}, {times} as fast as {of}",
+        f"{change}. {worst}.{others}{doubt}",
+        "good" if known else "unsure",
+    )
+
+
+def comparisons_notes(study: Comparisons) -> list[str]:
+    """Return what a reader must know of the rows."""
+    notes = []
+    for row in study.rows:
+        if row.failed:
+            runs = units.counted(row.failed, "run")
+            all_of = row.runs == len(row.files)
+            more = "none ended well, and all are measured" if all_of else "left out"
+            notes.append(f"{configuration_text(row.configuration)}: {runs} did not end well ({more}).")
+    return notes
+
+
+#: Global efficiency (1) from which POP calls a program's scaling acceptable.
+ACCEPTABLE = 0.8
+#: Speed-up from which more processes are said to help.
+NOTICEABLE = 1.1
+
+
+def place_name(place: Place) -> str:
+    """Return ``8 processes on 2 nodes``."""
+    return f"{units.counted(place.processes, 'process', 'processes')} on {units.counted(place.nodes, 'node')}"
+
+
+def slowdown_text(study: Scaling, slow: SlowDown) -> str:
+    """Return what gets slower with more processes or nodes, and which efficiency fell most."""
+    fewer, more = study.places[slow.fewer], study.places[slow.more]
+    falls = [
+        (after / before, name)
+        for before, after, name in (
+            (fewer.balance, more.balance, "load balance"),
+            (fewer.communication, more.communication, "communication efficiency"),
+            (fewer.computation, more.computation, "computation scaling"),
+        )
+        if before > 0 and math.isfinite(after)
+    ]
+    why = ""
+    if falls and min(falls)[0] < 1:
+        why = f" What fell most is the {min(falls)[1]}, to {units.factor(min(falls)[0])} of what it was."
+    doubt = "" if math.isfinite(more.low_s) else " Nothing ran twice: repeat the runs before you rely on it."
+    return f"{place_name(more)}: {units.factor(slow.factor)} as long as {place_name(fewer)}.{why}{doubt}"
+
+
+def scaling_verdict(study: Scaling) -> VerdictBlock:
+    """Return the answer."""
+    best = min(study.places, key=lambda place: place.median_s)
+    reference = study.places[0]
+    if study.slowdowns:
+        slow = study.slowdowns[0]
+        fewer, more = study.places[slow.fewer], study.places[slow.more]
+        changed = (
+            f"From {fewer.nodes} to {more.nodes} nodes"
+            if fewer.nodes != more.nodes
+            else f"From {fewer.processes} to {more.processes} processes"
+        )
+        return VerdictBlock(
+            f"{changed} it becomes {units.factor(slow.factor)} slower",
+            f"{slowdown_text(study, slow)} The fastest is {place_name(best)}: {units.seconds(best.median_s)}.",
+            "bad",
+        )
+    last = study.places[-1]
+    good = last.whole >= ACCEPTABLE
+    gains = study.weak or last.speedup > NOTICEABLE
+    if study.weak:
+        said = (
+            f"{place_name(last)} take {units.factor(1 / last.speedup)} the time of {place_name(reference)}."
+        )
+    else:
+        said = (
+            f"{place_name(last)} are {units.factor(last.speedup)} as fast as {place_name(reference)}; ideal is "
+            f"{units.factor(last.ideal)}."
+        )
+    return VerdictBlock(
+        "It scales well" if good else "It scales, with losses" if gains else "More processes hardly help",
+        f"{said} Global efficiency {units.share(last.whole)}.",
+        "good" if good else "unsure",
+    )
