@@ -37,6 +37,10 @@ bool hook_burst(bool on);
 /* There are no more of them: let go of what was taken for the first. */
 void hook_burst_over(void);
 
+/* Have the main thread call a function at its next instruction in Python, from any thread and without the GIL; false where that is not
+ * possible. */
+bool hook_ask_main(int (*function)(void *));
+
 /* Have the beginnings of calls in Python counted by seldom_call() in all threads, but for functions that this has refused, or no
  * longer; false where that is not possible. */
 bool hook_count(bool on);

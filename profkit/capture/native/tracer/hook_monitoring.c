@@ -435,3 +435,8 @@ void hook_burst_over(void) {
     PyErr_Clear();
     burst_tool = -1;
 }
+
+bool hook_ask_main(int (*function)(void *)) {
+    (void)function;
+    return false;
+}

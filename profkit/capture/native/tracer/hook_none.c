@@ -30,6 +30,11 @@ bool hook_burst(bool on) { return !on; }
 
 void hook_burst_over(void) {}
 
+bool hook_ask_main(int (*function)(void *)) {
+    (void)function;
+    return false;
+}
+
 bool hook_count(bool on) { return !on; }
 
 void hook_count_over(void) {}

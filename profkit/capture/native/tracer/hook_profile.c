@@ -6,7 +6,11 @@
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX < 0x03090000
 #include <internal/pycore_pystate.h>
-#elif PY_VERSION_HEX >= 0x030B0000
+#else
+#undef _PyGC_FINALIZED /* both define it in 3.9 */
+#include <internal/pycore_interp.h>
+#endif
+#if PY_VERSION_HEX >= 0x030B0000
 #include <internal/pycore_frame.h>
 #endif
 #undef Py_BUILD_CORE
@@ -386,9 +390,9 @@ static void put_function(PyThreadState *thread, Py_tracefunc function) {
 
 bool hook_burst(bool on) {
     bool any = false;
-    PyThreadState *own = PyThreadState_Get(), *thread = PyInterpreterState_ThreadHead(own->interp);
+    PyThreadState *thread = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);
     for (; thread; thread = PyThreadState_Next(thread)) {
-        if (on ? thread != own && !thread->c_profilefunc && !thread->c_profileobj && has_frame(thread)
+        if (on ? !thread->c_profilefunc && !thread->c_profileobj && has_frame(thread)
                : thread->c_profilefunc == on_counted) {
             put_function(thread, on ? on_counted : NULL);
             any = true;
@@ -398,6 +402,16 @@ bool hook_burst(bool on) {
 }
 
 void hook_burst_over(void) {}
+
+bool hook_ask_main(int (*function)(void *)) {
+    if (Py_AddPendingCall(function, NULL) < 0)
+        return false;
+#if PY_VERSION_HEX >= 0x03090000
+    /* The interpreter asks whether the calling thread may run it, and not the main one. */
+    _Py_atomic_store_relaxed(&PyInterpreterState_Main()->ceval.eval_breaker, 1);
+#endif
+    return true;
+}
 
 /* A hook is a thread's, for all that it runs. */
 bool hook_count(bool on) { return !on; }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "rank_calls.h"
@@ -511,6 +512,8 @@ bool looks_at_all(struct seen_thread *turn, bool *due) {
     }
     return any;
 }
+
+bool looks_main_runs(const struct seen_thread *seen) { return seen->running && seen->missed == 0 && seen->native == getpid(); }
 
 void looks_end(void) {
     for (size_t i = 0; i < n_threads; i++) {

@@ -301,6 +301,8 @@ static void *look_on(void *Py_UNUSED(nothing)) {
         looks_list(now);
         if (!changing)
             any = looks_at_all(turn, &due);
+        if (!exact && !changing && turn && looks_main_runs(turn))
+            tiers_ask_for_burst();
         looks += !changing;
         last = turn;
         turn = looks_next(last, &cpu);

@@ -47,6 +47,9 @@
 /* It is no slower than this part of the wall, so that costs have bounds where little runs. */
 #define PACE_LEAST 0.02
 
+/* A burst that the main thread is so late with, in gaps, is begun in another one. */
+#define MOST_LATE_GAPS 1.0
+
 /* A burst that lacks less than this is over. */
 #define ABOUT_OVER_NS 20000
 
@@ -77,6 +80,7 @@ static int64_t used_before;
 /* Bursts; the next one and the gap between them go by the pace. */
 static int64_t burst_began, burst_ran_from, burst_ran;
 static double next_burst, burst_gap;
+static _Atomic bool burst_asked; /* of the main thread */
 static int64_t burst_calls[2]; /* in this burst: in Python, in C */
 static struct {
     double added, ran; /* what tracing would have added, and what the program ran */
@@ -165,6 +169,7 @@ static void enter(enum tier tier) {
     in_tier = (struct passed){0};
     atomic_store(&in_byte_code, 0);
     tiers_burst_until = 0;
+    burst_asked = false;
     n_bursts = 0;
     tiers_due = tier == TIER_EXACT ? clock_ticks() + clock_ticks_in(LOOK_EVERY_NS) : INT64_MAX;
     int64_t now_ns = clock_monotonic_ns();
@@ -212,6 +217,7 @@ bool tiers_enter(enum tier tier) {
 void tiers_forget(void) {
     now_in = wanted = TIER_EXACT;
     tiers_burst_until = 0;
+    burst_asked = false;
     tiers_due = INT64_MAX;
 }
 
@@ -299,9 +305,12 @@ static bool promotes(void) {
 
 /* Bursts */
 
-void tiers_begin_burst(void) {
-    if (tiers_burst_until || pace < next_burst || now_in != TIER_SAMPLED)
-        return;
+/* What the program runs in a burst, with what is not counted, ns. */
+#define LONGEST_BURST (hook_traits.warms_ns + hook_traits.burst_ns)
+
+/* Have events for what is left of a burst of which the program has run so many ns. */
+static void have_events(int64_t ran) {
+    int64_t cold = hook_traits.warms_ns - ran, now;
     burst_calls[0] = burst_calls[1] = tiers_burst_taken = 0;
     tiers_burst_until = INT64_MAX;
     if (!hook_burst(true)) {
@@ -309,10 +318,41 @@ void tiers_begin_burst(void) {
         next_burst = pace + burst_gap;
         return;
     }
+    now = clock_ticks();
+    tiers_burst_from = cold > 0 ? now + clock_ticks_in(cold) : now;
+    tiers_burst_until = now + clock_ticks_in(cold + hook_traits.burst_ns);
+}
+
+static void begin_counting(void) {
     burst_ran_from = program_ran();
     burst_began = clock_ticks();
-    tiers_burst_from = burst_began + clock_ticks_in(hook_traits.warms_ns);
-    tiers_burst_until = tiers_burst_from + clock_ticks_in(hook_traits.burst_ns);
+}
+
+/* In the main thread, at the first instruction in Python after it was asked. What it has run since is a part of the burst. */
+static int begin_asked(void *Py_UNUSED(nothing)) {
+    if (!burst_asked || tiers_burst_until || now_in != TIER_SAMPLED)
+        return 0;
+    int64_t ran = program_ran() - burst_ran_from;
+    if (ran < LONGEST_BURST - ABOUT_OVER_NS) {
+        burst_asked = false;
+        have_events(ran);
+    }
+    return 0;
+}
+
+void tiers_ask_for_burst(void) {
+    if (!hook_traits.ends_bursts || burst_asked || tiers_burst_until || pace < next_burst || now_in != TIER_SAMPLED)
+        return;
+    begin_counting();
+    burst_asked = hook_ask_main(begin_asked);
+}
+
+void tiers_begin_burst(void) {
+    double late = hook_traits.ends_bursts ? MOST_LATE_GAPS * burst_gap : 0;
+    if (burst_asked || tiers_burst_until || pace < next_burst + late || now_in != TIER_SAMPLED)
+        return;
+    begin_counting();
+    have_events(0);
 }
 
 bool tiers_burst_over(int64_t now) {
@@ -348,6 +388,12 @@ static void note_bursts(struct table *table, void *Py_UNUSED(about)) {
 
 void tiers_end_burst(void) {
     struct tier_store *store = stored();
+    if (burst_asked && program_ran() - burst_ran_from > LONGEST_BURST - ABOUT_OVER_NS) {
+        burst_asked = false; /* it has run nothing in Python in that time */
+        burst_calls[0] = burst_calls[1] = tiers_burst_taken = 0;
+        burst_ran = LONGEST_BURST;
+        tiers_burst_until = BURST_IS_OVER;
+    }
     if (!tiers_burst_until)
         return;
     if (tiers_burst_until != BURST_IS_OVER) {

@@ -109,7 +109,11 @@ double tiers_pace(void);
 /* The sampler has held the GIL for so long. */
 void tiers_held_gil(int64_t ns);
 
-/* Begin a burst if it is time for one; end it, and see whether all calls could be traced within the budget. */
+/* The main thread has just been seen to run: have it begin a burst, if it is time for one. Without the GIL. */
+void tiers_ask_for_burst(void);
+
+/* The same with the GIL, where the main thread does not come to it. End it, and see whether all calls could be traced within the
+ * budget. */
 void tiers_begin_burst(void);
 void tiers_end_burst(void);
 
