@@ -8,6 +8,7 @@ import platform
 import struct
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -269,6 +270,52 @@ def test_functions_that_are_called_seldom_stay_exact(tmp_path: Path, version: st
     profile = main.threads[0].profile
     names = [name_of(profile, row) for row in range(len(profile))]
     assert profile.primitive_calls[names.index("recursive")] == 12
+
+
+LETS_GO_OF_THE_GIL = """
+import hashlib
+block = bytes(1 << 20)
+def behind(x): return x
+def elsewhere(x): return x
+for _ in range(400):
+    hashlib.sha256(block)
+    for x in range(3_000): behind(x)
+    for x in range(40_000): elsewhere(x)
+"""
+
+
+@pytest.mark.parametrize("version", OLD)
+def test_bursts_come_at_times_that_do_not_depend_on_the_gil(tmp_path: Path, version: str) -> None:
+    """A thread that takes the GIL gets it where the program lets go of it, and sees what comes behind that."""
+    program = tmp_path / "program.py"
+    program.write_text(LETS_GO_OF_THE_GIL)
+    main = captured(tmp_path, interpreter(version), str(program), options=("--sampled",)).processes[0]
+    stated = intervals(main, "program.py")
+    assert stated["behind"][0] <= 400 * 3_000 <= stated["behind"][1]
+    assert stated["elsewhere"][0] <= 400 * 40_000 <= stated["elsewhere"][1]
+
+
+SHARES_A_CPU = """
+import os, sys, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+for _ in range(int(sys.argv[1])):
+    if os.fork() == 0: break
+until = time.process_time() + 0.5
+while time.process_time() < until: sum(range(1_000))
+"""
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12"])
+def test_looks_come_by_the_cpu_time_that_a_process_gets(tmp_path: Path, version: str) -> None:
+    """Not by its wall time, which is eight times as long where eight share a CPU: all would take it for looks."""
+    program = tmp_path / "program.py"
+    program.write_text(SHARES_A_CPU)
+
+    def looks(others: int) -> float:
+        command = interpreter(version), str(program), str(others)
+        return median(map(samples, captured(tmp_path, *command, options=("--sampled",)).processes))
+
+    assert 0 < looks(7) < 3 * looks(0)
 
 
 FORKS = """

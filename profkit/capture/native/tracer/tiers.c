@@ -63,7 +63,7 @@ int64_t tiers_burst_from, tiers_burst_until = 0, tiers_burst_taken;
 
 /* The pace of the process so far, ns, and as a part of the time; what it goes by, lately and since this tier began. */
 static double pace;
-static _Atomic double part = 1;
+static _Atomic double pace_now = 1;
 static struct passed {
     double wall, run, queued, pace;
 } lately, in_tier;
@@ -126,11 +126,11 @@ static int64_t pass(int64_t queued) {
     double ready = lately.run + lately.queued, contended = ready > 0 ? 2 * lately.queued / ready : 0;
     double gets = lately.wall > lately.run ? lately.run / lately.wall : 1;
     contended = contended < 1 ? contended : 1;
-    double now_part = 1 - contended + contended * gets;
-    now_part = now_part > PACE_LEAST ? now_part : PACE_LEAST;
-    atomic_store(&part, now_part);
-    pace += wall * now_part;
-    in_tier.pace += wall * now_part;
+    double share = 1 - contended + contended * gets;
+    share = share > PACE_LEAST ? share : PACE_LEAST;
+    atomic_store(&pace_now, share);
+    pace += wall * share;
+    in_tier.pace += wall * share;
     in_tier.run += (double)run;
     if (lately.wall > LATELY_NS) {
         double kept = LATELY_NS / lately.wall;
@@ -143,7 +143,7 @@ static int64_t pass(int64_t queued) {
     return run;
 }
 
-double tiers_pace(void) { return part; }
+double tiers_pace(void) { return pace_now; }
 
 static void store_effect(void) {
     struct tier_store *store = stored();
@@ -187,7 +187,7 @@ void tiers_begin(double share) {
     effect = least = most = 0;
     seldom_begin(share);
     pace = 0;
-    atomic_store(&part, 1);
+    atomic_store(&pace_now, 1);
     lately = (struct passed){0};
     passed_at = clock_monotonic_ns();
     ran_before = program_ran();
@@ -388,8 +388,8 @@ static void note_bursts(struct table *table, void *Py_UNUSED(about)) {
 
 void tiers_end_burst(void) {
     struct tier_store *store = stored();
-    if (burst_asked && program_ran() - burst_ran_from > LONGEST_BURST - ABOUT_OVER_NS) {
-        burst_asked = false; /* it has run nothing in Python in that time */
+    if (burst_asked && !tiers_burst_until && program_ran() - burst_ran_from > LONGEST_BURST - ABOUT_OVER_NS) {
+        /* The main thread has run nothing in Python in that time. */
         burst_calls[0] = burst_calls[1] = tiers_burst_taken = 0;
         burst_ran = LONGEST_BURST;
         tiers_burst_until = BURST_IS_OVER;
@@ -406,6 +406,7 @@ void tiers_end_burst(void) {
         counted = most_counted; /* later events have ended it */
     double lasted = (double)clock_ticks_in((int64_t)(counted > 0 ? counted : 0));
     tiers_burst_until = 0;
+    burst_asked = false;
     double events = (double)(burst_calls[0] * (tiers_python.outside + tiers_python.inside) +
                              burst_calls[1] * (tiers_c.outside + tiers_c.inside));
     /* Of the rest, what is spent in byte code, and not in C, is slower where frames are traced. */
