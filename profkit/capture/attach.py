@@ -127,11 +127,11 @@ class _Target:
     def found(cls, pid: int) -> _Target:
         if not sys.platform.startswith("linux") or not os.path.exists("/proc/self/stat"):
             raise UsageError(
-                "a running process can be looked at where there is a /proc, and there is none here"
+                "attaching to a process needs /proc, and there is none here"
             )
         if pid == os.getpid():
             raise UsageError(
-                "that is profkit itself; name the process to look at", parameter="pid", value=pid
+                "that is profkit itself; name the process to attach to", parameter="pid", value=pid
             )
         try:
             name, fields = read_stat(f"/proc/{pid}/stat")
@@ -142,9 +142,9 @@ class _Target:
         if whole != pid:
             raise UsageError(f"it is a thread; name its process, {whole}", parameter="pid", value=pid)
         if fields[0] in (b"Z", b"X"):
-            raise UsageError("it has ended, and waits for its parent only", parameter="pid", value=pid)
+            raise UsageError("it has ended (zombie process)", parameter="pid", value=pid)
         if fields[6] == b"-1" and not os.path.exists(f"/proc/{pid}/exe") and not _words(pid, "cmdline"):
-            raise UsageError("it is a thread of the kernel; name a program", parameter="pid", value=pid)
+            raise UsageError("it is a kernel thread; name a program", parameter="pid", value=pid)
         environment = dict(word.partition("=")[::2] for word in _words(pid, "environ"))
         try:
             cwd = os.readlink(f"/proc/{pid}/cwd")
@@ -274,7 +274,7 @@ class _Attachment:
         except OSError as error:
             problem = (
                 f"it is another user's, who cannot be given the spool directory ({error.strerror}); "
-                "attach as that user, or take --functions sample or none"
+                "attach as that user, or use --functions sample or none"
             )
             raise UsageError(problem, parameter="pid", value=self._target.pid) from None
 
@@ -303,7 +303,7 @@ class _Attachment:
             python = remote.python_of(pid)
         except PermissionError:
             self._pythons += 1  # as far as is known
-            problem = "it may not be looked at: another user's process, or a protected one"
+            problem = "access to it was denied: another user's process, or a protected one"
             self._refused.setdefault(("", problem), []).append(pid)
             self._seen.add(pid)
             return None

@@ -102,7 +102,7 @@ class Block:
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """Return a function that captures each call of `function`."""
         if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-            raise TypeError("a call of this function runs none of it: put a with block into it instead")
+            raise TypeError("calling this function does not run its body: use a with block inside it")
 
         @functools.wraps(function)
         def captured(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
@@ -114,13 +114,13 @@ class Block:
     def __enter__(self) -> Block:
         if "t" in getattr(sys, "abiflags", ""):
             raise CaptureError(
-                f"{self._path}: a block is traced, and calls of a free-threaded Python are not; use the usual "
+                f"{self._path}: a block needs tracing, which a free-threaded Python lacks; use the usual "
                 "build, or `profkit capture`, which samples the whole program"
             )
         other = agent.taken_by()
         if other:
             raise CaptureError(
-                f"{self._path}: this process is traced already, by {other}; only one can be: leave one of them away"
+                f"{self._path}: this process is traced already, by {other}; only one can trace: leave one out"
             )
         self._path = Path(os.path.abspath(self._path))  # the block may change the working directory
         check_output(self._path)

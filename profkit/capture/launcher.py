@@ -236,7 +236,7 @@ def _not_written(error: BaseException, spool: Path, path: Path, status: int) -> 
     if not spool.is_dir():
         return NotWrittenError(
             f"{path}: nothing to write: the command ended with status {status}, and {spool}, where profkit kept its "
-            "records, is not there any more; choose another place with -o",
+            "records, was removed; choose another place with -o",
             status,
         )
     exit_code, first = 2, ""

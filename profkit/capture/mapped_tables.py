@@ -394,7 +394,7 @@ class MappedTables:
             found.append(at)
             at += steps[kind]
         if at > end:
-            raise MemberError("damaged: it has an entry of no kind")
+            raise MemberError("damaged: it has an entry of unknown kind")
         return block.at + 16 * np.array(found, np.int64)
 
     def rows(self, places: _Ints, kind: int) -> Rows:
@@ -513,7 +513,7 @@ def _names(data: bytes) -> Iterator[tuple[int, int, int, int, int, bytes]]:
         if size > last - at:
             raise MemberError("damaged: it has a name of an impossible size")
         if kind not in kinds:
-            raise MemberError("damaged: it has a name of no kind")
+            raise MemberError("damaged: it has a name of unknown kind")
         text = data[at + _NAME.size : at + _NAME.size + size]
         yield kind, number, file, line, flags, text
         at += _name_bytes(text)
@@ -560,7 +560,7 @@ def _clock(header: SimpleNamespace) -> _Clock:
     if not _LEAST_RATE < header.rate < _MOST_RATE or not (
         0 <= header.began_ns < _MOST_TICKS and 0 <= header.began_ticks < _MOST_TICKS
     ):
-        raise MemberError("damaged: its clock is none")
+        raise MemberError("damaged: it has no clock")
     if not header.counter:
         return _Clock(0, 0, 1.0)
     if header.turn % 2 == 0 and ticks > 0 and ns > 0 and max(header.ticks, header.ns) < _MOST_TICKS:
@@ -955,7 +955,7 @@ class _Reader:
         if not len(at):
             return types.rows(table)
         if kind == _PAUSE and not 1 <= int(at.what.min()) <= int(at.what.max()) <= types.LAST_RANK_CALL:
-            raise MemberError("damaged: it has a pause of no kind")
+            raise MemberError("damaged: it has a pause of unknown kind")
         if kind == _LINE:
             at.line.clip(0, _LAST_LINE, out=at.line)
         if kind == _SLICE:  # without those that were being written

@@ -221,7 +221,7 @@ class _Spy:
         """End it without a file."""
         os.kill(self._process.pid, signal.SIGKILL)
         self._end(os.wait4(self._process.pid, 0))
-        self.problem = f"nothing within {_PATIENCE_S:g} s"
+        self.problem = f"no message within {_PATIENCE_S:g} s"
 
     def has_ended(self) -> bool:
         """Return whether it has ended; if so, its output has been read."""
@@ -252,7 +252,7 @@ class _Spy:
         if lines:
             self.problem = lines[0].removeprefix("Error: ").strip()
         elif self._process.returncode != -signal.SIGINT:  # which was asked of it before it had begun
-            self.problem = f"it ended with {self._process.returncode}"
+            self.problem = f"it ended with status {self._process.returncode}"
 
 
 def _native_numbers(pid: int, stacks: Stacks) -> dict[str, int]:

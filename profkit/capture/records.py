@@ -67,7 +67,7 @@ def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
     if len(body) != size:
         raise MemberError(f"torn: {len(body)} of {size} bytes are there")
     if record_file.checksum(body) != checksum:
-        raise MemberError("damaged: its checksum is another")
+        raise MemberError("damaged: its checksum does not match")
     return as_object("record", read_plain(body))
 
 
@@ -109,14 +109,14 @@ def _readings(name: str, value: Any) -> tuple[Reading, Reading] | None:
         return None
     pair = as_list(name, value)
     if len(pair) != 2:
-        raise MemberError(f"{name} is no pair of readings")
+        raise MemberError(f"{name} is not a pair of readings")
     begin, end = (_READING.read(f"{name} {i}", item) for i, item in enumerate(pair))
     return begin, end
 
 
 def _version(name: str, value: Any) -> str:
     if not isinstance(value, str) or not _VERSION.fullmatch(value):
-        raise MemberError(f"{name} is no version of Python")
+        raise MemberError(f"{name} is not a version of Python")
     return value
 
 

@@ -73,7 +73,7 @@ class Python:
         if self.version < REMOTE_SINCE:
             return "a running process can be traced from Python 3.14 on"
         if self.free_threaded:
-            return "of a free-threaded build no calls are traced"
+            return "calls of a free-threaded build are not traced"
         if not self.executable:
             return "the file of its interpreter is gone"
         if _namespace(pid) != _namespace("self"):
@@ -155,4 +155,4 @@ def run_in(pid: int, python: Python, script: Script) -> str:
     if done.returncode == 0:
         return ""
     said = done.stderr.strip().splitlines()
-    return said[-1].partition(": ")[2] or said[-1] if said else f"it ended with {done.returncode}"
+    return said[-1].partition(": ")[2] or said[-1] if said else f"it ended with status {done.returncode}"

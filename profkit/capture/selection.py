@@ -69,14 +69,14 @@ class Selection:
             raise UsageError(f"{opens[0]} and {opens[1]} both say when to capture; give one of them")
         if not self.active and (self.wait or self.warmup or self.step_range):
             raise UsageError(
-                "steps are counted with --active N, the number of steps that are captured; add it"
+                "these options need --active N, the number of steps to capture; add it"
             )
         if self.cycles and self.kind not in ("range", "steps"):
             raise UsageError("--cycles counts windows of --capture-range or --active; add one of them")
         if self.counters_only and (opens or self.ranks):
             given = opens[0] if opens else "--ranks"
             raise UsageError(
-                f"--counters-only captures no functions, so that {given} has nothing to choose from"
+                f"--counters-only captures no functions, so {given} has nothing to select"
             )
         if self.ranks:
             try:

@@ -66,11 +66,11 @@ def _meant(command: str) -> str:
         if program is not None:
             return f"it is a script: profkit capture -- {program} {shlex.quote(command)}"
         if os.access(command, os.X_OK) and not os.path.dirname(command):
-            return f"it is here, and not on PATH: profkit capture -- ./{shlex.quote(command)}"
+            return f"it is here, but not on PATH: profkit capture -- ./{shlex.quote(command)}"
         return ""
     words = command.split()
     if len(words) > 1 and shutil.which(words[0]):
-        return f"without quotes around the whole: profkit capture -- {command}"
+        return f"leave out the quotes around it: profkit capture -- {command}"
     if os.path.dirname(command):
         return ""
     there: set[str] = set()

@@ -138,7 +138,7 @@ def ask(path: str, environ: Mapping[str, str], *, site: bool = False) -> Interpr
     except subprocess.TimeoutExpired:
         problem = f"did not answer within {PATIENCE_S:.0f} s; name another one"
     except (ValueError, LookupError, TypeError):
-        problem = "is no Python that works; name another one"
+        problem = "is not a working Python; name another one"
     raise UsageError(problem, parameter="python", value=path)
 
 
@@ -185,7 +185,7 @@ def _outcome(
     with contextlib.suppress(UsageError):
         if ask(one.path, environ).traced:
             return Outcome(one.path, f"{one.name}: built {built[output]}", True)
-    return Outcome(one.path, f"{one.name}: built {built[output]}, which it does not load", False)
+    return Outcome(one.path, f"{one.name}: built {built[output]}, which it cannot load", False)
 
 
 def _line(message: str) -> str:
@@ -204,7 +204,7 @@ def _asked(named: Iterable[str], environ: Mapping[str, str]) -> list[Interpreter
                 break
         else:
             where = "" if os.path.dirname(name) else " on PATH or of pyenv"
-            raise UsageError(f"{name}: no Python that works{where}; give the path of an interpreter")
+            raise UsageError(f"{name}: no working Python{where}; give the path of an interpreter")
     return found
 
 

@@ -74,7 +74,7 @@ def _refused(error: ClickException) -> int:
         error.show()  # the help itself
         return error.exit_code
     context = getattr(error, "ctx", None)
-    helps = f"; {context.command_path} --help says more" if context is not None else ""
+    helps = f"; see {context.command_path} --help" if context is not None else ""
     said = " ".join(error.format_message().split()).rstrip(".")
     say(f"error: {said[:1].lower()}{said[1:]}{helps}")
     return error.exit_code

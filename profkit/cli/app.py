@@ -24,11 +24,11 @@ COMMANDS = {
     "attach": "Record a program that is running already.",
     "show": "Show one run: processes, waiting, top functions.",
     "diff": "Explain why one run is slower than another.",
-    "verify": "Run the advice against the run as it was: predicted, and measured.",
+    "verify": "Test the advice: run the command with and without it, and compare.",
     "compare": "Compare several runs or configurations: one row each.",
-    "history": "Show the trend of a repeated job, and where it changed for good.",
-    "baseline": "Keep runs under a name, to compare others with.",
-    "fleet": "Ask thousands of run files at once: what got slower, where, on which hosts.",
+    "history": "Show the trend of a repeated job, and its lasting changes.",
+    "baseline": "Keep runs under a name, as baselines to compare with.",
+    "fleet": "Query thousands of run files at once: what got slower, where, on which hosts.",
     "ranks": "Compare the processes of one job: stragglers, imbalance.",
     "scaling": "Compare runs with different numbers of processes and nodes.",
     "sweep": "Run a command with all combinations of settings and show which is fastest.",
@@ -39,7 +39,7 @@ COMMANDS = {
     "extract": "Write one process as a plain pstats file.",
     "view": "Open one process of a run in snakeviz.",
     "export": "Write a run for other viewers: Perfetto, Firefox, pprof and more.",
-    "demo": "Run the whole story on this machine in about a minute.",
+    "demo": "Show the whole workflow on this machine in about a minute.",
 }
 
 #: What every command is made with.

@@ -18,7 +18,7 @@ from profkit.cli.options import output_option
     type=click.FloatRange(min=0.1),
     default=30.0,
     show_default=True,
-    help="Seconds to look; Ctrl-C ends it earlier.",
+    help="Seconds to record; Ctrl-C ends it earlier.",
 )
 @output_option("Run file to write.  [default: run.prof, run-2.prof, …]")
 @click.option(
@@ -26,15 +26,15 @@ from profkit.cli.options import output_option
     type=click.Choice(["auto", "trace", "sample", "none"]),
     default="auto",
     show_default=True,
-    help="Where functions come from: the agent (Python 3.14 on), py-spy, or nowhere.",
+    help="What records functions: the agent (Python 3.14 on), py-spy, or nothing.",
 )
 @click.option(
-    "-q", "--quiet", is_flag=True, help="Print neither what is not seen nor where the run was written."
+    "-q", "--quiet", is_flag=True, help="Print neither the limitations nor where the run was written."
 )
 def attach(pid: int, duration: float, output: Path | None, functions: str, quiet: bool) -> None:
     """Record a program that is running already.
 
-    PID is its first process; all that descend from it are in the run.
+    PID is its first process; all its descendants are in the run.
     """
     from profkit.capture.attach import attach as look
     from profkit.cli.capture import say_notices, say_written

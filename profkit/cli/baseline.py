@@ -19,7 +19,7 @@ _directory = directory_option(
 
 @click.group(context_settings=CONTEXT)
 def baseline() -> None:
-    """Keep runs under a name, to compare others with.
+    """Keep runs under a name, as baselines to compare with.
 
     Wherever a command takes a run, baseline:NAME stands for the runs that were saved under a name, and baseline: for
     those of the name in use.
@@ -31,7 +31,7 @@ def baseline() -> None:
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True, type=click.Path())
 @_directory
 def save(name: str, runs: tuple[str, ...], directory: Path | None) -> None:
-    """Save copies of runs under NAME; what had the name is replaced.
+    """Save copies of runs under NAME, replacing what had that name.
 
     RUN is a run file, or a directory or quoted pattern of them.
     """

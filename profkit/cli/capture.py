@@ -35,7 +35,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
         share = -1.0
     if rest or not 0.0 < share < 1.0:
         raise click.BadParameter(
-            f"{text!r} is no share between 0 and 100 %, such as 5%; for no limit: off", ctx, param
+            f"{text!r} is not a share between 0 and 100 %, such as 5%; use off for no limit", ctx, param
         )
     return share
 
@@ -43,7 +43,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
 # From the first word of the target's command on, everything is the target's.
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
 @output_option("Run file to write.  [default: run.prof, run-2.prof, …]")
-@number_option("--repeat", "Run it N times, one file each: replicates.", 1)
+@number_option("--repeat", "Run it N times, one run file each (repeats).", 1)
 @click.option("-q", "--quiet", is_flag=True, help="Do not print where the run was written.")
 @click.option(
     "--nvtx-shim",
@@ -59,8 +59,8 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
     help="Part of the time that profiling may add: above it, stacks are sampled and calls estimated.  "
     "off: as --exact.",
 )
-@click.option("--exact", is_flag=True, help="Trace every call, whatever that costs.")
-@click.option("--sampled", is_flag=True, help="Sample stacks from the begin, and never trace every call.")
+@click.option("--exact", is_flag=True, help="Trace every call, at any overhead.")
+@click.option("--sampled", is_flag=True, help="Sample stacks from the start, and never trace every call.")
 # What chooses a part of the run: a window, some ranks, counters alone; with the names of `Selection`.
 @click.option(
     "--delay",
@@ -68,7 +68,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
     metavar="S",
     type=_SECONDS,
     default=0.0,
-    help="Capture from S seconds after the start on.",
+    help="Start to capture after S seconds.",
 )
 @click.option(
     "--duration",
@@ -84,8 +84,8 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
     help="Capture while this NVTX range is open: the first time, or --cycles N times.",
 )
 @number_option("--active", "Capture N steps.", 0, least=0)
-@number_option("--wait", "Let N steps pass before them.", 0, least=0)
-@number_option("--warmup", "Trace N more before them, and throw that away.", 0, least=0)
+@number_option("--wait", "Let N steps pass before that.", 0, least=0)
+@number_option("--warmup", "Trace N more steps first, and discard them.", 0, least=0)
 @number_option(
     "--cycles", "Capture N windows; 0 is no limit.  [default: 1 range; all cycles of steps]", least=0
 )
@@ -98,13 +98,13 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
 @click.option(
     "--start-paused",
     is_flag=True,
-    help="Capture what the program opens with profkit.start() or window().",
+    help="Capture only windows that the program opens (profkit.start(), window()).",
 )
 @click.option("--ranks", metavar="LIST", default="", help="Capture functions of these ranks only: 0,4-7.")
 @click.option(
     "--counters-only",
     is_flag=True,
-    help="Capture no functions: what the kernel counts, and nothing else.",
+    help="Capture only kernel counters, no functions.",
 )
 @click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def capture(

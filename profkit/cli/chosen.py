@@ -20,7 +20,7 @@ def chosen_profile(run: Run, process: str | None) -> Profile:
 
     chosen = select(run, process or "main")
     if not len(chosen.profile):
-        raise UsageError(f"{run.path}: this process has no function; profkit show lists the others")
+        raise UsageError(f"{run.path}: this process has no functions; profkit show lists the others")
     others = [p for p in run.processes if p.profiled and p not in chosen.processes]
     if process is None and others:
         taken = ", ".join(_name(p) for p in chosen.processes)

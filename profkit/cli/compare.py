@@ -20,8 +20,8 @@ from profkit.cli.options import ReportOptions, many_runs_options
     "--group-by",
     metavar="WHAT",
     default="auto",
-    help="What is one row: settings, argument, run, command, revision or host.  "
-    "[default: settings, each argument by itself]",
+    help="What makes one row: settings, argument, run, command, revision or host.  [default: settings, each "
+    "argument by itself]",
 )
 @many_runs_options
 def compare(runs: tuple[str, ...], against: str, group_by: str, report: ReportOptions) -> None:

@@ -27,7 +27,7 @@ def _shell(name: str) -> str:
     wanted = name or os.path.basename(os.environ.get("SHELL", ""))
     if wanted not in SHELLS:
         known = f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}"
-        raise click.UsageError(f"No completion for the shell {wanted!r}; name {known}.")
+        raise click.UsageError(f"No completion for the shell {wanted!r}; use {known}.")
     return wanted
 
 
@@ -68,7 +68,7 @@ def _install(ctx: click.Context, param: click.Parameter, value: str | None) -> N
         path.write_text(_script(ctx, shell) + "\n", encoding="utf-8")
     except OSError as error:
         raise click.UsageError(f"{path}: cannot be written there, {error.strerror}.") from None
-    click.echo(f"profkit: wrote {path}; it holds for new shells", err=True)
+    click.echo(f"profkit: wrote {path}; new shells will use it", err=True)
     if shell == "zsh":
         click.echo("profkit: zsh reads it with: fpath+=~/.zfunc; autoload -Uz compinit; compinit", err=True)
     elif shell == "bash":

@@ -236,10 +236,10 @@ def _running(text: str, epochs: int) -> Iterator[Callable[[int, float], None]]:
 @click.command(context_settings=CONTEXT)
 @directory_option("Where the two run files are kept.  [default: profkit-demo]", "profkit-demo")
 def demo(directory: Path) -> None:
-    """Run the whole story on this machine in about a minute.
+    """Show the whole workflow on this machine in about a minute.
 
-    The exit status is 3 if the machine did not let it: other programs took the CPUs, say. What is wrong, and what to
-    do, is then said instead.
+    The exit status is 3 if this machine did not permit it, for example because other programs took the CPUs.
+    It then says what is wrong and what to do.
     """
     cpus = usable_cpus()
     confined = cpus if len(cpus) < len(os.sched_getaffinity(0)) else None
@@ -277,7 +277,7 @@ def demo(directory: Path) -> None:
     trouble = _compare(files[clean.name], files[above.name])
     if trouble is not None:
         print(flush=True)
-        say(f"this is not what the demo is to show, contention by the program itself: {trouble.wrong}")
+        say(f"the demo should show contention by the program itself, and did not: {trouble.wrong}")
         say(trouble.remedy)
         raise click.exceptions.Exit(NOT_SHOWN)
     print("\nTo repeat it by hand:\n")

@@ -60,7 +60,7 @@ def trouble_of_clean(run: Run) -> Trouble | None:
     if waited is not None and waited >= MOST_QUEUED:
         facts = _facts(run)
         found = _taken(run, facts) or Trouble(
-            f"nothing else was seen to use the {_cpus(facts.available_cpus)} of the demo",
+            f"no other program was found to use the {_cpus(facts.available_cpus)} of the demo",
             "run the demo again, or on another machine",
             may_pass=True,
         )
@@ -68,7 +68,7 @@ def trouble_of_clean(run: Run) -> Trouble | None:
         return Trouble(told, found.remedy, found.may_pass)
     if effect is not None and effect >= MOST_EFFECT:
         return Trouble(
-            f"capturing the clean run made it {share(effect)} longer on this CPU, which is too much to compare it",
+            f"capturing the clean run made it {share(effect)} longer on this CPU, too much for a comparison",
             f"please report this as a defect of profkit, with {run.path}",
         )
     return None
@@ -87,7 +87,7 @@ def trouble_of(verdict: Verdict, slow: Run) -> Trouble | None:
             "give it two CPUs or more",
         )
     return Trouble(
-        f"the cause of the difference is not sure, though several times as many threads shared "
+        f"the cause of the difference is not clear, though several times as many threads shared "
         f"{_cpus(facts.available_cpus)}",
         "please report this as a defect of profkit, with both run files",
     )

@@ -77,7 +77,7 @@ class Destination:
             write_file((made.archive,), self.archive)
             _say_archive(self.archive, made.runs, len(made.archive))
         if not full_paths and (self.output is not None or self.archive is not None):
-            say("paths, hosts and words of commands are masked in it: --full-paths leaves them as they are")
+            say("paths, hosts and words of commands are masked: --full-paths leaves them unmasked")
 
 
 def _say_archive(archive: Path, runs: int, bytes_: int) -> None:
@@ -102,7 +102,7 @@ def destination(wanted: ReportOptions) -> Destination:
         why = "--open opens a page, give -o an .html file or leave it out"
         _only(Html, renderer, wanted.format, output, why)
     if wanted.ticket:
-        why = "--ticket writes Markdown, give -o a .md file or leave it away"
+        why = "--ticket writes Markdown, give -o a .md file or leave it out"
         _only(Markdown, renderer, wanted.format, output, why)
         renderer = Markdown()
     rows_of(wanted.limit, renderer)

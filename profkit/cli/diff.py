@@ -43,7 +43,7 @@ _LIMIT = re.compile(rf"{IMPORT_TIME}>(\d{{1,9}}(?:\.\d{{1,9}})?)(x|%|s)")
 @click.option(
     "--github",
     is_flag=True,
-    help="In GitHub Actions: append the report to the step's summary, and note the changed line.",
+    help="In GitHub Actions: append the report to the step's summary, and annotate the changed line.",
 )
 def diff(
     baseline: str,
@@ -58,7 +58,7 @@ def diff(
     """Explain why one run is slower than another.
 
     BASELINE and CANDIDATE are each a run file, any pstats file, a directory of them or a quoted glob; several are
-    replicates. CANDIDATE is what is slower.
+    replicates. CANDIDATE is the slower side.
     """
     # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
     gc.disable()
@@ -103,9 +103,9 @@ def _failed(result: Diff, causes: frozenset[str], least: float | None) -> bool:
         return False
     if least is not None and ratio < 1 + least:
         bar = f"--min-slowdown is {100 * least:g}%"
-        say(f"exit status 0: the verdict is {cause}, at {ratio:.3f} times the time; {bar}")
+        say(f"exit status 0: the verdict is {cause}, at {ratio:.3f} × the baseline; {bar}")
         return False
-    slower = "" if least is None else f", at {ratio:.3f} times the time"
+    slower = "" if least is None else f", at {ratio:.3f} × the baseline"
     say(f"exit status 1: the verdict is {cause}, which --fail-on names{slower}")
     return True
 
@@ -159,7 +159,7 @@ def _check_github(goal: Destination) -> None:
     summary_file()
 
     if goal.output is None and not isinstance(goal.renderer, Terminal | Markdown):
-        raise UsageError("--github prints a line on stdout, beside the report; give -o FILE")
+        raise UsageError("--github also prints a line on stdout; write the report with -o FILE")
 
 
 def _causes(fail_on: str | None) -> frozenset[str]:
@@ -175,7 +175,7 @@ def _causes(fail_on: str | None) -> frozenset[str]:
     unknown = [cause for cause in named if cause not in (*CAUSES, "any")]
     if unknown:
         raise UsageError(
-            f"not a cause, the causes are {', '.join(CAUSES)}, and any for all that make it slower; a limit is "
+            f"not a cause; use {', '.join(CAUSES)}, or any for all that make it slower; a limit is "
             f"{IMPORT_TIME}>1.3x",
             parameter="fail_on",
             value=unknown[0] or fail_on,

@@ -38,15 +38,15 @@ from profkit.errors import UsageError
     click.option("--format", metavar="FORMAT", help="Format: terminal, json, md or html."),
     text_output,
     click.option(
-        "--full-paths", is_flag=True, help="Leave paths, users, host names and command lines as they are."
+        "--full-paths", is_flag=True, help="Do not mask paths, users, host names and command lines."
     ),
     report=ReportOptions,
 )
 @click.option(
     "--build-tracers",
     is_flag=True,
-    help="Build the tracers that captures of other Pythons on this machine need: of those named, or of all on PATH "
-    "and of pyenv.",
+    help="Build the tracers that captures of other Pythons on this machine need: for those named, or for all "
+    "on PATH and in pyenv.",
 )
 @click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
 def doctor(
@@ -66,10 +66,10 @@ def doctor(
     goal = report.destination()
     if fail_on not in (None, "oversubscribed"):
         raise UsageError(
-            "is nothing that doctor finds, use oversubscribed", parameter="fail_on", value=fail_on
+            "is not a finding of doctor; use oversubscribed", parameter="fail_on", value=fail_on
         )
     if command and (asked["ranks"] or asked["workers"] or asked["threads"]):
-        raise UsageError("--ranks, --workers and --threads are a plan; a command shows its own")
+        raise UsageError("--ranks, --workers and --threads describe a plan; do not give a command as well")
     from profkit.api.doctor import doctor as examine
 
     # Not beside a command, which writes to the terminal itself.
@@ -90,7 +90,7 @@ def _build_tracers(named: tuple[str, ...]) -> None:
         and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     ]
     if others:
-        raise UsageError("--build-tracers takes interpreters, and no other option")
+        raise UsageError("--build-tracers takes interpreters only, no other options")
     from profkit.capture.tracers import build_tracers
 
     outcomes = build_tracers(named, os.environ)

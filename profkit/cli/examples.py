@@ -47,7 +47,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("profkit diff baseline: slow.prof", "compares with it"),
     ),
     "fleet": (
-        ("profkit fleet add 'runs/*.prof'", "what is new comes into ./fleet"),
+        ("profkit fleet add 'runs/*.prof'", "adds new files to ./fleet"),
         ("profkit fleet slowest", "jobs, functions and runs that got slower"),
         ("profkit fleet trend normalise --job train", "one function over days"),
         ("profkit fleet hosts", "slower at the same work, or starved"),
@@ -71,7 +71,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("profkit tune -p n=1..16 -- python train.py --workers {n}", "the fastest, confirmed"),
         (
             "profkit tune -p bs=16..512:log --objective json:out.json:loss -- python train.py --bs {bs}",
-            "the least of a figure in a file that the program writes",
+            "minimises a figure in a file that the program writes",
         ),
     ),
     "doctor": (

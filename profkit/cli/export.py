@@ -99,7 +99,7 @@ def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportO
         if named:
             say(f"wrote {output}")
     for sentence in left_out:
-        say(f"not in it: {sentence}")
+        say(f"left out: {sentence}")
 
 
 def _made(to: str, runs: Sequence[Run]) -> tuple[Iterable[bytes], Sequence[str]]:

@@ -34,10 +34,10 @@ _job = click.option("--job", metavar="NAME", default="", help="Only this job.  [
 
 @click.group(context_settings=CONTEXT)
 def fleet() -> None:
-    """Ask thousands of run files at once: what got slower, where, on which hosts.
+    """Query thousands of run files at once: what got slower, where, on which hosts.
 
     A store has the tables runs, processes, functions, ranges and counters as Parquet files. The run files stay the
-    truth: a store can be deleted and made again.
+    source: a store can be deleted and rebuilt.
     """
 
 
@@ -50,7 +50,7 @@ def fleet() -> None:
 @number_option("--workers", "Processes that read the files.  [default: one for each CPU]")
 @dask_option
 def add(runs: tuple[str, ...], store: Path | None, job: str, **reading: Any) -> None:
-    """Add run files to the store; what was added before is passed over.
+    """Add run files to the store; files added before are skipped.
 
     RUN is a run file, any pstats file, or a directory or quoted pattern of them. With --dask also addresses that
     fsspec knows, such as s3://bucket/job.
@@ -87,8 +87,8 @@ def compact(store: Path | None) -> None:
 @fleet.command(context_settings=CONTEXT)
 @click.argument("sql", metavar="SQL")
 @_store
-@click.option("--format", metavar="csv|json", help="As text for programs, masked.  [default: a table]")
-@number_option("--limit", "Most rows, 0 for all.  [default: 20 of a table]", least=0)
+@click.option("--format", metavar="csv|json", help="Output for programs, masked.  [default: a table]")
+@number_option("--limit", "Maximum rows; 0 for all.  [default: 20 of a table]", least=0)
 @options(full_paths_option, report=ReportOptions)
 def query(sql: str, store: Path | None, report: ReportOptions) -> None:
     """Answer one query in SQL, which reads: "SELECT job, avg(wall_s) FROM runs GROUP BY job".
@@ -131,7 +131,7 @@ def slowest(job: str, store: Path | None, report: ReportOptions) -> None:
 @_store
 @many_runs_options
 def trend(function: str, job: str, store: Path | None, report: ReportOptions) -> None:
-    """Follow a function's self time and share over days, and where they changed for good.
+    """Follow a function's self time and share over days, with their lasting changes.
 
     FUNCTION is a name, the end of a qualified one, or FILE:NAME.
     """
@@ -160,7 +160,7 @@ def compare(baseline: str, candidate: str, store: Path | None, report: ReportOpt
     """Explain why the runs of one selection are slower than those of another, as profkit diff does.
 
     WHEN is a day (2026-03-01), DAY..DAY, last-week or last-month (the 7 or 30 days before the job's newest one);
-    without it, the newest day. Of many runs 12 a side are compared, evenly spread.
+    without it, the newest day. At most 12 runs per side are compared, evenly spread.
     """
     from profkit.api.fleet import Fleet
 

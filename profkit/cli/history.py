@@ -14,17 +14,17 @@ from profkit.cli.options import ReportOptions, many_runs_options, percent
     "--metric",
     metavar="wall|own|iteration",
     default="wall",
-    help="What to search: the wall, the wall less queueing for CPUs, or an iteration.  [default: wall]",
+    help="What to analyse: the wall, the wall minus CPU queueing, or an iteration.  [default: wall]",
 )
 @click.option(
     "--min-change",
     metavar="PERCENT",
     default="2%",
-    help="Report no change that is smaller: 2%.  [default: 2%]",
+    help="Ignore changes smaller than this.  [default: 2%]",
 )
 @many_runs_options
 def history(runs: tuple[str, ...], metric: str, min_change: str, report: ReportOptions) -> None:
-    """Show the trend of a repeated job, and where it changed for good.
+    """Show the trend of a repeated job, and its lasting changes.
 
     RUN is a run file, or a directory or quoted pattern of them. The runs are put in the order in which they started;
     runs of other commands and runs that failed are left out.

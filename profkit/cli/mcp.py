@@ -95,7 +95,7 @@ def _answering(tool: Callable[..., str]) -> Callable[..., Any]:
         headline = (
             f"{told_of['headline']}. {told_of['summary']}"
             if told_of
-            else "It lacked nothing that was measured."
+            else "Nothing that was measured slowed it down."
         )
         # Clients that know no structured content read the JSON as text.
         blocks = [TextContent(type="text", text=part) for part in (headline, text)]

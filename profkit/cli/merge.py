@@ -30,9 +30,9 @@ _MOST_NAMED = 5
 def merge(files: tuple[Path, ...], output: Path | None) -> None:
     """Join the rank files of one job, or rescue a killed capture.
 
-    FILE is a rank file of the job, or the spool directory of a killed capture; without any, all that killed captures
-    left in this directory are rescued. Nothing in OUT is masked: it holds what the files hold. To post a run, use
-    --ticket or export.
+    FILE is a rank file of the job, or the spool directory of a killed capture. Without FILE,
+    whatever killed captures left in this directory is rescued. Nothing in OUT is masked: it holds what the
+    files hold. To post a run, use --ticket or export.
     """
     from profkit.capture.left_behind import left_behind
     from profkit.errors import ProfkitError, UsageError
@@ -44,10 +44,10 @@ def merge(files: tuple[Path, ...], output: Path | None) -> None:
         return
     found = left_behind(Path())
     if not found:
-        raise UsageError("no capture that was killed left anything in this directory: name the files to join")
+        raise UsageError("no killed capture left records in this directory: name the files to join")
     if output is not None and len(found) > 1:
         spools = ", ".join(left.spool.name for left in found)
-        raise UsageError(f"{spools} are of {len(found)} captures: name one, or leave out -o")
+        raise UsageError(f"{spools} belong to {len(found)} captures: name one, or leave out -o")
     failed: ProfkitError | None = None
     for left in found:
         try:
@@ -85,7 +85,7 @@ def _merge(files: tuple[Path, ...], output: Path) -> None:
     say(f"wrote {output}{joined}; see it with: profkit show {shlex.quote(str(output))}")
     for spool in filter(os.path.isdir, files):
         # Not removed here: the capture may run yet, and a damaged record may still be of use.
-        say(f"the records are still there; when the file is as expected: rm -r {shlex.quote(str(spool))}")
+        say(f"the records are kept; once the file is as expected, run: rm -r {shlex.quote(str(spool))}")
 
 
 def say_left_behind(directory: Path) -> None:
@@ -99,7 +99,7 @@ def say_left_behind(directory: Path) -> None:
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
     what = "a capture was" if len(found) == 1 else f"{len(found)} captures were"
     inside = "" if directory == Path() else f"cd {shlex.quote(str(directory))} && "
-    say_directly(f"{what} killed here and left {named}{more}; it is rescued with: {inside}profkit merge")
+    say_directly(f"{what} killed here and left {named}{more}; rescue it with: {inside}profkit merge")
 
 
 def _read(path: Path, progress: Callable[[str], None]) -> Run:
@@ -109,7 +109,7 @@ def _read(path: Path, progress: Callable[[str], None]) -> Run:
     from profkit.errors import FormatError
 
     if not (path / _SPOOL_MARK).is_file():
-        raise FormatError(path, "is a directory, and not the spool of a capture", "name the run files in it")
+        raise FormatError(path, "is a directory, but not the spool of a capture", "name the run files in it")
     sources = Sources(cache_file(os.environ))
     run = pack_spool(path, sources=sources, progress=progress)
     sources.save()

@@ -126,7 +126,7 @@ def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
     def called(*, process: str | None, rank: int | None, **given: Any) -> Any:
         if rank is not None and process is not None:
             raise UsageError(
-                "--rank names one too: leave one of them out", parameter="process", value=process
+                "--rank also names a process: give only one", parameter="process", value=process
             )
         return command(process=process if rank is None else f"rank:{rank}", **given)
 
@@ -162,19 +162,19 @@ _limit = click.option(
     "--limit",
     metavar="N",
     type=int,
-    help="Most rows of a list, 0 for all.  [default: 20 on the terminal, else 50]",
+    help="Maximum rows of a list; 0 for all.  [default: 20 on the terminal, else 50]",
 )
 #: How much of what is written is masked.
 full_paths_option = options(
     click.option(
         "--full-paths",
         is_flag=True,
-        help="Leave paths, users, host names and command lines as they are in files and tickets too.",
+        help="Do not mask paths, users, host names and command lines in files and tickets.",
     ),
     click.option(
         "--mask-names",
         is_flag=True,
-        help="Put pseudonyms for names of functions, ranges and files but those of Python and installed packages.",
+        help="Replace names of functions, ranges and files by pseudonyms, except in Python and packages.",
     ),
 )
 
@@ -210,18 +210,18 @@ report_options = options(
         help="NVTX range that computes. Repeatable.  [default: by name]",
     ),
     number_option("--batch-size", "Samples in one iteration.  [default: payload of its range]"),
-    click.option("--full", is_flag=True, help="The whole report on the terminal, and not the answer alone."),
+    click.option("--full", is_flag=True, help="Print the whole report on the terminal, not only the answer."),
     click.option(
         "--explain",
         is_flag=True,
-        help="Why this verdict: the rules that hold, and what the others lack; with --full, in a file and in JSON "
-        "every condition of every rule.",
+        help="Explain the verdict: rules that hold, and what other rules lack; with --full, in files and in "
+        "JSON, every condition of every rule.",
     ),
     full_paths_option,
     click.option(
         "--ticket",
         is_flag=True,
-        help="Markdown to paste (to -o or stdout), and beside it a .zip of the runs to attach.",
+        help="Write Markdown to paste (to -o or stdout), and next to it a .zip of the runs to attach.",
     ),
     click.option(
         "--open",
@@ -266,5 +266,5 @@ def percent(text: str, parameter: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise UsageError("give percent, such as 5%", parameter=parameter, value=text)
+        raise UsageError("give a percentage, such as 5%", parameter=parameter, value=text)
     return value

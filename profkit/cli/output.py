@@ -69,7 +69,7 @@ def emit_chunks(chunks: Iterable[bytes], output: Path | None, *, packed: bool = 
         write_file(chunks, output)
         return
     if sys.stdout.isatty():
-        raise UsageError("this is no text for a terminal: give -o FILE, or redirect it")
+        raise UsageError("the output is not for a terminal: give -o FILE, or redirect it")
     try:
         for chunk in chunks:
             sys.stdout.buffer.write(chunk)

@@ -12,7 +12,7 @@ from profkit.cli.options import ReportOptions, study_options
 
 @click.command(context_settings=CONTEXT)
 @click.argument("runs", metavar="RUN…", nargs=-1)
-@click.option("--weak", is_flag=True, help="The work grows with the processes: ideal is the same time.")
+@click.option("--weak", is_flag=True, help="The work grows with the processes: the ideal is constant time.")
 @study_options
 def scaling(runs: tuple[str, ...], report: ReportOptions, **reading: Any) -> None:
     """Compare runs with different numbers of processes and nodes.

@@ -53,7 +53,7 @@ class RunOptions:
             if kept is None:
                 say("stopped before both had run; nothing is kept: --dir keeps the runs")
             else:
-                say(f"stopped; what has run is in {kept}: run the same command again to go on")
+                say(f"stopped; the finished runs are in {kept}: run the same command again to continue")
             raise click.exceptions.Exit(130) from None
 
 
@@ -80,12 +80,12 @@ run_options = options(
         type=click.FloatRange(min=0, min_open=True),
         help="End a run after this many seconds.",
     ),
-    click.option("--no-profile", is_flag=True, help="Do not capture the runs: only their figures are taken."),
+    click.option("--no-profile", is_flag=True, help="Do not capture the runs; only measure them."),
     text_output,
     click.option(
         "--full-paths",
         is_flag=True,
-        help="Leave paths, users, host names and command lines as they are in files too.",
+        help="Do not mask paths, users, host names and command lines in files.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
     run=RunOptions,

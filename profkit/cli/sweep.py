@@ -15,13 +15,13 @@ from profkit.errors import UsageError
 
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
 @number_option("--repeat", "Runs of each setting, in rounds over all settings.  [default: 3]", 3)
-@number_option("--warmup", "Runs of the first setting before anything counts.  [default: 0]", 0, least=0)
+@number_option("--warmup", "Warm-up runs of the first setting, not counted.  [default: 0]", 0, least=0)
 @click.option(
     "--baseline",
     metavar="NAME=VALUE,…",
     help="The setting that speed-ups refer to.  [default: the first value of each parameter]",
 )
-@directory_option("Where the study is kept; one that was stopped goes on.  [default: sweep]", "sweep")
+@directory_option("Where the study is kept; a stopped one continues there.  [default: sweep]", "sweep")
 @study_options
 def sweep(
     varied: Varied,

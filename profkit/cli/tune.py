@@ -19,18 +19,18 @@ from profkit.cli.studies import RunOptions, Varied, study_options
     default="wall",
     help="wall, range:NAME (median of an NVTX range), output:REGEX, or json:FILE:PATH.  [default: wall]",
 )
-@click.option("--maximise", is_flag=True, help="More of the objective is better, as in examples/s.")
-@number_option("--trials", "Settings to try, by all processes that work on the study.  [default: 20]", 20)
+@click.option("--maximise", is_flag=True, help="Higher is better, as for examples/s.")
+@number_option("--trials", "Settings to try, over all processes of the study.  [default: 20]", 20)
 @number_option(
     "--repeat",
-    "Runs of the best settings and of the default, in turn, to confirm; 0 does not.  [default: 5]",
+    "Runs of the best settings and of the default, in turn, to confirm; 0 skips it.  [default: 5]",
     5,
     least=0,
 )
 @click.option(
     "--baseline",
     metavar="NAME=VALUE,…",
-    help="The default.  [default: variables as they are now, {workers} and the like as many as CPUs]",
+    help="The default setting.  [default: variables as they are now; one per CPU for {workers} and the like]",
 )
 @click.option(
     "--sampler", metavar="NAME", default="", help="One of Optuna's: tpe, random, gp, qmc …  [default: tpe]"
@@ -38,16 +38,16 @@ from profkit.cli.studies import RunOptions, Varied, study_options
 @click.option(
     "--pruner", metavar="NAME", default="", help="One of Optuna's, for output:REGEX.  [default: none]"
 )
-@click.option("--seed", metavar="N", type=int, help="Of the sampler.")
+@click.option("--seed", metavar="N", type=int, help="Seed of the sampler.")
 @click.option(
     "--storage",
     metavar="URL",
-    help="Any of Optuna's, or journal:FILE, for several machines on one study.  [default: SQLite in DIR]",
+    help="Any Optuna storage, or journal:FILE for several machines on one study.  [default: SQLite in DIR]",
 )
 @click.option(
     "--study", "name", metavar="NAME", default="profkit", help="Name in the storage.  [default: profkit]"
 )
-@directory_option("Where runs are kept; a study that was stopped goes on.  [default: tune]", "tune")
+@directory_option("Where runs are kept; a stopped study continues there.  [default: tune]", "tune")
 @study_options
 def tune(varied: Varied, directory: Path, run: RunOptions, report: ReportOptions, **search: Any) -> None:
     """Search for the best settings of a command, and confirm them against the default."""

@@ -23,16 +23,17 @@ from profkit.errors import UsageError
     type=click.FloatRange(min=0, min_open=True),
     help="Begin no further round of runs after this many seconds.  [default: 600, or four rounds]",
 )
-@directory_option("Keep the runs there, and go on from them.")
+@directory_option("Keep the runs in DIR, and continue from them.")
 @click.option("--here", is_flag=True, help="Run it here, although it was captured on another machine.")
 @format_option
 @run_options
 def verify(
     runs: tuple[str, ...], directory: Path | None, run: RunOptions, report: ReportOptions, **how: Any
 ) -> None:
-    """Run the advice against the run as it was: predicted, and measured.
+    """Test the advice: run the command with and without it, and compare.
 
-    The recorded command runs again in its directory, as it was and with the advice in turn, until it is decided.
+    The recorded command runs again in its directory, with and without the advice in turn, until the
+    result is clear.
     """
     from profkit.api.verify import verify as tried
 
@@ -62,5 +63,5 @@ def _files(words: tuple[str, ...]) -> tuple[list[str], int | None]:
     if number is None:
         files.append(last)
     if len(files) > 2:
-        raise UsageError("give a run, or a baseline and a run, and the number of a piece of advice")
+        raise UsageError("give a run, or a baseline and a run, then optionally a number of advice")
     return files, number

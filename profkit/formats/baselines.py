@@ -148,7 +148,7 @@ class Store:
                 f"{BASELINE}{name}: there is no such baseline in {self.directory} (there: {known})"
             ) from None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            raise FormatError(path, "is no list of a baseline", "save it again") from None
+            raise FormatError(path, "is not the list of a baseline", "save it again") from None
         files = [self._runs / f"{digest}.prof" for digest, _ in runs]
         for kept in files:
             if not kept.is_file():

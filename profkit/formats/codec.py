@@ -228,7 +228,7 @@ def _one_of(words: Collection[str]) -> Reader:
     def reader(name: str, value: Any) -> str:
         word = _text(name, value)
         if word not in words:
-            raise MemberError(f"{name} is none of {', '.join(words)}")
+            raise MemberError(f"{name} is not one of {', '.join(words)}")
         return word
 
     return reader

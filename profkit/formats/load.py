@@ -108,7 +108,7 @@ def load_side(spec: StrPath) -> RunSet:
             errors.append(error)
     if not runs:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
-        raise FormatError(spec, f"no file of it can be read: {errors[0]}{more}")
+        raise FormatError(spec, f"none of its files can be read: {errors[0]}{more}")
     return RunSet(os.fspath(spec), tuple(ranks_joined(runs)), tuple(map(skipped, errors)))
 
 
@@ -240,7 +240,7 @@ def _check_one_job(runs: Sequence[Run]) -> None:
         if job.get("id"):
             named = named or run
             if job["id"] != _job_of(named)["id"]:
-                problem = f"is of another job or job step than {named.path}"
+                problem = f"is of a different job or job step than {named.path}"
                 raise FormatError(run.path, problem, "name the files of one job")
         if job.get("world_size"):
             sized = sized or run

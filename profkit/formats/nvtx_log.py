@@ -144,13 +144,13 @@ def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[
     header = _HEADER.unpack_from(data)
     magic, version, header_bytes, record_bytes = header[:4]
     if magic != b"PFKNVTXE":
-        raise FormatError(path, "is no file of NVTX events")
+        raise FormatError(path, "is not a file of NVTX events")
     if (
         version != _VERSION
         or record_bytes != RECORD.itemsize
         or not _HEADER.size <= header_bytes <= len(data)
     ):
-        raise FormatError(path, f"holds NVTX events in version {version} of the layout, {_VERSION} is read")
+        raise FormatError(path, f"holds NVTX events in layout version {version}; profkit reads {_VERSION}")
     if size > MOST_BYTES:
         warnings.append(Notice("nvtx-file-cut", "", {"read": MOST_BYTES}))
     count = (len(data) - header_bytes) // RECORD.itemsize

@@ -143,5 +143,5 @@ def read_plain(data: bytes | memoryview) -> Any:
     if value is _END:
         raise PlainDataError("holds no data")
     if reader.at != len(data):
-        raise PlainDataError(f"holds {len(data) - reader.at} bytes behind its data")
+        raise PlainDataError(f"holds {len(data) - reader.at} bytes after its data")
     return value

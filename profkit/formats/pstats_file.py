@@ -66,7 +66,7 @@ def _where_it_is(path: str | os.PathLike[str]) -> str:
         return like_it(path) or "check the path"
     spool = shlex.quote(os.path.dirname(max(left, key=os.path.getmtime)))
     command = f"profkit merge {spool} -o {shlex.quote(str(path))}"
-    return f"a capture to it still runs, or ended without writing it; then run {command}"
+    return f"a capture is writing it, or ended without writing it; if it ended, run {command}"
 
 
 def like_it(path: str | os.PathLike[str]) -> str:
@@ -86,7 +86,7 @@ def like_it(path: str | os.PathLike[str]) -> str:
     near = get_close_matches(name, there, 2)
     if not near and _WITHOUT_A_NAME in there:
         run = os.path.join(folder, _WITHOUT_A_NAME)
-        return f"{run} is of a capture without -o: profkit capture -o {shlex.quote(name)} -- … names what it writes"
+        return f"{run} is of a capture without -o; profkit capture -o {shlex.quote(name)} -- … sets the name"
     return f"did you mean {' or '.join(os.path.join(folder, entry) for entry in near)}?" if near else ""
 
 
@@ -114,7 +114,7 @@ def read_dump(path: str | os.PathLike[str]) -> bytes:
             while len(data) < status.st_size and (more := file.read(status.st_size - len(data))):
                 data += more
         if len(data) < status.st_size:
-            raise FormatError(path, "became shorter while it was read", "try again when it is written")
+            raise FormatError(path, "became shorter while it was read", "try again once it is complete")
     except OSError as error:
         raise FormatError(path, f"cannot be read: {_reason(error)}", _CAPTURE_AGAIN) from None
     finally:
@@ -170,7 +170,7 @@ def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges:
     if data[len(data) - columns.trailing :][:4] == _ZIP_MEMBER:
         raise FormatError(
             path,
-            "the evidence archive behind its profile is damaged",
+            "the evidence archive after its profile is damaged",
             "copy it again; pstats still opens the plain profile in it",
         )
     return columns
@@ -179,7 +179,7 @@ def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges:
 def _profile(columns: Columns, edges: bool) -> Profile:
     info = np.iinfo(np.int32)
     if len(columns.line) and (columns.line.min() < info.min or columns.line.max() > info.max):
-        raise ProfileError("holds a line number that no file has")
+        raise ProfileError("holds an invalid line number")
     unknown = np.zeros(len(columns.file), np.int32)
     # cProfile writes (cc, nc), yappi (nc, cc). Calls include primitive ones, so the larger is all calls. What is no
     # count is seen when the profile is validated; primitive calls may be negative.

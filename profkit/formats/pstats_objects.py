@@ -318,7 +318,7 @@ def decode_columns(data: bytes, budget: Budget, *, edges: bool) -> Columns:
     try:
         line = np.array([key[1] for key in rows.keys], np.int64)
     except OverflowError:
-        raise MalformedError("holds a line number that no file has") from None
+        raise MalformedError("holds an invalid line number") from None
     file = np.array([rows.index(key[0]) for key in rows.keys], np.int64)
     name = np.array([rows.index(key[2]) for key in rows.keys], np.int64)
     costs = (*_columns(rows.values, "qqdd"), *_columns(links, "qqqqdd"))

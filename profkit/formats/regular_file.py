@@ -21,7 +21,7 @@ def read_regular(path: str | os.PathLike[str], most: int, *, cut: bool = False) 
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most and not cut:
-            raise NotRegularError(f"is larger than it can be, {size} bytes")
+            raise NotRegularError(f"has an invalid size, {size} bytes")
         # Of its size, not of the most: a buffer is allocated for as much as is asked for.
         return file.read(min(size, most))
 
@@ -31,9 +31,9 @@ def open_regular(path: str | os.PathLike[str], *, buffering: int = -1) -> Binary
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except ValueError:  # a NUL in it, or a character that the system's encoding does not have
-        raise NotRegularError("has a name that no file has") from None
+        raise NotRegularError("has an invalid name") from None
     file = open(fd, "rb", buffering=buffering)  # noqa: SIM115 - the caller's
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         file.close()
-        raise NotRegularError("is no regular file")
+        raise NotRegularError("is not a regular file")
     return file

@@ -195,12 +195,12 @@ def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
     start = 10 + int.from_bytes(data[8:10], "little")
     header = re.fullmatch(_NPY_HEADER, data[:start])
     if header is None:
-        raise MemberError(f"{name} is no one-dimensional array")
+        raise MemberError(f"{name} is not a one-dimensional array")
     count = int(header["count"])
     if header["descr"].decode("ascii") != dtype.str or count > most:
         raise MemberError(f"{name} is not an array of up to {most} numbers of type {dtype.str}")
     if count * dtype.itemsize != len(data) - start:
-        raise MemberError(f"{name} has another size than its header says")
+        raise MemberError(f"{name} does not have the size that its header says")
     native = dtype.newbyteorder("=")
     values: Array = np.frombuffer(data, dtype, offset=start).astype(native, copy=False)
     return values

@@ -60,7 +60,7 @@ class Rows:
             raise MemberError(f"{name} is not a range of its {self.count} rows")
         self._left -= pair[1] - pair[0]
         if self._left < 0:
-            raise MemberError(f"{name} has rows that belong to others")
+            raise MemberError(f"{name} has rows that are already in use")
         return slice(pair[0], pair[1])
 
 
@@ -70,7 +70,7 @@ def encode(document: Any) -> bytes:
 
 
 def _no_constant(text: str) -> Any:
-    raise MemberError(f"{text} is no JSON")
+    raise MemberError(f"{text} is not JSON")
 
 
 def decode(member: str, data: bytes) -> Any:

@@ -283,14 +283,14 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: boo
         raise FormatError(path, f"cannot be read: {reason}", "check path and permissions") from None
     except _NewerSchema as error:
         raise FormatError(
-            path, f"was written as {error}, this profkit reads {SCHEMA}", "use a newer profkit"
+            path, f"was written as {error}; this profkit reads {SCHEMA}", "use a newer profkit"
         ) from None
     except LimitError as error:
         raise FormatError(path, str(error), "profkit does not write such files") from None
     except (MemberError, ProfileError, *_ZIP_ERRORS) as error:
         problem = " ".join(str(error).split())[:120] or type(error).__name__
         raise FormatError(
-            path, f"the evidence archive behind its profile is damaged: {problem}", _DAMAGED
+            path, f"the evidence archive after its profile is damaged: {problem}", _DAMAGED
         ) from None
 
 
@@ -322,7 +322,7 @@ class _Archive:
                 chunks.append(chunk)
         data = b"".join(chunks)
         if len(data) != info.file_size:
-            raise MemberError(f"{member} has another size than it claims")
+            raise MemberError(f"{member} does not have the size it claims")
         return data
 
     def json(self, member: str) -> Any:

@@ -67,7 +67,7 @@ def _row(study: Comparisons, row: Compared) -> dict[str, object]:
         "fastest next_commands",
         name=configuration_text(row.configuration),
         account=dict(zip(RUN_BUCKETS, row.buckets, strict=True)),
-        next_commands=[] if reference else [next_command(_words(study, row), "why it took another time")],
+        next_commands=[] if reference else [next_command(_words(study, row), "why its time differs")],
     )
 
 
@@ -112,5 +112,5 @@ def _heat(study: Comparisons) -> HeatMap:
             (configuration_text(row.configuration), tuple(cell(row, at) for at in shown))
             for row in study.rows
         ),
-        "Parts of the wall, medians. The warmer, the more seconds than the row with the least.",
+        "Parts of the wall, medians. Warmer cells exceed the row with the least by more.",
     )

@@ -78,7 +78,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
         Section("How far the two sides can be compared", _warnings(diff), role="trust"),
         Section("Files left out", (_skipped(diff),)),
         Section(
-            "What it might be" if verdict.cause == "inconclusive" else "What also holds",
+            "What it might be" if verdict.cause == "inconclusive" else "Also found",
             (Bullets(tuple(map(finding_text, _others(verdict)))),),
         ),
         *setting_sections(diff, limit),
@@ -167,8 +167,8 @@ def _evidence(diff: Diff, limit: int) -> tuple[Block, ...]:
             Note(
                 f"Order of functions by {ranking.by}: {reading} (rank-biased overlap distance "
                 f"{ranking.rbo:.2f}{spread}, noise floor {ranking.noise_floor:.2f}). "
-                f"{units.share(ranking.total_variation)} of the self time sits in other functions, {apart} the "
-                f"noise ({units.share(noise.TV_P99)})."
+                f"{units.share(ranking.total_variation)} of the self time is in different functions, {apart} "
+                f"the noise ({units.share(noise.TV_P99)})."
             )
         )
     return tuple(blocks)
@@ -210,7 +210,7 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
     small = int(both.sum()) - len(chosen)
     note = f"{small:,} below {units.share(SMALL_SHARE)} of the {changed} on both sides are not listed."
     if waits.all():
-        none = "Nothing but waiting" if len(chosen) else "No function of either side has a partner that"
+        none = "Nothing but waiting" if len(chosen) else "No function that both sides have"
         blocks: tuple[Block, ...] = (Note(f"{none} took noticeable time."),)
     else:
         blocks = (_moved_table(diff, chosen[~waits], limit, note if small else ""),)
@@ -304,9 +304,9 @@ def _warnings(diff: Diff) -> tuple[Block, ...]:
     warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
     if not warnings:
         return ()
-    lowered = "Machines, Pythons or failures" if diff.verdict.doubts else "Nothing of this"
+    lowered = "Different machines, Pythons or failures" if diff.verdict.doubts else "None of this"
     said = (
-        f"{lowered} lowered the confidence of the verdict, measured on pairs of one command on one machine."
+        f"{lowered} lowered the confidence, which was calibrated on pairs of one command on one machine."
     )
     sure = () if diff.verdict.confidence is None else (Note(said),)
     return (*sure, Bullets(tuple(warnings)))

@@ -52,7 +52,7 @@ class DoctorReport:
             Section("This machine", (Facts(tuple(facts)),), role="account"),
             Section("What the command did", did, role="account"),
             Section(
-                "What would start how much",
+                "What each library starts",
                 _sizes(diagnosis.sizes) if load is None and diagnosis.sizes else (),
                 role="account",
             ),
@@ -146,7 +146,7 @@ def _sizes(sizes: Sequence[Size]) -> tuple[Block, ...]:
 def _crews(load: Load, limit: int) -> Table:
     listed = Listed(load.crews, limit)
     note = (
-        f"Each, over its life. {listed.left} kinds are not listed."
+        f"CPUs of each process, over its life. {listed.left} kinds not listed."
         if listed.left
         else "CPUs of each process, over its life."
     )

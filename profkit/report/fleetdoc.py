@@ -100,19 +100,19 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
     runs, days = units.counted(study.runs, "run"), units.counted(study.days, "day")
     about = f"{runs} on {days}, {study.series:,} functions followed."
     if study.outliers:
-        about += f" {units.counted(len(study.outliers), 'single run')} took longer than those around."
+        about += f" {units.counted(len(study.outliers), 'single run')} took longer than their neighbours."
     named = [
         units.counted(len(several), what)
         for what, several in (("job", study.jobs), ("function", study.functions))
         if several
     ]
     if named:
-        verdict = VerdictBlock(f"Slower for good: {' and '.join(named)}", about, "bad")
+        verdict = VerdictBlock(f"Lasting slow-down: {' and '.join(named)}", about, "bad")
     elif study.days < 2 * LEAST_RUNS:
         least = f"A lasting change needs {LEAST_RUNS} days on each side."
         verdict = VerdictBlock("Too few days to find a change", f"{about} {least}", "unsure")
     else:
-        verdict = VerdictBlock("Nothing got slower for good", about, "good")
+        verdict = VerdictBlock("No lasting slow-down", about, "good")
     jobs = Listed(sorted(study.jobs, key=lambda job: job.before_s / job.after_s), limit, "jobs")
     functions = Listed(study.functions, limit, "functions")
     single = Listed(study.outliers, limit, "runs")
@@ -137,7 +137,7 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
         Of("of the job", lambda f: f.share, "share"),
         Of("where", lambda f: clean(f.key.path), "path", 3),
         notes=(
-            "Medians of a day's runs, before and since. What all functions of a day have in common is left out.",
+            "Medians of a day's runs, before and since. Changes common to all functions are left out.",
             functions.cut,
         ),
         whole=True,
@@ -150,7 +150,7 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
         Of("queued", lambda run: run.queued, "share", 1),
         Of("host", lambda run: clean(run.host), "text", 2),
         Of("file", lambda run: clean(run.path), "path"),
-        notes=("Longer than other runs of the two weeks around by more than these scatter.", single.cut),
+        notes=("Longer than other runs of the surrounding two weeks, beyond their scatter.", single.cut),
     )
     words = [
         command
@@ -179,9 +179,9 @@ def _trends(study: Trends, limit: int) -> tuple[Section, ...]:
     last = max(first.shifts, key=lambda shift: shift.since, default=None)
     if last is None and len(first.days) < 2 * LEAST_RUNS:
         least = f"A change needs {LEAST_RUNS} days on each side."
-        verdict = VerdictBlock(f"Too few days to find a change of {name}", f"{days} {least}", "unsure")
+        verdict = VerdictBlock(f"Too few days to find a change in {name}", f"{days} {least}", "unsure")
     elif last is None:
-        verdict = VerdictBlock(f"No change of {name}", days, "good")
+        verdict = VerdictBlock(f"No change in {name}", days, "good")
     else:
         worse = last.after > last.before
         size = change_size(last.after / last.before)
@@ -210,7 +210,7 @@ def _trends(study: Trends, limit: int) -> tuple[Section, ...]:
         Section("", (verdict,)),
         Section("Trend", (_lines(first),), role="account"),
         Section("Changes", (changes,), role="evidence"),
-        Section("Also called so", (also,), detail=True),
+        Section("Also of this name", (also,), detail=True),
     )
 
 
@@ -244,13 +244,13 @@ def _hosts(study: Hosts, limit: int) -> tuple[Section, ...]:
     odd = [host for host in study.hosts if host.slower or host.starved]
     jobs = {host.job for host in study.hosts}
     names = {host.host for host in study.hosts}
-    about = f"{units.counted(len(names), 'host')}, {units.counted(len(jobs), 'job')}, each job by itself."
+    about = f"{units.counted(len(names), 'host')}, {units.counted(len(jobs), 'job')}, compared by job."
     if odd:
         found = {what: {h.host for h in odd if getattr(h, what)} for what in ("slower", "starved")}
         listed = ", ".join(f"{len(hosts)} {what}" for what, hosts in found.items() if hosts)
         verdict = VerdictBlock(f"Hosts out of line: {listed}", about, "bad")
     elif max(Counter(host.job for host in study.hosts).values(), default=0) < LEAST_HOSTS:
-        least = f"What is usual shows from {LEAST_HOSTS} hosts of a job on."
+        least = f"A comparison needs at least {LEAST_HOSTS} hosts of a job."
         verdict = VerdictBlock("Too few hosts to compare", f"{about} {least}", "unsure")
     else:
         verdict = VerdictBlock("No host is out of line", about, "good")
@@ -271,8 +271,8 @@ def _hosts(study: Hosts, limit: int) -> tuple[Section, ...]:
 
 
 _HOSTS_NOTE = (
-    "Times over the median of the job's hosts: of a call, without queueing where that was measured, and of "
-    "walls. slower, starved: beyond the median by four deviations (MAD), from four hosts on."
+    "Ratios to the median of the job's hosts: time per call (without queueing, where measured) and wall "
+    "time. slower, starved: four deviations (MAD) beyond the median; needs four hosts."
 )
 
 

@@ -127,11 +127,11 @@ def throttled_sections(run: Run, limit: int) -> list[Section]:
         Of("threads", lambda item: len(item[1]), "count", 1),
         Of("where", lambda item: item[0][1], "path", 2),
         notes=(
-            "Counting went beyond the budget for overhead; later calls and their time are part of the callers.",
+            "Counting exceeded the overhead budget; later calls and their time are part of the callers.",
             listed.cut,
         ),
     )
-    return [Section("Functions that were not counted to the end", (table,))]
+    return [Section("Functions whose counting stopped early", (table,))]
 
 
 def open_call_sections(run: Run, limit: int) -> list[Section]:

@@ -224,8 +224,8 @@ def _slopes(slopes: Slopes) -> str:
     what = "self time" if slopes.by == "tottime" else "cumulative time"
     more = f" {slopes.hidden:,} more moved; the table below marks them." if slopes.hidden else ""
     said = (
-        "Functions that moved beyond the noise are named: red took more seconds, blue fewer, the thicker the "
-        f"more. Functions that wait are left out.{more}"
+        "Functions that moved beyond the noise are named: red took more seconds, blue fewer; a thicker line "
+        f"changed more. Functions that wait are left out.{more}"
     )
     picture = element(
         "svg",

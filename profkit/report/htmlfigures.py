@@ -51,8 +51,8 @@ def calls_part(graph: Mapping[str, Any]) -> str:
         else ""
     )
     made = (
-        "One function stands in the middle, with those that call it above and those that it calls below: what was "
-        f"measured of each pair. {colour}{left}"
+        "One function stands in the middle, with its callers above it and its callees below, and the values "
+        f"measured for each pair. {colour}{left}"
     )
     return _frame("calls", said=escape(made.strip()), side=side)
 
@@ -61,11 +61,11 @@ def stacks_section(graph: Mapping[str, Any]) -> str:
     """Return the frame of the flame graph."""
     compared = graph["before"] is not None
     parts = [
-        "Each block is a function, called by the one above it; its width is the time that it took with all it called."
+        "Each block is a function, called by the one above it; its width is its time including all callees."
     ]
     if compared:
         parts.append(
-            "Red blocks themselves take more in the candidate, blue ones less; grey ones are unchanged."
+            "Red blocks have more self time in the candidate, blue ones less; grey ones are unchanged."
         )
     if graph["after"]["iterations"] is not None:
         parts.append("Times are per iteration.")
@@ -94,9 +94,9 @@ def timeline_section(sides: Sequence[TimelineSide]) -> str:
     if any(len(track.name) for side in sides for track in side.tracks):
         parts.append("NVTX ranges of each thread")
     if states:
-        parts.append("what each process's threads did (100 %: all that ran or could have run, at least one)")
+        parts.append("what each process's threads did (100 %: all running or runnable, at least one)")
     if any(process.functions is not None for side in sides for process in side.processes):
-        parts.append("below it the function that its first thread was longest in, on a CPU or waiting")
+        parts.append("below it, the function in which its first thread was longest, on a CPU or waiting")
     if any(side.runnable is not None for side in sides):
         parts.append("the machine's runnable threads, with its CPUs as a dashed line")
     if any(side.gpu is not None for side in sides):

@@ -48,7 +48,7 @@ def pool_sections(run: Run, limit: int) -> list[Section]:
         Of("demanded", lambda group: _cores(_mean(one.demand_cores for one in group)), "pid", 1),
         Of("CPUs", lambda group: _cpus(group[0].available_cpus), "pid", 2),
         notes=(
-            "Cores per process over its life. Demanded: used, and queued for.",
+            "Cores per process over its life. Demanded: used plus queued for.",
             "● asked for more than the sizes of its pools explain." if surprising else "",
             listed.cut,
         ),
@@ -81,7 +81,7 @@ def _total(taken: Inventory) -> str:
     text = ", ".join(parts)
     if taken.oversubscribed and taken.oversubscription is not None:
         text += f": {taken.oversubscription:.1f} for each CPU"
-    return f"On average over the run {text}." if parts else "Nothing is known of what they used."
+    return f"On average over the run, {text}." if parts else "Their CPU use is not known."
 
 
 def _texts(pools: Sequence[Pool] | None) -> tuple[str, ...]:

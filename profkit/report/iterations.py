@@ -117,19 +117,19 @@ def _tone(model: IterationModel) -> str:
 def _sentence(model: IterationModel) -> str:
     compute = f"computing {units.seconds(model.compute.mean_s)}"
     if model.bound is None or model.load is None:
-        return f"No range names loading: {compute} of {units.seconds(model.duration.mean_s)}."
+        return f"No range marks loading: {compute} of {units.seconds(model.duration.mean_s)}."
     both = f"{compute}, loading {units.seconds(model.load.mean_s)}"
     if not model.overlapped:
         share = units.share(model.consumer_wait_share)
         return f"Loading and computing take turns ({both}): {share} of the time goes into loading."
     loaders = units.counted(model.loaders, "loader")
     text = (
-        f"Bound by loading, in {loaders} beside it ({both})"
+        f"Bound by loading; {loaders} in parallel are too slow ({both})"
         if model.bound == "loading"
-        else f"Bound by computing; {loaders} beside it keep up ({both})"
+        else f"Bound by computing; {loaders} in parallel keep up ({both})"
     )
     if model.waited is None or model.consumer_wait_share is None:
-        return f"{text}; no range names the waiting for them."
+        return f"{text}; no range marks the wait for them."
     waited = f"waited for them in {model.waited:,} of {model.count:,} iterations"
     return f"{text}: the consumer {waited}, {units.share(model.consumer_wait_share)} of the time."
 

@@ -14,8 +14,8 @@ from profkit.report.wording.functions import display_name, location
 _FEW = 2
 
 _NOTE = (
-    "Shares of the time of the function itself and of native functions that it calls, as samples have seen it: "
-    "on a CPU, queued and waiting."
+    "Sampled shares of the time of the function itself and of native functions that it calls: on a CPU, "
+    "queued and waiting."
 )
 
 

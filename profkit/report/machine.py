@@ -74,7 +74,7 @@ def _tracer(run: Run) -> str:
         return ""
     cpu = sum(process.cpu_s or 0.0 for process in run.processes)
     part = f", {units.share(min(1.0, took / cpu))} of the CPU time" if cpu > 0 else ""
-    return f"took {units.seconds(took)}{part}, which are in no function's time"
+    return f"took {units.seconds(took)}{part}, which is in no function's time"
 
 
 def _machine(machine: Machine, *, watched: bool) -> str:
@@ -144,9 +144,9 @@ def gpu_sections(use: GpuUse | None, limit: int) -> list[Section]:
         Of("time", lambda row: row.seconds, "seconds"),
         Of("of its idle time", lambda row: row.seconds / idle, "share"),
         notes=(
-            f"From the first of its work to the last it took {units.seconds(use.span_s)},",
-            f"and was idle for {units.seconds(idle)} ({share}).",
-            "What ran is of the thread that gives it work.",
+            f"Its work spans {units.seconds(use.span_s)},",
+            f"of which it was idle for {units.seconds(idle)} ({share}).",
+            "The functions are those of the thread that feeds it.",
         ),
     )
     return [Section("GPU idle", (table,))]
@@ -169,11 +169,11 @@ def neighbour_sections(found: Neighbours | None, before: Neighbours | None = Non
     notes = ["CPU used per second by other programs while this one queued for a CPU."]
     if unseen is not None and unseen >= NOTICED:
         why = (
-            "by the kernel, by processes that ended soon and by many small ones"
+            "by the kernel, by short-lived processes and by many small ones"
             if found.all_visible
             else "by processes that are not visible from here (of another container or user)"
         )
-        notes.append(f"{unseen:.2f} cores more were used {why}.")
+        notes.append(f"Another {unseen:.2f} cores were used {why}.")
     if not listed:
         return [Section("Who else ran meanwhile", (Note(" ".join(notes)),))]
     table = Listed(listed).table(
@@ -191,7 +191,7 @@ def neighbour_sections(found: Neighbours | None, before: Neighbours | None = Non
 def _program(one: Neighbour) -> str:
     name = clean(one.name) or HIDDEN
     many = f"{one.processes} × " if one.processes > 1 else ""
-    return many + name + (", with what it started" if one.children else "")
+    return many + name + (", with its children" if one.children else "")
 
 
 def _key(one: Neighbour) -> _Key:

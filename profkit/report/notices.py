@@ -93,17 +93,17 @@ def _window_steps_missing(said: Mapping[str, Any]) -> str:
     if said["subject"]:
         what = f"no NVTX range {_range_in_domain(said)} (--step-range) began"
     return (
-        f"the window never opened: {what} so often that the first {said['steps']:step was|steps were} over (--wait, "
-        "--warmup); no functions are in this run"
+        f"the window never opened: {what} often enough; the first {said['steps']:step was|steps were} not "
+        "over (--wait, --warmup); no functions are in this run"
     )
 
 
 def _threads_in_one_stack(said: Mapping[str, Any]) -> str:
     if said["pids"]:  # else it is the profile of another tool
         return (
-            f"several threads ran under Python {said['python']}, where cProfile records all threads in one stack: "
-            "times of functions are not reliable; install a C compiler and profkit again, whose tracer keeps "
-            "threads apart"
+            f"several threads ran under Python {said['python']}, where cProfile records all threads in one "
+            "stack: times of functions are not reliable; install a C compiler, then profkit again: its "
+            "tracer keeps threads apart"
         )
     return (
         f"cProfile of Python {said['python']} records all threads in one stack: times are not reliable, and "
@@ -127,7 +127,7 @@ PHRASES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 _COMPILER = "install a C compiler, then profkit again"
 _NO_NOISE = (
-    "which does not show its own noise: that of clean repeats of other programs is used; capture several with "
+    "which does not show its own noise: the noise of other programs' repeats is used; capture several with "
     "--repeat"
 )
 
@@ -135,34 +135,34 @@ _NO_NOISE = (
 #: are ``subject`` and the notice's numbers, spelled with their unit; a function gets these in a mapping.
 SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], str]] = {
     "text": "{subject}",
-    "agent-failed": "profkit's agent failed, so that the record may be incomplete: {subject}",
+    "agent-failed": "profkit's agent failed, so the record may be incomplete: {subject}",
     "not-cpython": "functions are not profiled: this is {subject}, and profkit profiles CPython",
     "free-threaded": (
-        "functions are not profiled: this is a free-threaded build of Python {python}, of which an older profkit "
-        "could not read stacks; capture again"
+        "functions are not profiled: this is a free-threaded build of Python {python}, whose stacks an older "
+        "profkit could not read; capture again"
     ),
     "calls-not-counted": (
         "calls are not counted, and times of functions are sampled: this is a free-threaded build of Python {python}"
     ),
-    "snapshots-not-written": "some snapshots could not be written ({subject}); a later record holds what they had",
+    "snapshots-not-written": "some snapshots could not be written ({subject}); a later record has their data",
     "tables-full": lambda said: (
         "there was no room for its functions in the spool directory (a full disk, or `ulimit -f`): "
         f"{'some' if said.get('functions', 1) else 'all of them'} are missing"
     ),
-    "no-samples": "every call was traced, whatever that cost: stacks of this Python cannot be sampled here",
+    "no-samples": "every call was traced, at any overhead: stacks of this Python cannot be sampled here",
     "tracer-missing": (
         "profkit has no compiled tracer for Python {python}: functions were not recorded, only "
         "counters; with a C compiler, `profkit doctor --build-tracers python{python}` builds one"
     ),
-    "subinterpreters": "it made further interpreters: what they ran has no functions in this run, only counters",
+    "subinterpreters": "it created subinterpreters: functions run in them are not in this run, only counters",
     "no-snapshots": "snapshots were not possible: had the process been killed, its data would be lost",
     "functions-throttled": (
-        "{functions:function was|functions were} called so often that counting went beyond the budget for overhead: "
+        "{functions:function was|functions were} called so often that counting exceeded the overhead budget: "
         "later calls and their time are part of the callers; --overhead off counts all"
     ),
     "profile-function-replaced": (
-        "the program, or a profiler that it uses, took the place of profkit's: functions are not recorded from there "
-        "on (up to Python 3.11, those of its thread)"
+        "the program, or a profiler that it uses, replaced profkit's profile function: functions are not "
+        "recorded from then on (up to Python 3.11, only in that thread)"
     ),
     "waiting-sampled": (
         "waiting was sampled about {rate} times a second, not traced: that of a Python function and of the C "
@@ -185,19 +185,19 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "torch.autograd.profiler.emit_nvtx did nothing (--nvtx-shim): ranges of operators need a PyTorch with CUDA"
     ),
     "own-cprofile": _own_cprofile,
-    "killed-by-signal": "ended by {subject}; {exactly_after}",
+    "killed-by-signal": "killed by {subject}; {exactly_after}",
     "exited-unrecorded": (
         "ended with exit code {status}, and without a last record, as when C code ends a process; {exactly_after}"
     ),
     "last-record-failed": "its last record could not be written ({subject}); {exactly_after}",
-    "replaced-unrecorded": "another program took its place (exec) without Python's doing; {after}",
+    "replaced-unrecorded": "another program replaced it (exec) from outside Python; {after}",
     "worker-unrecorded": "worker ended without a last record, as when multiprocessing.Pool ends its workers; {after}",
-    "ended-unrecorded": "ended without a last record, how is not known; {after}",
+    "ended-unrecorded": "ended without a last record, for an unknown reason; {after}",
     "end-unknown": "left no last record, and whether it still runs cannot be seen from here; {after}",
     "process-running": _process_running,
     "process-unrecorded": (
         "its functions are not in this run: its records could not be written ({subject})",
-        "its functions are not in this run: it was profiled, and wrote no record",
+        "its functions are not in this run: it was profiled, but wrote no record",
     ),
     "threads-in-one-stack": _threads_in_one_stack,
     "capture-running": (
@@ -205,51 +205,51 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "profkit capture still runs: this run is what the processes have written until now",
     ),
     "capture-unfinished": (
-        "profkit capture ended before it could write its last facts (it was killed, or its disk was full): exit "
-        "status and duration of the command are not known, and this run is what the processes had written"
+        "profkit capture ended before it could write its final data (it was killed, or its disk was full): "
+        "exit status and duration of the command are not known, and this run is what the processes had "
+        "written"
     ),
     "no-record": (
-        "no process left a record, so no functions are in this run: the command starts no Python, starts it without "
-        "its environment (python -I, -E or -S, env -i, a remote host without this file system) or as another user, "
-        "or it ended while Python started"
+        "no process left a record, so no functions are in this run: the command starts no Python, starts it "
+        "without profkit's variables (python -I, -E or -S, env -i, a remote host without this file system) "
+        "or as another user, or it ended while Python started"
     ),
     "windows-captured": (
-        "captured in {windows:window|windows}: {captured_s} of {whole_s}; functions, NVTX ranges, counters and the "
-        "wall are of that time"
+        "captured in {windows:window|windows}: {captured_s} of {whole_s}; functions, NVTX ranges, counters "
+        "and the wall time cover only that"
     ),
     "window-not-reached": (
-        "the window never opened: it was to open after {delay_s} (--delay), and the command had ended after "
-        "{whole_s}; no "
-        "functions are in this run"
+        "the window never opened: it should have opened after {delay_s} (--delay), but the command ended "
+        "after {whole_s}; no functions are in this run"
     ),
     "window-range-missing": (
         "the window never opened: no NVTX range {range} began (--capture-range); no functions are in this run. "
-        "Compare the name with those under NVTX ranges, and leave @DOMAIN out if it is not certain"
+        "Compare the name with those under NVTX ranges, and leave @DOMAIN out if in doubt"
     ),
     "window-steps-missing": _window_steps_missing,
     "window-not-started": (
-        "the window never opened: the program was to open it (--start-paused), and called neither "
-        "profkit.start() nor "
-        "profkit.window(); no functions are in this run. Check that profkit is installed in its environment"
+        "the window never opened: the program should have opened it (--start-paused), but called neither "
+        "profkit.start() nor profkit.window(); no functions are in this run. Check that profkit is installed "
+        "in its environment"
     ),
     "windows-not-followed": (
-        "its functions are not in this run: only the compiled tracer can begin and end within a run, and there "
-        "is none "
-        f"for this interpreter; {_COMPILER}"
+        "its functions are not in this run: only the compiled tracer can start and stop within a run, but "
+        f"there is none for this interpreter; {_COMPILER}"
     ),
-    "ranks-selected": "functions were captured of ranks {subject} only (--ranks); the others have their counters",
+    "ranks-selected": "functions were captured in ranks {subject} only (--ranks); others have only counters",
     "ranks-absent": (
         "no process had one of the ranks {subject} (--ranks), so no functions are in this run: ranks are "
         "counted from 0"
     ),
-    "counters-only": "functions were not captured (--counters-only): this run is what the kernel counted",
+    "counters-only": "functions were not captured (--counters-only): this run has only kernel counters",
     "record-unreadable": "record {subject} cannot be read ({problem}) and is left out",
     "rank-missing": (
         "{missing:rank|ranks} of {size} left no record ({listed}); for ranks on other hosts, start profkit in each "
         "rank (mpirun … profkit capture -- python …) and join the files with profkit merge"
     ),
     "ranks-of-steps": (
-        "the ranks of {steps} Slurm steps are in this run as if they were of one job: capture each step by itself"
+        "the ranks of {steps} Slurm steps are in this run as if they were one job: capture each step "
+        "separately"
     ),
     "nvtx-missing": (
         "NVTX ranges are not in this run: profkit's NVTX collector was not built here; on Linux, install a C "
@@ -278,68 +278,69 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "the file with the names of the NVTX ranges cannot be read ({subject}): the names are lost",
         "the file with the names of the NVTX ranges is damaged: the names are lost",
     ),
-    "nvtx-names-damaged": "{blocks:block|blocks} of names of NVTX ranges in {subject} damaged: those names are lost",
-    "samples-unreadable": "what was sampled from outside cannot be read ({subject}) and is left out",
+    "nvtx-names-damaged": "{blocks:block|blocks} of damaged NVTX range names in {subject}: names are lost",
+    "samples-unreadable": "the sampler's data cannot be read ({subject}) and is left out",
     "samples-not-saved": (
-        "what was sampled from outside could not be saved at the end ({subject}): counters of the last seconds, or "
+        "the sampler's data could not be saved at the end ({subject}): counters of the last seconds, or "
         "all of them, are missing"
     ),
     "attached": (
-        "taken of a running program: what it did before and after these {seconds} is not in this run, whose wall is "
-        "that time"
+        "taken from a running program: this run covers {seconds}, which is its wall time; what the program "
+        "did before and after is not in it"
     ),
-    "attach-not-python": "it is no Python program: counters only",
+    "attach-not-python": "it is not a Python program: counters only",
     "attach-not-traced": (
         "functions were not traced: Python {python}: {subject}",
         "functions were not traced: {subject}",
     ),
     "attach-not-reached": (
-        "functions were not traced: the main thread of the process came to no Python code in that time"
+        "functions were not traced: the main thread of the process ran no Python code in that time"
     ),
     "attach-sampled": (
         "functions were sampled by py-spy, {rate} times a second, which took {share} of a CPU",
         "functions were sampled by py-spy, {rate} times a second",
     ),
     "attach-samples-lost": (
-        "up to {share} of the samples failed, since functions returned while their stacks were read: those that call "
-        "much are seen too seldom"
+        "up to {share} of the samples failed, since functions returned while their stacks were read: those "
+        "with many calls are under-represented"
     ),
     "attach-no-sampler": (
         "functions were not sampled: py-spy is not installed (pip install 'profkit[attach]'): counters only"
     ),
-    "attach-not-sampled": "functions were not sampled: py-spy said: {subject}: counters only",
-    "attach-begins": "looks for {seconds}; what the program did before is not seen",
+    "attach-not-sampled": "functions were not sampled (py-spy: {subject}): counters only",
+    "attach-begins": "records for {seconds}; what the program did before is not recorded",
     "attach-samples": (
-        "functions are sampled by py-spy, about {rate} times a second: their shares of the time are seen, but "
-        "neither how often they are called nor what they wait for; Python 3.14 and newer can be traced"
+        "functions are sampled by py-spy, about {rate} times a second: this shows their shares of the time, "
+        "but not how often they are called or what they wait for; Python 3.14 and newer can be traced"
     ),
-    "attach-counters-only": "what the kernel counts is seen, and no functions",
+    "attach-counters-only": "only kernel counters are recorded, no functions",
     "sampler-no-proc": "there is no /proc on this system: threads, pressure and load were not sampled",
-    "sampler-not-started": "nothing was sampled from outside: {subject}",
-    "sampler-stopped": "sampling from outside ended early: {subject}",
+    "sampler-not-started": "the sampler did not start: {subject}",
+    "sampler-stopped": "the sampler ended early: {subject}",
     "sampler-no-schedstat": "this kernel does not report how long threads queued for a CPU (schedstat)",
     "sampler-no-pressure": "this kernel does not report CPU pressure (PSI)",
     "samples-thinned": "many threads, or a long run: every second sample was dropped {times:time|times}",
     "processes-not-listed": "{processes:short process is|short processes are} not listed ({cpu_s} of CPU)",
     "threads-not-followed": "{threads:thread was|threads were} not followed: too many at once",
-    "cpu-unseen": "{cpu_s} of CPU were used by processes too short to be seen, or while processes ended",
+    "cpu-unseen": "{cpu_s} of CPU time was used by processes too short to be seen, or while processes ended",
     "gpu-package-missing": "GPUs were not sampled: install profkit with its extra `gpu` (nvidia-ml-py)",
     "gpu-not-sampled": "GPUs were not sampled: NVML reports {subject}",
     "gpu-sampling-stopped": "GPUs were sampled until NVML reported {subject}",
     "file-skipped": ("{subject}: {problem} ({hint})", "{subject}: {problem}"),
     "ranks-on-hosts": "ranks ran on {hosts:host|hosts}: the machine's counters are those of the first rank's host",
     "rank-file-missing": (
-        "no file of {missing:rank|ranks} of {size} ({listed}); merge the files of all ranks"
+        "no file for {missing:rank|ranks} of {size} ({listed}); merge the files of all ranks"
     ),
     "sampled-profile": (
-        "written by a sampling profiler: counts are samples, not calls, and times are samples times their interval"
+        "written by a sampling profiler: counts are samples, not calls, and times are samples × sampling "
+        "interval"
     ),
     "foreign-samples": (
         (
-            "stacks ({subject}): of functions, neither calls nor waiting are known; the file does not say how often "
-            "samples were taken: seconds hold for {assumed} samples a second, shares hold in any case"
+            "stacks ({subject}): calls and waiting of functions are not known; the file does not give the "
+            "sampling rate: seconds assume {assumed} samples a second, shares are right in any case"
         ),
-        "stacks ({subject}): of functions, neither calls nor waiting are known",
+        "stacks ({subject}): calls and waiting of functions are not known",
     ),
     "foreign-trace": (
         "a trace of {subject}: calls and times are those of the traced part; tracing lengthens short functions"
@@ -348,7 +349,7 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "written by the pure-Python profiler: caller–callee rows have counts but no times, and the profiler's own "
         "cost distorts the others"
     ),
-    "trailing-bytes": "ignored {bytes:byte|bytes} behind the profile",
+    "trailing-bytes": "ignored {bytes:byte|bytes} after the profile",
     "same-capture": "one capture is on both sides, to the last bit: this compares a file with itself",
     "one-side-sampled": (
         "the {subject} was sampled, the other side traced: functions are compared by their share of the time, shown "
@@ -379,12 +380,12 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
     "process-count-differs": "{baseline:process|processes} against {candidate}",
     "calls-differ": "the candidate makes {calls} the baseline's calls where the time is spent",
     "functions-folded": (
-        "{functions:function is|functions are} compared as part of the callers: a capture has ceased to count such "
-        "calls, which went beyond its budget for overhead"
+        "{functions:function is|functions are} compared as part of the callers: a capture stopped counting "
+        "such calls, which exceeded its overhead budget"
     ),
     "native-functions-folded": (
-        "{functions:native function is|native functions are} compared as part of the callers: samples of a stack "
-        "need not show them"
+        "{functions:native function is|native functions are} compared as part of the callers: sampled stacks "
+        "may not show them"
     ),
     "functions-of-one-side": "{self_time} of the {subject}'s self time is in functions that only it has",
     "single-run": (f"the {{subject}} is one run, {_NO_NOISE}", f"each side is one run, {_NO_NOISE}"),

@@ -36,7 +36,7 @@ def range_sections(
     if period_s is not None and any(row.wait_s is not None for row in listed.shown):
         notes.append(
             f"Queued: share of the ranges' time in which their thread waited for a CPU, from readings every "
-            f"{units.seconds(period_s)}; right for many ranges together, not for a single shorter one."
+            f"{units.seconds(period_s)}; accurate for many ranges together, not for a single shorter one."
         )
     if unmatched:
         notes.append(f"{units.counted(unmatched, 'end had', 'ends had')} no beginning.")

@@ -56,9 +56,9 @@ class RanksReport:
             Section("Stragglers", (_stragglers(study, rows),), role="account"),
             Section("Wait states", _wait_states(study, rows), role="evidence"),
             Section("Where they take longer", (_deviations(study, rows),), role="evidence"),
-            Section("Processes with another order of functions", (_order(study),), role="evidence"),
+            Section("Processes with a different function ranking", (_order(study),), role="evidence"),
             Section("Functions by process", (_heat(study),), role="evidence"),
-            Section("How evenly functions are spread", (_imbalance(study, rows),), role="evidence"),
+            Section("How evenly functions are distributed", (_imbalance(study, rows),), role="evidence"),
             Section("Ranges", (_ranges(study, rows),), role="evidence"),
             Section("Efficiency", (_efficiency(study),), role="evidence"),
             Section("Processes", (_members(study, rows),), detail=True),
@@ -94,7 +94,7 @@ def _stragglers(study: RankStudy, limit: int) -> Table:
         Of("others wait", lambda s: s.usual_waits_s if study.waiting_seen else None, "seconds", 3),
         Of("without it", lambda s: s.faster, "factor", 1),
         notes=(
-            "Own time is all but waiting for other processes, and imports; others: their median.",
+            "Own time excludes imports and waits for other processes; others: their median.",
             listed.cut,
         ),
         marked=lambda _: True,
@@ -113,7 +113,7 @@ def _wait_states(study: RankStudy, limit: int) -> tuple[Bullets, Table]:
         Of("most in", lambda row: _label(study, int(row[1].argmax())), "text", 1),
         Of("least", lambda row: float(row[1].min()), "seconds", 2),
         Of("least in", lambda row: _label(study, int(row[1].argmin())), "text", 2),
-        notes=("Time in calls that wait for other processes, by what such a call waits for.", listed.cut),
+        notes=("Time in calls that wait for other processes, by kind of wait.", listed.cut),
     )
     return Bullets(tuple(wait_sentence(study, s) for s in listed.shown)), table
 
@@ -219,7 +219,7 @@ def _imbalance(study: RankStudy, limit: int) -> Table:
         Of("most", lambda item: item.most_s, "seconds"),
         Of("max/mean", lambda item: item.factor, "factor"),
         Of("in", lambda item: _label(study, item.member), "text", 1),
-        Of("rank of it", lambda item: " – ".join(map(str, dict.fromkeys(item.order))), "text", 4),
+        Of("position", lambda item: " – ".join(map(str, dict.fromkeys(item.order))), "text", 4),
         notes=(
             "Most lost seconds (most − mean) first; calls that wait for other processes are left out.",
             listed.cut,
@@ -251,7 +251,7 @@ def _ranges(study: RankStudy, limit: int) -> Table:
         Of("in", lambda row: _label(study, max(_medians(row))[1]), "text", 1),
         Of("waiting", _waiting, "share", 3),
         notes=(
-            "Medians of their durations, warming up left out; waiting: for other processes, inside of them.",
+            "Median durations without warm-up; waiting: for other processes, inside the range.",
             listed.cut,
         ),
     )
@@ -266,10 +266,10 @@ def _efficiency(study: RankStudy) -> Facts:
     return Facts(
         (
             ("parallel efficiency", f"{units.share(e.parallel)} = load balance × communication efficiency"),
-            ("load balance", f"{units.share(e.balance)} (mean over greatest CPU time outside of waiting)"),
+            ("load balance", f"{units.share(e.balance)} (mean / maximum CPU time, without waiting)"),
             (
                 "communication efficiency",
-                f"{units.share(e.communication)} (greatest CPU time over the run time)",
+                f"{units.share(e.communication)} (maximum CPU time / run time)",
             ),
         )
     )
@@ -293,7 +293,7 @@ def _members(study: RankStudy, limit: int) -> Table:
         Of("imports", lambda i: members[i].imports_s, "seconds", 5),
         Of("elsewhere", lambda i: float(study.elsewhere[i]), "share", 4),
         notes=(
-            "Most own time first. Elsewhere: the part of its time that sits in other functions than usual.",
+            "Most own time first. Elsewhere: the share of its time in functions other than usual.",
             listed.cut,
         ),
         marked=lambda i: i in stragglers,

@@ -68,7 +68,7 @@ def _table(study: Scaling) -> Table:
         Of("commun.", lambda place: json_number(place.communication), "share", 1),
         Of("comp. scaling", lambda place: json_number(place.computation), "share", 2),
         Of("runs", lambda place: place.runs, "count", 5),
-        notes=(note, "● is slower than a place with fewer processes or nodes." if slower else ""),
+        notes=(note, "● is slower than runs with fewer processes or nodes." if slower else ""),
         marked=lambda place: place_name(place) in slower,
         tone=lambda place: "bad" if place_name(place) in slower else "",
     )

@@ -297,6 +297,6 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
         Of("CPU queue", lambda row: row[1].run_queue_wait_s, "seconds", 1),
         Of("of run+queue", lambda row: wait_fraction(row[1].run_s, row[1].run_queue_wait_s), "share", 1),
         Of("functions", lambda row: len(row[1].profile) or None, "count", 2),
-        notes=(listed.cut, f"{idle:,} that never ran are not listed." if idle else ""),
+        notes=(listed.cut, f"{idle:,} idle threads are not listed." if idle else ""),
     )
     return [Section("Threads", (table,), detail=True)]

@@ -191,7 +191,7 @@ def _table(study: Results, limit: int) -> Table:
 
 def _lacks(cell: Cell) -> str:
     if not cell.times and cell.failed:
-        return "did not end well"
+        return "failed"
     if not cell.times and cell.ended_early:
         return "ended early"
     return LACKED.get((cell.cause, cell.kind)) or LACKED.get((cell.cause, ""), "")

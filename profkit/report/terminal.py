@@ -35,7 +35,7 @@ MIN_WIDTH = 40
 #: Columns from which prose gets no longer: longer lines are not read.
 PROSE_WIDTH = 110
 
-_SHORTENED = "… stands for what was shortened; --format md and --format json have it in full."
+_SHORTENED = "… marks shortened text; --format md and --format json have it in full."
 _TONES = {"bad": "bold red", "good": "bold green", "unsure": "bold yellow", "": ""}
 #: Grounds of a heat map from good to bad, each with ink that can be read on it.
 _HEAT = (
@@ -202,7 +202,7 @@ def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
         named = ", ".join(missing[:_NAMED]) + (
             f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         )
-        notes.append(f"No room for: {named}, where less differs.")
+        notes.append(f"Columns left out: {named}; they differ less.")
     if notes:
         yield from _prose(" ".join(notes), width, "dim", "  ")
 

@@ -136,13 +136,13 @@ _MEMBERS: Mapping[str, tuple[str, str]] = {
     ),
 }
 _MASKED = """\
-Taken out of every file here are homes, users, names of machines, the working directory and the directory of the
-program, secrets, and of command lines all that is not known to be harmless. In their place stand `~`, `host-a`,
-`<project>`, `<site>`, `<dir>`, `<text 8>` and the like; equal ones stand for equal texts. Names of functions, of NVTX
-ranges, of threads, of packages and of profiled files are as they were.
+Removed from every file here: home directories, user and host names, the working directory and the directory
+of the program, secrets, and everything in command lines that is not known to be harmless. They are replaced
+by `~`, `host-a`, `<project>`, `<site>`, `<dir>`, `<text 8>` and the like; equal placeholders stand for equal
+texts. Names of functions, NVTX ranges, threads, packages and profiled files are unchanged.
 """
 _UNMASKED = (
-    "Nothing was masked: paths, users, names of machines and command lines are as they were recorded.\n"
+    "Nothing was masked: paths, users, host names and command lines are as they were recorded.\n"
 )
 
 
@@ -152,13 +152,13 @@ def archive_readme(members: Sequence[str], again: str, *, masked: bool, version:
     `members` are the other files, relative to it; `again` is the command that makes the report again beside
     it; `version` is of the profkit that made it.
     """
-    lines = ["# A ticket of profkit", "", f"Made by profkit {version}.", ""]
+    lines = ["# A profkit ticket", "", f"Made by profkit {version}.", ""]
     lines += ["| file | what it is | open it with |", "|---|---|---|"]
     for member in members:
         what, opened = _MEMBERS["." + member.rpartition(".")[2]]
         lines.append(f"| `{member}` | {what} | {opened.replace('FILE', member)} |")
     lines += ["", "## What was masked", "", _MASKED if masked else _UNMASKED]
-    lines += ["## The report again", "", "```sh", again, "```", ""]
+    lines += ["## Recreate the report", "", "```sh", again, "```", ""]
     return "\n".join(lines)
 
 
@@ -176,7 +176,7 @@ def setting_sections(diff: Diff, limit: int) -> list[Section]:
         Of("candidate", lambda s: clean(s.candidate) or units.UNKNOWN, "prose"),
         notes=(listed.cut,),
     )
-    return [Section("What is different around the program", (table,))]
+    return [Section("Differences in the environment", (table,))]
 
 
 def reproduce_section(diff: Diff, attachment: str) -> Section:
@@ -224,7 +224,7 @@ def _captured(name: str, command: Sequence[str], environment: Mapping[str, str],
 
 
 def _attached(attachment: str, what: str) -> str:
-    return f"{clean(attachment)} holds {what}; in the folder in it, the last command makes this report again."
+    return f"{clean(attachment)} holds {what}. Run the last command in its folder to recreate this report."
 
 
 def _reproduced(notes: Sequence[str], commands: Sequence[str]) -> Section:

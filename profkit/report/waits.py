@@ -66,8 +66,8 @@ def waits_section(figure: Waits) -> str:
     ]
     count = max(sum(len(group.lanes) for group in groups) for _, groups in figure.sides)
     said = (
-        "The first thread of each process, over its life; of several processes the mean. An arrow points at those "
-        "that are waited for: the wider, the longer."
+        "The first thread of each process, over its life; for several processes, the mean. An arrow points "
+        "to what is waited for; a wider arrow is a longer wait."
     )
     return element(
         "section",
@@ -203,7 +203,7 @@ def _for_ranks(group: WaitGroup) -> str:
     """What ranks wait for each other; where one waits much less, for that one."""
     share = _share(group, "peers_s")
     if share < LEAST_ARROW:
-        return "No call that waits for other ranks took time."
+        return "No time went into calls that wait for other ranks."
     least = min(group.lanes, key=lambda lane: lane.peers_s)
     late = share >= LEAST_SAID and least.peers_s <= group.mean("peers_s") / 2
     rest = WaitGroup(group.name, tuple(lane for lane in group.lanes if lane is not least)) if late else group

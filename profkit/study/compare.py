@@ -209,7 +209,7 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
     groups = _configurations(sides, by)
     if len(groups) < 2:
         raise UsageError(
-            f"all {len(groups[0].runs)} runs are one row; name runs of another configuration"
+            f"all {len(groups[0].runs)} runs form one row; add runs of another configuration"
             + ("" if by == "run" else ", or use --group-by run")
         )
     measured = [_measured(group) for group in groups]
@@ -293,8 +293,8 @@ def _reference(groups: Sequence[_Group], against: str, best: int) -> int:
             return places[0]
         if places:
             raise UsageError(
-                f"names {len(places)} rows, give a file of one of them", parameter="against", value=against
+                f"matches {len(places)} rows; give a file of one of them", parameter="against", value=against
             )
     raise UsageError(
-        "is none of the rows; use first, best or what you named", parameter="against", value=against
+        "is not one of the rows; use first, best or a name you gave", parameter="against", value=against
     )

@@ -117,7 +117,7 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun],
             continue
         if head.manifest is None:
             notices.append(
-                Notice("file-skipped", path, {"problem": "does not say when it ran: no capture of profkit"})
+                Notice("file-skipped", path, {"problem": "does not say when it ran: not a profkit capture"})
             )
         else:
             heads.append(head)
@@ -176,7 +176,7 @@ def history(
         raise UsageError(f"is not known, use {', '.join(METRICS)}", parameter="metric", value=metric)
     commands = Counter(run.command for run in runs if not run.failed)
     if not commands:
-        raise UsageError("no run ended well: there is no history to show")
+        raise UsageError("no run succeeded: there is no history to show")
     command = commands.most_common(1)[0][0]
     failed = sum(run.failed for run in runs)
     kept = [run for run in runs if not run.failed and run.command == command]
@@ -184,7 +184,7 @@ def history(
     values = [value for run in kept if (value := run.seconds(metric)) is not None and value > 0]
     if len(values) < len(kept):
         raise UsageError(
-            f"{len(kept) - len(values)} of {len(kept)} runs do not know it: is every run captured with it?",
+            f"{len(kept) - len(values)} of {len(kept)} runs do not have it: was every run captured with it?",
             parameter="metric",
             value=metric,
         )

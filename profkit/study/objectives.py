@@ -89,7 +89,7 @@ def parse_objective(text: str, *, maximise: bool) -> Objective:
     kind, sign, rest = text.partition(":")
     if text == "wall":
         if maximise:
-            raise UsageError("a wall time is made small, not large", parameter="objective", value=text)
+            raise UsageError("wall time can only be minimised", parameter="objective", value=text)
         return WALL
     if not sign or not rest or kind not in ("range", "output", "json"):
         raise UsageError(
@@ -100,7 +100,7 @@ def parse_objective(text: str, *, maximise: bool) -> Objective:
             groups = re.compile(rest).groups
         except re.error as error:
             raise UsageError(
-                f"is no regular expression: {error}", parameter="objective", value=text
+                f"is not a regular expression: {error}", parameter="objective", value=text
             ) from None
         if groups != 1:
             raise UsageError(

@@ -264,7 +264,8 @@ def _check(table: RankTable, *, alone: bool, path: str) -> None:
         word = "rank" if len(repeated) == 1 else "ranks"
         one, other = [m.path for m in members if m.rank == repeated[0]][:2]
         raise UsageError(
-            f"{word} {listed} occur more than once (in {one} and {other}): name the files of one run of the job"
+            f"{word} {listed} found more than once (in {one} and {other}): name the files of one run of the "
+            "job"
         )
     _check_program(table)
 
@@ -285,6 +286,6 @@ def _check_program(table: RankTable) -> None:
     if within[worst] < SAME_PROGRAM:
         other = members[0 if worst else 1]
         raise UsageError(
-            f"{members[worst].path} is of another program than {other.path}: {100 * within[worst]:.0f} % of its time "
-            "is in functions that the others have; name the files of one job"
+            f"{members[worst].path} is of a different program than {other.path}: only "
+            f"{100 * within[worst]:.0f} % of its time is in common functions; name the files of one job"
         )

@@ -40,7 +40,8 @@ def checked_out(top: Path, revision: str) -> Iterator[Path]:
         commit = _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     except ProfkitError:
         raise UsageError(
-            f"{revision}: no such revision in {top}; a shallow clone has the last one alone (fetch-depth: 0)"
+            f"{revision}: no such revision in {top}; a shallow clone has only the last one (set fetch-depth: "
+            "0)"
         ) from None
     home = Path(tempfile.mkdtemp(prefix="profkit-baseline-"))
     tree = home / "tree"

@@ -165,7 +165,7 @@ def _numbers(found: re.Match[str], text: str, option: str) -> list[str]:
     step = int(found["step"] or 1)
     geometric = bool(found["log"]) or found["sign"] == "x"
     if high < low or step < 1 or (found["sign"] == "x" and step < 2) or (geometric and low < 1):
-        raise UsageError(f"{found.group()} is no range of numbers", parameter=option, value=text)
+        raise UsageError(f"{found.group()} is not a range of numbers", parameter=option, value=text)
     if found["sign"] != "x":
         return [str(number) for number in range(low, min(high, low + step * MOST_SETTINGS) + 1, step)]
     numbers = []

@@ -170,7 +170,7 @@ def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path
     facts: dict[str, object] = {}
     problem = ""
     if ended.exit_status is None:
-        status, problem = "timeout", "ended after its time was over"
+        status, problem = "timeout", "exceeded its time limit"
     elif ended.exit_status:
         status = "failed"
         problem = f"exit status {ended.exit_status}" + (f": {ended.last_line}" if ended.last_line else "")

@@ -106,7 +106,7 @@ def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
     try:
         if not allowed:
             raise UsageError(
-                f"the run was on CPUs that are not to be had here ({len(cpus)} of them): run this where it ran"
+                f"the run used CPUs that this machine does not have ({len(cpus)}): run this on its machine"
             )
         yield
     finally:

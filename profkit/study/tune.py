@@ -175,7 +175,7 @@ def _pruner(module: Any, word: str, objective: Objective) -> Any:
     try:
         return found()
     except TypeError:
-        raise UsageError("cannot be made without further settings", parameter="pruner", value=word) from None
+        raise UsageError("needs settings that cannot be given here", parameter="pruner", value=word) from None
 
 
 def _params(space: Space, setting: Setting) -> dict[str, Any]:

@@ -203,7 +203,7 @@ def _tried(study: Results, rounds: int, *, last: bool = False) -> Tried:
     """
     before, after = study.cells
     if not before.times:
-        raise ProfkitError(f"the command as it was does not run here: {before.problem}")
+        raise ProfkitError(f"the recorded command does not run here: {before.problem}")
     ratio = gain(study, 0, 1, _LOOK_LEVEL)
     outcome = "undecided"
     if not after.times:

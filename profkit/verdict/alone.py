@@ -218,7 +218,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
         lambda o: o.account.seconds("gil") / (o.account.candidate_s or math.inf),
     ),
     "main.wait": Reading(
-        "share", "queueing of the main threads, of their active time", lambda o: _side(o).wait_fraction
+        "share", "queueing of the main threads, share of their active time", lambda o: _side(o).wait_fraction
     ),
     "rank.wait": Reading(
         "share",
@@ -227,7 +227,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
     ),
     "helpers.wait": Reading(
         "share",
-        "queueing of all other threads and processes, of their active time",
+        "queueing of all other threads and processes, share of their active time",
         lambda o: _side(o).rest_wait_fraction or 0.0,
     ),
     "helpers.queued": Reading(
@@ -242,7 +242,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
         _hidden_wait,
         (more("off", "alone.waits"),),
     ),
-    "most.wait": Reading("share", "the greatest of these", _most_wait),
+    "most.wait": Reading("share", "the greatest of these waits", _most_wait),
     "throttled": Reading("share", "throttled part of the cgroup's periods", lambda o: _side(o).throttled),
     "kind.quota": Reading("text", "a quota's kind of contention", lambda o: "cpu-quota"),
     "demand": Reading("factor", "CPUs that its threads ask for, over those available", _demand),

@@ -559,7 +559,7 @@ READINGS: Mapping[str, Reading] = {
     # The pair
     "pair.identical": Reading("bool", "both sides are one capture", lambda c: c.signals.identical),
     "pair.unfinished": Reading(
-        "bool", "one side's target ended by another exit status or a signal", lambda c: c.signals.unfinished
+        "bool", "one side's target ended with another status or a signal", lambda c: c.signals.unfinished
     ),
     "pair.counters": Reading(
         "bool", "the kernel's counters of both sides are known", lambda c: c.signals.counters or None
@@ -576,10 +576,10 @@ READINGS: Mapping[str, Reading] = {
     # Time
     "time.slowdown": Reading("factor", "candidate's time over the baseline's", _slowdown),
     "time.over-drift": Reading(
-        "factor", "the slow-down over what clean repeats drift", lambda c: _slowdown(c) / _drift(c)
+        "factor", "the slow-down over the drift of clean repeats", lambda c: _slowdown(c) / _drift(c)
     ),
     "time.under-drift": Reading(
-        "factor", "the speed-up over what clean repeats drift", lambda c: 1 / _slowdown(c) / _drift(c)
+        "factor", "the speed-up over the drift of clean repeats", lambda c: 1 / _slowdown(c) / _drift(c)
     ),
     "time.lost": Reading(
         "bool",
@@ -590,7 +590,7 @@ READINGS: Mapping[str, Reading] = {
     # The account
     "account.queue": Reading("share", "part of the lost time: queueing for a CPU", _queue),
     "account.queue-beyond": Reading(
-        "bool", "that is beyond its noise", lambda c: c.account.bucket("queue").low > 0
+        "bool", "queueing is beyond its noise", lambda c: c.account.bucket("queue").low > 0
     ),
     "account.within-noise": Reading(
         "bool",
@@ -603,7 +603,7 @@ READINGS: Mapping[str, Reading] = {
         _saved,
     ),
     "account.helpers-queue": Reading(
-        "share", "… of it threads and processes that the main thread waits for", _helpers_part
+        "share", "… of account.queue: threads and processes that the main thread waits for", _helpers_part
     ),
     "settings.queue": Reading(
         "share",
@@ -661,22 +661,22 @@ READINGS: Mapping[str, Reading] = {
     ),
     "account.speed": Reading("share", "part of the lost time: cost per call", lambda c: _part(c, "speed")),
     "account.capture": Reading(
-        "share", "what capture added, as a part of that and of what the program took more or less", _captured
+        "share", "capture overhead, as a part of the overhead plus the program's own change", _captured
     ),
     "account.capture-beyond": Reading(
         "bool",
-        "that is beyond its interval",
+        "overhead is beyond its interval",
         lambda c: any(b.name == CAPTURE and b.beyond_noise for b in c.account.buckets),
     ),
     # Waiting for a CPU
     "main.wait": Reading(
         "share",
-        "queueing of the main threads, of their active time",
+        "queueing of the main threads, share of their active time",
         lambda c: c.signals.candidate.wait_fraction,
     ),
     "main.wait-growth": Reading(
         "share",
-        "growth of that over the baseline",
+        "growth of main.wait over the baseline",
         lambda c: _growth(c.signals.baseline.wait_fraction, c.signals.candidate.wait_fraction),
     ),
     "main.wait-fell": Reading(
@@ -686,27 +686,27 @@ READINGS: Mapping[str, Reading] = {
     ),
     "main.wait-before": Reading(
         "share",
-        "queueing of the baseline's main threads, of their active time",
+        "queueing of the baseline's main threads, share of their active time",
         lambda c: c.signals.baseline.wait_fraction,
     ),
     "rank.wait": Reading("share", "queueing of the rank that queues most", _worst),
     "rank.wait-before": Reading(
         "share",
-        "the same of the baseline's rank that queues most",
+        "queueing of the baseline's rank that queues most",
         lambda c: c.signals.baseline.worst_wait_fraction,
     ),
-    "rank.wait-growth": Reading("share", "growth of that over the baseline", _worst_growth),
+    "rank.wait-growth": Reading("share", "growth of rank.wait over the baseline", _worst_growth),
     "helpers.wait": Reading(
         "share",
-        "queueing of all other threads and processes, of their active time",
+        "queueing of all other threads and processes, share of their active time",
         lambda c: c.signals.candidate.rest_wait_fraction,
     ),
     "helpers.wait-before": Reading(
-        "share", "the same of the baseline", lambda c: c.signals.baseline.rest_wait_fraction
+        "share", "helpers.wait of the baseline", lambda c: c.signals.baseline.rest_wait_fraction
     ),
     "helpers.wait-growth": Reading(
         "share",
-        "growth of that over the baseline",
+        "growth of helpers.wait over the baseline",
         lambda c: _growth(c.signals.baseline.rest_wait_fraction, c.signals.candidate.rest_wait_fraction),
     ),
     "any.wait": Reading("share", "the greater of main.wait and helpers.wait", _queued_most),
@@ -715,7 +715,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "throttled-growth": Reading(
         "share",
-        "growth of that over the baseline",
+        "growth of throttled over the baseline",
         lambda c: _growth(c.signals.baseline.throttled or 0.0, c.signals.candidate.throttled),
     ),
     "demand": Reading("factor", "CPUs that its threads ask for, over those available", _demand),
@@ -724,12 +724,12 @@ READINGS: Mapping[str, Reading] = {
     ),
     "others": Reading("cores", "CPU that other programs used", lambda c: c.signals.candidate.others_cores),
     "others.growth": Reading(
-        "cores", "how much more that is than beside the baseline, 0 where it is not known", _others_added
+        "cores", "growth of others over the baseline, 0 where it is not known", _others_added
     ),
     "steal": Reading(
         "cores", "CPU that the machine's other guests took", lambda c: c.signals.candidate.steal_cores
     ),
-    "steal.growth": Reading("cores", "growth of that over the baseline", _more_stolen),
+    "steal.growth": Reading("cores", "growth of steal over the baseline", _more_stolen),
     "contention.itself": Reading(
         "bool",
         "its own threads and processes compete",
@@ -751,12 +751,12 @@ READINGS: Mapping[str, Reading] = {
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda c: _itself(c) or _others(c)),
     "others.added": Reading(
         "cores",
-        "CPU that other programs used more than beside the baseline",
+        "CPU that other programs used beyond that during the baseline",
         lambda c: _growth(c.signals.baseline.others_cores, c.signals.candidate.others_cores),
     ),
     "contention.beside": Reading(
         "bool",
-        "other programs take CPUs beside the candidate, whatever they took beside the baseline",
+        "other programs take CPUs during the candidate, whatever they took during the baseline",
         lambda c: (c.signals.candidate.others_cores or 0.0) >= value("others.alone"),
         (more("others", "others.alone"),),
     ),
@@ -767,7 +767,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "contention.kind": Reading(
         "text",
-        "who takes the CPUs: of two, whose demand grew",
+        "who takes the CPUs; if both, whose demand grew",
         _kind,
         (more("threads.growth", "threads.more"), more("others", "others")),
     ),
@@ -803,18 +803,18 @@ READINGS: Mapping[str, Reading] = {
         "part of their lives that the main threads were off the CPU, not queueing",
         lambda c: c.signals.candidate.off_cpu_fraction,
     ),
-    "off-before": Reading("share", "the same of the baseline", lambda c: c.signals.baseline.off_cpu_fraction),
+    "off-before": Reading("share", "off of the baseline", lambda c: c.signals.baseline.off_cpu_fraction),
     "delivery": Reading(
         "s",
-        "seconds in functions that hand over what loaders bring",
+        "seconds in functions that deliver data from loaders",
         lambda c: c.signals.candidate.delivery_s,
     ),
-    "delivery-before": Reading("s", "the same of the baseline", lambda c: c.signals.baseline.delivery_s),
+    "delivery-before": Reading("s", "delivery of the baseline", lambda c: c.signals.baseline.delivery_s),
     "iterations.wait": Reading(
-        "share", "part of the iterations that waits for the loader", lambda c: _iterations(c, grown=False)
+        "share", "part of the iterations spent waiting for the loader", lambda c: _iterations(c, grown=False)
     ),
     "iterations.wait-growth": Reading(
-        "share", "growth of that over the baseline", lambda c: _iterations(c, grown=True)
+        "share", "growth of iterations.wait over the baseline", lambda c: _iterations(c, grown=True)
     ),
     "helpers.busy": Reading(
         "share",
@@ -841,12 +841,12 @@ READINGS: Mapping[str, Reading] = {
     ),
     "calls.differ": Reading(
         "bool",
-        "they are not: by exact counts, or whatever their intervals permit",
+        "calls differ: by exact counts, or anywhere in their intervals",
         lambda c: _same_calls(c) is False,
     ),
     "calls.undecided": Reading(
         "bool",
-        "a side was sampled, and its calls permit that as well as the contrary",
+        "a side was sampled, and its calls may or may not differ",
         lambda c: not c.signals.exact and _same_calls(c) is None,
     ),
     "calls.known": Reading(
@@ -857,7 +857,7 @@ READINGS: Mapping[str, Reading] = {
     "calls.low": Reading(
         "factor", "lower limit of the 95 % interval of calls.factor", lambda c: c.signals.movement.calls_low
     ),
-    "calls.high": Reading("factor", "its upper limit", lambda c: c.signals.movement.calls_high),
+    "calls.high": Reading("factor", "upper limit of that interval", lambda c: c.signals.movement.calls_high),
     "calls.everywhere": Reading(
         "share",
         "part of the time in functions whose calls changed",
@@ -869,7 +869,7 @@ READINGS: Mapping[str, Reading] = {
         "text", "revision of the candidate's source", lambda c: c.signals.candidate.revision or None
     ),
     "revision-before": Reading(
-        "text", "the same of the baseline", lambda c: c.signals.baseline.revision or None
+        "text", "revision of the baseline's source", lambda c: c.signals.baseline.revision or None
     ),
     "code.source-known": Reading(
         "bool",
@@ -889,7 +889,7 @@ READINGS: Mapping[str, Reading] = {
     "work.subject": Reading("text", "the function from which the changed calls come", _work_subject),
     "work.function": Reading(
         "text",
-        "the function that holds most of the gains",
+        "the function with most of the added time",
         lambda c: (
             readable_name(c.signals.table.name[c.signals.movement.top_row])
             if c.signals.movement.top_row >= 0 and c.signals.movement.top_part >= value("part.most")
@@ -898,12 +898,12 @@ READINGS: Mapping[str, Reading] = {
     ),
     "uncalled.part": Reading(
         "share",
-        "of the lost time, in a function that the baseline defines and did not call, and what that calls",
+        "part of the lost time in a function that the baseline defines but did not call, and its callees",
         _uncalled_part,
     ),
     "uncalled.function": Reading(
         "text",
-        "that function",
+        "the function of uncalled.part",
         lambda c: (
             readable_name(c.signals.table.name[uncalled_row(c.signals)])
             if uncalled_row(c.signals) >= 0
@@ -911,15 +911,15 @@ READINGS: Mapping[str, Reading] = {
         ),
     ),
     "function.part": Reading(
-        "share", "part of all gains in the function that gained most", lambda c: c.signals.movement.top_part
+        "share", "part of all added time in function.subject", lambda c: c.signals.movement.top_part
     ),
-    "function.gain": Reading("share", "its gain over the baseline's CPU time", _top_gain),
-    "function.apart": Reading("factor", "its cost per call, over the factor of all functions", _top_apart),
-    "function.source-known": Reading("bool", "the sources of that function are known", _top_known),
-    "function.native": Reading("bool", "that function is native", _top_native),
+    "function.gain": Reading("share", "that function's added time, of the baseline's CPU time", _top_gain),
+    "function.apart": Reading("factor", "its change per call, over that of all functions", _top_apart),
+    "function.source-known": Reading("bool", "the sources of function.subject are known", _top_known),
+    "function.native": Reading("bool", "function.subject is native", _top_native),
     "function.subject": Reading(
         "text",
-        "the function that gained most",
+        "the function that added most time",
         lambda c: (
             readable_name(c.signals.table.name[c.signals.movement.top_row])
             if c.signals.movement.top_row >= 0
@@ -936,33 +936,33 @@ READINGS: Mapping[str, Reading] = {
     ),
     "per-call.everywhere": Reading(
         "share",
-        "part of the active time in functions that both sides have and of which each call costs more",
+        "part of the active time in functions of both sides whose cost per call grew",
         _dearer,
     ),
     "per-call.functions": Reading(
         "count",
-        "functions of which that is known",
+        "functions whose cost per call is known",
         lambda c: float(c.signals.movement.functions),
     ),
     "yardstick.known": Reading(
         "bool",
-        "how much longer the start-up's own work took, which is the same on both sides, is known",
+        "the slow-down of start-up's own work, which is the same on both sides, is known",
         lambda c: _yardstick(c) is not None,
         (more("yardstick.seconds", "yardstick.least"),),
     ),
     "yardstick.seconds": Reading(
-        "s", "that work, on the side that has less of it", lambda c: min(_yardsticks(c))
+        "s", "start-up's own work, on the side with less of it", lambda c: min(_yardsticks(c))
     ),
-    "yardstick.apart": Reading("factor", "cost per call over that", _yardstick_apart),
+    "yardstick.apart": Reading("factor", "cost per call over start-up's slow-down", _yardstick_apart),
     "spread": Reading(
-        "factor", "scatter over functions of the log of that", lambda c: c.signals.movement.spread
+        "factor", "scatter over functions of the log of per-call", lambda c: c.signals.movement.spread
     ),
     "machines.differ": Reading(
         "bool", "the CPUs' models or the instructions in use differ", _machines_differ
     ),
     "instructions.differ": Reading(
         "bool",
-        "variables choose other instructions",
+        "variables select another instruction set",
         lambda c: bool(other_instructions(c.signals.baseline, c.signals.candidate)),
     ),
     "machine.one": Reading(
@@ -977,7 +977,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "machine.part": Reading(
         "share",
-        "part of the log of the slow-down that is that of fixed work, beyond its scatter, where that is most",
+        "greatest part of the log of the slow-down that a piece of fixed work has too, beyond its scatter",
         _machine_part,
     ),
     "machine.same": Reading(
@@ -988,7 +988,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "sources.same": Reading(
         "bool",
-        "sources are known and no function that matters has another",
+        "sources are known, and no function that matters has changed",
         lambda c: (
             c.signals.movement.changed_row < 0
             and c.signals.movement.below_row < 0
@@ -1014,7 +1014,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "memory.added": Reading(
         "bytes",
-        "how much more that is",
+        "memory added in bytes",
         lambda c: _growth(c.signals.baseline.memory_bytes, c.signals.candidate.memory_bytes),
     ),
     "read.growth": Reading(
@@ -1024,7 +1024,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "read.added": Reading(
         "bytes",
-        "how much more that is",
+        "bytes read in addition",
         lambda c: _growth(c.signals.baseline.read_bytes, c.signals.candidate.read_bytes),
     ),
     "command.differs": Reading("bool", "the command lines differ", _command_differs),
@@ -1036,7 +1036,7 @@ READINGS: Mapping[str, Reading] = {
         "bool", "the order of functions moved beyond the noise", lambda c: c.signals.ranking.reordered
     ),
     "order.tv": Reading(
-        "share", "time that sits in other functions", lambda c: c.signals.ranking.total_variation
+        "share", "time that moved to other functions", lambda c: c.signals.ranking.total_variation
     ),
     "order.shifted": Reading(
         "bool",
@@ -1059,7 +1059,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "lumps.periodic": Reading(
         "bool",
-        "the lost slices are of one length, as where a clock stops the program",
+        "the lost slices have one length, as if a timer stopped the program",
         periodic,
         (
             more("lumps.count", "lumps.fewest"),
@@ -1068,8 +1068,8 @@ READINGS: Mapping[str, Reading] = {
         ),
     ),
     "lumps.count": Reading("count", "slices that short functions lost", lambda c: c.signals.lumps.count),
-    "lumps.alike": Reading("share", "those of about the median length", lambda c: c.signals.lumps.alike),
-    "lumps.median": Reading("s", "their median length", lambda c: c.signals.lumps.median_s),
+    "lumps.alike": Reading("share", "slices of about the median length", lambda c: c.signals.lumps.alike),
+    "lumps.median": Reading("s", "median length of lost slices", lambda c: c.signals.lumps.median_s),
     "started.any": Reading(
         "bool",
         "a side started processes or threads, or is a rank: it may wait for its own program",
@@ -1082,18 +1082,18 @@ READINGS: Mapping[str, Reading] = {
         "count", "processes started", lambda c: None if (f := _started(c)) is None else f.processes[1]
     ),
     "started.processes-before": Reading(
-        "count", "the same of the baseline", lambda c: None if (f := _started(c)) is None else f.processes[0]
+        "count", "started in the baseline", lambda c: None if (f := _started(c)) is None else f.processes[0]
     ),
     "started.threads": Reading(
         "count", "threads started", lambda c: None if (f := _started(c)) is None else f.threads[1]
     ),
     "started.threads-before": Reading(
-        "count", "the same of the baseline", lambda c: None if (f := _started(c)) is None else f.threads[0]
+        "count", "started in the baseline", lambda c: None if (f := _started(c)) is None else f.threads[0]
     ),
-    "waited.function": Reading("text", "the function that waits by design and gained most", _waited_function),
+    "waited.function": Reading("text", "the function that waits by design and added most", _waited_function),
     "starved.holds": Reading(
         "bool",
-        "the signs of lost time slices, weighed, are beyond the learnt threshold",
+        "the weighted signs of lost time slices are beyond the learnt threshold",
         lambda c: c.signals.starved.holds,
         (more("starved.probability", "starved.holds"),),
     ),
@@ -1102,7 +1102,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "starved.one-function": Reading(
         "bool",
-        "one function holds most gains and no other lost a slice",
+        "one function has most of the added time and no other lost a slice",
         lambda c: (
             c.signals.movement.top_part > value("one-function.part") and float(c.signals.signs[_HITS]) <= 0
         ),

@@ -269,16 +269,16 @@ _TABLE = (
         "findings.about-equal",
         0.15,
         "share",
-        "parts of the lost time, times confidence: less apart, the order of the rules settles it (convention)",
+        "share of the lost time × confidence: if closer than this, the order of rules decides (convention)",
     ),
     Threshold(
-        "confidence.named", 0.5, "share", "less, as the rule states it, is shown and not named (convention)"
+        "confidence.named", 0.5, "share", "a finding stated lower is shown, not named (convention)"
     ),
     Threshold(
         "confidence.shown",
         0.7,
         "share",
-        "doubted more than that, there is no figure: the table was learnt where nothing was doubted (convention)",
+        "a confidence doubted below it is not shown: the table was learnt without doubts (convention)",
     ),
     Threshold(
         "confidence.together",
@@ -290,7 +290,7 @@ _TABLE = (
         "confidence.both-failed",
         0.8,
         "share",
-        "how far two targets came that failed is not known (convention)",
+        "how far two failed targets got is not known (convention)",
     ),
     Threshold("confidence.python-differs", comparability.PYTHON, "share", "another Python (convention)"),
     Threshold(

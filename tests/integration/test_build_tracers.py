@@ -163,7 +163,7 @@ def test_what_is_no_python_is_refused(tree: Path) -> None:
     for word in ("python3.1", "/no/such/python", "/bin/true"):
         done = profkit(tree, "doctor", "--build-tracers", word, PATH="/nowhere", PYENV_ROOT="/nowhere")
         assert done.returncode == 2
-        assert done.stderr.startswith(f"profkit: error: {word}: no Python that works")
+        assert done.stderr.startswith(f"profkit: error: {word}: no working Python")
         assert done.stderr.count("\n") == 1
     done = profkit(tree, "doctor", "--build-tracers", "--ranks", "2")
     assert done.returncode == 2

@@ -371,7 +371,7 @@ def test_who_comes_after_a_killed_capture_is_told(tmp_path: Path) -> None:
     os.killpg(launcher.pid, signal.SIGKILL)
     launcher.communicate(timeout=10)
     (spool,) = tmp_path.glob(".run.prof.spool-*")
-    line = f"a capture was killed here and left {spool.name}; it is rescued with: profkit merge"
+    line = f"a capture was killed here and left {spool.name}; rescue it with: profkit merge"
     next_one = run_capture(tmp_path, sys.executable, "-c", "pass", options=("-o", "next.prof"))
     assert next_one.returncode == 0
     assert next_one.stderr.count(line) == 1

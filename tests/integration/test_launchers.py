@@ -225,7 +225,7 @@ def test_files_of_two_steps_are_not_merged(tmp_path: Path, slurm: dict[str, str]
     assert done.returncode == 2
     assert not (tmp_path / "job.prof").exists()
     (line,) = done.stderr.splitlines()
-    assert "two-rank1.prof: is of another job or job step than one-rank0.prof" in line
+    assert "two-rank1.prof: is of a different job or job step than one-rank0.prof" in line
 
 
 def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, str]) -> None:

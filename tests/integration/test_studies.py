@@ -135,7 +135,7 @@ def test_failures_and_timeouts_are_marked_and_not_tried_again(place: Path) -> No
     failed = [trial for trial in statuses if trial["setting"]["w"] == "3"]
     assert [trial["status"] for trial in failed] == ["failed"]
     assert "cannot do that" in failed[0]["problem"]
-    assert "w=3: 1 run did not end well" in done.stdout
+    assert "w=3: 1 run failed" in done.stdout
     late = profkit(
         *(place, "sweep", "-p", "s=60,0", "--repeat", "1", "--timeout", "2", "--dir", "late", "--"),
         *("sleep", "{s}"),

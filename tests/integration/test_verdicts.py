@@ -207,7 +207,7 @@ ENDING = IMAGES.replace(
     ("end", "status", "said"),
     [
         ("sys.exit(7)", 7, "the candidate ended with exit status 7"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "the candidate was ended by signal 9"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "the candidate was killed by signal 9"),
     ],
 )
 def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: int, said: str) -> None:
@@ -217,7 +217,7 @@ def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: in
     done = in_process(Path(), "diff", str(whole), str(failed), status=None)
     assert done.returncode == 0, done.stderr
     first = " ".join(" ".join(done.stdout.splitlines()[:4]).split())
-    assert "? A target failed" in first
+    assert "? One run failed" in first
     assert f"The baseline ended normally and {said}" in first
     verdict = as_json(whole, failed)["verdict"]
     assert (verdict["cause"], verdict["rule"], verdict["confidence"]) == ("inconclusive", "unfinished", None)

@@ -84,7 +84,7 @@ def test_two_starved_runs_are_no_good_news() -> None:
     waited = {"both.lacked-cpus": True}
     starved = replace(diff, verdict=replace(diff.verdict, numbers={**diff.verdict.numbers, **waited}))
     assert head(starved).tone == "unsure"
-    assert head(starved).headline == "No change, and both runs lacked CPUs: 3.96 → 4.00 s"
+    assert head(starved).headline == "No change, but both runs lacked CPUs: 3.96 → 4.00 s"
 
 
 def test_functions_are_listed_where_they_matter() -> None:

@@ -192,8 +192,8 @@ def test_a_wrong_name_is_answered_by_the_one_that_is_near(
     ("command", "said"),
     [
         ("train.py", "it is a script: profkit capture -- python train.py"),
-        ("python3 train.py", "without quotes around the whole: profkit capture -- python3 train.py"),
-        ("runme", "it is here, and not on PATH: profkit capture -- ./runme"),
+        ("python3 train.py", "leave out the quotes around it: profkit capture -- python3 train.py"),
+        ("runme", "it is here, but not on PATH: profkit capture -- ./runme"),
         ("pyhton3", "did you mean python3"),
     ],
 )

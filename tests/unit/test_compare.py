@@ -115,7 +115,7 @@ def test_failed_runs_are_left_out_and_said(tmp_path: Path) -> None:
     result = read_compared([tmp_path / "a", tmp_path / "b"])
     row = result.study.rows[1]
     assert (row.runs, row.failed) == (1, 1)
-    assert "b: 1 run did not end well (left out)" in " ".join(result.report().split())
+    assert "b: 1 run failed (left out)" in " ".join(result.report().split())
 
 
 def test_plain_profiles_are_compared_too(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def with_effects(run: Run, *added: float | None) -> Run:
 def test_a_run_that_queued_is_not_clean(queued: float) -> None:
     trouble = trouble_of_clean(clean_run(queued))
     assert f"waited for a CPU for {100 * queued:.1f} % of its time" in trouble.wrong
-    assert "nothing else was seen to use the 2 CPUs" in trouble.wrong
+    assert "no other program was found to use the 2 CPUs" in trouble.wrong
     assert trouble.may_pass
 
 
@@ -217,4 +217,4 @@ def test_another_verdict_is_no_success(
     said = capsys.readouterr()
     assert "contention" not in said.out
     assert "To repeat it by hand" not in said.out
-    assert "profkit: this is not what the demo is to show, contention by the program itself: " in said.err
+    assert "profkit: the demo should show contention by the program itself, and did not: " in said.err

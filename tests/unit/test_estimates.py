@@ -314,7 +314,7 @@ def test_a_comparison_with_estimates() -> None:
 @pytest.mark.parametrize(
     ("calls", "known", "said"),
     [
-        (1100, (900, 1300, 90, 0.2), "no clear change of calls"),
+        (1100, (900, 1300, 90, 0.2), "no clear change in calls"),
         (0, (NAN, NAN, 90, 0.2), "calls not known"),
         (3000, None, " 3.00× the calls"),
         (1000, None, "same calls"),

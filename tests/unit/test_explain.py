@@ -106,7 +106,7 @@ def test_every_threshold_is_printed_with_what_was_compared() -> None:
     behind = {row[0] for row in rows(sections["Thresholds behind the readings"])}
     assert not compared & behind
     assert compared | behind == set(THRESHOLDS)
-    inside = rows(sections["What readings compare by themselves"])
+    inside = rows(sections["Comparisons made inside readings"])
     assert len(inside) == sum(len(reading.compares) for reading in READINGS.values())
     (fixed,) = (row for row in inside if str(row[1]).startswith("machine.same ← machine.part"))
     assert fixed[3] == "≤ 50.0 % (part.most)"

@@ -431,7 +431,7 @@ def test_export_writes_one_file(to: str, story: Path, tmp_path: Path, capfdbinar
     assert cli("export", story, "--to", to, "-o", plain) == 0
     said = capfdbinary.readouterr()
     assert said.out == b""
-    assert said.err.startswith(b"profkit: not in it: ")
+    assert said.err.startswith(b"profkit: left out: ")
     assert cli("export", story, "--to", to, "-o", packed) == 0
     capfdbinary.readouterr()
     assert cli("export", story, "--to", to) == 0

@@ -162,7 +162,7 @@ def test_estimated_calls_are_not_written_as_exact(
         ("f",): [0, 50],
         ("g;h",): [0, 20],
     }
-    assert "not in it: calls of 2 functions, which are estimated or not known" in capsys.readouterr().err
+    assert "left out: calls of 2 functions, which are estimated or not known" in capsys.readouterr().err
 
 
 def test_pprof_is_read_as_it_was_written(story: Path, tmp_path: Path) -> None:

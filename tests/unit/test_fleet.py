@@ -265,7 +265,7 @@ def test_what_got_slower_is_found_with_its_day_and_its_function(grown: Fleet, tm
     same = Fleet(tmp_path / "same")
     same.add([job(tmp_path / "runs", days=12, changed=99)])
     assert not same.slowest().study.jobs  # type: ignore[union-attr]
-    assert "Nothing got slower for good" in same.slowest().report()
+    assert "No lasting slow-down" in same.slowest().report()
     with pytest.raises(UsageError, match="no run of it in the store, which has train"):
         same.slowest("other")
 

@@ -172,7 +172,7 @@ def test_evented_profiles_and_what_counts_no_time(tmp_path: Path) -> None:
     assert named(run) == {"a": pytest.approx((0.006, 0.009)), "b": pytest.approx((0.003, 0.003))}
     assert run.warnings[0].subject == "tool"
     data["profiles"][0]["unit"] = "bytes"
-    with pytest.raises(FormatError, match="bytes, and no time"):
+    with pytest.raises(FormatError, match="bytes, not time"):
         read(tmp_path, data)
     data["exporter"] = "profkit"
     with pytest.raises(FormatError, match="run file"):

@@ -143,7 +143,7 @@ def test_side_without_a_readable_file(tmp_path: Path) -> None:
         load_side(tmp_path / "none.prof")
     (tmp_path / "a.prof").write_bytes(b"")
     (tmp_path / "b.prof").write_bytes(b"x")
-    with pytest.raises(FormatError, match=r"no file of it can be read: .*a\.prof: is empty.*and 1 more"):
+    with pytest.raises(FormatError, match=r"none of its files can be read: .*a\.prof: is empty.*and 1 more"):
         load_side(tmp_path)
 
 

@@ -73,7 +73,7 @@ def test_the_command_that_it_names_compares_runs_from_both_sides(tmp_path: Path)
 def test_without_a_change_it_says_so(tmp_path: Path) -> None:
     result = read_history_runs([job(tmp_path / "runs", changed=99)])
     assert result.study.changes == ()
-    assert "No change of the wall" in result.report()
+    assert "No change in the wall" in result.report()
     assert result.study.spread == pytest.approx(0.01, rel=0.5)
 
 

@@ -97,7 +97,7 @@ def test_rows_belong_to_one_thread_or_process(path: Path, group: str, of: str | 
         others = dict.fromkeys({"ranges", "samples"} - {group})
         document += [{**process, **others, "threads": []} for process in document]
     rewritten(path, {"processes.json": json.dumps(document).encode()})
-    with pytest.raises(FormatError, match=f"{group}.* has rows that belong to others"):
+    with pytest.raises(FormatError, match=f"{group}.* has rows that are already in use"):
         load_run(path)
 
 

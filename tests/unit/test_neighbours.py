@@ -190,7 +190,7 @@ def table_of(found: Found, before: Found | None = None) -> str:
 
 def test_what_is_hidden_is_said() -> None:
     seen = Neighbour("indexer", 0.4, 5)
-    assert "1.10 cores more were used by processes that are not visible from here" in table_of(
+    assert "1.10 cores were used by processes that are not visible from here" in table_of(
         Found(1.0, (seen,), 1.5, False)
     )
     assert "by the kernel, by processes that ended soon" in table_of(Found(1.0, (seen,), 1.5, True))

@@ -189,7 +189,7 @@ def test_a_notice_says_where_it_holds() -> None:
         (
             Notice("ended-unrecorded", "", {"lost_s": 0.1, "cpu_s": 0.05, "pids": (7, 8)}),
             (
-                "2 processes (7, 8): ended without a last record, how is not known; functions of at most the last "
+                "2 processes (7, 8): ended without a last record, for an unknown reason; functions of at most the last "
                 "100 ms of each are missing (at least 50.0 ms of CPU in all)"
             ),
         ),
@@ -235,7 +235,7 @@ def test_json_has_the_sentence_beside_the_data() -> None:
         "code": "agent-failed",
         "subject": "caf\\udce9",
         "numbers": {"pids": [4, 5]},
-        "text": "2 processes (4, 5): profkit's agent failed, so that the record may be incomplete: caf\\udce9",
+        "text": "2 processes (4, 5): profkit's agent failed, so the record may be incomplete: caf\\udce9",
     }
 
 

@@ -147,7 +147,7 @@ def test_pipes_keep_no_reader_waiting(tmp_path: Path, suffix: str) -> None:
     if suffix:
         assert [notice.code for notice in read_nvtx_log(path).warnings] == ["nvtx-names-unreadable"]
     else:
-        with pytest.raises(FormatError, match="is no regular file"):
+        with pytest.raises(FormatError, match="is not a regular file"):
             read_nvtx_log(path)
 
 

@@ -174,8 +174,8 @@ class TestEnds:
             ((0, 1), "The baseline ended normally and the candidate ended with exit status 1"),
             ((2, 0), "The baseline ended with exit status 2 and the candidate ended normally"),
             ((1, 3), "The baseline ended with exit status 1 and the candidate ended with exit status 3"),
-            ((0, 137), "The baseline ended normally and the candidate was ended by signal 9"),
-            ((139, 139), "The baseline was ended by signal 11 and the candidate was ended by signal 11"),
+            ((0, 137), "The baseline ended normally and the candidate was killed by signal 9"),
+            ((139, 139), "The baseline was killed by signal 11 and the candidate was killed by signal 11"),
             ((0, 255), "The baseline ended normally and the candidate ended with exit status 255"),
         ],
     )
@@ -196,7 +196,7 @@ class TestEnds:
         nothing = replace(run, processes=(replace(run.processes[0], threads=(), profiled=False),))
         found = diff(one_side(nothing), one_side(replace(nothing, path="another.prof")))
         assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "unfinished")
-        assert terminal.render(diff_document(found)).startswith("? A target failed")
+        assert terminal.render(diff_document(found)).startswith("? One run failed")
 
 
 class TestTwoPrograms:
@@ -256,7 +256,7 @@ class TestTwoPrograms:
 
 
 class TestBoundRanks:
-    """Ranks that profkit was started in, each bound to CPUs of its own, may use all of those together."""
+    """Ranks that profkit was started in, each bound to its own CPUs, may use all of those together."""
 
     @staticmethod
     def job(*cpus: tuple[int, ...], busy: float = 4.0, queue: float = 0.0) -> Run:

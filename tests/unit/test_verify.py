@@ -64,7 +64,7 @@ class TestWords:
     def test_predicted_against_measured(self) -> None:
         block = tried_verdict(self.TRIED, 30.8)
         assert block.headline == "The advice helps: 35.8 s → 5.90 s, 6.07× [5.80, 6.30]"
-        assert block.summary == "Predicted 30.8 s, measured 29.9 s won back; medians of 3 runs each, in turn."
+        assert block.summary == "Predicted 30.8 s, measured 29.9 s saved; medians of 3 runs each, in turn."
         assert block.tone == "good"
         assert tried_notes(self.TRIED, 36.0) == []
 

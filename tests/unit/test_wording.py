@@ -274,14 +274,14 @@ ITSELF = finding(
         ),
         (
             *(finding("changed-source", "code-change", subject="blur", account__code=0.97), False),
-            "The source of blur changed; changed functions and what they call hold 97.0 % of the lost time.",
+            "The source of blur changed; changed functions and callees make up 97.0 % of the lost time.",
         ),
         (
             *(
                 finding("changed-source", "code-change", subject="pin", account__code=0.5, code__new=True),
                 False,
             ),
-            "pin is new; changed functions and what they call hold 50.0 % of the lost time.",
+            "pin is new; changed functions and callees make up 50.0 % of the lost time.",
         ),
         (
             *(finding("call-counts", "workload-change", subject="main", calls__factor=2.0), False),
@@ -304,9 +304,9 @@ def test_what_is_said_of_a_finding(found: Finding, alone: bool, said: str) -> No
     ("ends", "said"),
     [
         ((0, 1), "The baseline ended normally and the candidate ended with exit status 1"),
-        ((137, 0), "The baseline was ended by signal 9 and the candidate ended normally"),
-        ((139, 139), "The baseline was ended by signal 11 and the candidate was ended by signal 11"),
-        ((0, 192), "The baseline ended normally and the candidate was ended by signal 64"),
+        ((137, 0), "The baseline was killed by signal 9 and the candidate ended normally"),
+        ((139, 139), "The baseline was killed by signal 11 and the candidate was killed by signal 11"),
+        ((0, 192), "The baseline ended normally and the candidate was killed by signal 64"),
         ((0, 193), "The baseline ended normally and the candidate ended with exit status 193"),
         ((0, 128), "The baseline ended normally and the candidate ended with exit status 128"),
     ],
@@ -315,9 +315,9 @@ def test_how_targets_ended(ends: tuple[int, int], said: str) -> None:
     numbers = {"baseline-exit": ends[0], "candidate-exit": ends[1]}
     block = verdict_block(Verdict("inconclusive", "unfinished", numbers=numbers))
     assert (
-        block.summary == f"{said}: they need not have done the same work, so their times cannot be compared."
+        block.summary == f"{said}: they may have done different work: their times cannot be compared."
     )
-    assert (block.headline, block.cause, block.confidence) == ("A target failed", "inconclusive", None)
+    assert (block.headline, block.cause, block.confidence) == ("One run failed", "inconclusive", None)
 
 
 def test_a_finding_beside_the_verdict_says_how_sure_and_how_much() -> None:
@@ -367,22 +367,22 @@ ASKED: dict[str, Value] = {"threads": 8, "processes": 2, "origin": "default", "v
         (
             Evidence("neighbours", "text", reading="who-ran", numbers=NEIGHBOURS),
             (
-                "other programs while it queued|||python3 (pid 812, docker 3fa9c1d2e4b5) 1.00 cores, "
-                "sh (pid 90, with what it started) 0.42, 16 × worker 0.30"
+                "programs that ran while it queued|||python3 (pid 812, docker 3fa9c1d2e4b5) 1.00 cores, "
+                "sh (pid 90, including its children) 0.42, 16 × worker 0.30"
             ),
         ),
         (
             Evidence("neighbours", "text", reading="who-ran", numbers={"named": 0, "hidden": 1.5}),
-            "other programs while it queued|||processes that are not visible from here 1.50 cores",
+            "programs that ran while it queued|||processes that are not visible from here 1.50 cores",
         ),
         (Evidence("function.source", "text", reading="source-new", subject="f"), "source of f|||new"),
         (
             Evidence("main.off", "s", None, 8.0, reading="waiting-for-something", whole=(None, 10.0)),
-            "main thread off the CPU, not queueing|–|8.00 s (80.0 %)|waiting for something else than a CPU",
+            "main thread off the CPU, not queueing|–|8.00 s (80.0 %)|waiting for something other than a CPU",
         ),
         (
             Evidence("order.elsewhere", "share", 0.0, 0.36, 0.09, "noise-reaches"),
-            "time that sits in other functions|0 %|36.0 %|noise reaches 9.0 %",
+            "time that moved to other functions|0 %|36.0 %|noise reaches 9.0 %",
         ),
         (
             Evidence("pools.asked", "cores", 2.0, 16.0, 2.0, "pool", "openblas", (2.0, 2.0), ASKED),
@@ -400,7 +400,7 @@ def test_evidence_as_text(evidence: Evidence, texts: str) -> None:
 
 TRAIN = ("python", "train.py", "--note", "two words")
 CAPTURED = "-- python train.py --note 'two words'  # "
-EDIT = "# in the program, which sets it itself: "
+EDIT = "# the program itself sets this; change it there: "
 MAIN = FunctionKey("project", "model/train.py", "main")
 SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
 
@@ -410,13 +410,13 @@ SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
     [
         (
             Advice("limit-threads", TRAIN, {"OMP_NUM_THREADS": "1"}, cures="queue", predicted_gain_s=3.9),
-            f"OMP_NUM_THREADS=1 profkit capture -o limited.prof {CAPTURED}should win back up to 3.90 s",
+            f"OMP_NUM_THREADS=1 profkit capture -o limited.prof {CAPTURED}should save up to 3.90 s",
         ),
         (
             Advice(
                 "edit-code", subject="torch.set_num_threads(1)", where=MAIN, line=51, predicted_gain_s=2.0
             ),
-            f"{EDIT}torch.set_num_threads(1), in main, model/train.py:51; should win back up to 2.00 s",
+            f"{EDIT}torch.set_num_threads(1), in main, model/train.py:51; should save up to 2.00 s",
         ),
         # A module begins at its first line, wherever the call is.
         (
@@ -445,7 +445,7 @@ SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
         ),
         (
             Advice("capture-idle", TRAIN, cures="queue", predicted_gain_s=5.1),
-            f"profkit capture -o quiet.prof {CAPTURED}on an idle or exclusive node; should win back up to 5.10 s",
+            f"profkit capture -o quiet.prof {CAPTURED}on an idle or exclusive node; should save up to 5.10 s",
         ),
         (
             Advice("run-to-end", TRAIN, subject="candidate"),
@@ -454,7 +454,7 @@ SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
         (Advice("more-runs", numbers={"runs": 1}), "# 1 more run per side: profkit capture --repeat 1 …"),
         (
             Advice("show-waiting", ("profkit", "show", "--by", "cumtime"), files=("my run.prof",)),
-            "profkit show --by cumtime 'my run.prof'  # what it waited in",
+            "profkit show --by cumtime 'my run.prof'  # shows where it waited",
         ),
         # A gain that is not known, or none, is not promised.
         (

@@ -28,7 +28,7 @@ def callgrind_profile(run: Run, profile: Profile) -> Export:
     Raise `FormatError` if no function has a time."""
     profile = collapse(profile)
     if not (profile.tottime > 0).any():
-        raise FormatError(run.path, "holds no function that could be written")
+        raise FormatError(run.path, "holds no functions to write")
     left_out = list(not_held(run, calls=True))
     if profile.edges is None or not len(profile.edges):
         left_out.append("who called whom: it is not known")

@@ -62,7 +62,7 @@ def chrome_trace(run: Run) -> Export:
     if not begins:
         raise FormatError(
             run.path,
-            "holds nothing that has a time: no NVTX ranges and no samples",
+            "holds nothing with time stamps: no NVTX ranges and no samples",
             "its functions are sums, which --to speedscope writes",
         )
     base = min(begins)

@@ -26,7 +26,7 @@ def collapsed_stacks(run: Run) -> Export:
                 lines[stack] = lines.get(stack, 0.0) + seconds * 1e6
     whole = {stack: round(weight) for stack, weight in lines.items()}
     if not any(whole.values()):
-        raise FormatError(run.path, "holds no function that could be written")
+        raise FormatError(run.path, "holds no functions to write")
     left_out = list(not_held(run, stacks=True, waiting=True))
     if short := sum(not weight for weight in whole.values()):
         left_out.append(f"{short:,} stacks with less than half a microsecond")

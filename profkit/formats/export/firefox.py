@@ -54,7 +54,7 @@ def firefox_profile(runs: Sequence[Run]) -> Export:
             threads = [t for t in process.threads if (t.profile.tottime > 0).any()]
             found += [(name, pid, process, thread) for thread in threads]
         if len(found) == before:
-            raise FormatError(run.path, "holds no function that could be written")
+            raise FormatError(run.path, "holds no functions to write")
         of = f"{label}: " if len(runs) > 1 else ""
         left_out |= dict.fromkeys(of + sentence for sentence in not_held(run, stacks=True, waiting=True))
     return Export(_chunks(runs, labels, found), tuple(left_out))

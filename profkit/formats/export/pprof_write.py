@@ -48,7 +48,7 @@ def pprof_profile(run: Run) -> Export:
     """Lay out the functions of all threads. Raise `FormatError` if the run has none with a self time."""
     threads = [(p, t) for p in run.processes for t in p.threads if (t.profile.tottime > 0).any()]
     if not threads:
-        raise FormatError(run.path, "holds no function that could be written")
+        raise FormatError(run.path, "holds no functions to write")
     profiles = [thread.profile for _, thread in threads]
     types = []
     if any(exact_calls(profile).any() for profile in profiles):

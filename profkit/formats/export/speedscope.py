@@ -64,7 +64,7 @@ def speedscope_file(run: Run) -> Export:
     ]
     flat = [(p, thread) for p in run.processes for thread in p.threads if (thread.profile.tottime > 0).any()]
     if not nested and not flat:
-        raise FormatError(run.path, "holds no function and no range that could be written")
+        raise FormatError(run.path, "holds no functions or ranges to write")
     return Export(_chunks(run, nested, flat), tuple(_left_out(run)))
 
 
@@ -72,7 +72,7 @@ def _left_out(run: Run) -> Iterator[str]:
     kinds = [process.ranges.kind for process in run.processes if process.ranges is not None]
     started, marks = (sum(int((kind == wanted).sum()) for kind in kinds) for wanted in (STARTED, MARK))
     if started:
-        yield f"{started:,} ranges that were started and ended may overlap, which stacks cannot (see --to chrome)"
+        yield f"{started:,} start/end ranges: they may overlap, and stacks cannot (see --to chrome)"
     if marks:
         yield f"{marks:,} marks have no duration (see --to chrome)"
 

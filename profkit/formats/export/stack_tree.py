@@ -99,11 +99,11 @@ def not_held(run: Run, *, calls: bool = False, stacks: bool = False, waiting: bo
         yield f"calls of {unsure:,} functions, which are estimated or not known (see --to csv)"
     sampled = sum(int((estimates_of(profile)["tottime_error"] > 0).sum()) for profile in profiles)
     if sampled:
-        yield f"how exact self times of {sampled:,} functions are, which are estimated from samples (see --to csv)"
+        yield f"the error of the self times of {sampled:,} functions, estimated from samples (see --to csv)"
     flat = any(t.paths is None and len(t.profile) for process in run.processes for t in process.threads)
     if stacks and flat:
-        yield "who called whom: it is known as sums only, which are no stacks (see --to callgrind)"
+        yield "who called whom: only sums are known, not stacks (see --to callgrind)"
     if not waiting and any(profile.wait is not None for profile in profiles):
-        yield "what functions queued for a CPU or were off it (see --to pprof)"
+        yield "how long functions queued for a CPU or were off-CPU (see --to pprof)"
     if any(process.ranges is not None and len(process.ranges) for process in run.processes):
         yield "NVTX ranges (see --to perfetto)"

@@ -115,7 +115,7 @@ def _read_json(path: Any, data: bytes, budget: Budget, edges: bool) -> Run:
 
         return read_chrome(path, found, budget, edges=edges)
     raise FormatError(
-        path, "is JSON, and no profile that is known", "speedscope's and Chrome's (traceEvents) are read"
+        path, "is JSON, but not a known profile", "speedscope's and Chrome's (traceEvents) are read"
     )
 
 

@@ -120,7 +120,7 @@ def ranges_from(rows: Sequence[RangeRow]) -> Ranges:
     try:
         begin_ns, end_ns, threads = (np.array([row[i] for row in rows], np.int64) for i in (0, 1, 4))
     except OverflowError:
-        raise ProfileError("holds a time that no clock has") from None
+        raise ProfileError("holds an invalid time") from None
     return Ranges(
         tuple(strings),
         names,

@@ -39,7 +39,7 @@ def read_collapsed(path: object, text: str, budget: Budget, *, edges: bool) -> R
     """Read collapsed stacks; raise `FormatError` or `LimitError`."""
     said = dict(re.findall(r"^# (austin|mode|interval): (.*)$", text[:4096], re.MULTILINE))
     if said.get("mode", "").strip() == "memory":
-        raise FormatError(path, "holds bytes of memory, and no time", "record time: austin without -m")
+        raise FormatError(path, "holds memory sizes, not times", "record time: austin without -m")
     tachyon = text.startswith("tid:")
     hertz = 1e6 if "austin" in said else _TACHYON_HZ if tachyon else _USUAL_HZ
     samples, frames = Samples(budget), dict[str, Frame]()
@@ -50,7 +50,7 @@ def read_collapsed(path: object, text: str, budget: Budget, *, edges: bool) -> R
             continue
         if found is None:
             raise FormatError(
-                path, f"line {number} is no stack with a number", "it was cut short: copy it again"
+                path, f"line {number} is not a stack with a number", "it was cut short: copy it again"
             )
         thread, parts = _thread_of(found[1].split(";"))
         count = int(found[2])

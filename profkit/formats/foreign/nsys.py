@@ -65,7 +65,7 @@ class _Export:
             if str(name).replace("_", "").isalnum()
         }
         if not self._tables.keys() & {"StringIds", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL"}:
-            raise FormatError(path, "is a SQLite database, and no export of Nsight Systems", _HINT)
+            raise FormatError(path, "is a SQLite database, but not an Nsight Systems export", _HINT)
         self._texts = dict(self._rows("StringIds", ("id", "value"), "strings"))
 
     def _rows(self, table: str, columns: Sequence[str], what: str, order: str = "") -> Iterator[Any]:

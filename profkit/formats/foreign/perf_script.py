@@ -57,7 +57,7 @@ def read_perf_script(path: object, text: str, budget: Budget, *, edges: bool) ->
             thread, at, stack = (int(head[2] or tid), tid, head[1]), float(head[4]), []
             period = int(head[5] or 0) if head[6].startswith(_CLOCKS) else 0
         elif thread is None or line[0] not in " \t":
-            raise FormatError(path, f"line {number} is no sample of perf", "print it with: perf script")
+            raise FormatError(path, f"line {number} is not a perf sample", "print it with: perf script")
     finish()
     rate, samples = _usual_gap(taken), Samples(budget)
     for of, clock_ns, _, found_stack in taken:

@@ -79,7 +79,7 @@ def read_pprof(path: object, data: bytes, budget: Budget, *, edges: bool) -> Run
         column, seconds = counted[0], interval
     else:
         names = ", ".join(f"{name} ({unit})" for name, unit in types[:5])
-        raise FormatError(path, f"holds no time but {names or 'nothing'}", "record CPU time or wall time")
+        raise FormatError(path, f"holds {names or 'nothing'} instead of time", "record CPU time or wall time")
     of_same = [i for i in counted if types[i][0].split("-")[0] == types[column][0].split("-")[0]] or counted
     executed_lines = _read_tables(parts, tables, budget)
     samples = Samples(budget)
@@ -88,7 +88,7 @@ def read_pprof(path: object, data: bytes, budget: Budget, *, edges: bool) -> Run
         if len(values) != len(types):
             raise ValueError("a sample has more or fewer values than there are types of them")
         if values[column] < 0:
-            raise FormatError(path, "holds differences of two profiles", "give both profiles")
+            raise FormatError(path, "holds differences between two profiles", "give both profiles")
         found = [tables.locations[i] for i in ids]
         budget.spend("calling contexts", sum(map(len, found)) // 16)
         # The innermost comes first, of what was inlined as well.

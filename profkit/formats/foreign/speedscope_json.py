@@ -33,7 +33,7 @@ def read_speedscope(path: object, data: Any, budget: Budget, *, edges: bool) -> 
     for profile in data["profiles"]:
         unit = profile["unit"]
         if unit not in _UNITS:
-            raise FormatError(path, f"counts {unit}, and no time", "record time")
+            raise FormatError(path, f"counts {unit}, not time", "record time")
         assumed |= unit == "none"
         name = str(profile["name"])
         found = _THREAD.fullmatch(name)

@@ -140,7 +140,7 @@ def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = Fa
             pairs[links[-1]][0] += seconds
     own, cumulative, taken = np.array(list(rows.values()), np.float64).reshape(-1, 3).T.copy()
     if not ((taken >= 0) & (taken <= EXACT)).all() or not np.isfinite(own).all():
-        raise ProfileError("holds a number of samples or a time that no profile has")
+        raise ProfileError("holds an invalid sample count or time")
     all_taken = taken.sum()
     interval = own.sum() / all_taken if all_taken else 0.0
     weight = np.divide(own, taken, out=np.full(len(own), interval), where=taken > 0)

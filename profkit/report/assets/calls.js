@@ -196,7 +196,7 @@ function startCalls() {
     const { rows, exact } = searched(typed);
     if (exact) return go(rows[0]);
     list.replaceChildren(...rows.slice(0, 40).map((row) => make("option", { value: names[row], label: functions.where(row) })));
-    if (!rows.length) said.textContent = `No function is called “${typed}”.`;
+    if (!rows.length) said.textContent = `No function is named “${typed}”.`;
   });
   find.addEventListener("keydown", (event) => {
     const { rows } = searched(find.value.trim());

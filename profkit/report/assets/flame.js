@@ -93,7 +93,7 @@ function startFlame() {
     }
     const calls = count(Math.round(ncalls(graph.after, node))), was = graph.before && count(Math.round(ncalls(graph.before, node)));
     if (row >= 0) parts.push(`${was && was !== calls ? `${was} → ${calls}` : calls} ${graph.measured ? "" : "of its "}calls${per}`);
-    const title = row < 0 ? "calls that are too short to be drawn apart" : `${name(node)}`;
+    const title = row < 0 ? "calls that are too short to draw separately" : `${name(node)}`;
     const where = row < 0 ? "" : ` (${functions.where(row)})`;
     return { title, text: `${where}: ${parts.join("; ")}.` };
   }
@@ -264,7 +264,7 @@ function startFlame() {
         }
       }
       found.textContent = !rows.size
-        ? `No function is called “${typed}”.`
+        ? `No function is named “${typed}”.`
         : matches.size
           ? `${thousands(matches.size)} blocks, ${seconds(time)}${per}, ${share(time / total())} of the whole.`
           : "Too short to be drawn here.";

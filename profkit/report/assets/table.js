@@ -125,7 +125,7 @@ function startTable() {
     table.setAttribute("aria-rowcount", rows.length + 1);
     byId("table-count").textContent = rows.length
       ? `${thousands(from + 1)}–${thousands(from + shown.length)} of ${thousands(rows.length)}`
-      : find.value.trim() ? `No function is called “${find.value.trim()}”.` : "Nothing matches.";
+      : find.value.trim() ? `No function is named “${find.value.trim()}”.` : "Nothing matches.";
     for (const [id, end] of [["first", page === 0], ["back", page === 0], ["next", page === pages - 1], ["last", page === pages - 1]]) {
       byId(`table-${id}`).disabled = end;
     }

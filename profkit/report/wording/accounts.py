@@ -22,14 +22,14 @@ BUCKET_TITLES: Mapping[str, str] = {
     "loading": "waiting for loaders",
     "imbalance": "waiting for ranks",
     "rest": "not attributed",
-    "gil": "interpreter's lock",
+    "gil": "waiting for the GIL",
     "gc": "garbage collection",
-    "capture": "capture itself",
+    "capture": "capture overhead",
     "running": "running",
 }
 #: What is waited for, in a few words (`profkit.model.pauses`).
 WAITED_FOR: Mapping[str, str] = {
-    "gil": "the interpreter's lock",
+    "gil": "the interpreter's lock (GIL)",
     "lock": "a lock or thread",
     "child": "a child process",
     "pipe": "a pipe",
@@ -37,10 +37,10 @@ WAITED_FOR: Mapping[str, str] = {
     "file": "a file",
     "disk": "the disk",
     "sleep": "a sleep to end",
-    "poll": "descriptors (poll)",
+    "poll": "I/O readiness (poll)",
     "device": "a device",
     "other": "something else",
-    "stopped": "the end of a stop",
+    "stopped": "resumption (stopped)",
 }
 #: Functions that are named behind a bucket.
 NAMED = 2
@@ -108,11 +108,11 @@ def _about(bucket: Bucket) -> str:
 def _note(account: Account) -> str:
     if account.calls_unknown >= UNKNOWN_CALLS:
         return (
-            f"Of functions with {units.share(account.calls_unknown)} of the CPU time the calls are not known well "
-            "enough: whether they were called more often or cost more per call cannot be separated."
+            f"The call counts of functions with {units.share(account.calls_unknown)} of the CPU time are not "
+            "known well enough to tell more calls from a higher cost per call."
         )
     if account.merged:
         return "Without the kernel's counters, running and queueing cannot be separated."
     if account.basis == "other-programs":
-        return "Noise is that of clean repeats of other programs. Several runs per side show their own."
+        return "The noise is that of clean repeats of other programs; several runs per side show their own."
     return ""

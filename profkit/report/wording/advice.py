@@ -51,7 +51,7 @@ def _place(a: Advice) -> str:
 
 def _more_cpus(a: Advice) -> str:
     n = a.numbers
-    return f"it was tied to {n['cpus']:g} of {n['machine']} CPUs"
+    return f"it was bound to {n['cpus']:g} of {n['machine']} CPUs"
 
 
 def _not_the_code(a: Advice) -> str:
@@ -70,15 +70,15 @@ def _more_runs(a: Advice) -> str:
 
 #: What to do about a wait, by what was waited for.
 _AWAIT: Mapping[str, str] = {
-    "lock": "{} waits for a lock or for a thread to end: hold it for shorter, or do other work meanwhile",
-    "child": "{} waits for a child process: see what that one does, or start it earlier",
-    "pipe": "{} waits for what another process writes: see what that one does",
+    "lock": "{} waits for a lock or for a thread to end: hold it for less time, or do other work meanwhile",
+    "child": "{} waits for a child process: see what the child does, or start it earlier",
+    "pipe": "{} waits for data from another process: see what that process does",
     "socket": "{} waits for the other end of a socket: see why it answers late, or ask for more at once",
-    "file": "{} waits for files: read less, read ahead, or from a faster place",
-    "disk": "{} waits for the disk: read less, read ahead, or from a faster place",
+    "file": "{} waits for files: read less, read ahead, or use faster storage",
+    "disk": "{} waits for the disk: read less, read ahead, or use faster storage",
     "sleep": "{} sleeps: wait for what it sleeps for instead",
     "poll": "{} waits for descriptors to be ready: see what should write to them",
-    "device": "{} waits for a device: a terminal, a GPU",
+    "device": "{} waits for a device, such as a terminal or a GPU",
     "stopped": "the whole process was stopped: by a signal (SIGSTOP, Ctrl-Z, a debugger), with its container, or "
     "with the machine",
 }
@@ -86,7 +86,7 @@ _AWAIT: Mapping[str, str] = {
 #: By the kind of advice: a command with a remark, or a remark alone.
 ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "limit-threads": _capture("limited.prof"),
-    "edit-code": lambda a: ((), f"in the program, which sets it itself: {a.subject}{_place(a)}"),
+    "edit-code": lambda a: ((), f"the program itself sets this; change it there: {a.subject}{_place(a)}"),
     "start-fewer": lambda a: ((), _start_fewer(a)),
     "more-cpus": lambda a: (_capture("more-cpus.prof")(a)[0], _more_cpus(a)),
     "give-cpus": lambda a: (
@@ -94,14 +94,14 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         f"its own work fills the {a.numbers['cpus']:g} CPUs that it may use: give it more",
     ),
     "not-the-code": lambda a: ((), _not_the_code(a)),
-    "list-processes": lambda a: (_command(a), "what else takes CPUs"),
+    "list-processes": lambda a: (_command(a), "shows what else uses CPUs"),
     "capture-idle": _capture("quiet.prof", "on an idle or exclusive node"),
-    "look-at-quota": lambda a: (_command(a), "raise the quota: this is the limit, and how often it was hit"),
+    "look-at-quota": lambda a: (_command(a), "raise the quota; this shows it and how often it was hit"),
     "within-quota": _capture("within-quota.prof"),
     "capture-side": lambda a: (_capture_side(a), ""),
     "run-to-end": lambda a: (_capture_side(a), "until it ends without an error"),
     "capture-exact": lambda a: (_capture_side(a, "--exact"), "counts every call"),
-    "capture-sampled": lambda a: (_capture_side(a, "--sampled"), "adds little to the wall"),
+    "capture-sampled": lambda a: (_capture_side(a, "--sampled"), "adds little wall time"),
     "more-runs": lambda a: ((), _more_runs(a)),
     "same-settings": _capture(
         "same-settings.prof",
@@ -115,11 +115,12 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         (),
         _AWAIT.get(str(a.numbers.get("what")), "{} waits").format(display_name(a.subject)),
     ),
-    "show-waiting": lambda a: (_command(a), "what it waited in"),
-    "verify": lambda a: (_command(a), "runs the first of these that can be tried, against the run as it was"),
+    "show-waiting": lambda a: (_command(a), "shows where it waited"),
+    "verify": lambda a: (_command(a), "tries the first of these that can be run, against the original run"),
     "start-once": lambda a: (
         (),
-        "start workers once and keep them (persistent_workers=True, one Pool for all), fewer of them, or by fork"
+        "start workers once and keep them (persistent_workers=True, one Pool for all), start fewer, or use "
+        "fork"
         + (f"; import {a.subject} only where it is used" if a.subject else ""),
     ),
     "release-gil": lambda a: (
@@ -128,9 +129,9 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     ),
     "fewer-python-threads": lambda a: (
         (),
-        "fewer threads that run Python, or a free-threaded build of Python; for short turns, sys.setswitchinterval",
+        "use fewer Python threads, or a free-threaded build; for shorter turns, use sys.setswitchinterval",
     ),
-    "more-loaders": lambda a: ((), "more loader workers, or faster loading: CPUs were free"),
+    "more-loaders": lambda a: ((), "use more loader workers, or load faster: CPUs were free"),
 }
 #: What the output of a command is filtered by where a person reads it.
 _FILTERS: Mapping[str, str] = {"list-processes": " | head -15", "lscpu": " | grep -E 'Model name|MHz'"}
@@ -150,7 +151,7 @@ def _remarks(advice: Advice) -> list[str]:
     remark = ADVICE[advice.kind](advice)[1]
     remarks = [remark] if remark else []
     if math.isfinite(advice.predicted_gain_s) and advice.predicted_gain_s > 0:
-        remarks.append(f"should win back up to {units.seconds(advice.predicted_gain_s)}")
+        remarks.append(f"should save up to {units.seconds(advice.predicted_gain_s)}")
     return remarks
 
 

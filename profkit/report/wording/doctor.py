@@ -75,22 +75,22 @@ def risk(diagnosis: Diagnosis) -> VerdictBlock:
         if diagnosis.oversubscribed:
             return VerdictBlock(f"{line}: {over}", summary, "bad")
         if demand.oversubscribed:
-            return VerdictBlock(f"{line}, which hardly queue", summary, "unsure")
+            return VerdictBlock(f"{line}, but they hardly queue", summary, "unsure")
         idle = ", ".join(f"{title_of(pool.library)} {pool.threads}" for pool in load.idle_pools)
         if idle:
-            later = f"Pools with more threads than CPUs did not work meanwhile ({idle}): watch it for longer."
+            later = f"Pools with more threads than CPUs were idle meanwhile ({idle}): use a longer --seconds."
             return VerdictBlock(f"{line}: not oversubscribed so far", f"{summary} {later}", "unsure")
         return VerdictBlock(f"{line}: not oversubscribed", summary, "good")
     if diagnosis.oversubscribed:
         computing = (s for s in diagnosis.sizes if s.library.automatic and s.library.computes)
         unseen = sorted({_LIMITS[s.unseen] for s in computing if s.unseen and s.library.starts == "threads"})
-        why = f" Not every library looks at {' or '.join(unseen)}." if unseen else ""
+        why = f" Not every library respects {' or '.join(unseen)}." if unseen else ""
         share = units.counted(diagnosis.share, "thread")
-        return VerdictBlock(f"{line}: {over}", f"Each process may have {share} so that all fit.{why}", "bad")
+        return VerdictBlock(f"{line}: {over}", f"To fit, each process may have {share}.{why}", "bad")
     if diagnosis.pooled is not None:
         pooled = diagnosis.pooled
         return VerdictBlock(
-            f"{line}: fits, unless processes multiply it",
+            f"{line}: fits, but not with a process pool",
             f"With the default of multiprocessing.Pool() it is {_sum(pooled)}: "
             f"{units.factor(pooled.factor)} oversubscribed.",
             "unsure",
@@ -123,14 +123,14 @@ def _seen(load: Load, demand: Demand) -> str:
         if demand.ranks > 1:
             terms = f"{units.counted(demand.ranks, 'rank')} × {f'({terms})' if len(working) > 1 else terms}"
         return f"{terms} = {total}"
-    return f"At most {total}, at once"
+    return f"At peak, {total}"
 
 
 def _did(load: Load) -> str:
     queued = (
         "" if math.isnan(load.queued) else f", and {units.share(load.queued)} of its CPU demand was queueing"
     )
-    others = f" Everything else here used {load.others:.1f} CPUs meanwhile." if load.others >= OTHERS else ""
+    others = f" Other processes used {load.others:.1f} CPUs meanwhile." if load.others >= OTHERS else ""
     return f"In {units.seconds(load.wall_s)} it used {load.cores:.1f} CPUs on average{queued}.{others}"
 
 
@@ -164,14 +164,14 @@ def limit_items(limits: Limits) -> list[tuple[str, str]]:
     ]
     if limits.cpuset is not None and set(limits.cpuset) != set(limits.affinity):
         found.append(f"cpuset {_ranges(limits.cpuset)}")
-    where = {"nested": ", set below the root of the cgroups"}.get(limits.quota_view, "")
+    where = {"nested": ", set in a nested cgroup"}.get(limits.quota_view, "")
     found.append(f"quota {limits.quota_cpus:.3g}{where}" if limits.quota_cpus else "no quota")
     if limits.slurm is not None:
         found.append(f"Slurm {limits.slurm[0]} ({limits.slurm[1]})")
     items.append(("may use", f"{_cpus(limits.effective)}: {'; '.join(found)}"))
     if limits.ranks is not None:
         ranks = limits.ranks
-        bound = "each bound to CPUs of its own" if ranks.bound else "not bound: they share the CPUs"
+        bound = "each bound to its own CPUs" if ranks.bound else "not bound: they share the CPUs"
         items.append(("ranks", f"{ranks.here} on this machine, started by {clean(ranks.launcher)}, {bound}"))
     return items
 
@@ -209,7 +209,7 @@ def own_texts(owns: Sequence[Own]) -> list[str]:
             f"{title_of(own.name)} ({', '.join(filter(None, [str(own.number), _HOW_TO_SET.get(own.name)]))})"
             for own in without
         )
-        texts.append(f"No variable changes the threads of {each}: set them in the program.")
+        texts.append(f"No environment variable sets the threads of {each}: set them in the program.")
     return texts
 
 
@@ -222,7 +222,7 @@ def _own_text(own: Own) -> str:
     if own.kind == "processes":
         role = clean(own.name)
         return (
-            f"The program starts {own.number:,} × {role} itself: ask it for fewer; no variable changes that."
+            f"The program itself starts {own.number:,} × {role}: configure fewer; no variable changes that."
         )
     if own.kind == "python-threads":
         return f"{own.number:,} threads of Python code ran at once in one process ({clean(own.name)}): start fewer."
@@ -231,9 +231,9 @@ def _own_text(own: Own) -> str:
 
 def sizes_note() -> str:
     """Return what the list of sizes is."""
-    return "By default, for each process. How that was measured: docs/doctor.md."
+    return "Defaults, for each process. docs/doctor.md says how they were measured."
 
 
 def untraced() -> str:
     """Say of a Python that it has no tracer."""
-    return "profkit has no tracer for it: a capture would have no functions"
+    return "profkit has no tracer for it: a capture would record no functions"

@@ -50,16 +50,16 @@ SIGNALS: Mapping[str, str] = {
     "wall": "wall time",
     "self-time": "self time of all functions",
     "main.queue": "run-queue wait of the main thread",
-    "main.wait": "run-queue wait of the main thread, of its active time",
-    "rank.wait": "run-queue wait of the rank that queues most, of its active time",
+    "main.wait": "run-queue wait of the main thread, share of active time",
+    "rank.wait": "run-queue wait of the rank that queues most, share of active time",
     "helpers.queue": "run-queue wait of all other threads and processes",
     "started.processes": "processes started",
     "started.threads": "threads started",
     "demand": "CPU demand of the whole program",
     "pools.asked": "cores that its processes and thread pools ask for",
     "others": "CPU used by other processes",
-    "neighbours": "other programs while it queued",
-    "steal": "CPU given to other machines (steal)",
+    "neighbours": "programs that ran while it queued",
+    "steal": "CPU taken by other virtual machines (steal)",
     "pressure": "CPU pressure (PSI some)",
     "gpu": "GPU in use",
     "throttled": "throttled periods",
@@ -69,13 +69,13 @@ SIGNALS: Mapping[str, str] = {
     "worker.imports": "other processes importing {subject}",
     "processes": "processes",
     "gil": "waiting for the interpreter's lock (GIL)",
-    "gil.held": "others waited while {subject} had it",
+    "gil.held": "threads waited while {subject} held it",
     "blocked.on": "waiting for {what}",
     "delivery": "main thread waiting for loaders and workers",
     "iterations.wait": "part of the iterations in which the consumer waited for its loader",
     "calls": "calls, weighted by time",
-    "calls.known": "time in functions whose calls are known well enough",
-    "capture": "what capture added to the wall",
+    "calls.known": "time in functions whose call counts are known well enough",
+    "capture": "capture overhead in the wall time",
     "calls.share": "time in functions whose calls changed",
     "origin": "calls of {subject}, per call of {caller}",
     "function.calls": "calls of {subject}",
@@ -87,15 +87,15 @@ SIGNALS: Mapping[str, str] = {
     "fixed-work": "fixed work (yardsticks), median",
     "yardstick": "fixed work: {subject}",
     "variable": "{subject}",
-    "memory.peak": "most memory at once",
+    "memory.peak": "peak memory",
     "bytes.read": "bytes read",
     "command": "command line",
     "order.distance": "distance of the rankings",
-    "order.elsewhere": "time that sits in other functions",
+    "order.elsewhere": "time that moved to other functions",
     "scatter": "scatter of time per call over repeats",
-    "signs": "signs of lost time slices, weighed",
+    "signs": "weighted signs of lost time slices",
     "lumps": "short functions that lost a time slice",
-    "lumps.alike": "slices of about one length, of those lost",
+    "lumps.alike": "lost slices of about the same length",
 }
 
 
@@ -109,7 +109,7 @@ def _number(evidence: Evidence, name: str) -> float | None:
 
 
 def _lines(added: float) -> str:
-    return f"{abs(added):.0f} {'line' if abs(added) == 1 else 'lines'} {'more' if added > 0 else 'less'}"
+    return f"{abs(added):.0f} {'line' if abs(added) == 1 else 'lines'} {'more' if added > 0 else 'fewer'}"
 
 
 def _pool(e: Evidence) -> str:
@@ -137,12 +137,12 @@ def _who_ran(e: Evidence) -> str:
             name = f"{many} × {name}"
         about = [f"pid {pid}"] if pid is not None else []
         about += [clean(group)] if group else []
-        about += ["with what it started"] if e.numbers.get(f"children-{place}") else []
+        about += ["including its children"] if e.numbers.get(f"children-{place}") else []
         brackets = f" ({', '.join(about)})" if about else ""
         said.append(f"{name}{brackets} {cores:.2f}{'' if said else ' cores'}")
     for name, whose in (
         ("hidden", "processes that are not visible from here"),
-        ("unseen", "the kernel and processes that ended soon"),
+        ("unseen", "the kernel and short-lived processes"),
     ):
         cores = _number(e, name)
         if cores is not None:
@@ -160,7 +160,7 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     "differs": lambda e: "not the same",
     "no-cpu-free": lambda e: "ready to run, but no CPU was free",
     "others-wait-for-rank": lambda e: "the other ranks wait for it",
-    "main-waits-for-helpers": lambda e: "the main thread waits for them, and they for a CPU",
+    "main-waits-for-helpers": lambda e: "the main thread waits for them, and they wait for a CPU",
     "cpus-were-free": lambda e: "CPUs were free for it",
     "baseline-starved": lambda e: "the baseline was the one that lacked CPUs",
     "own-threads-compete": lambda e: "more than the CPUs available: its own threads and processes compete",
@@ -169,7 +169,7 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     "pool": _pool,
     "machine-idle": lambda e: "the rest of the machine was idle",
     "other-programs": lambda e: "other programs take CPUs",
-    "as-beside-baseline": lambda e: "about as much as beside the baseline",
+    "as-beside-baseline": lambda e: "about as much as during the baseline",
     "who-ran": lambda e: _who_ran(e),
     "other-guests": lambda e: "the hypervisor's other guests take CPUs",
     "gpu-waited": lambda e: "the GPU waited more for the program",
@@ -178,10 +178,10 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     "of-all-queueing": lambda e: f"{units.share(_number(e, 'share'))} of all queueing in functions",
     "nvtx-range": lambda e: "NVTX range",
     "of-lost-time": lambda e: f"{units.share(_number(e, 'share'))} of the lost time",
-    "waiting-for-something": lambda e: "waiting for something else than a CPU",
+    "waiting-for-something": lambda e: "waiting for something other than a CPU",
     "had-the-lock": lambda e: "",
     "mostly-in": lambda e: f"most in {clean(e.subject)}",
-    "functions-that-hand-over": lambda e: "in the functions that hand over what they bring",
+    "functions-that-hand-over": lambda e: "in the functions that deliver their results",
     "iteration-rate": lambda e: (
         f"{_number(e, 'after') or 0:.3g} iterations/s, against {_number(e, 'before') or 0:.3g}"
     ),
@@ -190,7 +190,7 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
     ),
     "known-within": lambda e: f"to within {units.share(_number(e, 'within'))}, on both sides",
     "between": lambda e: f"{units.factor(_number(e, 'low'))} to {units.factor(_number(e, 'high'))}",
-    "of-difference": lambda e: f"{units.share(_number(e, 'share'))} of what moved the walls",
+    "of-difference": lambda e: f"{units.share(_number(e, 'share'))} of what changed the wall time",
     "not-clearly": lambda e: "no clear change",
     "waiting-left-out": lambda e: "waiting left out",
     "per-call-of": lambda e: (
@@ -198,29 +198,30 @@ READINGS: Mapping[str, Callable[[Evidence], str]] = {
         f"{clean(str(e.numbers.get('caller')))}: the change starts there"
     ),
     "code-part": lambda e: (
-        f"{units.share(_number(e, 'share'))} of the lost time, with all that changed or is new and what that calls"
+        f"{units.share(_number(e, 'share'))} of the lost time, in changed and new functions and their callees"
     ),
     "of-gains": lambda e: f"{units.share(_number(e, 'share'))} of the added time of all functions",
     "uncalled-part": lambda e: (
-        f"holds {units.share(_number(e, 'share'))} of the lost time, with what it calls"
+        f"makes up {units.share(_number(e, 'share'))} of the lost time, with its callees"
     ),
     "waits-part": lambda e: f"{units.share(_number(e, 'share'))} of the lost time is in functions that wait",
     "source-new": lambda e: "new",
     "source-gone": lambda e: "gone",
     "source-changed": lambda e: "changed",
-    "source-lines": lambda e: f"changed: {_lines(_number(e, 'lines') or 0.0)}, by the functions below it",
+    "source-lines": lambda e: f"changed: {_lines(_number(e, 'lines') or 0.0)}, per the functions below it",
     "median-of-all": lambda e: f"median of all functions: {units.factor(_number(e, 'factor'))}",
     "scatter-over-functions": lambda e: f"scatter over functions {_number(e, 'spread') or 0:.2f}",
     "another-cpu": lambda e: "another CPU",
     "machine-slower": lambda e: "the machine itself was slower",
-    "machine-as-fast": lambda e: "the machine was as fast",
-    "other-instructions": lambda e: "libraries use other instructions",
+    "machine-as-fast": lambda e: "the machine was equally fast",
+    "other-instructions": lambda e: "libraries use another instruction set",
     "more-data": lambda e: f"{units.factor(_number(e, 'factor'))}: more data",
     "noise-reaches": lambda e: f"noise reaches {value_text(e.unit, e.threshold)}",
-    "only-lost-slices": lambda e: "another machine, a regression or a larger input leave it where it was",
-    "signs-weighed": lambda e: f"at most 15 in 1,000 other pairs reach {units.share(e.threshold)}",
+    "only-lost-slices": lambda e: "another machine, a regression or a larger input would not change it",
+    "signs-weighed": lambda e: f"at most 15 in 1,000 uncontended pairs reach {units.share(e.threshold)}",
     "lost-slices": lambda e: (
-        f"{units.seconds(_number(e, 'seconds'))} each; the others kept their time, as under a scheduler's slices"
+        f"{units.seconds(_number(e, 'seconds'))} each; the other functions kept their time, as under time "
+        "slicing"
     ),
 }
 

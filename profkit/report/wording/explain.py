@@ -15,12 +15,12 @@ from profkit.verdict.thresholds import THRESHOLDS, value
 from profkit.verdict.types import Checked, Finding
 
 _HOW = (
-    "A rule holds where all that it requires is known, no rule that it yields to holds, all its conditions hold, and "
-    "of each set of alternatives one group does."
+    "A rule holds if all that it requires is known, all its conditions hold, one group of each set of "
+    "alternatives holds, and no rule that it yields to holds."
 )
 _WHICH = (
-    "The verdict is the finding with the largest bucket of the account; nearly equal ones are settled by the order "
-    "below."
+    "The verdict is the finding with the largest bucket of the account; the order below decides between "
+    "nearly equal ones."
 )
 #: Conditions of rules that hold, and rules that do not, that have a row on a terminal.
 _CONDITIONS, _NEAREST = 8, 12
@@ -44,7 +44,7 @@ def explain_sections(
         title = f"{'✓' if name in held else '–'} {name}: {rule.cause}{', holds' if name in held else ''}"
         sections.append(Section(title, (_table(group, readings, rule.about),)))
     if inside:
-        sections.append(Section("What readings compare by themselves", (_table(inside, readings),)))
+        sections.append(Section("Comparisons made inside readings", (_table(inside, readings),)))
     if findings:
         sections.append(_chosen(findings))
     sections.append(_others(checks))
@@ -90,7 +90,7 @@ def brief_explanation(
         ),
         whole=True,
     )
-    sections.append(Section("What does not hold, nearest first", (table,)))
+    sections.append(Section("Rules that do not hold, nearest first", (table,)))
     return sections
 
 
@@ -121,19 +121,19 @@ def _chosen(findings: Sequence[Finding]) -> Section:
     """Which finding is named, and how its confidence is made up."""
     named = value("confidence.named")
     note = (
-        f"The first stands unless another is more by {value('findings.about-equal'):g} (findings.about-equal); "
-        f"stated less than {named:g} (confidence.named) is not named, doubted below {value('confidence.shown'):g} "
-        f"(confidence.shown) has no figure, and two causes at once leave {value('confidence.together'):g} "
-        "(confidence.together)."
+        f"The first finding stands unless another exceeds it by {value('findings.about-equal'):g} "
+        f"(findings.about-equal). A finding stated below {named:g} (confidence.named) is not named; one "
+        f"doubted below {value('confidence.shown'):g} (confidence.shown) has no figure; two causes at once "
+        f"multiply the confidence by {value('confidence.together'):g} (confidence.together)."
     )
     table = Listed(findings).table(
         Of("finding", lambda f: f.rule),
         Of("part × confidence", lambda f: _number(_weight(f)), "text", 1),
-        Of("less than the first", lambda f: _number(_weight(findings[0]) - _weight(f)), "text", 1),
+        Of("below the first", lambda f: _number(_weight(findings[0]) - _weight(f)), "text", 1),
         Of("stated", lambda f: _number(_stated(f)), "text", 1),
         Of("margin", lambda f: f"{_stated(f) - named:+.3g}", "text", 1),
         Of("doubted", lambda f: "" if f.doubt is None else _number(f.doubt), "text", 1),
-        Of("left beside others", lambda f: _number(f.left), "text", 1),
+        Of("left with others", lambda f: _number(f.left), "text", 1),
         Of("confidence", lambda f: _number(f.confidence) if f.calibrated else "not shown", "text", 1),
         notes=(note,),
         whole=True,

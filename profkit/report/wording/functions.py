@@ -22,8 +22,8 @@ MENTION_WAIT = 0.1
 
 #: What is to be known of functions that wait.
 WAITING_NOTE = (
-    "They wait by design (locks, pipes, polls, pool threads): their time follows the speed of everything else and is "
-    "no cause by itself."
+    "They wait by design (locks, pipes, polls, pool threads): their time depends on everything else and is "
+    "not a cause in itself."
 )
 
 
@@ -59,7 +59,7 @@ def _calls_text(table: DiffTable, row: int) -> list[str]:
         return ["calls not known"]
     if "estimated" in kinds:
         if low_a <= high_b and low_b <= high_a:
-            return ["no clear change of calls"]
+            return ["no clear change in calls"]
         return [f"about {units.factor(calls_b / calls_a)} the calls"] if calls_a else []
     if calls_a == calls_b:
         return ["same calls"]

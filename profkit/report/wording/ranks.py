@@ -14,21 +14,21 @@ from profkit.study.wait_states import IMBALANCE, OTHER
 #: What a straggler does instead of waiting for the others, by its kind.
 KINDS = {
     "work": "does more work",
-    "slower": "computes longer for as many calls",
+    "slower": "computes longer for the same calls",
     "slower-cpu": "computes longer in all functions: its CPU is slower",
     "longer": "computes longer",
     "collections": "collects garbage",
     "queue": "lacks CPUs",
     "loading": "waits for data (files, disks, sockets, pipes)",
     "stopped": "is stopped",
-    "blocked": "stands still (I/O, locks, sleep)",
+    "blocked": "is blocked (I/O, locks, sleep)",
 }
 #: What would settle the reason, by `Straggler.unknown`.
 _SETTLES = {
     "calls": "calls were estimated too coarsely to tell more work from slower work; capture with --exact",
-    "looks": "what it was off the CPU for was not seen; capture it again with the compiled tracer (profkit doctor)",
-    "speed": "one function has nearly all CPU time, so that more work in a call and a slower CPU look alike; run the "
-    "rank on another CPU or host",
+    "looks": "why it was off-CPU was not recorded; capture again with the compiled tracer (profkit doctor)",
+    "speed": "one function has nearly all CPU time, so more work per call and a slower CPU look alike; run "
+    "the rank on another CPU or host",
 }
 #: Load balance (1) below which the work counts as uneven although no process stands out.
 EVEN = 0.9
@@ -74,9 +74,9 @@ def wait_sentence(study: RankStudy, straggler: Straggler) -> str:
     elif straggler.wait_state == IMBALANCE:
         text = f"{label} {KINDS[straggler.kind]}"
     else:
-        text = f"no call was seen in which the others wait for {late}"
+        text = f"no call was recorded in which the others wait for {late}"
     unknown = _SETTLES.get(straggler.unknown)
-    why = "" if unknown is None else f"; why is inconclusive: {unknown}"
+    why = "" if unknown is None else f"; the reason is not clear: {unknown}"
     return f"{straggler.wait_state or OTHER}: {text}{why}."
 
 
@@ -96,7 +96,7 @@ def _said(study: RankStudy, straggler: Straggler) -> str:
         )
         if straggler.kind in kinds or seconds >= 0.1 * most
     ]
-    text = f"Against the median of the others {label} takes {' and '.join(parts)}"
+    text = f"Compared with the median of the others, {label} takes {' and '.join(parts)}"
     functions = [d for d in straggler.deviations if d.function is not None]
     if functions and straggler.kind in COMPUTING:
         first = functions[0]
@@ -122,7 +122,7 @@ def _said(study: RankStudy, straggler: Straggler) -> str:
 def _collections(study: RankStudy, straggler: Straggler) -> str:
     function = study.members[straggler.member].collects_in
     where = "" if function is None else f", most of it while {display_name(function.qualname)} runs"
-    return f"; {units.change(0.0, straggler.collects_s or 0.0)} are the garbage collector's{where}"
+    return f"; {units.change(0.0, straggler.collects_s or 0.0)} of this is garbage collection{where}"
 
 
 def _gain(study: RankStudy, straggler: Straggler) -> list[str]:
@@ -130,24 +130,24 @@ def _gain(study: RankStudy, straggler: Straggler) -> list[str]:
     if straggler.faster < NOTICEABLE:
         return [f"Without {label} the job would hardly be faster: another process takes as long."]
     gain, left = units.factor(straggler.faster), units.seconds(straggler.without_s)
-    how = "an estimate, as if the next slowest process set the pace everywhere"
+    how = "an estimate that assumes the next slowest process sets the pace everywhere"
     return [f"Without {label} the job would be {gain} faster ({left}): {how}."]
 
 
 def _no_straggler(study: RankStudy) -> VerdictBlock:
     balance = study.efficiency.balance
-    said = f"The processes' load balance is {units.share(balance)} (mean over greatest CPU time)."
+    said = f"The processes' load balance is {units.share(balance)} (mean / maximum CPU time)."
     if study.moved:
         return VerdictBlock(
-            "Processes differ, but which of them is slow is not clear",
-            "Some take longer in one function and as much less in another; in one of the two they wait for the "
-            "others. Name that function (--wait).",
+            "Processes differ, but it is not clear which one is slow",
+            "Some take longer in one function and correspondingly less in another; in one of the two they "
+            "wait for the others. Name it with --wait.",
             "unsure",
         )
     if balance < EVEN:
         return VerdictBlock(
             "The work is uneven, but no process stands out",
-            f"{said} The table below has the functions that are spread most unevenly.",
+            f"{said} The table below lists the most unevenly spread functions.",
             "unsure",
         )
     starved = study.queue_share
@@ -165,8 +165,8 @@ def rank_notes(study: RankStudy) -> list[str]:
     notes = []
     if not study.measured:
         notes.append(
-            "Queueing and time off the CPU were not measured in all processes: their times are self times. Capture "
-            "with profkit capture to have them apart."
+            "Queueing and off-CPU time were not measured in all processes: their times are self times. Use "
+            "profkit capture to separate them."
         )
     if not study.waiting_seen:
         notes.append(
@@ -175,9 +175,9 @@ def rank_notes(study: RankStudy) -> list[str]:
         )
     if any(straggler.kind == "collections" for straggler in study.stragglers):
         notes.append(
-            "Against collections: gc.collect() and gc.freeze() after the set-up, so that they pass over the objects "
-            "that stay, or gc.set_threshold(50_000) for fewer of them. Where the program calls gc.collect() itself, "
-            "call it in all ranks in the same step."
+            "To shorten collections: call gc.collect() and gc.freeze() after set-up, so they skip long-lived "
+            "objects, or gc.set_threshold(50_000) for fewer of them. If the program calls gc.collect() "
+            "itself, call it in all ranks in the same step."
         )
     for move in study.moved[:MOST_NAMED]:
         label, more, less = study.members[move.member].label, move.more.qualname, move.less.qualname
@@ -187,12 +187,12 @@ def rank_notes(study: RankStudy) -> list[str]:
         )
     if len(study.members) == 2:
         notes.append(
-            "Of two processes each is compared with the other alone: which of them is the usual one is not known."
+            "With two processes, each is compared only with the other: it is not known which one is normal."
         )
     left = max((r.left_out for row in study.ranges for r in row.of if r is not None), default=0)
     if left:
         notes.append(
-            f"Up to {left} ranges of a name were left out as warming up. Times of functions include them."
+            f"Up to {left} ranges per name were left out as warm-up. Function times include them."
         )
     return notes
 

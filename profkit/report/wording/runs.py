@@ -13,7 +13,7 @@ from profkit.study.history import Change, History, HistoryRun
 from profkit.study.scaling import Place, Scaling, SlowDown
 
 #: What a series is made of, by the metrics of `profkit.study.history`.
-METRIC_TITLES = {"wall": "wall", "own": "wall less queueing", "iteration": "iteration"}
+METRIC_TITLES = {"wall": "wall", "own": "wall minus queueing", "iteration": "iteration"}
 
 
 def when(run: HistoryRun) -> str:
@@ -29,14 +29,14 @@ def change_size(ratio: float) -> str:
 def history_verdict(study: History) -> VerdictBlock:
     """Return the answer; of several changes the last one, still in effect."""
     title = METRIC_TITLES[study.metric]
-    noise = f" One run scatters by {units.share(study.spread)}." if math.isfinite(study.spread) else ""
+    noise = f" Single runs scatter by {units.share(study.spread)}." if math.isfinite(study.spread) else ""
     count = f"{len(study.runs):,} runs, {when(study.runs[0])} to {when(study.runs[-1])}"
     if not study.changes:
         if len(study.runs) < 2 * LEAST_RUNS:
             least = f"A change needs {LEAST_RUNS} runs on each side."
             return VerdictBlock("Too few runs to find a change", f"{count}. {least}", "unsure")
-        smaller = f"No change for good of {units.share(study.least_change)} or more.{noise}"
-        return VerdictBlock(f"No change of the {title}", f"{count}. {smaller}", "good")
+        smaller = f"No lasting change of {units.share(study.least_change)} or more.{noise}"
+        return VerdictBlock(f"No change in the {title}", f"{count}. {smaller}", "good")
     last = study.changes[-1]
     worse = last.ratio > 1
     others = len(study.changes) - 1
@@ -54,7 +54,7 @@ def _why(change: Change) -> str:
     """How a typical run before a change differs from one after it."""
     kind = f" ({change.kind})" if change.kind else ""
     sure = "" if change.confidence is None else f", confidence {units.confidence(change.confidence)}"
-    return f"Runs before and behind it compared: {change.cause}{kind}{sure}."
+    return f"Runs before and after it compared: {change.cause}{kind}{sure}."
 
 
 def history_notes(study: History) -> list[str]:
@@ -69,7 +69,7 @@ def history_notes(study: History) -> list[str]:
     lacking = [run for run in study.runs if run.cause]
     if lacking:
         runs = units.counted(len(lacking), "run")
-        notes.append(f"{runs} lacked CPUs, data or what they wait for by themselves; see profkit show.")
+        notes.append(f"{runs} lacked CPUs or data, or were blocked; see profkit show.")
     return notes
 
 
@@ -114,13 +114,13 @@ def comparisons_verdict(study: Comparisons) -> VerdictBlock:
     if best is reference:
         return VerdictBlock(
             f"Fastest: {name}, {took}",
-            f"It is what the others are compared with. {worst}.{others}{doubt}",
+            f"It is the reference. {worst}.{others}{doubt}",
             "good" if known else "unsure",
         )
     if known and reference.fastest:
         return VerdictBlock(
             f"Nothing is faster than {of} beyond the noise",
-            f"The least median is that of {name}, {took}. {worst}.{doubt}",
+            f"The lowest median is that of {name}, {took}. {worst}.{doubt}",
             "good",
         )
     times = units.factor(reference.median_s / best.median_s)
@@ -139,8 +139,8 @@ def comparisons_notes(study: Comparisons) -> list[str]:
         if row.failed:
             runs = units.counted(row.failed, "run")
             all_of = row.runs == len(row.files)
-            more = "none ended well, and all are measured" if all_of else "left out"
-            notes.append(f"{configuration_text(row.configuration)}: {runs} did not end well ({more}).")
+            more = "none succeeded, so all are measured" if all_of else "left out"
+            notes.append(f"{configuration_text(row.configuration)}: {runs} failed ({more}).")
     return notes
 
 
@@ -169,7 +169,7 @@ def slowdown_text(study: Scaling, slow: SlowDown) -> str:
     ]
     why = ""
     if falls and min(falls)[0] < 1:
-        why = f" What fell most is the {min(falls)[1]}, to {units.factor(min(falls)[0])} of what it was."
+        why = f" The {min(falls)[1]} fell most, to {units.factor(min(falls)[0])} of its earlier value."
     doubt = "" if math.isfinite(more.low_s) else " Nothing ran twice: repeat the runs before you rely on it."
     return f"{place_name(more)}: {units.factor(slow.factor)} as long as {place_name(fewer)}.{why}{doubt}"
 
@@ -187,7 +187,7 @@ def scaling_verdict(study: Scaling) -> VerdictBlock:
             else f"From {fewer.processes} to {more.processes} processes"
         )
         return VerdictBlock(
-            f"{changed} it becomes {units.factor(slow.factor)} slower",
+            f"{changed} the run gets {units.factor(slow.factor)} slower",
             f"{slowdown_text(study, slow)} The fastest is {place_name(best)}: {units.seconds(best.median_s)}.",
             "bad",
         )

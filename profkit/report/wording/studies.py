@@ -17,7 +17,7 @@ LACKED = {
     ("contention", "cpu-quota"): "CPUs (quota)",
     ("contention", ""): "CPUs",
     ("data-starvation", ""): "data",
-    ("blocked", ""): "what it waits for",
+    ("blocked", ""): "I/O, locks or sleep",
 }
 
 
@@ -47,18 +47,18 @@ def study_verdict(study: Results) -> VerdictBlock:
     best, base, advised = (study.cells[i] for i in (study.best, study.baseline, study.advised))
     known = math.isfinite(study.spread)
     if not known:
-        more = "Each setting ran once: nothing is known of the noise. Repeat the runs before you rely on it."
+        more = "Each setting ran once, so the noise is not known. Repeat the runs before you rely on this."
     else:
         more = _others(sum(cell.best for cell in study.cells) - 1)
     if best is base or (base.best and known):
         return _no_better(study, base, best, more)
     if advised is not best:
         label = label_of(study, best)
-        more = f"{label} has the best median; this takes less and cannot be told apart from it. {more}"
+        more = f"{label} has the best median; this takes fewer resources and cannot be told apart. {more}"
     change = (
         f"{figure(study, base.median)} with {label_of(study, base)} → {figure(study, advised.median)}."
         if math.isfinite(base.median)
-        else f"It took {figure(study, advised.median)}; {label_of(study, base)} never ended well."
+        else f"It took {figure(study, advised.median)}; {label_of(study, base)} never succeeded."
     )
     gain = _times(study, advised.speedup)
     headline = f"Best: {label_of(study, advised)}" + (f", {gain}" if gain else "")
@@ -85,7 +85,7 @@ def confirmed_verdict(study: Results, gain: Estimate) -> VerdictBlock:
 def _nothing(study: Results) -> VerdictBlock:
     failed = sum(cell.failed + cell.ended_early for cell in study.cells)
     return VerdictBlock(
-        "No setting ended well", f"{units.counted(failed, 'run')} failed or took too long.", "bad"
+        "No setting succeeded", f"{units.counted(failed, 'run')} failed or took too long.", "bad"
     )
 
 
@@ -124,20 +124,21 @@ def study_notes(study: Results) -> list[str]:
     if disturbed:
         runs = units.counted(disturbed, "run")
         notes.append(
-            f"{runs} shared the CPUs with other processes each time; repeat the study on an idle machine."
+            f"{runs} shared the CPUs with other processes on every attempt; repeat the study on an idle "
+            "machine."
         )
     for cell in study.cells:
         if cell.failed:
             runs = units.counted(cell.failed, "run")
-            notes.append(f"{label_of(study, cell)}: {runs} did not end well ({cell.problem}).")
+            notes.append(f"{label_of(study, cell)}: {runs} failed ({cell.problem}).")
     early = [label_of(study, cell) for cell in study.cells if cell.ended_early]
     if early:
         what = units.counted(len(early), "run was", "runs were")
-        notes.append(f"{what} ended early, too slow to become the best: {'; '.join(early)}.")
+        notes.append(f"{what} ended early for being too slow to be the best: {'; '.join(early)}.")
     missing = sum(not (cell.times or cell.failed or cell.ended_early) for cell in study.cells)
     if missing:
         settings = units.counted(missing, "setting has", "settings have")
-        notes.append(f"{settings} no run yet: run the same command again to go on.")
+        notes.append(f"{settings} no run yet: run the same command again to continue.")
     return notes
 
 
@@ -151,21 +152,21 @@ _HEADLINES = {
     "helps": "The advice helps",
     "no-better": "No better",
     "worse": "The advice makes it slower",
-    "undecided": "Not decided in the time",
+    "undecided": "Not decided in time",
 }
 
 
 def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
     """Return the answer; `predicted_s` is the predicted gain in seconds, NaN where not known."""
     if tried.outcome == "fails":
-        return VerdictBlock("With the advice it does not end well", f"{tried.problem or 'it failed'}.", "bad")
+        return VerdictBlock("The run with the advice fails", f"{tried.problem or 'it failed'}.", "bad")
     said = "Stopped before it was decided" if tried.stopped and tried.outcome == "undecided" else None
     headline = f"{said or _HEADLINES[tried.outcome]}: {_change(tried)}"
     predicted = f"predicted {units.seconds(predicted_s)}, " if math.isfinite(predicted_s) else ""
     counts = sorted({len(tried.before_s), len(tried.after_s)})
     runs = "–".join(str(count) for count in counts)
     said = (
-        f"{predicted}measured {units.seconds(tried.gain_s)} won back; medians of {runs} runs each, in turn."
+        f"{predicted}measured {units.seconds(tried.gain_s)} saved; medians of {runs} runs each, in turn."
     )
     tone = {"helps": "good", "worse": "bad"}.get(tried.outcome, "unsure")
     return VerdictBlock(headline, said[:1].upper() + said[1:], tone)
@@ -185,7 +186,7 @@ def plan_line(plan: Plan) -> str:
     line = f"as it was and with the advice, in turn: {plan.fewest} to {plan.most} runs"
     if plan.shortest_s > plan.limit_s:
         needed = math.ceil(plan.shortest_s)
-        return f"{line}; no answer is expected before {_about(plan.shortest_s)}: --limit {needed}"
+        return f"{line}; an answer needs at least {_about(plan.shortest_s)}: use --limit {needed}"
     shortest, longest = _about(plan.shortest_s), _about(plan.longest_s)
     return f"{line}, {shortest} to {longest}; Ctrl-C ends it and prints what is known"
 
@@ -206,11 +207,11 @@ def tried_notes(tried: Tried, recorded_s: float) -> list[str]:
     if tried.before_median_s < _FASTER_NOW * recorded_s:
         now, then = units.seconds(tried.before_median_s), units.seconds(recorded_s)
         notes.append(
-            f"As it was it takes {now} now, and took {then} when it was captured: what made it slow is not there now."
+            f"Without the advice it takes {now} now, but took {then} when captured: the cause is gone."
         )
     if tried.disturbed:
         runs = units.counted(tried.disturbed, "run")
         notes.append(
-            f"{runs} shared the CPUs with other processes each time: repeat this on an idle machine."
+            f"{runs} shared the CPUs with other processes: repeat this on an idle machine."
         )
     return notes

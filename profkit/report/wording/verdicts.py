@@ -26,7 +26,7 @@ _HEADLINES = {
     "data-starvation": ("Starved of data", "bad"),
     "blocked": ("Blocked, not computing", "bad"),
     "interpreter-lock": ("Threads wait for the interpreter's lock (GIL)", "bad"),
-    "start-up": ("Start-up of workers", "bad"),
+    "start-up": ("Worker start-up", "bad"),
     "faster": ("Faster", "good"),
     "inconclusive": ("Inconclusive", "unsure"),
 }
@@ -35,18 +35,18 @@ _KINDS = {
     "self-oversubscription": "by the program itself",
     "external-load": "by other processes",
     "cpu-quota": "by a CPU quota",
-    "shared-hardware": "for what CPUs share",
+    "shared-hardware": "for shared hardware",
 }
 
 #: Of verdicts from plain profiles, which show that CPUs were lacking and not why.
-_STARVED = "CPU time lost in slices, to neighbours, a quota or stop signals"
+_STARVED = "Starved of CPU: contention, a CPU quota or stop signals"
 
 #: Headlines of verdicts that are inconclusive for a reason of their own, by rule.
 _UNDECIDED = {
     "another-program": "Two different programs",
-    "unfinished": "A target failed",
+    "unfinished": "One run failed",
     "sampled": "Compared by share of time",
-    "capture-itself": "Capture itself made most of the difference",
+    "capture-itself": "Capture overhead is most of the difference",
 }
 _OF_RULE = {**_UNDECIDED, "starved": _STARVED, "starved-repeats": _STARVED}
 
@@ -97,7 +97,7 @@ def comparison_block(diff: Diff) -> VerdictBlock:
     took = _took(diff, before, after)
     if verdict.cause == "no-change":
         if verdict.numbers.get("both.lacked-cpus"):
-            return replace(block, headline=f"No change, and both runs lacked CPUs: {took}", tone="unsure")
+            return replace(block, headline=f"No change, but both runs lacked CPUs: {took}", tone="unsure")
         return replace(block, headline=f"{block.headline}: {took}")
     ratio = after / before
     same = value("headline.same-time")
@@ -122,7 +122,7 @@ def _doubts(diff: Diff) -> str:
             text = clean(notice_text(notice))
             said.append(f"{text[0].upper()}{text[1:]}.")
     if "both-failed" in diff.verdict.doubts:
-        said.insert(0, "Both targets failed, so that they need not have done the same work.")
+        said.insert(0, "Both runs failed, so they may not have done the same work.")
     return " ".join(said)
 
 
@@ -138,7 +138,7 @@ def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
     """Return what a verdict or finding says, in a sentence or two."""
     said = SUMMARIES[found.rule]((found.kind, found.subject, found.numbers, alone))
     if found.rule != "capture-itself" and "account.capture" in found.numbers:
-        said += f" What capture added is {_share(found.numbers, 'account.capture')} of what moved the walls."
+        said += f" Capture overhead is {_share(found.numbers, 'account.capture')} of the wall-time change."
     return said
 
 
@@ -186,7 +186,7 @@ def _queue(parts: _Parts) -> str:
         "helpers": ("the workers and threads that its main thread waits for", "helpers.wait"),
     }[str(who)]
     against = "" if alone else f", against {_share(n, f'{of}-before')} in the baseline"
-    tail = ", and the others wait for it" if who == "rank" and not alone else ""
+    tail = ", and the other ranks wait for it" if who == "rank" and not alone else ""
     return (
         f"The {side} was starved of CPU {_by_whom(kind, n)}: {name} queued for a CPU for {_share(n, of)} of the "
         f"active time{against}{tail}."
@@ -203,8 +203,8 @@ def _code(parts: _Parts) -> str:
     if before and after and before != after:
         what += f" between {before} and {after}"
     elif before and before == after:
-        what += f" beside revision {before}"
-    return f"{what}; changed functions and what they call hold {_share(n, 'account.code')} of the lost time."
+        what += f" on top of revision {before}"
+    return f"{what}; changed functions and callees make up {_share(n, 'account.code')} of the lost time."
 
 
 def _work(parts: _Parts) -> str:
@@ -219,7 +219,7 @@ def _work(parts: _Parts) -> str:
 
 def _within(parts: _Parts) -> str:
     n = parts[2]
-    total = f"the total ({_factor(n, 'time.slowdown')}) is within what clean repeats drift"
+    total = f"the total ({_factor(n, 'time.slowdown')}) is within the drift of clean repeats"
     if not n.get("pair.counters"):
         return f"No reordering beyond noise, and {total}; waiting for a CPU was not measured."
     return (
@@ -232,25 +232,27 @@ def _undecided(parts: _Parts) -> str:
     _, subject, n, _ = parts
     if n.get("waited.function"):
         return (
-            f"{_share(n, 'account.waits')} of the lost time is in functions that wait, "
-            f"{display_name(str(n['waited.function']))} before all. A plain profile holds one thread: it does not "
-            "show what the program's other threads and processes did meanwhile."
+            f"{_share(n, 'account.waits')} of the lost time is in functions that wait, mainly "
+            f"{display_name(str(n['waited.function']))}. A plain profile holds one thread: it does not show "
+            "what the program's other threads and processes did meanwhile."
         )
     if n.get("uncalled.function"):
         return (
-            f"{display_name(str(n['uncalled.function']))} holds {_share(n, 'uncalled.part')} of the lost time, with "
-            "what it calls. The baseline defines it and does not call it: an option, the data or an edit chose it."
+            f"{display_name(str(n['uncalled.function']))} makes up {_share(n, 'uncalled.part')} of the lost "
+            "time, with what it calls. The baseline defines it but never calls it: an option, the data or an "
+            "edit selects it."
         )
     if n.get("lumps.periodic"):
         return (
-            f"{_stood_still(parts)}, more alike than a scheduler's slices: stop signals, or a CPU quota with a short "
-            "period."
+            f"{_stood_still(parts)}, too uniformly for scheduler slices: stop signals, or a CPU quota with a "
+            "short period."
         )
     if n.get("native.subject"):
         return (
-            f"{display_name(str(n['native.subject']))} alone got slower per call ({_factor(n, 'native.apart')} the "
-            f"factor of all functions) and holds {_share(n, 'native.part')} of the added time. It is native: more "
-            "threads than CPUs, more data or another build of its library look alike in a plain profile."
+            f"{display_name(str(n['native.subject']))} alone got slower per call "
+            f"({_factor(n, 'native.apart')} the factor of all functions) and makes up "
+            f"{_share(n, 'native.part')} of the added time. It is native: more threads than CPUs, more data "
+            "or another build of its library look alike in a plain profile."
         )
     if n.get("reordered"):
         what = "The order of functions moved beyond noise"
@@ -259,14 +261,14 @@ def _undecided(parts: _Parts) -> str:
     elif subject:
         what = f"{display_name(subject)} moved beyond the noise"
     elif n.get("lost"):
-        what = f"Every repeat takes longer ({_factor(n, 'factor')} in the median)"
+        what = f"Every repeat takes longer (median {_factor(n, 'factor')})"
     elif n.get("drifted"):
-        what = f"Everything takes about the same factor more ({_factor(n, 'factor')})"
+        what = f"Everything is slower by about the same factor ({_factor(n, 'factor')})"
     else:
         what = "Little moved"
     queued = "the candidate did not wait for CPUs"
     if n.get("queued"):
-        who, of = ("threads and processes beside its main thread", "helpers.wait")
+        who, of = ("threads and processes other than the main one", "helpers.wait")
         if not n.get("helpers"):
             who, of = "main thread", "main.wait"
         queued = (
@@ -274,9 +276,9 @@ def _undecided(parts: _Parts) -> str:
             f"{_share(n, f'{of}-before')}"
         )
     why = (
-        f"{queued}, and neither calls nor sources say why"
+        f"{queued}, and neither call counts nor sources explain it"
         if n.get("counters")
-        else "without the kernel's counters contention, another machine and a larger input look alike"
+        else "without kernel counters, contention, another machine and a larger input look alike"
     )
     return f"{what}, but {why}."
 
@@ -290,9 +292,9 @@ def _calls_unknown(parts: _Parts) -> str:
         else f" (between {units.factor(low)} and {units.factor(high)} as often)"
     )
     return (
-        f"Stacks were sampled, and how often functions were called is known for {_share(n, 'calls.known')} of the "
-        f"time{there}: more calls and a higher cost of each look alike. `profkit capture --exact` on both sides "
-        "would settle it."
+        f"Stacks were sampled, so call counts are known only for {_share(n, 'calls.known')} of the "
+        f"time{there}: more calls and a higher cost per call look alike. `profkit capture --exact` on both "
+        "sides would settle it."
     )
 
 
@@ -303,50 +305,51 @@ def _ended(parts: _Parts) -> str:
         status = int(_number(n, f"{side}-exit") or 0)
         signal = signal_number(status)
         if signal is not None:
-            said.append(f"the {side} was ended by signal {signal}")
+            said.append(f"the {side} was killed by signal {signal}")
         else:
             said.append(
                 f"the {side} ended with exit status {status}" if status else f"the {side} ended normally"
             )
     text = " and ".join(said)
-    return f"{text[0].upper()}{text[1:]}: they need not have done the same work, so their times cannot be compared."
+    return f"{text[0].upper()}{text[1:]}: they may have done different work: their times cannot be compared."
 
 
 def _more_started(parts: _Parts) -> str:
     n = parts[2]
     found = [
-        f"{units.count(after)} {what} in place of {units.count(before)}"
+        f"{units.count(after)} {what} instead of {units.count(before)}"
         for what in ("processes", "threads")
         for before, after in ((_number(n, f"started.{what}-before"), _number(n, f"started.{what}")),)
         if before is not None and after is not None and after > before
     ]
     return (
-        f"The candidate starts {' and '.join(found)} and takes longer: {_share(n, 'account.waits')} of the lost time "
-        "is in functions that wait for them. Try as many as before, or as there are CPUs, which plain profiles do "
-        "not show."
+        f"The candidate starts {' and '.join(found)} and takes longer: {_share(n, 'account.waits')} of the "
+        "lost time is in functions that wait for them. Try the baseline's number, or one per CPU. Plain "
+        "profiles do not show the number of CPUs."
     )
 
 
 def _stood_still(parts: _Parts) -> str:
     n = parts[2]
     return (
-        f"The candidate stood still for about {units.seconds(_number(n, 'lumps.median'))} again and again (in "
+        f"The candidate stalled repeatedly for about {units.seconds(_number(n, 'lumps.median'))} each (in "
         f"{units.count(_number(n, 'lumps.count'))} short functions)"
     )
 
 
 def _starved(parts: _Parts) -> str:
     return (
-        "The candidate lost CPU in time slices, as under contention: the same calls cost very different factors. "
-        "Plain profiles show neither what took the CPUs, nor whether it was a quota or a stopped process."
+        "The candidate lost CPU in time slices, as under contention: equal calls slowed by very different "
+        "factors. Plain profiles show neither what took the CPUs, nor whether it was a quota or a stopped "
+        "process."
     )
 
 
 def _other_function(parts: _Parts) -> str:
     _, subject, n, _ = parts
     return (
-        f"{display_name(subject)} holds {_share(n, 'uncalled.part')} of the lost time, with what it calls. The "
-        "baseline defines it too and does not call it: an option, a setting or the data chose it."
+        f"{display_name(subject)} makes up {_share(n, 'uncalled.part')} of the lost time, with what it "
+        "calls. The baseline defines it too but never calls it: an option, a setting or the data selects it."
     )
 
 
@@ -357,8 +360,8 @@ def _more_work(parts: _Parts, found: str, so: str) -> str:
     if not subject:
         return f"{found}: {so}.{other}"
     return (
-        f"{display_name(subject)} holds {_share(numbers, 'function.part')} of the added time, and its source did not "
-        f"change. {found}: {so}.{other}"
+        f"{display_name(subject)} makes up {_share(numbers, 'function.part')} of the added time, and its "
+        f"source did not change. {found}: {so}.{other}"
     )
 
 
@@ -372,14 +375,14 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
     "identical": lambda p: "Both sides are the same capture.",
     "within-noise": _within,
     "same-total": lambda p: (
-        f"Time moved between functions, and none was lost: the candidate takes {_factor(p[2], 'time.slowdown')} the "
-        f"baseline's time, and its main thread queued for a CPU for {_share(p[2], 'main.wait')} of its active time, "
-        f"against {_share(p[2], 'main.wait-before')}."
+        "Time moved between functions, but none was lost: the candidate takes "
+        f"{_factor(p[2], 'time.slowdown')} the baseline's time, and its main thread queued for a CPU for "
+        f"{_share(p[2], 'main.wait')} of its active time, against {_share(p[2], 'main.wait-before')}."
     ),
     "nothing-beyond": lambda p: (
-        f"No part of the time changed by more than repeats do: the candidate takes {_factor(p[2], 'time.slowdown')} "
-        f"the baseline's time, and its main thread queued for a CPU for {_share(p[2], 'main.wait')} of its active "
-        f"time, against {_share(p[2], 'main.wait-before')}."
+        "No part of the time changed more than between repeats: the candidate takes "
+        f"{_factor(p[2], 'time.slowdown')} the baseline's time, and its main thread queued for a CPU for "
+        f"{_share(p[2], 'main.wait')} of its active time, against {_share(p[2], 'main.wait-before')}."
     ),
     "call-counts": _work,
     "other-function": _other_function,
@@ -407,14 +410,13 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
     "shared-hardware": lambda p: (
         f"The same calls cost {_factor(p[2], 'per-call')} the CPU time, in functions that hold "
         f"{_share(p[2], 'per-call.everywhere')} of it, on the same machine and without queueing, while other "
-        f"programs used {_number(p[2], 'others.added') or 0:.2f} cores more: they share its caches, memory, cores "
-        "and clock."
+        f"programs used {_number(p[2], 'others.added') or 0:.2f} more cores: they share caches, memory, "
+        "cores and clock with it."
     ),
     "waits": lambda p: (
-        f"{_share(p[2], 'account.waits')} of the lost time is in functions that wait, {display_name(p[1])} before "
-        "all. "
-        "The program started neither processes nor threads, so that it waits for something outside of it. "
-        "Plain profiles do not show for what."
+        f"{_share(p[2], 'account.waits')} of the lost time is in functions that wait, mainly "
+        f"{display_name(p[1])}. The program started neither processes nor threads, so it waits for something "
+        "outside itself. Plain profiles do not show what."
     ),
     "more-started": _more_started,
     "quota-lumps": lambda p: (
@@ -422,7 +424,7 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         "same."
     ),
     "stops": lambda p: (
-        f"{_stood_still(p)}: longer than a CPU quota's period, and more alike than a scheduler's slices. Stop "
+        f"{_stood_still(p)}: longer than a CPU quota's period, and too uniformly for scheduler slices. Stop "
         "signals, or its container was frozen."
     ),
     "starved": _starved,
@@ -435,10 +437,10 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"{units.seconds(_number(p[2], 'delivery'))} against {units.seconds(_number(p[2], 'delivery-before'))}."
     ),
     "off-cpu": lambda p: (
-        f"The main thread was off the CPU without queueing for one for {_share(p[2], 'off')} of its time: "
+        f"The main thread was off-CPU, not queueing, for {_share(p[2], 'off')} of its time: "
         f"{_waited_for(p[2]) or 'I/O, locks or sleep'}."
         if p[3]
-        else f"The candidate was off the CPU without queueing for one for {_share(p[2], 'off')} of its time, against "
+        else f"The candidate was off-CPU, not queueing, for {_share(p[2], 'off')} of its time, against "
         f"{_share(p[2], 'off-before')}: {_waited_for(p[2]) or 'I/O, locks, or it was stopped'}."
     ),
     "stopped": lambda p: (
@@ -449,47 +451,47 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"For {_share(p[2], 'account.imports')} of the wall the program waited while other processes imported "
         "modules."
         if p[3]
-        else "The program waited while other processes imported modules: that holds "
+        else "The program waited while other processes imported modules: that makes up "
         f"{_share(p[2], 'account.imports')} of the lost time."
     ),
     "gil": lambda p: (
         f"Threads of one Python process run in turns: for {_share(p[2], 'account.gil')} of the wall the program "
         "waited for its turn."
         if p[3]
-        else "Threads of one Python process run in turns: waiting for a turn holds "
+        else "Threads of one Python process take turns (GIL): waiting for a turn makes up "
         f"{_share(p[2], 'account.gil')} of the lost time."
     ),
     "changed-source": _code,
     "calls-per-call": lambda p: (
-        f"{display_name(p[1])} calls other functions, or calls them more often, each time it runs, and nothing else "
-        f"calls differently; that holds {_share(p[2], 'account.code')} of the lost time. Its source is not in the "
-        "files."
+        f"{display_name(p[1])} calls other functions, or calls them more often, each time it runs; no other "
+        f"caller changed. That makes up {_share(p[2], 'account.code')} of the lost time. Its source is not "
+        "in the files."
     ),
     "one-function": lambda p: (
-        f"{display_name(p[1])} alone got slower per call, and holds {_share(p[2], 'function.part')} of the added "
-        "time of all functions."
+        f"Only {display_name(p[1])} got slower per call; it makes up {_share(p[2], 'function.part')} of the "
+        "added time of all functions."
     ),
     "slower-cpu": lambda p: (
-        f"The same calls take {_factor(p[2], 'time.slowdown')} the time on another CPU or with other instructions, "
-        "without waiting for one."
+        f"The same calls take {_factor(p[2], 'time.slowdown')} the time on another CPU model or instruction "
+        "set, without waiting for a CPU."
     ),
     "one-factor": lambda p: (
         f"Every function takes about {_factor(p[2], 'per-call')} the CPU time for the same calls, without waiting "
-        "for a CPU: it did less per second (clock, memory, other guests of its host)."
+        "for a CPU: the CPU did less per second (clock, memory, other guests on the host)."
     ),
     "less-time": lambda p: f"The candidate takes {_factor(p[2], 'time.slowdown')} the baseline's time.",
     "another-program": lambda p: (
-        "The two sides are hardly the same program: few functions of either are in the other. Compare runs of one "
+        "The two sides seem to be different programs: few functions are in both. Compare runs of one "
         "program."
     ),
     "unfinished": _ended,
     "sampled": lambda p: (
-        "A sampling profiler does not count calls, so that the cause is not judged: this shows which functions take "
-        "another part of the time."
+        "A sampling profiler does not count calls, so the cause is not judged: this shows which functions "
+        "changed their share of the time."
     ),
     "capture-itself": lambda p: (
-        f"What capture added moved the walls more than the program did ({_share(p[2], 'account.capture')} of both): "
-        "their difference says nothing of the program."
+        "Capture overhead changed the wall times more than the program did "
+        f"({_share(p[2], 'account.capture')} of both): their difference says nothing about the program."
     ),
     "calls-unknown": _calls_unknown,
     "nothing-decides": _undecided,

@@ -7,7 +7,7 @@ from profkit.verdict.rule import Rule, less, more, no, yes
 CHANGED_SOURCE = Rule(
     id="changed-source",
     cause="code-change",
-    about="functions whose source changed, with what they call, hold a good part of the loss",
+    about="functions whose source changed, with their callees, make up a good part of the loss",
     bucket="code",
     conditions=(
         yes("code.source-known"),
@@ -24,7 +24,7 @@ CHANGED_SOURCE = Rule(
 CALLS_PER_CALL = Rule(
     id="calls-per-call",
     cause="code-change",
-    about="sources are not known, and one function that is called again and again calls others more often each time",
+    about="sources are not known, and one function that runs repeatedly calls others more often each time",
     bucket="code",
     conditions=(
         no("code.source-known"),
@@ -44,7 +44,7 @@ CALLS_PER_CALL = Rule(
 ONE_FUNCTION = Rule(
     id="one-function",
     cause="code-change",
-    about="one function in Python, whose source is not known, alone got slower per call",
+    about="only one Python function, whose source is not known, got slower per call",
     bucket="code",
     unless=("changed-source",),
     conditions=(

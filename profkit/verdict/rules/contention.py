@@ -66,7 +66,7 @@ THROTTLING = Rule(
 RUN_QUEUE_WAIT = Rule(
     id="run-queue-wait",
     cause="contention",
-    about="the candidate queued for CPUs where the baseline did not; demand and others' load show through whom",
+    about="the candidate queued for CPUs where the baseline did not; demand and other load show why",
     bucket="queue",
     kind="contention.kind",
     requires=("pair.counters",),
@@ -125,7 +125,7 @@ SHARED_HARDWARE = Rule(
     cause="contention",
     about=(
         "the same calls of the same source cost more on one machine, over most functions and without queueing, while "
-        "other programs ran that did not beside the baseline: they share its caches, memory, cores and clock"
+        "other programs ran that did not run during the baseline: they share caches, memory, cores and clock"
     ),
     bucket="speed",
     kind="kind.hardware",
@@ -206,7 +206,7 @@ MORE_STARTED = Rule(
 QUOTA_LUMPS = Rule(
     id="quota-lumps",
     cause="contention",
-    about="without counters: the candidate stood still again and again, for as long as a CPU quota makes it wait",
+    about="without counters: the candidate stalled repeatedly, for as long as a CPU quota makes it wait",
     bucket="speed",
     kind="kind.quota",
     requires=("pair.plain",),
@@ -239,7 +239,7 @@ STARVED_REPEATS = Rule(
 STARVED = Rule(
     id="starved",
     cause="contention",
-    about="without counters, one run a side: signs of lost time slices, weighed as learnt on labelled runs",
+    about="without counters, one run a side: signs of lost time slices, weighted as learnt on labelled runs",
     bucket="speed",
     requires=("pair.plain",),
     unless=("changed-source", "calls-per-call"),
@@ -266,7 +266,7 @@ THROTTLED_ALONE = Rule(
 QUEUED_ALONE = Rule(
     id="run-queue-wait",
     cause="contention",
-    about="the run queued for CPUs, and it is known who wanted them",
+    about="the run queued for CPUs, and it is known who took them",
     bucket="queue",
     kind="contention.kind",
     requires=("pair.counters",),

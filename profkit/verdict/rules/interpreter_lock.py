@@ -7,7 +7,7 @@ from profkit.verdict.rule import Rule, more, no
 GIL = Rule(
     id="gil",
     cause="interpreter-lock",
-    about="most of the loss is waiting for the interpreter's lock, which other threads of the process had",
+    about="most of the loss is waiting for the interpreter's lock, which other threads of the process held",
     bucket="gil",
     requires=("pair.counters",),
     conditions=(

@@ -25,7 +25,7 @@ IDENTICAL = Rule(
 WITHIN_NOISE = Rule(
     id="within-noise",
     cause="no-change",
-    about="neither the order of functions, nor a function, nor the total left the noise",
+    about="no function, order of functions or total moved beyond the noise",
     conditions=(
         yes("functions"),
         no("time.lost"),
@@ -50,7 +50,7 @@ WITHIN_NOISE = Rule(
 SAME_TOTAL = Rule(
     id="same-total",
     cause="no-change",
-    about="functions moved, and no time was lost: what some gained others lost",
+    about="functions moved, but no time was lost: some gained what others lost",
     requires=("pair.counters",),
     conditions=(
         yes("functions"),

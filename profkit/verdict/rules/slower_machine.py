@@ -11,8 +11,8 @@ SLOWER_CPU = Rule(
     id="slower-cpu",
     cause="slower-machine",
     about=(
-        "the same calls take longer, and fixed work did so too; in files that have none, on a CPU of another model; "
-        "or libraries use other instructions"
+        "the same calls take longer, and so did fixed work; in files without it, the CPU model differs; or "
+        "libraries use another instruction set"
     ),
     bucket="speed",
     requires=("pair.counters",),

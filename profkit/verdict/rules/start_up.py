@@ -7,7 +7,7 @@ from profkit.verdict.rule import Rule, more
 WORKER_IMPORTS = Rule(
     id="worker-imports",
     cause="start-up",
-    about="most of the loss is what worker processes take to import modules",
+    about="most of the loss is worker processes importing modules",
     bucket="startup",
     requires=("pair.counters",),
     conditions=(

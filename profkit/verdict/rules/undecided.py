@@ -10,7 +10,7 @@ from profkit.verdict.rule import Rule, more, yes
 CAPTURE_ITSELF = Rule(
     id="capture-itself",
     cause="inconclusive",
-    about="what capture added moved the walls more than the program did",
+    about="capture overhead changed the walls more than the program did",
     conditions=(yes("account.capture-beyond"), more("account.capture", "part.most")),
     evidence=("wall", "capture"),
     advice=("capture-sampled",),
@@ -20,7 +20,7 @@ CAPTURE_ITSELF = Rule(
 CALLS_UNKNOWN = Rule(
     id="calls-unknown",
     cause="inconclusive",
-    about="calls that are estimates, or are not known, permit more calls as well as a higher cost of each",
+    about="calls that are estimated or not known allow both more calls and a higher cost per call",
     conditions=(yes("calls.undecided"),),
     evidence=("wall", "calls-known", "calls-between"),
     advice=("capture-exact",),

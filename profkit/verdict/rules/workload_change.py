@@ -7,7 +7,7 @@ from profkit.verdict.rule import Rule, less, more, no, yes
 CALL_COUNTS = Rule(
     id="call-counts",
     cause="workload-change",
-    about="functions where the time is spent are called more or less often, not for their callers' changed code",
+    about="functions where the time is spent are called more or less often, by callers of unchanged code",
     bucket="work",
     alternatives=(
         (
@@ -34,8 +34,8 @@ OTHER_FUNCTION = Rule(
     id="other-function",
     cause="workload-change",
     about=(
-        "a function that the baseline defines, and did not call, holds most of the lost time, and no source differs: "
-        "an option, a setting or the data chose it"
+        "a function that the baseline defines but did not call makes up most of the lost time, and no source "
+        "differs: an option, a setting or the data selects it"
     ),
     bucket="work",
     unless=("changed-source", "call-counts"),
