@@ -126,9 +126,7 @@ class _Target:
     @classmethod
     def found(cls, pid: int) -> _Target:
         if not sys.platform.startswith("linux") or not os.path.exists("/proc/self/stat"):
-            raise UsageError(
-                "attaching to a process needs /proc, and there is none here"
-            )
+            raise UsageError("attaching to a process needs /proc, and there is none here")
         if pid == os.getpid():
             raise UsageError(
                 "that is profkit itself; name the process to attach to", parameter="pid", value=pid

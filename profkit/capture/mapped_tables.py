@@ -741,7 +741,9 @@ class _Reader:
             seen = np.rint(np.minimum(edges.seen * bursts.scales[0], _MOST_CALLS)).astype(np.int64)
         counted = self._counted(edges)
         # Of a function that was counted for a while it is a part: at least so many were made.
-        found: _Ints = edges.exact + np.where(self._estimated[edges.callee], np.maximum(seen, counted), counted)
+        found: _Ints = edges.exact + np.where(
+            self._estimated[edges.callee], np.maximum(seen, counted), counted
+        )
         return found
 
     def _counted(self, edges: Rows) -> _Ints:

@@ -34,9 +34,7 @@ def check_output(path: Path) -> None:
     if named == Path("/dev") or named.is_relative_to("/proc"):
         raise _refused(path, other)  # /dev/stdout, where that is a file now
     if path.is_symlink() and not path.exists():
-        raise _refused(
-            path, f"is a broken link to {os.readlink(path)}; remove it, or name another file"
-        )
+        raise _refused(path, f"is a broken link to {os.readlink(path)}; remove it, or name another file")
     if not file.parent.is_dir():
         raise _refused(path, "there is no such directory; make it, or name another file")
     if not os.access(file.parent, os.W_OK | os.X_OK):

@@ -68,16 +68,12 @@ class Selection:
         if len(opens) > 1:
             raise UsageError(f"{opens[0]} and {opens[1]} both say when to capture; give one of them")
         if not self.active and (self.wait or self.warmup or self.step_range):
-            raise UsageError(
-                "these options need --active N, the number of steps to capture; add it"
-            )
+            raise UsageError("these options need --active N, the number of steps to capture; add it")
         if self.cycles and self.kind not in ("range", "steps"):
             raise UsageError("--cycles counts windows of --capture-range or --active; add one of them")
         if self.counters_only and (opens or self.ranks):
             given = opens[0] if opens else "--ranks"
-            raise UsageError(
-                f"--counters-only captures no functions, so {given} has nothing to select"
-            )
+            raise UsageError(f"--counters-only captures no functions, so {given} has nothing to select")
         if self.ranks:
             try:
                 settings.ranks_asked(self.ranks)

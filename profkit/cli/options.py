@@ -125,9 +125,7 @@ def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def called(*, process: str | None, rank: int | None, **given: Any) -> Any:
         if rank is not None and process is not None:
-            raise UsageError(
-                "--rank also names a process: give only one", parameter="process", value=process
-            )
+            raise UsageError("--rank also names a process: give only one", parameter="process", value=process)
         return command(process=process if rank is None else f"rank:{rank}", **given)
 
     return called

@@ -305,9 +305,7 @@ def _warnings(diff: Diff) -> tuple[Block, ...]:
     if not warnings:
         return ()
     lowered = "Different machines, Pythons or failures" if diff.verdict.doubts else "None of this"
-    said = (
-        f"{lowered} lowered the confidence, which was calibrated on pairs of one command on one machine."
-    )
+    said = f"{lowered} lowered the confidence, which was calibrated on pairs of one command on one machine."
     sure = () if diff.verdict.confidence is None else (Note(said),)
     return (*sure, Bullets(tuple(warnings)))
 

@@ -141,9 +141,7 @@ of the program, secrets, and everything in command lines that is not known to be
 by `~`, `host-a`, `<project>`, `<site>`, `<dir>`, `<text 8>` and the like; equal placeholders stand for equal
 texts. Names of functions, NVTX ranges, threads, packages and profiled files are unchanged.
 """
-_UNMASKED = (
-    "Nothing was masked: paths, users, host names and command lines are as they were recorded.\n"
-)
+_UNMASKED = "Nothing was masked: paths, users, host names and command lines are as they were recorded.\n"
 
 
 def archive_readme(members: Sequence[str], again: str, *, masked: bool, version: str) -> str:

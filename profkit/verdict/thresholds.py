@@ -271,9 +271,7 @@ _TABLE = (
         "share",
         "share of the lost time × confidence: if closer than this, the order of rules decides (convention)",
     ),
-    Threshold(
-        "confidence.named", 0.5, "share", "a finding stated lower is shown, not named (convention)"
-    ),
+    Threshold("confidence.named", 0.5, "share", "a finding stated lower is shown, not named (convention)"),
     Threshold(
         "confidence.shown",
         0.7,

@@ -85,9 +85,9 @@ def test_bad_input_gives_one_line(repository: Path, tmp_path: Path) -> None:
     summary = {"GITHUB_STEP_SUMMARY": str(tmp_path / "s.md")}
     for words, variables, said in (
         (("--github",), {"GITHUB_STEP_SUMMARY": ""}, "GITHUB_STEP_SUMMARY is not set"),
-        (("--github", "--format", "json"), summary, "give -o FILE"),
+        (("--github", "--format", "json"), summary, "write the report with -o FILE"),
         (("--github",), {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "s.md")}, "No such file"),
-        (("--min-slowdown", "-5%"), {}, "give percent"),
+        (("--min-slowdown", "-5%"), {}, "give a percentage"),
     ):
         done = command(repository, "diff", "before", "behind", *words, **variables)
         assert done.returncode == 2

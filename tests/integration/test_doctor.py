@@ -198,10 +198,10 @@ def test_a_library_is_found_without_being_imported(tmp_path: Path) -> None:
             ["--python", "/nowhere/python"],
             "--python /nowhere/python: cannot be run (No such file or directory)",
         ),
-        (["--python", "/bin/true"], "--python /bin/true: is no Python that works"),
+        (["--python", "/bin/true"], "--python /bin/true: is not a working Python"),
         (["--", "no-such-command"], "no-such-command: no such command; nothing was run"),
-        (["--ranks", "4", "--", "true"], "--ranks, --workers and --threads are a plan"),
-        (["--fail-on", "slow"], "--fail-on slow: is nothing that doctor finds"),
+        (["--ranks", "4", "--", "true"], "--ranks, --workers and --threads describe a plan"),
+        (["--fail-on", "slow"], "--fail-on slow: is not a finding of doctor"),
         (["-o", "report.doc"], "the suffix names no format"),
     ],
 )

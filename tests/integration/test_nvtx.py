@@ -77,4 +77,4 @@ def test_a_damaged_file_of_events_does_not_cost_the_run(tmp_path: Path) -> None:
     done = run_capture(tmp_path, sys.executable, "-c", program)
     assert done.returncode == 0
     assert "are left out" in done.stderr
-    assert "no file of NVTX events" in done.stderr
+    assert "not a file of NVTX events" in done.stderr

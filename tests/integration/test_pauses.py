@@ -1,4 +1,4 @@
-"""What threads wait for, who has the interpreter's lock (GIL) meanwhile, and collections, in captures of real programs."""
+"""What threads wait for, who has the GIL meanwhile, and collections, in captures of real programs."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_what_runs_later_is_not_captured_by_its_call() -> None:
         yield 1
 
     for function in (later, items):
-        with pytest.raises(TypeError, match="put a with block into it"):
+        with pytest.raises(TypeError, match="use a with block inside it"):
             profkit.capture("x.prof")(function)
 
 

@@ -409,7 +409,7 @@ def test_extract_says_which_process_it_took(cli: Cli, tmp_path: Path) -> None:
     assert extracted("--rank", "1") == ({"of_the_second"}, "")
     assert extracted("--process", "all") == ({"of_the_first", "of_the_second"}, "")
     done = cli("extract", tmp_path / "two.prof", "-o", target, "--rank", "1", "--process", "pid:7")
-    assert "--rank names one too" in one_line(done)
+    assert "--rank also names a process" in one_line(done)
 
 
 #: Of the environment that the tests run in, what would change the outputs that they look at.

@@ -177,7 +177,7 @@ def test_bounds_and_choices() -> None:
     assert codec.read("x", good) == Bounded("ended", 10)
     assert codec.read("x", {**good, "seconds": 0}).seconds == 0.0
     for change, says in (
-        ({"state": "lost"}, "x.state is none of begun, ended"),
+        ({"state": "lost"}, "x.state is not one of begun, ended"),
         ({"state": 1}, "x.state is not a string"),
         ({"count": 11}, "x.count is 11, not between 0 and 10"),
         ({"count": True}, "x.count is not a whole number"),

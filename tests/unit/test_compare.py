@@ -67,7 +67,7 @@ def test_the_reference_can_be_any_row(three: list[Path], capsys: pytest.CaptureF
     assert read_compared(three, against=str(three[1])).study.reference == 1
     with pytest.raises(SystemExit):
         main(["compare", *map(str, three), "--against", "nothing"])
-    assert "--against nothing: is none of the rows" in capsys.readouterr().err
+    assert "--against nothing: is not one of the rows" in capsys.readouterr().err
 
 
 def test_runs_of_one_directory_are_rows_by_what_was_varied(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_json_follows_its_schema(three: list[Path]) -> None:
 def test_bad_input_gives_one_line(three: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     for words, expected in (
         (["compare"], "name runs"),
-        (["compare", str(three[0])], "all 3 runs are one row"),
+        (["compare", str(three[0])], "all 3 runs form one row"),
         (["compare", str(three[0]), "none.prof"], "no such file"),
         (["compare", *map(str, three), "--group-by", "colour"], "--group-by colour: is not known"),
         (["diff", *map(str, three)], "diff compares two sides, and 3 were given"),

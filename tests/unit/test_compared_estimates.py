@@ -435,13 +435,13 @@ class TestCapture:
         assert (found.cause == "contention") == (not named)
         if named:
             assert found.cause == "inconclusive"
-            assert "What capture added" in verdict_block(found).summary
+            assert "Capture overhead" in verdict_block(found).summary
             assert {advice.kind for advice in found.advice} == {"capture-sampled"}
 
     def test_a_program_that_did_not_change_has_not_changed(self) -> None:
         found = judged(with_capture(loop(), 0.05), with_capture(loop(slower=1.01), 1.5))
         assert found.cause == "no-change"
-        assert "What capture added is" in summary_of(found)
+        assert "Capture overhead is" in summary_of(found)
         added = {e.signal: (e.baseline, e.candidate, e.numbers) for e in found.evidence}
         assert added["capture"][:2] == pytest.approx((0.05, 1.5))
         # The walls are shown as they were measured, whatever the verdict takes out of them.
@@ -539,7 +539,7 @@ SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "diff-2.json"
 PAIRS: Mapping[str, tuple[Run, Run]] = {
     "calls that are not known": (loop(), estimated(loop(steps=150), None)),
     "more calls, as estimates": (loop(), estimated(loop(steps=200), 0.1)),
-    "capture itself": (with_capture(loop(), 0.1), with_capture(loop(slower=1.1), 2.0)),
+    "capture overhead": (with_capture(loop(), 0.1), with_capture(loop(slower=1.1), 2.0)),
     "a function that may have been missed": (
         program([*training(), Fn("rare", 1, 0.002, callers={"main": 1})]),
         estimated(program(training()), 0.01),
@@ -560,12 +560,13 @@ def test_every_format_can_say_it(name: str, masked: bool, tmp_path: Path) -> Non
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(value)
     bucket = {bucket["name"]: bucket["seconds"] for bucket in value["account"]["buckets"]}
     assert math.fsum(bucket.values()) == pytest.approx(value["account"]["added_s"])
-    assert (CAPTURE in bucket) == (name == "capture itself")
+    assert (CAPTURE in bucket) == (name == "capture overhead")
     assert (value["account"]["calls_unknown_share"] > 0.9) == (name == "calls that are not known")
     assert ("unseen" in {row["match"] for row in value["functions"]}) == ("missed" in name)
     for form in ("terminal", "md", "html"):
         said = " ".join(found.report(form, explain=True, full_paths=not masked).split())
         assert value["verdict"]["cause"] in said
         assert ("capture --exact" in said) == (name == "calls that are not known")
-        assert ("capture itself" in said) == (name == "capture itself")
+        answer = " ".join(found.report(form, full_paths=not masked).split())
+        assert ("capture overhead" in answer) == (name == "capture overhead")
     found.report("svg", full_paths=not masked)

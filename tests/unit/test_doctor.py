@@ -333,7 +333,7 @@ def test_workers_that_hardly_queue_do_no_harm() -> None:
     assert load.at_once == 8
     assert not load.oversubscribed
     found = diagnose(replace(EIGHT, cpus=2, affinity=(0, 1)), None, {}, load=load)
-    assert risk(found).headline.endswith("which hardly queue")
+    assert risk(found).headline.endswith("but they hardly queue")
     assert risk(found).tone == "unsure"
     assert found.advice == ()
 
@@ -344,7 +344,7 @@ def test_what_everything_else_used_is_told_apart() -> None:
     assert load.cores == pytest.approx(0.5)
     assert not load.oversubscribed
     found = diagnose(replace(EIGHT, cpus=2, affinity=(0, 1)), None, {}, load=load)
-    assert "Everything else here used 1.4 CPUs" in risk(found).summary
+    assert "Other processes used 1.4 CPUs" in risk(found).summary
 
 
 def test_a_run_without_counters_says_what_its_processes_are() -> None:

@@ -462,7 +462,7 @@ def test_export_of_what_cannot_be(story: Path, tmp_path: Path, capsys: pytest.Ca
     foreign = tmp_path / "foreign.prof"
     assert cli("extract", story, "-o", foreign) == 0
     for arguments, says in (
-        (("export", foreign, "--to", "perfetto", "-o", tmp_path / "x.json"), "nothing that has a time"),
+        (("export", foreign, "--to", "perfetto", "-o", tmp_path / "x.json"), "nothing with time stamps"),
         (("export", story, "--to", "svg", "-o", tmp_path / "x.json"), "--to svg: not a format"),
         (("export", story, "--to", "chrome", "-o", story), "name another file"),
         (("export", tmp_path / "none.prof", "--to", "chrome"), "none.prof"),

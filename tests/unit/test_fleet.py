@@ -278,7 +278,7 @@ def test_a_function_is_followed_over_days(grown: Fleet) -> None:
     assert {shift.what for shift in found.shifts} == {"self time of a call", "share"}
     assert "sharpen: more since 2026-03-15" in grown.trend("m.py:sharpen").report()
     assert (
-        "No change of load" in grown.trend("load").report()
+        "No change in load" in grown.trend("load").report()
         or "less since 2026-03-15" in grown.trend("load").report()
     )
     with pytest.raises(UsageError, match="no run of the store has such a function"):

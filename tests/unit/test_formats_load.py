@@ -197,7 +197,7 @@ def test_join_says_what_is_odd() -> None:
     ("second", "said"),
     [
         (lambda: rank_run(0), "is rank 0, and so is"),
-        (lambda: rank_run(1, job="SLURM_JOB_ID_7.1"), "is of another job or job step than"),
+        (lambda: rank_run(1, job="SLURM_JOB_ID_7.1"), "is of a different job or job step than"),
         (lambda: rank_run(1, size=4), "is of a job with 4 ranks,"),
         (lambda: join_ranks([rank_run(0), rank_run(1)]), "is rank 0, and so is"),
     ],

@@ -404,7 +404,7 @@ BAD_MEMBERS: dict[str, Any] = {
 @pytest.mark.parametrize("changes", BAD_MEMBERS.values(), ids=BAD_MEMBERS.keys())
 def test_bad_members_are_one_line(path: Path, changes: Any) -> None:
     rewritten(path, changes(path))
-    with pytest.raises(FormatError, match="evidence archive behind its profile is damaged") as caught:
+    with pytest.raises(FormatError, match="evidence archive after its profile is damaged") as caught:
         load_run(path)
     assert "\n" not in str(caught.value)
     assert "pstats still opens" in caught.value.hint

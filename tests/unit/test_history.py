@@ -140,11 +140,11 @@ def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     for words, expected in (
         ([], "name the run files"),
         ([str(tmp_path / "one.prof")], "history needs several"),
-        ([str(tmp_path / "failed.prof")], "no run ended well"),
+        ([str(tmp_path / "failed.prof")], "no run succeeded"),
         ([str(tmp_path / "plain.prof")], "does not say when it ran"),
         ([runs, "--metric", "speed"], "--metric speed: is not known"),
-        ([runs, "--metric", "iteration"], "24 of 24 runs do not know it"),
-        ([runs, "--min-change", "much"], "--min-change much: give percent"),
+        ([runs, "--metric", "iteration"], "24 of 24 runs do not have it"),
+        ([runs, "--min-change", "much"], "--min-change much: give a percentage"),
     ):
         with pytest.raises(SystemExit) as exit_:
             main(["history", *words])

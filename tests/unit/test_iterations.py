@@ -211,7 +211,7 @@ def test_iterations_without_named_loading_say_so() -> None:
     model = model_of([e for e in in_turn() if e[0] != "load batch"])
     assert (model.bound, model.load, model.wait, model.consumer_wait_share) == (None, None, None, None)
     assert model.outside.mean_s == pytest.approx(0.030)
-    assert "No range names loading" in str(model_sections(model))
+    assert "No range marks loading" in str(model_sections(model))
 
 
 def test_samples_from_the_payload_or_the_user() -> None:

@@ -193,7 +193,7 @@ def test_what_is_hidden_is_said() -> None:
     assert "1.10 cores were used by processes that are not visible from here" in table_of(
         Found(1.0, (seen,), 1.5, False)
     )
-    assert "by the kernel, by processes that ended soon" in table_of(Found(1.0, (seen,), 1.5, True))
+    assert "by the kernel, by short-lived processes" in table_of(Found(1.0, (seen,), 1.5, True))
     assert "more were used" not in table_of(Found(1.0, (seen,), 0.42, True))
     assert "not visible" in table_of(Found(1.0, (), 0.8, False))
     assert neighbour_sections(Found(1.0, (), 0.01, True)) == neighbour_sections(None) == []

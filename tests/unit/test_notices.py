@@ -178,19 +178,19 @@ def test_a_notice_says_where_it_holds() -> None:
         (
             Notice("killed-by-signal", "SIGKILL", {"lost_s": 6.0, "cpu_s": 5.5, "estimated": 1}),
             (
-                "ended by SIGKILL; functions of its last 6.00 s are missing (5.50 s of CPU), and calls that had not "
+                "killed by SIGKILL; functions of its last 6.00 s are missing (5.50 s of CPU), and calls that had not "
                 "returned have estimated times"
             ),
         ),
         (
             Notice("killed-by-signal", "SIGKILL"),
-            "ended by SIGKILL; what came after its newest record is missing",
+            "killed by SIGKILL; what came after its newest record is missing",
         ),
         (
             Notice("ended-unrecorded", "", {"lost_s": 0.1, "cpu_s": 0.05, "pids": (7, 8)}),
             (
-                "2 processes (7, 8): ended without a last record, for an unknown reason; functions of at most the last "
-                "100 ms of each are missing (at least 50.0 ms of CPU in all)"
+                "2 processes (7, 8): ended without a last record, for an unknown reason; functions of at most the "
+                "last 100 ms of each are missing (at least 50.0 ms of CPU in all)"
             ),
         ),
         (
@@ -342,7 +342,7 @@ def test_missing_ranks() -> None:
         ("2 processes (41, 42): are odd", Notice("text", "are odd", {"pids": (41, 42)})),
         ("process 41 still ran when the run was written", None),
         ("waiting could not be sampled to the end: OSError", None),
-        ("what was sampled from outside cannot be read and is left out (x)", None),
+        ("the sampler's data cannot be read and is left out (x)", None),
         ("cProfile of Python", None),
         ("", None),
     ],

@@ -175,7 +175,7 @@ def test_damaged_definitions_do_not_take_the_others_along(tmp_path: Path) -> Non
     [
         (b"", "too short"),
         (b"x" * 50, "too short"),
-        (b"x" * 5000, "no file of NVTX events"),
+        (b"x" * 5000, "not a file of NVTX events"),
         (b"PFKNVTXE\x09\0\0\0" + b"\0" * 5000, "version 9"),
         (b"PFKNVTXE\x01\0\0\0\xff\xff\xff\xff\x20\0\0\0" + b"\0" * 5000, "layout"),
     ],

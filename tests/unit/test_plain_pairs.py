@@ -125,7 +125,7 @@ class TestMoreStarted:
         found = compared(self.run(2, 1.0), self.run(8, 5.0))
         assert (found.verdict.cause, found.verdict.rule) == ("contention", "more-started")
         assert found.verdict.kind == "self-oversubscription"
-        assert "8 processes in place of 2" in comparison_block(found).summary
+        assert "8 processes instead of 2" in comparison_block(found).summary
 
     def test_starting_more_of_them_is_no_more_work(self) -> None:
         def run(processes: int) -> Run:
@@ -241,7 +241,7 @@ def test_a_function_that_stood_there_uncalled_is_not_new_code(tmp_path: Path) ->
     assert (match["unique"], match["listed"]) == ("uncalled", "uncalled")
     # An edit that leaves all lines where they were does not show: it may have chosen the function.
     assert found.verdict.cause == "inconclusive"
-    assert "listed holds" in comparison_block(found).summary
+    assert "listed makes up" in comparison_block(found).summary
 
 
 def test_a_function_in_the_place_of_another_is_new(tmp_path: Path) -> None:

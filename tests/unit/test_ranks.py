@@ -282,10 +282,10 @@ def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "matches no file" in refused(capsys, tmp_path / "*.dat")
     assert "name the run files" in refused(capsys)
     again = write_job(tmp_path / "again", job(size=4))
-    assert "ranks 0, 1, 2, 3 occur more than once" in refused(capsys, tmp_path / "job", again)
+    assert "ranks 0, 1, 2, 3 found more than once" in refused(capsys, tmp_path / "job", again)
     write_plain(tmp_path / "x" / "train.prof", {("/work/a/train.py", "f"): 5.0})
     write_plain(tmp_path / "x" / "serve.prof", {("/srv/b/serve.py", "g"): 5.0})
-    assert "is of another program" in refused(capsys, tmp_path / "x")
+    assert "is of a different program" in refused(capsys, tmp_path / "x")
     (tmp_path / "y").mkdir()
     for name in ("a", "b"):
         (tmp_path / "y" / f"{name}.prof").write_bytes(b"")

@@ -189,7 +189,7 @@ def test_every_cause_has_a_headline_that_names_it(cause: str) -> None:
 
 def test_empty_sides_render() -> None:
     empty = replace(build.quiet(), table=build.table([]))
-    assert "No function of either side" in terminal.render(diff_document(empty))
+    assert "No function that both sides have" in terminal.render(diff_document(empty))
     assert markdown.render(diff_document(empty))
     run = build.foreign_run()
     assert "no function" in terminal.render(show_document(replace(run, processes=())))

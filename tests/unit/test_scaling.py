@@ -73,7 +73,7 @@ def test_a_second_node_that_makes_it_slower_is_flagged(tmp_path: Path) -> None:
     assert slow.factor == pytest.approx(8.0 / 6.0)
     assert more.runs == 3
     assert more.low_s < 8.0 < more.high_s
-    assert "From 1 to 2 nodes it becomes 1.33× slower" in result.report()
+    assert "From 1 to 2 nodes the run gets 1.33× slower" in result.report()
     assert "processes ↓  nodes →" in result.report("md")
 
 

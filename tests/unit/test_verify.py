@@ -72,7 +72,7 @@ class TestWords:
         same = Tried("no-better", (5.9,) * 3, (5.9,) * 3, 5.9, 5.9, Estimate(1.0, 0.98, 1.02), disturbed=2)
         assert tried_verdict(same, 30.8).headline.startswith("No better: 5.90 s → 5.90 s, 1.00×")
         gone, disturbed = tried_notes(same, 35.8)
-        assert "what made it slow is not there now" in gone
+        assert "the cause is gone" in gone
         assert "2 runs shared the CPUs" in disturbed
 
     def test_what_is_going_to_run_is_said_first(self) -> None:
@@ -81,7 +81,7 @@ class TestWords:
         # A long program has as much time as an answer needs, unless the user says otherwise.
         assert plan_of(1000.0, float("nan")).limit_s > plan_of(1000.0, float("nan")).shortest_s
         assert plan_line(plan_of(1000.0, 400.0, limit_s=60.0)).endswith(
-            "no answer is expected before 80 min: --limit 4800"
+            "an answer needs at least 80 min: use --limit 4800"
         )
 
     def test_what_is_known_when_it_is_stopped(self) -> None:

@@ -70,4 +70,4 @@ def test_a_sentence_says_wait_state_rank_and_reason_or_what_would_settle_it(tmp_
     assert "for rank 2, which is late: it waits for data" in said
     said = " ".join(late(tmp_path / "b", None, "Bcast").report().split())
     assert "Late Broadcast: the others wait" in said
-    assert "why is inconclusive: what it was off the CPU for was not seen" in said
+    assert "the reason is not clear: why it was off-CPU was not recorded" in said

@@ -314,9 +314,7 @@ def test_what_is_said_of_a_finding(found: Finding, alone: bool, said: str) -> No
 def test_how_targets_ended(ends: tuple[int, int], said: str) -> None:
     numbers = {"baseline-exit": ends[0], "candidate-exit": ends[1]}
     block = verdict_block(Verdict("inconclusive", "unfinished", numbers=numbers))
-    assert (
-        block.summary == f"{said}: they may have done different work: their times cannot be compared."
-    )
+    assert block.summary == f"{said}: they may have done different work: their times cannot be compared."
     assert (block.headline, block.cause, block.confidence) == ("One run failed", "inconclusive", None)
 
 
@@ -427,7 +425,7 @@ SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
         ),
         (
             Advice("more-cpus", ("taskset", "-c", "0-3", "a"), numbers={"cpus": 1.0, "machine": 4}),
-            "profkit capture -o more-cpus.prof -- taskset -c 0-3 a  # it was tied to 1 of 4 CPUs",
+            "profkit capture -o more-cpus.prof -- taskset -c 0-3 a  # it was bound to 1 of 4 CPUs",
         ),
         (
             Advice("not-the-code", subject="normalise", numbers=SAME),

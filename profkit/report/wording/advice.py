@@ -120,8 +120,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "start-once": lambda a: (
         (),
         "start workers once and keep them (persistent_workers=True, one Pool for all), start fewer, or use "
-        "fork"
-        + (f"; import {a.subject} only where it is used" if a.subject else ""),
+        "fork" + (f"; import {a.subject} only where it is used" if a.subject else ""),
     ),
     "release-gil": lambda a: (
         (),

@@ -191,9 +191,7 @@ def rank_notes(study: RankStudy) -> list[str]:
         )
     left = max((r.left_out for row in study.ranges for r in row.of if r is not None), default=0)
     if left:
-        notes.append(
-            f"Up to {left} ranges per name were left out as warm-up. Function times include them."
-        )
+        notes.append(f"Up to {left} ranges per name were left out as warm-up. Function times include them.")
     return notes
 
 

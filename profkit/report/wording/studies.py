@@ -165,9 +165,7 @@ def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
     predicted = f"predicted {units.seconds(predicted_s)}, " if math.isfinite(predicted_s) else ""
     counts = sorted({len(tried.before_s), len(tried.after_s)})
     runs = "–".join(str(count) for count in counts)
-    said = (
-        f"{predicted}measured {units.seconds(tried.gain_s)} saved; medians of {runs} runs each, in turn."
-    )
+    said = f"{predicted}measured {units.seconds(tried.gain_s)} saved; medians of {runs} runs each, in turn."
     tone = {"helps": "good", "worse": "bad"}.get(tried.outcome, "unsure")
     return VerdictBlock(headline, said[:1].upper() + said[1:], tone)
 
@@ -211,7 +209,5 @@ def tried_notes(tried: Tried, recorded_s: float) -> list[str]:
         )
     if tried.disturbed:
         runs = units.counted(tried.disturbed, "run")
-        notes.append(
-            f"{runs} shared the CPUs with other processes: repeat this on an idle machine."
-        )
+        notes.append(f"{runs} shared the CPUs with other processes: repeat this on an idle machine.")
     return notes

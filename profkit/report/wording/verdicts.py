@@ -481,8 +481,7 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
     ),
     "less-time": lambda p: f"The candidate takes {_factor(p[2], 'time.slowdown')} the baseline's time.",
     "another-program": lambda p: (
-        "The two sides seem to be different programs: few functions are in both. Compare runs of one "
-        "program."
+        "The two sides seem to be different programs: few functions are in both. Compare runs of one program."
     ),
     "unfinished": _ended,
     "sampled": lambda p: (
