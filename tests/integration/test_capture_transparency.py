@@ -133,7 +133,9 @@ def test_a_profiler_in_c_that_takes_the_place_ends_the_records(tmp_path: Path, v
     env = environment()
     done = run_capture(tmp_path, interpreter(version), "-c", program, env=env)
     assert done.returncode == 3
-    assert done.stderr.count("replaced profkit's profile function: functions are not recorded from then on") == 1
+    assert (
+        done.stderr.count("replaced profkit's profile function: functions are not recorded from then on") == 1
+    )
     run = load_run(tmp_path / "run.prof")
     found = calls(run.processes[0])
     assert (found["before"], found.get("after", 0)) == (1, 0)
@@ -206,7 +208,9 @@ def test_viztracer_traces_as_without_capture(tmp_path: Path, version: str) -> No
             done = run_capture(tmp_path, *command, env=env)
             assert "agent failed" not in done.stderr
             assert (
-                done.stderr.count("replaced profkit's profile function: functions are not recorded from then on")
+                done.stderr.count(
+                    "replaced profkit's profile function: functions are not recorded from then on"
+                )
                 == 1
             )
         else:
