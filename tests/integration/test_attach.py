@@ -451,7 +451,7 @@ def test_what_will_not_be_seen_is_said_before_it_looks(tmp_path: Path) -> None:
         first, second = look.stderr.readline(), look.stderr.readline()
         look.send_signal(signal.SIGINT)
         rest = look.communicate(timeout=60)[1]
-    assert "what the program did before is not seen" in first
+    assert "what the program did before is not recorded" in first
     assert "not how often they are called or what they wait for" in second
     assert "wrote run.prof" in rest
 
@@ -488,7 +488,7 @@ def test_without_a_sampler_there_are_counters_and_it_is_said(tmp_path: Path) -> 
         words = ["attach", str(process.pid), "--duration", "1", "-o", "attached.prof"]
         done = finished([sys.executable, "-c", start, *words], tmp_path, env=environment(PATH="/usr/sbin"))
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("py-spy is not installed (pip install 'profkit[attach]')): counters only") == 1
+    assert done.stderr.count("py-spy is not installed (pip install 'profkit[attach]'): counters only") == 1
     run = load_run(tmp_path / "attached.prof")
     assert len(run.processes) >= 3
     assert not any(process.profiled for process in run.processes)

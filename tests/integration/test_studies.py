@@ -195,7 +195,7 @@ def test_an_interrupt_keeps_what_has_run(place: Path) -> None:
     started.send_signal(signal.SIGINT)
     _, error = started.communicate(timeout=60)
     assert started.returncode == 130
-    assert "run the same command again to go on" in error
+    assert "run the same command again to continue" in error
     assert "Traceback" not in error
     had = len(settings_of(place, "sweep"))
     assert 2 <= had < 6
