@@ -224,7 +224,7 @@ def test_the_table_sorts_searches_and_turns_pages(tab: Tab, pages: Path) -> None
     assert texts(tab, "#table-count") == ["1–1 of 1"]
     tab.type("no such function")
     assert table(tab) == []
-    assert texts(tab, "#table-count") == ["No function is called “mpi_train BACKno such function”."]
+    assert texts(tab, "#table-count") == ["No function is named “mpi_train BACKno such function”."]
     tab.run("document.getElementById('table-find').value = ''")
     tab.click("#table-find")
     tab.type("load")
@@ -384,7 +384,7 @@ def test_the_flame_graph_is_searched(tab: Tab, pages: Path) -> None:
     assert hits == {"train"}, "an exact name wins over those that contain it"
     assert "of the whole" in said
     assert searched("ward")[1] == {"forward", "backward"}
-    assert searched("no_such_function")[0] == "No function is called “no_such_function”."
+    assert searched("no_such_function")[0] == "No function is named “no_such_function”."
     searched("backward")
     tab.press("Enter")
     assert flame(tab)["backward"]["width"] == 100

@@ -400,7 +400,7 @@ def test_a_second_capture_to_the_same_file_is_refused(tmp_path: Path, series: bo
 
 def make_link(path: Path) -> str:
     path.symlink_to("missing")
-    return "is a broken link to missing, which is not there"
+    return "is a broken link to missing; remove it"
 
 
 def make_pipe(path: Path) -> str:

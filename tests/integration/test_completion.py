@@ -87,7 +87,7 @@ def test_an_unknown_shell_is_bad_usage(tmp_path: Path) -> None:
     for words, variables in ((["--show-completion", "tcsh"], {}), (["--install-completion"], {"SHELL": ""})):
         done = run(*words, HOME=str(tmp_path), **variables)
         assert done.returncode == 2
-        assert "name bash, zsh or fish" in done.stderr
+        assert "use bash, zsh or fish" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -63,7 +63,7 @@ def test_a_call_that_holds_the_interpreter_when_the_process_is_killed(tmp_path: 
     assert 1.9 < column(process, "<built-in method builtins.sum>", "tottime") < process.wall_s  # type: ignore[operator]
     # Of the 0.3 s and the 2 s nothing is lost; before the first function the interpreter starts, busy machine or not.
     assert 2.2 < process.threads[0].profile.total < process.wall_s  # type: ignore[operator]
-    assert "ended by SIGALRM; its functions are complete" in done.stderr
+    assert "killed by SIGALRM; its functions are complete" in done.stderr
 
 
 def test_without_a_tracer_nothing_is_said_to_be_lost(tmp_path: Path) -> None:

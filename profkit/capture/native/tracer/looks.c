@@ -24,9 +24,9 @@
 /* A thread that has stood for so long is charged though it stands. */
 #define STOOD_NS 1000000000
 
-/* Looks in a row at which a thread had not run, after which it is looked at less often. */
-#define STILL 16
-#define STILL_EVERY 8
+/* A thread that has not run for so long is looked at less often. */
+#define STILL_NS 1000000000
+#define STILL_EVERY 4
 
 /* Off the CPU for no longer than this, a thread has not waited: three counters are not read at one instant. */
 #define NO_WAIT_NS 50000
@@ -263,9 +263,10 @@ static void swap_stacks(struct seen_thread *seen) {
 static bool stands_still(struct seen_thread *seen, int64_t *run, bool *there) {
     *there = kernel_cpu_time(seen->native, run);
     bool still = *there && seen->there && *run == seen->run && seen->charge >= 0 && !seen->running;
-    seen->still += still;
-    if (still)
+    if (still) {
         seen->stood = clock_monotonic_ns();
+        seen->still_since = seen->still++ ? seen->still_since : seen->stood;
+    }
     seen->ran = *there && !still && (!seen->there || *run > seen->run);
     return still;
 }
@@ -496,7 +497,7 @@ bool looks_at_all(struct seen_thread *turn, bool *due) {
         struct seen_thread *seen = threads[i];
         int64_t run;
         bool there = true;
-        if (!seen->listed || (seen->still > STILL && ++seen->skip % STILL_EVERY))
+        if (!seen->listed || (seen->still && seen->stood - seen->still_since > STILL_NS && ++seen->skip % STILL_EVERY))
             continue;
         if (exact) {
             *due |= watch_thread(seen);

@@ -33,7 +33,7 @@ struct seen_thread {
     struct table *table;     /* retained; NULL until something is booked */
     struct stack stack;
     int64_t at, run, wait;   /* the counters at the last look */
-    int64_t stood;           /* when it was last found not to have run since then */
+    int64_t stood, still_since; /* when it was last found not to have run since then, and when first */
     bool running;            /* at the last look, */
     enum pause_kind what;    /* or what it waited for */
     bool ran;                /* since the look before that */
