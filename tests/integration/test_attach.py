@@ -37,7 +37,7 @@ def leaf(n):
 
 def task(n):
     for _ in range(50):
-        leaf(400)
+        leaf(4000)
 
 def one_more():
     leaf(10)
@@ -173,6 +173,23 @@ def codes(run: Run) -> list[str]:
 
 def left_scripts(pid: int) -> list[Path]:
     return list(Path(tempfile.gettempdir()).glob(f"profkit-attach-{pid}-*"))
+
+
+CALLS_MUCH = """
+def leaf(): pass
+print("ready", flush=True)
+while True: leaf()
+"""
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", NEW)
+def test_what_was_sampled_once_is_not_traced_again(tmp_path: Path, version: str) -> None:
+    with running(tmp_path, interpreter(version), script(tmp_path, CALLS_MUCH)) as process:
+        first, second = (attached(tmp_path, process.pid) for _ in range(2))
+        assert process.poll() is None, "the target has ended"
+    assert [tier.kind for tier in first.processes[0].tiers] == ["exact", "sampled"]
+    assert "attach-not-traced" in codes(second)
 
 
 @pytest.mark.interpreters
