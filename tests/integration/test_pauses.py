@@ -235,6 +235,6 @@ def test_what_workers_import_is_their_start(tmp_path: Path) -> None:
         captured(tmp_path, sys.executable, name, *words, options=("--overhead", "5%"))
         (tmp_path / "run.prof").rename(tmp_path / file)
     found = diff(tmp_path / "none.prof", tmp_path / "some.prof")
-    assert found.account.imports_s >= 0.3 * found.account.added_s
+    assert found.account.imports_s >= 0.15 * found.account.added_s
     run = load_run(tmp_path / "some.prof")
     assert len(run.processes) > 2
