@@ -305,6 +305,7 @@ while time.process_time() < until: sum(range(1_000))
 """
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("version", ["3.11", "3.12"])
 def test_looks_come_by_the_cpu_time_that_a_process_gets(tmp_path: Path, version: str) -> None:
     """Not by its wall time, which is eight times as long where eight share a CPU: all would take it for looks."""
@@ -315,7 +316,7 @@ def test_looks_come_by_the_cpu_time_that_a_process_gets(tmp_path: Path, version:
         command = interpreter(version), str(program), str(others)
         return median(map(samples, captured(tmp_path, *command, options=("--sampled",)).processes))
 
-    assert 0 < looks(7) < 3 * looks(0)
+    assert 0 < looks(7) < 4 * looks(0)
 
 
 FORKS = """
