@@ -184,12 +184,24 @@ while True: leaf()
 
 @pytest.mark.interpreters
 @pytest.mark.parametrize("version", NEW)
-def test_what_was_sampled_once_is_not_traced_again(tmp_path: Path, version: str) -> None:
+def test_a_sampled_process_is_attached_to_again_when_the_first_has_ended(tmp_path: Path, version: str) -> None:
+    """While it is sampled no profiler's place is taken that would tell the second one."""
     with running(tmp_path, interpreter(version), script(tmp_path, CALLS_MUCH)) as process:
-        first, second = (attached(tmp_path, process.pid) for _ in range(2))
+        words = profkit_command("attach", str(process.pid), "--duration", "4", "-o", "first.prof")
+        with subprocess.Popen(words, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE) as first:
+            assert first.stderr is not None
+            first.stderr.readline()
+            time.sleep(1.5)
+            second = attached(tmp_path, process.pid)
+        for _ in range(10):  # the agent ends when the interpreter lets it run, which may be after the command
+            third = attached(tmp_path, process.pid)
+            if "attach-not-traced" not in codes(third):
+                break
         assert process.poll() is None, "the target has ended"
-    assert [tier.kind for tier in first.processes[0].tiers] == ["exact", "sampled"]
+    runs = load_run(tmp_path / "first.prof"), third
+    assert [[tier.kind for tier in run.processes[0].tiers] for run in runs] == [["exact", "sampled"]] * 2
     assert "attach-not-traced" in codes(second)
+    assert "attach-not-traced" not in codes(third)
 
 
 @pytest.mark.interpreters

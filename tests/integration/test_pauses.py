@@ -228,6 +228,7 @@ def test_collections_are_summed_by_function(tmp_path: Path, version: str, option
     assert inclusive(thread, "tidy", "gc-2") > 0 or option == "--sampled"
 
 
+@pytest.mark.alone
 def test_what_workers_import_is_their_start(tmp_path: Path) -> None:
     (tmp_path / "slow_to_import.py").write_text("total = sum(i * i for i in range(6_000_000))\n")
     name = program(tmp_path, STARTS)
@@ -235,6 +236,6 @@ def test_what_workers_import_is_their_start(tmp_path: Path) -> None:
         captured(tmp_path, sys.executable, name, *words, options=("--overhead", "5%"))
         (tmp_path / "run.prof").rename(tmp_path / file)
     found = diff(tmp_path / "none.prof", tmp_path / "some.prof")
-    assert found.account.imports_s >= 0.15 * found.account.added_s
+    assert found.account.imports_s >= 0.3 * found.account.added_s
     run = load_run(tmp_path / "some.prof")
     assert len(run.processes) > 2

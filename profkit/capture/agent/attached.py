@@ -91,10 +91,12 @@ class _Attached:
         if holder:
             return "%s traces it already" % holder
         self._module = native.load(self._tracers)
-        if self._module is not None and self._module.was_sampled():
-            return "an earlier attach sampled it, and another one would not be safe"
+        if self._module is None:
+            return "profkit has no compiled tracer for it"
+        if self._module.is_serving():  # sampled, it holds no profiler's place
+            return "an earlier profkit attach has not ended in it"
         native.take_out_costs(self._module)
-        return "profkit has no compiled tracer for it" if self._module is None else ""
+        return ""
 
     def _watch_ends(self) -> None:
         atexit.register(self._end, "exited")
@@ -116,7 +118,7 @@ class _Attached:
         self._tiers = Tiers(self._module, self._tracer, main, lambda: not self._over)
         self._write("snapshot")
         self._module.serve(thread_name, self._look, _LOOK_S)
-        self._module.limit(settings.DEFAULT_OVERHEAD, True)
+        self._module.limit(settings.DEFAULT_OVERHEAD)
         # What is open in each thread is taken for calls that begin now.
         behind = 0 if forked else _FRAMES_OF_SCRIPT
         self._tracer.open(native.threads_to_trace(main), False, False, behind)

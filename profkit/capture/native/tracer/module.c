@@ -125,17 +125,16 @@ static PyObject *take_out(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-static PyObject *limit(PyObject *Py_UNUSED(module), PyObject *arguments) {
-    double budget;
-    int by_wall = 0;
-    if (!PyArg_ParseTuple(arguments, "d|p", &budget, &by_wall))
+static PyObject *limit(PyObject *Py_UNUSED(module), PyObject *share) {
+    double budget = PyFloat_AsDouble(share);
+    if (budget == -1.0 && PyErr_Occurred())
         return NULL;
-    tiers_begin(budget, by_wall);
+    tiers_begin(budget);
     Py_RETURN_NONE;
 }
 
-static PyObject *was_sampled(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    return PyBool_FromLong(tiers_was_sampled());
+static PyObject *is_serving(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    return PyBool_FromLong(agent_due != INT64_MAX);
 }
 
 static PyObject *watch(PyObject *Py_UNUSED(module), PyObject *change) { return PyBool_FromLong(sampler_start(change)); }
@@ -246,11 +245,11 @@ static PyMethodDef functions[] = {
      "take_out(python_outside, python_inside, c_outside, c_inside, site)\n--\n\n"
      "Take out of all times what events cost, in seconds: of functions in Python and in C those of a call, outside it and\n"
      "inside; site, that of a call from Python code to a function in Python."},
-    {"limit", limit, METH_VARARGS,
-     "limit(share, by_wall=False)\n--\n\nThe process begins, its tables are in a file, and what is added to its wall is to stay within this\n"
-     "share, 0 for no limit: above it samples are wanted. Of its wall, though it may queue for CPUs, or of its pace."},
-    {"was_sampled", was_sampled, METH_NOARGS,
-     "was_sampled()\n--\n\nWhether this process was ever in the sampled tier, in an earlier session of the tracer too."},
+    {"limit", limit, METH_O,
+     "limit(share)\n--\n\nThe process begins, its tables are in a file, and what is added to its wall is to stay within this share, 0\n"
+     "for no limit: above it samples are wanted."},
+    {"is_serving", is_serving, METH_NOARGS,
+     "is_serving()\n--\n\nWhether an agent that has called serve() in this process has not yet let_go()."},
     {"watch", watch, METH_O,
      "watch(change)\n--\n\nBegin a thread that calls change() when other than what is done now is wanted, see wants_samples(); and\n"
      "that samples after sample(True). Called by a function that another one has called. Returns whether stacks can be read."},

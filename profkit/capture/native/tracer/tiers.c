@@ -68,8 +68,6 @@ static struct passed {
     double wall, run, queued, pace;
 } lately, in_tier;
 static int64_t passed_at, ran_before;
-static bool by_wall;      /* the pace is that of the wall, whatever queues */
-static bool sampled_once; /* since the module was loaded */
 
 static double budget; /* a share; 0 for none */
 static _Atomic enum tier now_in = TIER_EXACT, wanted = TIER_EXACT; /* looks ask without the GIL */
@@ -129,7 +127,7 @@ static int64_t pass(int64_t queued) {
     double gets = lately.wall > lately.run ? lately.run / lately.wall : 1;
     contended = contended < 1 ? contended : 1;
     double share = 1 - contended + contended * gets;
-    share = by_wall ? 1 : share > PACE_LEAST ? share : PACE_LEAST;
+    share = share > PACE_LEAST ? share : PACE_LEAST;
     atomic_store(&pace_now, share);
     pace += wall * share;
     in_tier.pace += wall * share;
@@ -166,7 +164,6 @@ static void add_effect(double likely, double at_least, double at_most) {
 static void enter(enum tier tier) {
     struct tier_store *store = stored();
     now_in = wanted = tier;
-    sampled_once |= tier == TIER_SAMPLED;
     spent = 0;
     pass(0);
     in_tier = (struct passed){0};
@@ -185,11 +182,8 @@ static void enter(enum tier tier) {
     }
 }
 
-bool tiers_was_sampled(void) { return sampled_once; }
-
-void tiers_begin(double share, bool wall) {
+void tiers_begin(double share) {
     budget = share;
-    by_wall = wall;
     effect = least = most = 0;
     seldom_begin(share);
     pace = 0;

@@ -79,10 +79,7 @@ struct probe_costs {
 void tiers_measured(const struct probe_costs *costs);
 
 /* A process begins, in the exact tier, and may spend a share of the time on it: 0 for no limit. */
-void tiers_begin(double share, bool by_wall);
-
-/* Whether the process was ever sampled: of this session, or of an earlier one. */
-bool tiers_was_sampled(void);
+void tiers_begin(double share);
 
 /* The tier of the process, and the one that it should change to, which the sampler sees to. */
 enum tier tiers_now(void);
