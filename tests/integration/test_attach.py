@@ -184,7 +184,9 @@ while True: leaf()
 
 @pytest.mark.interpreters
 @pytest.mark.parametrize("version", NEW)
-def test_a_sampled_process_is_attached_to_again_when_the_first_has_ended(tmp_path: Path, version: str) -> None:
+def test_a_sampled_process_is_attached_to_again_when_the_first_has_ended(
+    tmp_path: Path, version: str
+) -> None:
     """While it is sampled no profiler's place is taken that would tell the second one."""
     with running(tmp_path, interpreter(version), script(tmp_path, CALLS_MUCH)) as process:
         words = profkit_command("attach", str(process.pid), "--duration", "4", "-o", "first.prof")

@@ -15,6 +15,7 @@
 #define MOST_TRIES 40
 
 int64_t agent_due = INT64_MAX;
+bool agent_serving;
 
 static PyObject *name_function, *remind_function, *range_function, *begin_function;
 
@@ -28,10 +29,14 @@ static void exchange(PyObject **place, PyObject *value) {
 void agent_serve(PyObject *name_of, PyObject *remind, double seconds) {
     exchange(&name_function, name_of);
     exchange(&remind_function, remind);
+    agent_serving = remind != NULL;
     agent_due = remind ? clock_ticks() + clock_ticks_in((int64_t)(seconds * 1e9)) : INT64_MAX;
 }
 
-void agent_forget(void) { agent_due = INT64_MAX; }
+void agent_forget(void) {
+    agent_serving = false;
+    agent_due = INT64_MAX;
+}
 
 /* Call a function of the agent's. PyTorch's compiler, if the thread is in what it has compiled, looks at each frame before it is
  * run, and would count the agent's among the program's: it is off in this thread meanwhile, as its own `disable` does that. */

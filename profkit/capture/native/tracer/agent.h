@@ -14,6 +14,9 @@ struct table;
 /* Ticks when agent_remind() is due; INT64_MAX for never. */
 extern int64_t agent_due;
 
+/* Whether there is an agent in this process that has not let go of it. */
+extern bool agent_serving;
+
 /* Have `name_of(ident)` called for the name of a thread, and `remind()` after so many seconds; it returns the seconds until
  * it is called again. */
 void agent_serve(PyObject *name_of, PyObject *remind, double seconds);

@@ -134,7 +134,7 @@ static PyObject *limit(PyObject *Py_UNUSED(module), PyObject *share) {
 }
 
 static PyObject *is_serving(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    return PyBool_FromLong(agent_due != INT64_MAX);
+    return PyBool_FromLong(agent_serving);
 }
 
 static PyObject *watch(PyObject *Py_UNUSED(module), PyObject *change) { return PyBool_FromLong(sampler_start(change)); }
