@@ -146,7 +146,6 @@ struct booked booking_take(void) {
     for (uint32_t i = 0; i < taken->n_charges; i++) {
         const struct charge *charge = &taken->charges[i];
         all.samples += charge->what == PAUSE_HELD_GIL ? 0 : charge->samples;
-        all.run += charge->run;
         all.wait += charge->wait;
         if (charge->run + charge->wait + charge->blocked > 0)
             book(charge, sampled);

@@ -9,7 +9,7 @@
 
 /* What was booked: samples, and for how long threads ran and queued, ns. */
 struct booked {
-    int64_t samples, run, wait;
+    int64_t samples, wait;
 };
 
 /* Take what was seen and add it to the tables. With the GIL. */

@@ -63,7 +63,7 @@ static bool ordered, looked_last;    /* what was seen is to be booked; no look c
 static void (*errand)(void);         /* what the looker is to do next */
 
 static _Atomic bool unrecorded; /* something ran since the agent has last looked: a process that does nothing is left alone */
-static _Atomic int64_t looker_ns, booked; /* the looker's CPU time; when the last booking ended */
+static _Atomic int64_t booked; /* when the last booking ended */
 static int64_t looks;                     /* how often it has looked */
 static int64_t used_by_ended;             /* CPU time of threads before these */
 
@@ -323,8 +323,7 @@ static void *look_on(void *Py_UNUSED(nothing)) {
             queued = own_queueing();
             ran = false;
         }
-        looker_ns = own_cpu_ns();
-        int64_t mean = (int64_t)((double)looker_ns / (double)looks / (LOOK_SHARE * pace));
+        int64_t mean = (int64_t)((double)own_cpu_ns() / (double)looks / (LOOK_SHARE * pace));
         int64_t fewest = exact ? WATCH_EVERY_NS : LOOK_EVERY_NS;
         last_ran = any ? now : last_ran;
         int64_t idle = (now - last_ran) / LOOK_IDLE_PART;
@@ -419,7 +418,7 @@ static PyInterpreterState *interpreter(void) {
 static bool start_threads(void) {
     stopping = woken = ordered = looked_last = changing = false;
     errand = NULL;
-    looker_ns = looks = 0;
+    looks = 0;
     random_state = (uint64_t)clock_monotonic_ns() * UINT64_C(0x9E3779B97F4A7C15) | 1;
     return started = joinable = create(&booker, book_on, interpreter());
 }

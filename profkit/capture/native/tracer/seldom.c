@@ -2,7 +2,6 @@
 #include "seldom.h"
 
 #include <stdint.h>
-#include <time.h>
 
 #include "clock.h"
 #include "hook.h"
@@ -13,33 +12,32 @@
 #include "tables.h"
 #include "tiers.h"
 
-/* Counting may take this part of the budget for all functions together, and for one of them this part of that. */
+/* All counted functions together may take this part of the budget, and one function this part of that. */
 #define COUNTING_PART 0.1
 #define FUNCTION_PART 0.25
 
-/* A call is taken to cost the events of one that is traced, times this for caches that are not warm (as in tiers.c); and so many ns at
- * least and at most, as the machine may be busy when events are measured. */
-#define COLD 1.6
+/* A call is assumed to cost COLD times the measured events of a traced call, within these limits in ns: the machine may be busy while
+ * events are measured. */
 #define LEAST_CALL_NS 200
 #define MOST_CALL_NS 1000
 
-/* Calls that are allowed beyond that: of one function, so that a group of them is no rate, and of all. */
+/* Calls allowed beyond that, of one function and of all: a short series of calls is not a rate. */
 #define FUNCTION_CREDIT 200
 #define CREDIT 20000
 
-/* A call that its thread has not made before takes as long as so many more, and so many frames around a call as one more. */
+/* The first call on an edge costs as much as so many further calls, and so many frames on the stack as much as one call. */
 #define FIRST_CALL 10
 #define FRAMES_A_CALL 64
 
-/* Where all together are too many, what is allowed is halved, so often at most, and seen again after so much CPU time, ns. */
+/* When all functions together exceed their part, the allowance of each is halved: at most so often, and once per so many ns of CPU time. */
 #define MOST_HALVINGS 10
 #define HALVES_EVERY_NS 100000000
 
-/* What counting has really taken, with the last calls of functions that are counted no longer: beyond the budget's part and
- * this, ns, it ends. Events may come that cannot be had for single functions: of compiled code, or of code that is made anew. */
+/* Counting stops for the process when its measured cost exceeds its part of the budget by so many ns. The estimate above misses code
+ * objects that are created over and over, each of which raises one event. */
 #define ENDS_BEYOND_NS 50000000
 
-/* An event takes no longer, ns: the thread was not running meanwhile. */
+/* Longest time booked for one event, ns: beyond it the thread did not have a CPU. */
 #define LONGEST_NS 100000
 
 static unsigned generation; /* the process's that began */
@@ -51,12 +49,6 @@ static int64_t allowed;              /* calls of one function so far */
 static int64_t counted;              /* of functions that are counted */
 static int64_t taken, taken_before;  /* ticks */
 static int64_t interpreter;          /* ticks that it takes for an event */
-
-static int64_t cpu_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 static void allow(int64_t run_ns) {
     allowed = (int64_t)(FUNCTION_CREDIT + per_second * (double)run_ns / 1e9) >> halvings;
@@ -70,7 +62,7 @@ void seldom_begin(double budget) {
     per_second = share * FUNCTION_PART * 1e9 / call_ns;
     interpreter = (tiers_python.outside + tiers_python.inside) / 2;
     on = missed = false;
-    began_ns = cpu_ns();
+    began_ns = tiers_program_ran();
     halved_ns = halvings = 0;
     counted = taken = taken_before = 0;
     allow(0);
@@ -138,7 +130,7 @@ bool seldom_call(PyObject *code) {
 void seldom_look(void) {
     if (!on)
         return;
-    int64_t run = cpu_ns() - began_ns;
+    int64_t run = tiers_program_ran() - began_ns;
     double all = CREDIT + per_second / FUNCTION_PART * (double)run / 1e9;
     if ((double)counted > all && halvings < MOST_HALVINGS && run - halved_ns > HALVES_EVERY_NS) {
         halvings++;

@@ -1,11 +1,9 @@
-/* Calls that are counted one by one while a process is sampled: of functions in Python that are called seldom.
+/* Exact call counts of functions in Python that are called seldom, while the process is sampled. From Python 3.12 on.
  *
- * From Python 3.12 on an event can be had for single functions, and one that is had for no other costs them nothing. So each
- * function is counted from its first call on, until it has been called more often than what follows allows; from then on its calls are those of
- * bursts (tiers.h), as if none had been counted, and it stays so for the life of the process. What is allowed goes by the CPU
- * time of the process and by what a call costs, so that two repeats of a program count the same functions: for one function,
- * and for all that are counted together. Calls are counted where they begin, and their time is that of samples. The GIL is
- * held in all of this.
+ * Each function is counted from its first call. Once it has been called more often than its allowance, its events are switched off for
+ * good, which makes it free, and its calls are estimated from bursts (tiers.h). The allowance grows with the CPU time of the program and
+ * depends on the cost of a call, so that two repeats of a program count the same functions. Calls are counted where they begin; their
+ * time comes from samples. The GIL is held in all of this.
  */
 #ifndef PROFKIT_SELDOM_H
 #define PROFKIT_SELDOM_H

@@ -25,8 +25,7 @@
 #define FIRST_CREDIT_NS 8000000
 #define NEXT_CREDIT_NS 20000000
 
-/* What an event adds beside other work over what it adds on warm caches: 1.2 to 2.1 (benchmarks/overhead.py, on 3.11 and 3.12). */
-#define COLD 1.6
+/* The least and the most of COLD (tiers.h). */
 #define COLD_LEAST 1.0
 #define COLD_MOST 2.5
 
@@ -108,8 +107,7 @@ void tiers_want(enum tier tier) {
     sampler_wake();
 }
 
-/* The CPU time of the process without the agent's threads, ns. */
-static int64_t program_ran(void) {
+int64_t tiers_program_ran(void) {
     struct timespec time;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec - sampler_used();
@@ -118,7 +116,7 @@ static int64_t program_ran(void) {
 /* Time has passed, in which the threads queued for so long; returns what the program ran in it, ns. The pace goes over from the wall
  * to the time that it runs as it comes to queue for as long as it runs. */
 static int64_t pass(int64_t queued) {
-    int64_t now = clock_monotonic_ns(), ran = program_ran(), run = ran > ran_before ? ran - ran_before : 0;
+    int64_t now = clock_monotonic_ns(), ran = tiers_program_ran(), run = ran > ran_before ? ran - ran_before : 0;
     double wall = (double)(now - passed_at);
     lately.wall += wall;
     lately.run += (double)run;
@@ -190,7 +188,7 @@ void tiers_begin(double share) {
     atomic_store(&pace_now, 1);
     lately = (struct passed){0};
     passed_at = clock_monotonic_ns();
-    ran_before = program_ran();
+    ran_before = tiers_program_ran();
 #ifdef PROFKIT_FREE_THREADED
     enter(TIER_SAMPLED); /* and stays there: no event comes */
 #else
@@ -324,7 +322,7 @@ static void have_events(int64_t ran) {
 }
 
 static void begin_counting(void) {
-    burst_ran_from = program_ran();
+    burst_ran_from = tiers_program_ran();
     burst_began = clock_ticks();
 }
 
@@ -332,7 +330,7 @@ static void begin_counting(void) {
 static int begin_asked(void *Py_UNUSED(nothing)) {
     if (!burst_asked || tiers_burst_until || now_in != TIER_SAMPLED)
         return 0;
-    int64_t ran = program_ran() - burst_ran_from;
+    int64_t ran = tiers_program_ran() - burst_ran_from;
     if (ran < LONGEST_BURST - ABOUT_OVER_NS) {
         burst_asked = false;
         have_events(ran);
@@ -358,7 +356,7 @@ void tiers_begin_burst(void) {
 bool tiers_burst_over(int64_t now) {
     if (tiers_burst_until <= 0)
         return true;
-    burst_ran = program_ran() - burst_ran_from;
+    burst_ran = tiers_program_ran() - burst_ran_from;
     int64_t cold = hook_traits.warms_ns - burst_ran, left = cold + hook_traits.burst_ns;
     if (left < ABOUT_OVER_NS) {
         tiers_burst_until = BURST_IS_OVER;
@@ -388,7 +386,7 @@ static void note_bursts(struct table *table, void *Py_UNUSED(about)) {
 
 void tiers_end_burst(void) {
     struct tier_store *store = stored();
-    if (burst_asked && !tiers_burst_until && program_ran() - burst_ran_from > LONGEST_BURST - ABOUT_OVER_NS) {
+    if (burst_asked && !tiers_burst_until && tiers_program_ran() - burst_ran_from > LONGEST_BURST - ABOUT_OVER_NS) {
         /* The main thread has run nothing in Python in that time. */
         burst_calls[0] = burst_calls[1] = tiers_burst_taken = 0;
         burst_ran = LONGEST_BURST;
@@ -398,7 +396,7 @@ void tiers_end_burst(void) {
         return;
     if (tiers_burst_until != BURST_IS_OVER) {
         hook_burst(false);
-        burst_ran = program_ran() - burst_ran_from;
+        burst_ran = tiers_program_ran() - burst_ran_from;
     }
     double wall = (double)clock_ns_in(clock_ticks() - burst_began), threads = (double)burst_ran > wall ? (double)burst_ran / wall : 1;
     double counted = (double)(burst_ran - hook_traits.warms_ns), most_counted = threads * (double)hook_traits.burst_ns;
