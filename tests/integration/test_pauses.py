@@ -208,7 +208,7 @@ def test_threads_that_take_turns_are_the_cause(tmp_path: Path) -> None:
     assert any(part.kind == "holder" and part.name == "spin" for part in lock.parts)
     buckets = sum(bucket.seconds for bucket in found.account.buckets)
     assert buckets == pytest.approx(found.account.added_s)
-    assert "interpreter's lock" in found.report("terminal")
+    assert "waiting for the GIL" in found.report("terminal")
 
 
 @pytest.mark.interpreters
