@@ -37,7 +37,7 @@ bool hook_burst(bool on);
 /* There are no more of them: let go of what was taken for the first. */
 void hook_burst_over(void);
 
-/* Have the main thread call a function at its next instruction in Python, from any thread and without the GIL; false where that is not
+/* Have the main thread call a function at its next Python instruction. From any thread, without the GIL. False if that is not
  * possible. */
 bool hook_ask_main(int (*function)(void *));
 

@@ -96,7 +96,7 @@ bool looks_at_all(struct seen_thread *turn, bool *due);
 /* The thread that is looked at next, and its CPU, -1 where that is not known: those that run take turns. NULL where none runs. */
 struct seen_thread *looks_next(const struct seen_thread *last, int *cpu);
 
-/* Whether the thread is the main one, and was running at its last look. */
+/* Whether this is the main thread, and it was running at its last look. */
 bool looks_main_runs(const struct seen_thread *seen);
 
 /* Since the last look the process was stopped for so long, 0 for not. */

@@ -23,7 +23,7 @@
 
 /* The mean time between two looks, at least; it is longer where looks take more than this part of the process's pace: many processes
  * that share a CPU would otherwise spend it on looks. What they charge goes by the kernel's counters, however few they are; there
- * are at least 1 / LOOK_MOST_NS. Where nothing runs, each comes an eighth of that time later, so that what runs then is seen. */
+ * are at least 1 / LOOK_MOST_NS. While nothing runs, the interval grows to an eighth of the time since something did. */
 #define LOOK_EVERY_NS 1000000
 #define LOOK_MOST_NS 100000000
 #define LOOK_SHARE 0.01
@@ -32,7 +32,7 @@
 /* The same in the exact tier. */
 #define WATCH_EVERY_NS 10000000
 
-/* What was seen is booked so often, by the pace of the process; and in any case, if something ran, or if nothing did. */
+/* Time between bookings: by the pace of the process; at most, if something ran; and if nothing did. */
 #define BOOK_EVERY_NS 40000000
 #define BOOK_LATEST_NS 250000000
 #define BOOK_IDLE_NS 1000000000

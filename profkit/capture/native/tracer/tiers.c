@@ -40,13 +40,13 @@
 /* A process that changes so soon, ns, has called nothing: it begins in the other tier. */
 #define NOTHING_YET_NS 100000
 
-/* For so long is remembered how the process shares CPUs. */
+/* Queueing and running are averaged over so many ns. */
 #define LATELY_NS 5e8
 
-/* It is no slower than this part of the wall, so that costs have bounds where little runs. */
+/* Least pace, as a part of the wall time. */
 #define PACE_LEAST 0.02
 
-/* A burst that the main thread is so late with, in gaps, is begun in another one. */
+/* The booking thread begins a burst that the main thread has not begun for so many gaps. */
 #define MOST_LATE_GAPS 1.0
 
 /* A burst that lacks less than this is over. */
@@ -113,8 +113,9 @@ int64_t tiers_program_ran(void) {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec - sampler_used();
 }
 
-/* Time has passed, in which the threads queued for so long; returns what the program ran in it, ns. The pace goes over from the wall
- * to the time that it runs as it comes to queue for as long as it runs. */
+/* Advance the pace to now; the threads have queued for so many ns since the last time. Returns the CPU time of the program since then, ns.
+ * The more the threads queued, the less of the wall time and the more of the CPU time counts; from as much queueing as running on, only
+ * CPU time counts. */
 static int64_t pass(int64_t queued) {
     int64_t now = clock_monotonic_ns(), ran = tiers_program_ran(), run = ran > ran_before ? ran - ran_before : 0;
     double wall = (double)(now - passed_at);
@@ -306,7 +307,7 @@ static bool promotes(void) {
 /* What the program runs in a burst, with what is not counted, ns. */
 #define LONGEST_BURST (hook_traits.warms_ns + hook_traits.burst_ns)
 
-/* Have events for what is left of a burst of which the program has run so many ns. */
+/* Switch on events for the rest of a burst; the program has run for so many ns of it. */
 static void have_events(int64_t ran) {
     int64_t cold = hook_traits.warms_ns - ran, now;
     burst_calls[0] = burst_calls[1] = tiers_burst_taken = 0;
@@ -326,7 +327,7 @@ static void begin_counting(void) {
     burst_began = clock_ticks();
 }
 
-/* In the main thread, at the first instruction in Python after it was asked. What it has run since is a part of the burst. */
+/* Called in the main thread, at its first Python instruction after the request. CPU time since the request is part of the burst. */
 static int begin_asked(void *Py_UNUSED(nothing)) {
     if (!burst_asked || tiers_burst_until || now_in != TIER_SAMPLED)
         return 0;
@@ -387,7 +388,7 @@ static void note_bursts(struct table *table, void *Py_UNUSED(about)) {
 void tiers_end_burst(void) {
     struct tier_store *store = stored();
     if (burst_asked && !tiers_burst_until && tiers_program_ran() - burst_ran_from > LONGEST_BURST - ABOUT_OVER_NS) {
-        /* The main thread has run nothing in Python in that time. */
+        /* The main thread was in C code for all of it: an empty burst. */
         burst_calls[0] = burst_calls[1] = tiers_burst_taken = 0;
         burst_ran = LONGEST_BURST;
         tiers_burst_until = BURST_IS_OVER;

@@ -5,8 +5,8 @@
  * events add exceeds the budget it is sampled, and exact again when bursts say that this would stay far within the
  * budget: after the imports of most programs. It changes a few times at most, so that two repeats see the same.
  *
- * Costs are held against the *pace* of the process: the wall clock where nobody queues for a CPU, and the CPU time that the program gets
- * where it queues for them, since what is spent there others go without.
+ * The cost of capture is limited per second of the *pace* of the process: wall time while no thread queues for a CPU, and the CPU time of
+ * the program where its threads queue, since there capture takes CPU time from others.
  *
  * What an event costs is measured before the target runs (`agent/native.py`) and taken out of the times of calls as they are
  * made. That is a lower bound, on warm caches; up to Python 3.11 the interpreter also runs frames more slowly that are
@@ -67,7 +67,8 @@ extern int64_t tiers_burst_from;
 extern int64_t tiers_burst_until;
 #define BURST_IS_OVER ((int64_t)-1)
 
-/* An event comes after that: whether the program has run for as long as a burst lasts, and this one is over. It goes on otherwise. */
+/* An event comes after `tiers_burst_until`. True if the program has run for the length of a burst, which is over then; otherwise the
+ * burst is extended. */
 bool tiers_burst_over(int64_t now);
 
 /* Ticks that counting has taken in this burst. */
@@ -115,10 +116,10 @@ double tiers_pace(void);
 /* The sampler has held the GIL for so long. */
 void tiers_held_gil(int64_t ns);
 
-/* The main thread has just been seen to run: have it begin a burst, if it is time for one. Without the GIL. */
+/* If a burst is due, have the main thread begin it; a look has just found that thread running. Without the GIL. */
 void tiers_ask_for_burst(void);
 
-/* The same with the GIL, where the main thread does not come to it. End it, and see whether all calls could be traced within the
+/* Begin one with the GIL, if the main thread has not. End one, and see whether all calls could be traced within the
  * budget. */
 void tiers_begin_burst(void);
 void tiers_end_burst(void);
