@@ -286,13 +286,14 @@ for _ in range(400):
 
 @pytest.mark.parametrize("version", OLD)
 def test_bursts_come_at_times_that_do_not_depend_on_the_gil(tmp_path: Path, version: str) -> None:
-    """A thread that takes the GIL gets it where the program lets go of it, and sees what comes behind that."""
+    """A thread that takes the GIL gets it where the program lets go of it, and would see only what follows there."""
     program = tmp_path / "program.py"
     program.write_text(LETS_GO_OF_THE_GIL)
     main = captured(tmp_path, interpreter(version), str(program), options=("--sampled",)).processes[0]
-    stated = intervals(main, "program.py")
-    assert stated["behind"][0] <= 400 * 3_000 <= stated["behind"][1]
-    assert stated["elsewhere"][0] <= 400 * 40_000 <= stated["elsewhere"][1]
+    counted = calls(main)
+    # In truth, 1.2 and 16 million; few bursts see them, and perhaps none sees the former.
+    assert counted.get("behind", 0) < counted["elsewhere"]
+    assert 400 * 10_000 < counted["elsewhere"] < 400 * 160_000
 
 
 SHARES_A_CPU = """
