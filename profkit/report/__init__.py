@@ -1,6 +1,4 @@
-"""What to say and how it looks: a `Document` built from results, and one renderer per output.
+"""Documents, sentences, renderers and masking: a `Document` is built from results and rendered as text.
 
-``diff_document`` and ``show_document`` choose contents and order; renderers such as ``terminal`` make strings
-of documents; ``jsondoc`` writes the results themselves. Reads no files and prints nothing; importing it loads
-no renderer.
+Reads no files and prints nothing; importing it loads no renderer.
 """

@@ -22,14 +22,12 @@ from profkit.report.wording.runs import (
 from profkit.study.history import Change, History, HistoryRun
 from profkit.verdict.account import RUN_BUCKETS
 
-#: Part (1) of the wall that a bucket has in some run to be drawn.
+#: Share of the wall (0 to 1) that a bucket needs in some run to be drawn.
 _SHOWN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
-    """One job, run again and again."""
-
     study: History
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
@@ -79,7 +77,7 @@ def _words(change: Change) -> list[str]:
 
 
 def _trend(study: History) -> Trend:
-    """The series searched first, then the wall, then the account's parts that matter."""
+    """Return the series that was searched for changes, then the wall, then the buckets that matter."""
     names = dict.fromkeys((study.metric, "wall", *(RUN_BUCKETS[at] for at in _parts(study))))
     lines = tuple(
         TrendLine(
@@ -95,7 +93,6 @@ def _trend(study: History) -> Trend:
 
 
 def _parts(study: History) -> list[int]:
-    """Positions of the buckets that matter in some run."""
     return [
         at
         for at in range(len(RUN_BUCKETS))
