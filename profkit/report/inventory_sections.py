@@ -157,8 +157,7 @@ def _sizes(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
     """Yield pool sizes by library where both sides have it."""
     if not (_was_asked(a) and _was_asked(b)):
         return
-    # A process may work on one side only with equal settings: a role that works on either side counts on
-    # both.
+    # Processes may idle on one side under equal settings: a role that works on either side counts on both.
     roles = {process.role for side in (a, b) for process in side.processes if not process.idle}
     of_a, of_b = _by_library(a, roles), _by_library(b, roles)
     for library in sorted({*of_a, *of_b}):
