@@ -1,4 +1,4 @@
-"""An advice that was tried → `Document` or JSON: predicted against measured, and the two commands."""
+"""An advice that was tried → `Document` or JSON: predicted against measured, and both commands."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from profkit.verdict.types import Advice
 class VerifyReport:
     """An advice, and its measured effect.
 
-    `number`: of the advice in the report of the run.
-    `command`, `changed`: as recorded, and with the advice (empty where a line is edited).
-    `edit`: place and text of the edited line; empty without one.
-    `recorded_s`: seconds of the recorded run.
+    `number` is the advice's place in the run's report; `command` is as recorded, `changed` follows the advice
+    (empty if a line is edited). `edit` is the edited line's place and text; `recorded_s` is what the recorded
+    run took, in seconds.
     """
 
     tried: Tried
