@@ -27,6 +27,8 @@ _SHOWN = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ComparisonsReport:
+    """Several runs or configurations."""
+
     study: Comparisons
 
     def document(self, rows: int, *, figures: bool = False) -> Document:

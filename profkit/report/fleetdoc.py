@@ -38,6 +38,8 @@ from profkit.report.wording.runs import change_size
 
 @dataclass(frozen=True, slots=True)
 class FleetReport:
+    """A fleet's answer to one question."""
+
     study: Slowest | Trends | Hosts
 
     def document(self, rows: int, *, figures: bool = False) -> Document:

@@ -28,6 +28,8 @@ _SHOWN = 0.02
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
+    """The history of one repeated job."""
+
     study: History
 
     def document(self, rows: int, *, figures: bool = False) -> Document:

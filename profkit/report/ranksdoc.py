@@ -44,6 +44,8 @@ _FUNCTION = "name=qualname root path"
 
 @dataclass(frozen=True, slots=True)
 class RanksReport:
+    """The processes of a job."""
+
     study: RankStudy
 
     def document(self, rows: int, *, figures: bool = False) -> Document:

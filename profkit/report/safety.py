@@ -54,6 +54,7 @@ class Masker(TextMask):
     _roots = Roots()
 
     def diff(self, diff: Diff) -> Diff:
+        """Mask a comparison."""
         label_a, label_b = self._labels(diff.baseline.label, diff.candidate.label)
         masked = self.value(diff)
         return replace(
@@ -142,7 +143,7 @@ class Masker(TextMask):
             elif owner == "Evidence" and isinstance(item, str) and key.partition("-")[0] in ("name", "group"):
                 found[name] = self._string(item, "Neighbour", key.partition("-")[0])
             else:
-                # Forms apply to the keys of a file's mapping; its values, declared nowhere, are hidden.
+                # Forms apply to a mapping's keys; its string values are undeclared, so they are hidden.
                 found[name] = self._masked(item, owner, field if kind is Kind.NAME else f"{field}[]")
         return found
 

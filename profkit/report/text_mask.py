@@ -306,6 +306,7 @@ class TextMask:
     # Strings ---------------------------------------------------------------------------------------------
 
     def words(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Mask a command line word by word."""
         return self._commands.words(words)
 
     def name(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
@@ -494,9 +495,11 @@ class TextMask:
         return ("/" if directory.startswith("/") else "") + self._placeholders.of("dir", directory)
 
     def place(self, directory: str) -> str:
+        """Mask a directory of the machine."""
         return self._commands.directory(normalise(directory).rstrip("/"))
 
     def key_path(self, path: str) -> str:
+        """Mask the path of a `FunctionKey`."""
         return self.key_paths((path,))[path]
 
     def key_paths(self, paths: Iterable[str]) -> dict[str, str]:

@@ -1,5 +1,4 @@
-"""Every sentence of a report, made of results: verdicts, evidence, advice, the account, what moved.
+"""The sentences of reports: verdicts, evidence, advice, the account, what moved.
 
-The only place where numbers become text for people; a test checks that every identifier has words here.
-Formats nothing for one output.
+Only here do numbers become text for people; a test checks that every identifier has its words.
 """
