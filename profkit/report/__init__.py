@@ -1,4 +1,1 @@
-"""Documents, sentences, renderers and masking: a `Document` is built from results and rendered as text.
-
-Reads no files and prints nothing; importing it loads no renderer.
-"""
+"""Documents, sentences, renderers and masking; importing this loads no renderer."""

@@ -1,7 +1,4 @@
-"""The answer on one screen, which a terminal shows unless ``--full`` is given.
-
-It fits 30 lines of 80 columns; the advice comes last, just above the prompt.
-"""
+"""The answer on one screen (30 lines of 80 columns), which a terminal shows unless ``--full`` is given."""
 
 from __future__ import annotations
 
@@ -87,10 +84,7 @@ def brief_diff(diff: Diff, *, explain: bool = False) -> Document:
 
 
 def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, explain: bool = False) -> Document:
-    """Return one run's answer; `by` (``tottime`` or ``cumtime``) orders its functions.
-
-    `run` holds only the processes to show.
-    """
+    """Return one run's answer, for the processes in `run`; `by` is ``tottime`` or ``cumtime``."""
     from profkit.report.showdoc import run_facts, run_warnings
 
     functions = ranked_run(run, by)
@@ -207,10 +201,7 @@ def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> Table:
 
 
 def _changed(diff: Diff, most: int) -> Table:
-    """Return the functions that changed most, without waits by design.
-
-    Where waiting is the cause, return those in which it occurred.
-    """
+    """Return the functions that changed most; where waiting is the cause, those that waited longer."""
     if diff.verdict.cause in _WAITING and (found := _off_the_cpu(diff.account, diff.table, most)).rows:
         return found
     table, by = diff.table, diff.ranking.by

@@ -1,8 +1,7 @@
-"""Mask command lines by an allow-list; hidden words become placeholders with type and length.
+"""Mask command lines by an allow-list.
 
-Shown are the program's base name, option names, numbers, known words, file suffixes, profiled files, imported
-modules and host pseudonyms. Equal values get equal placeholders, so masked commands differ only where the
-originals do.
+Known words, numbers, option names, profiled files and imported modules are shown. Others become placeholders,
+equal for equal values, so masked commands differ only where the originals do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What each string field of runs and results holds, which decides how it is masked.
 
-Undeclared fields show only type and length; `tests/unit/test_safety.py` plants a secret in every string.
+Undeclared fields show only type and length.
 """
 
 from __future__ import annotations

@@ -54,10 +54,9 @@ MOST_SENTENCES = 10
 
 
 def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain: bool = False) -> Document:
-    """Return a comparison's document.
+    """Return a comparison's document; a `limit` of 0 lists all functions, even below `SMALL_SHARE`.
 
-    `limit` bounds the rows of each list; 0 lists all, even functions below `SMALL_SHARE`. `attachment` names
-    the file with the runs, if any; `explain` lists every condition of every rule.
+    `attachment` names the file with the runs; `explain` lists every condition of every rule.
     """
     verdict = diff.verdict
     rules = (*RULES, *RULES_OF_ESTIMATES)
@@ -174,7 +173,6 @@ def _evidence(diff: Diff, limit: int) -> tuple[Block, ...]:
 
 
 def _measure(side: SideTable, by: str) -> npt.NDArray[np.float64]:
-    """Return what functions are ranked by: ``cumtime`` or active self time."""
     return side.cumtime if by == "cumtime" else side.active
 
 

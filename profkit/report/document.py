@@ -1,8 +1,4 @@
-"""A report before layout: a title and sections of typed blocks.
-
-Cells stay values until a renderer formats them, so one document serves all formats. Builders `clean` the
-strings.
-"""
+"""A report before layout: sections of typed blocks; cells stay values until a renderer formats them."""
 
 from __future__ import annotations
 
@@ -97,10 +93,7 @@ class VerdictBlock:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a waterfall; `beyond`: it exceeds the noise.
-
-    `share` (0 to 1) is of the longer wall; `about` names its contents.
-    """
+    """One step of a waterfall; `share` (0 to 1) is of the longer wall, `beyond`: it exceeds the noise."""
 
     title: str
     seconds: float

@@ -1,7 +1,4 @@
-"""What a page draws, as values without pixels or colours; a `Document` holds them beside its sections.
-
-Renderers that cannot draw leave them out: the sections have the same facts.
-"""
+"""What a page draws, without pixels or colours; the sections of a `Document` state the same facts."""
 
 from __future__ import annotations
 
@@ -37,10 +34,7 @@ class Slope:
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
-    """Ranks by `by` of functions of both sides: labelled ones first, greatest change first.
-
-    `hidden` counts functions that moved beyond the noise but got no label.
-    """
+    """Ranks by `by` on both sides, greatest change first; `hidden` counts moved functions without a label."""
 
     lines: tuple[Slope, ...]
     by: str
@@ -100,11 +94,7 @@ class TimelineSide:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageData:
-    """Members of the JSON that a page's script draws from (`pagedata`), ``None`` where not known.
-
-    `calls` and `stacks` refer to functions by their index in `functions`; all runs of `timeline` have one
-    scale.
-    """
+    """Members of the page's JSON (`pagedata`), ``None`` if unknown; functions are indices in `functions`."""
 
     functions: Mapping[str, Any]
     calls: Mapping[str, Any] | None = None

@@ -1,7 +1,6 @@
 """`Document` → an HTML fragment for a notebook: answer, account, evidence, advice, functions.
 
-It has no script, which a notebook may not run, and no style sheet, which would style the whole notebook; its
-colours suit light and dark notebooks.
+No script, which a notebook may not run; no style sheet, which would style the whole notebook.
 """
 
 from __future__ import annotations

@@ -100,10 +100,7 @@ def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:
 
 
 def ranked_run(run: Run, by: str = "tottime", *, edges: bool = False) -> Ranked:
-    """Rank the functions of a run, summed over processes and threads; `edges` keeps calls between them.
-
-    Cumulative times of concurrent threads add up and may exceed the wall.
-    """
+    """Rank a run's functions, summed over threads, so cumulative times may exceed the wall."""
     chosen = select(run, edges=edges)
     profile, roots = chosen.profile, chosen.roots
     return ranked(profile, roots, by)

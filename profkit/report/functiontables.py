@@ -158,7 +158,6 @@ def open_call_sections(run: Run, limit: int) -> list[Section]:
 
 
 def _named(process: Process, thread: Thread, rows: Sequence[int]) -> list[tuple[str, str]]:
-    """Return name and place of each function."""
     profile = thread.profile
     keys, files = function_keys(profile, process.roots), profile.strings
     return [

@@ -1,7 +1,6 @@
-"""`Document` → one HTML file that needs no network and no second file.
+"""`Document` → one HTML file that needs no network, no second file and, to be read, no script.
 
-All text is markup, readable without scripts; the script draws only interactive parts. A Content Security
-Policy allows this style and this script by hash, and no request, whatever a function is called.
+A Content Security Policy allows its style and script by hash, and no request, whatever a function is called.
 """
 
 from __future__ import annotations
@@ -202,7 +201,6 @@ def _drawn(document: Document) -> bool:
 
 
 def _is_said(section: Section) -> bool:
-    """Return whether a section has only sentences."""
     return not section.detail and all(isinstance(block, (Bullets, Note)) for block in section.blocks)
 
 

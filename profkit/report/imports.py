@@ -119,7 +119,6 @@ def _totals(diff: Diff) -> tuple[float, float]:
 
 
 def _paired(diff: Diff) -> list[_Row]:
-    """Return the packages of both sides, greatest change first."""
     before, after = (
         {} if side is None else {row.package: row for row in side.packages} for side in diff.imports
     )

@@ -68,7 +68,6 @@ def _pools(process: ProcessNeed) -> str:
 
 
 def _total(taken: Inventory) -> str:
-    """Return all processes in one sentence."""
     parts = []
     if taken.expected_cores is not None:
         parts.append(f"the pools of all processes that work ask for {_cores(taken.expected_cores)} cores")

@@ -145,10 +145,10 @@ def _needed(fitted: list[_Fitted]) -> int:
 
 
 def table_lines(table: Table, width: int) -> tuple[list[Line], bool]:
-    """Return a table's heading and rows, at most `width` wide, and whether a cell was cut.
+    """Return a table's lines, at most `width` wide, and whether a cell was cut.
 
-    Cells lose their middle, paths their start, and prose wraps. Columns that do not fit are dropped, or put
-    below marked rows if they fold.
+    Cells lose their middle, paths their start; columns that do not fit are dropped, or fold below marked
+    rows.
     """
     if not table.rows:
         return [], False

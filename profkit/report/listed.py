@@ -23,10 +23,7 @@ class Of(Generic[Item]):
 
 
 class Listed(Generic[Item]):
-    """The first `limit` items of a list (0: all).
-
-    `left` items were left out; `cut` says so, naming `what`, and is empty for none.
-    """
+    """The first `limit` items of a list (0: all); `left` counts the others, `cut` says so for `what`."""
 
     def __init__(self, items: Iterable[Item], limit: int = 0, what: str = "") -> None:
         every = list(items)

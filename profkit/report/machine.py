@@ -56,7 +56,6 @@ def _fixed_work(run: Run) -> str:
 
 
 def _gpu(run: Run) -> str:
-    """Return how much the GPUs were used, by any program; empty if not sampled."""
     share = gpu_share(run)
     if share is None or run.series is None:
         return ""
@@ -68,7 +67,6 @@ def _gpu(run: Run) -> str:
 
 
 def _tracer(run: Run) -> str:
-    """Return what tracing cost; empty if the run was not traced or was too short."""
     took = sum(thread.tracer_s or 0.0 for process in run.processes for thread in process.threads)
     if took < LEAST_TRACING_S:
         return ""
@@ -98,7 +96,6 @@ def _machine(machine: Machine, *, watched: bool) -> str:
 
 
 def _sampler(run: Run) -> str:
-    """Return what sampling cost and what it missed."""
     sampler = run.manifest.sampler if run.manifest is not None else None
     if sampler is None:
         return ""

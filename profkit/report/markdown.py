@@ -1,7 +1,7 @@
-"""`Document` → Markdown for a ticket or a merge request on GitHub and GitLab.
+"""`Document` → Markdown for GitHub and GitLab, below the size limit of one comment.
 
 Function names are code, so they cannot become markup, a mention or an issue number; elsewhere, would-be links
-are broken up. The text stays below GitHub's limit for one comment, and says if it was cut.
+are broken up.
 """
 
 from __future__ import annotations

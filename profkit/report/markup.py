@@ -8,20 +8,13 @@ _VOID = frozenset({"meta", "br", "hr", "input"})
 
 
 def escape(text: str) -> str:
-    """Escape `text` for use between tags or in a quoted attribute.
-
-    Control characters must already be cleaned; lone surrogates, which UTF-8 cannot hold, are spelled out
-    here.
-    """
+    """Escape a cleaned text for markup; lone surrogates, which UTF-8 cannot hold, are spelled out."""
     safe = text.translate(_ESCAPES)
     return safe if safe.isascii() else safe.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def attributes(**values: str | int | float | bool | None) -> str:
-    """Return attributes, each after a space; ``True`` writes only the name, ``None`` and ``False`` nothing.
-
-    A trailing underscore of a name is dropped (``class_``); others become hyphens.
-    """
+    """Return attributes, each after a space; ``class_`` becomes ``class``, other underscores hyphens."""
     written = []
     for name, value in values.items():
         if value is None or value is False:

@@ -1,7 +1,6 @@
-"""Private parts of a name: values of tokens and passwords, addresses, hosts with a port, URLs.
+"""Private parts of a name, known by the text around them: values of passwords, addresses, hosts, URLs.
 
-`secrets` recognises secrets by form; here the text around identifies them. Expressions must take linear time:
-each is bounded, or matches in one way only.
+Expressions must take linear time: each is bounded, or matches in one way only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The sentence of every notice: what happened, where, and what to do.
-
-`SENTENCES` has a template over the notice's numbers and `PHRASES`, or a function, for each code of
-`profkit.model.notices.CODES`. Renderers escape the texts.
-"""
+"""The sentence of each code of `profkit.model.notices.CODES`; renderers escape the texts."""
 
 from __future__ import annotations
 
@@ -37,7 +33,6 @@ _SPELLED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _listed(ids: tuple[int, ...], total: int) -> str:
-    """Return numbers in a row, with an ellipsis for omitted ones."""
     return ", ".join(map(str, ids)) + (", …" if total > len(ids) else "")
 
 
@@ -398,10 +393,7 @@ def names_of(template: str) -> set[str]:
 
 
 def notice_text(notice: Notice) -> str:
-    """Return a notice as one sentence without a full stop, its file or processes first.
-
-    Codes and numbers unknown to this version (from a later one) are spelled out.
-    """
+    """Return a notice as one sentence without a full stop; codes of later versions are spelled out."""
     numbers = notice.numbers
     sentence = SENTENCES.get(notice.code) if notice.is_complete else None
     if sentence is None:

@@ -1,7 +1,7 @@
 """`Diff` or `Run` → the JSON from which a page's script draws functions, calls, stacks and a timeline.
 
-It holds columns with short numbers: times have three digits (six where a function matters, so that
-differences are right), counts and ranks are exact. Only negligible calls are cut.
+Times have three digits (six where a function matters, so that differences are right); counts and ranks are
+exact.
 """
 
 from __future__ import annotations

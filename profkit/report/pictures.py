@@ -32,10 +32,7 @@ def run_figures(run: Run, by: str) -> tuple[Figure, ...]:
 
 
 def slopes(diff: Diff) -> Slopes | None:
-    """Return the functions to draw and to label; ``None`` if fewer than `LEAST_LABELS` moved.
-
-    Functions that wait by design are left out.
-    """
+    """Return the functions to draw, without waits; ``None`` if fewer than `LEAST_LABELS` moved."""
     table, by = diff.table, diff.ranking.by
     before, after = table.baseline, table.candidate
     times = (before.active, after.active) if by == "tottime" else (before.cumtime, after.cumtime)

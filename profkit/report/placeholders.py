@@ -1,7 +1,7 @@
 """Placeholders of masked texts: type and length, ``<text 8>``.
 
-Within one report, equal texts get equal placeholders and different texts different ones (``<text 8 b>``), so
-masked runs compare as before. The letter is the order of first use: nothing computed from the text leaks.
+In one report, only equal texts get equal placeholders (another is ``<text 8 b>``), so masked runs compare as
+before. The letter is the order of first use, which reveals nothing of the text.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ class Placeholders:
         self._next: dict[str, int] = {}
 
     def of(self, kind: str, value: Hashable, length: int | None = None) -> str:
-        """Return the placeholder of a value; equal values of a `kind` share one.
-
-        `kind` is ``text``, ``url``, ``dir`` …; `length` is in characters, ``None`` to leave it out.
-        """
+        """Return a value's placeholder, equal for equal values of a `kind`; `length` is in characters."""
         label = kind if length is None else f"{kind} {length}"
         suffix = self._suffix(label, value)
         return f"<{label} {suffix}>" if suffix else f"<{label}>"

@@ -1,8 +1,4 @@
-"""Known private texts (secrets, hosts, users), found in any other text.
-
-One pass looks up the text's runs of letters and digits, so its time does not grow with the number of private
-texts.
-"""
+"""Known private texts (secrets, hosts, users), found in any other text by one pass over its words."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Pseudonyms for a program's names (``--mask-names``).
 
-Words of public names (standard library, installed packages, known words) are shown. Others become ``n_`` and
-ten hexadecimal digits, an HMAC with the user's secret: equal in all outputs of that user, and not guessable
-without the secret.
+Words without a public meaning become ``n_`` and ten hexadecimal digits, an HMAC with the user's secret: equal
+in all outputs of that user, and not guessable without the secret.
 """
 
 from __future__ import annotations
@@ -35,10 +34,9 @@ _PYTHONS = frozenset(
 
 
 class Pseudonyms:
-    """Replace the non-public words of names.
+    """Replace the non-public words of names; whoever knows `secret` can find names by trial.
 
-    Whoever knows `secret` can find names by trial. Functions of the standard library and packages in `runs`
-    define the public words.
+    Functions of the standard library and of packages in `runs` define the public words.
     """
 
     def __init__(self, secret: bytes, runs: Iterable[Run]) -> None:

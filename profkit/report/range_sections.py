@@ -21,11 +21,7 @@ HARDLY_OVERLAP = 0.9
 def range_sections(
     rows: Sequence[RangeRow], unmatched: int, limit: int, period_s: float | None = None
 ) -> list[Section]:
-    """Return the ranges of one run, at most `limit` rows (0: all).
-
-    `unmatched` counts ends without a beginning; `period_s` is the time between two readings of a thread's
-    waiting, ``None`` without readings.
-    """
+    """Return one run's ranges; `period_s` is the time between readings of a thread's waiting."""
     if not rows:
         return []
     listed = Listed(rows, limit, "ranges")

@@ -75,7 +75,6 @@ def _label(study: RankStudy, member: int) -> str:
 
 
 def _host(study: RankStudy, member: int) -> str | None:
-    """Return a process's host if there are several hosts."""
     return clean(study.members[member].host) if len({m.host for m in study.members}) > 1 else None
 
 
@@ -228,7 +227,6 @@ def _imbalance(study: RankStudy, limit: int) -> Table:
 
 
 def _medians(row: RangeRow) -> list[tuple[float, int]]:
-    """Return median and index of each process that has the range."""
     return [(r.median_s, i) for i, r in enumerate(row.of) if r is not None]
 
 

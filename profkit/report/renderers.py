@@ -1,8 +1,4 @@
-"""The formats of a report: one class each, and a registry by name and file suffix.
-
-A new format is a class and an entry of `RENDERERS`. Renderers import what they need only when they render, so
-listing names is cheap.
-"""
+"""The formats of a report: one class each in `RENDERERS`, importing what it needs only to render."""
 
 from __future__ import annotations
 
@@ -19,11 +15,7 @@ if TYPE_CHECKING:
 
 
 class Renderer(ABC):
-    """One format.
-
-    `suffixes` are lower case, the usual one first. `draws`: it shows figures, so it needs calls between
-    functions. `default_rows` applies if the user gives no number.
-    """
+    """One format; `draws`: it shows figures, so it needs calls between functions."""
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
@@ -46,11 +38,7 @@ _FEWER_ROWS = (12, 8, 6, 4, 3)
 
 @dataclass(frozen=True, slots=True)
 class Terminal(Renderer):
-    """Text in columns; the defaults suit a file.
-
-    The fields are those of `profkit.report.terminal.render`; `brief` shows only the answer of results that
-    have a short form.
-    """
+    """Text in columns, with fields as in `profkit.report.terminal.render`; `brief` prefers a short form."""
 
     name: ClassVar[str] = "terminal"
     suffixes: ClassVar[tuple[str, ...]] = (".txt",)

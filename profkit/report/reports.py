@@ -48,11 +48,7 @@ class Ticketed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DiffReport:
-    """A comparison; figures need the `calls` of `diff`.
-
-    Figures show the processes and timelines of `pictured`, each side's first run; `attachment` names the file
-    with the runs, if any.
-    """
+    """A comparison; figures need the `calls` of `diff`, and show each side's run in `pictured`."""
 
     diff: Diff
     pictured: tuple[Run, Run]
@@ -94,11 +90,7 @@ class DiffReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """One run with the processes to show; `by` (``tottime`` or ``cumtime``) orders its functions.
-
-    `judged` is its account and verdict; `names` is what the user specified about NVTX ranges; `attachment`
-    names the file with the run, if any.
-    """
+    """One run with the processes to show; `judged` is its account and verdict."""
 
     run: Run
     by: str = "tottime"

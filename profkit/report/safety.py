@@ -1,7 +1,7 @@
 """What may leave the machine: results and runs without homes, users, host names and secrets.
 
-Commands render only what a `Masker` returns. It masks every string of every field as `declared` says. Paths
-become those of a `FunctionKey` (``<project>/model/blocks.py``), so masked runs compare as before.
+Commands render only what a `Masker` returns. Paths become those of a `FunctionKey`, so masked runs compare as
+before.
 """
 
 from __future__ import annotations
@@ -98,7 +98,6 @@ class Masker(TextMask):
         return self._record(value) if is_dataclass(value) and not isinstance(value, type) else value
 
     def _record(self, value: Any, but: Sequence[str] = ()) -> Any:
-        """Mask the fields of a dataclass, except those in `but`."""
         changed = {}
         for part in fields(value):
             old = getattr(value, part.name)

@@ -75,7 +75,6 @@ def _table(study: Scaling) -> Table:
 
 
 def _heat(study: Scaling) -> tuple[HeatMap, ...]:
-    """Return the heat map of processes against nodes; empty with fewer than two of either."""
     processes = sorted({place.processes for place in study.places})
     nodes = sorted({place.nodes for place in study.places})
     if len(processes) < 2 or len(nodes) < 2:

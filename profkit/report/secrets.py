@@ -1,7 +1,6 @@
-"""What a secret looks like: option names that hold one, and forms of secrets.
+"""What a secret looks like: names of options that hold one, and forms (``assets/secret-rules.txt``).
 
-This is masking's second defence, for every text that `command_mask` and `declared` let through.
-``assets/secret-rules.txt`` holds the forms, and names their source and licence.
+Masking's second defence, for every text that `command_mask` and `declared` let through.
 """
 
 from __future__ import annotations
@@ -17,10 +16,7 @@ from profkit.report.known_words import asset_lines
 
 
 class SecretRule(NamedTuple):
-    """One form of a secret.
-
-    Only texts with one of the lower-case pieces `needs` are searched; `group` of `pattern` is the secret.
-    """
+    """One form of a secret: `group` of `pattern`, in texts that contain one of the lower-case `needs`."""
 
     id: str
     needs: tuple[str, ...]
@@ -44,10 +40,7 @@ def rules() -> tuple[SecretRule, ...]:
 
 
 def suspects(texts: Iterable[str]) -> tuple[SecretRule, ...]:
-    """Return the forms that occur in any of many texts; most tables of names have none.
-
-    Searching one joined text is many times faster than searching 100,000 short ones.
-    """
+    """Return the forms in any of many texts: one joined text is searched many times faster than 100,000."""
     together = "\n".join(texts)
     lower = together.lower()
     return tuple(rule for rule in rules() if rule.may_be_in(lower) and rule.pattern.search(together))
@@ -125,10 +118,7 @@ def holds_password(name: str) -> bool:
 
 
 def holds_secret(name: str, value: str = "") -> bool:
-    """Return whether a value is secret by its option's or variable's name (``--api-key``, ``HF_TOKEN``).
-
-    Switches and numbers may be passwords, but not keys or tokens.
-    """
+    """Return whether a value is secret by its name; numbers and switches only if it names a password."""
     password, secret = _holds(name)
     if password or not secret:
         return password

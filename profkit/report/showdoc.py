@@ -58,9 +58,8 @@ def show_document(
     names: IterationNames | None = None,
     explain: bool = False,
 ) -> Document:
-    """Return the document of one run, which has only the processes to show.
+    """Return the document of one run, which has only the processes to show; `limit` 0 lists all.
 
-    `limit` bounds the rows of each list (0: all); `by` (``tottime`` or ``cumtime``) orders the functions.
     `judged` is the run's account and verdict; `names` is what the user specified about NVTX ranges; `explain`
     lists every condition of every rule.
     """

@@ -1,8 +1,4 @@
-"""`Document` → one SVG picture for a ticket: verdict, account, evidence, slopegraph.
-
-For sites that run no scripts: it has its own style, follows the reader's light or dark theme, and says
-everything in text as well.
-"""
+"""`Document` → one SVG picture for a ticket, with its own style, for sites that run no scripts."""
 
 from __future__ import annotations
 
@@ -157,7 +153,6 @@ def _times(document: Document) -> str:
 
 
 def _account(document: Document) -> _Part:
-    """Return the waterfall, or the trend of many runs."""
     for section in document.sections:
         for block in section.blocks:
             if isinstance(block, Waterfall):
@@ -215,7 +210,6 @@ def _moved(document: Document) -> _Part:
 
 
 def _evidence(table: Table) -> _Part:
-    """Return evidence as paired bars; for one run as text."""
     sides = _sides(table)
     parts = [element("text", "Evidence", x=0, y=14, class_="heading")]
     y = 40.0

@@ -56,9 +56,8 @@ class SweepReport:
 class TuneReport:
     """A search for the best setting; `study` holds all trials.
 
-    `confirmed` holds the best settings and the default, run again in turn (``None``: not done). `account` is
-    where the default loses time against the advised setting (``None`` without profiles of both); `compared`
-    is the command that compares them; `launch` starts the advised setting, if a launcher is known.
+    `confirmed` holds the best settings and the default, run again in turn; `account` is where the default
+    loses time (``None`` without profiles of both).
     """
 
     study: Results
@@ -142,7 +141,6 @@ def _cell(study: Results, cell: Cell) -> dict[str, object]:
 def _next(
     space: Space, study: Results, advised: int | None, compared: tuple[str, ...]
 ) -> tuple[Bullets, ...]:
-    """Return how to run and compare the advised setting; empty without one."""
     if advised is None:
         return ()
     commands = (_shell(space, study.cells[advised].setting), *([shlex.join(compared)] if compared else []))

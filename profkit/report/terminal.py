@@ -1,8 +1,4 @@
-"""`Document` → text for a terminal at least 40 columns wide.
-
-Tables are laid out here; rich is loaded only to turn styles into escape codes, so plain text does not need
-it.
-"""
+"""`Document` → text for a terminal at least 40 columns wide; rich is loaded only for colours."""
 
 from __future__ import annotations
 

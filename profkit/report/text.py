@@ -1,7 +1,7 @@
 """Strings from profiles, made safe and made to fit.
 
-Names and paths are untrusted: generated code puts newlines, escape sequences and undecodable bytes in them.
-`clean` every string on its way into a document; each renderer escapes its own markup.
+Names may contain newlines, escape sequences and undecodable bytes: `clean` every string on its way into a
+document. Renderers escape their own markup.
 """
 
 from __future__ import annotations

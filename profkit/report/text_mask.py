@@ -1,8 +1,4 @@
-"""Mask one text by its kind: names, messages, paths, hosts, versions.
-
-A `TextMask` learns from a report's runs what is private in all its texts (`recorded_texts`, `private_texts`);
-`safety` applies it by field. Reads no environment.
-"""
+"""Mask one text by its kind: names, messages, paths, hosts, versions; reads no environment."""
 
 from __future__ import annotations
 
@@ -96,12 +92,10 @@ class Owner:
 
 
 class TextMask:
-    """Mask the texts of one report; use one per report.
+    """Mask the texts of one report; use one per report, so that equal texts get equal pseudonyms.
 
-    Equal texts get equal pseudonyms throughout (hosts are ``host-a``, ``host-b`` in the order of the runs).
     Hosts, homes and commands of `runs` (baseline's first) and of `owner` are masked in every text. A `posted`
-    report names no other programs of the machine. `pseudonyms` replace names of the program; ``None`` shows
-    them.
+    report names no other programs of the machine; `pseudonyms` replace names of the program.
     """
 
     def __init__(
@@ -278,7 +272,6 @@ class TextMask:
                 self._lost.update(parts[:-shown])
 
     def _learn_secrets(self, run: Run) -> None:
-        """Learn the secrets of commands and environments, to mask them elsewhere."""
         lines: list[Sequence[str]] = [*commands_of(run)]
         environments = [process.environment for process in run.processes]
         if run.manifest is not None:
@@ -310,11 +303,7 @@ class TextMask:
         return self._commands.words(words)
 
     def name(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
-        """Mask the name of a range, thread or function, or return its pseudonym.
-
-        `users`: whether users' names are masked, which functions may share; `among` limits the forms of
-        secrets searched.
-        """
+        """Mask a name from the program; `users` false keeps users' names, which functions may share."""
         shown = self.label(text, users=users, among=among)
         return shown if self._pseudonyms is None else self._pseudonyms.masked(shown)
 
@@ -420,10 +409,9 @@ class TextMask:
         return f"{before}{masked}{after}"
 
     def file(self, file: str, roots: Roots, among: Sequence[SecretRule] | None = None) -> str:
-        """Return a source file relative to its root: ``<site>/numpy/linalg/_linalg.py``.
+        """Return a source file below its root's placeholder: ``<site>/numpy/linalg/_linalg.py``.
 
-        A second root of a kind is ``<site-2>``, so copies of a module stay distinct; `among` is as for
-        `name`.
+        A second root of a kind is ``<site-2>``, so copies of a module stay distinct.
         """
         root, inside = rooted(file, roots)
         if root == GENERATED and not file.endswith(">"):

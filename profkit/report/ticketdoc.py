@@ -1,8 +1,4 @@
-"""A report as a ticket: the answer on the first screen, what differs, and how to reproduce it.
-
-It reorders a report's document for a reader elsewhere, and writes the archive's README. It masks nothing, so
-runs must be masked already.
-"""
+"""A report as a ticket for a reader elsewhere, and the archive's README; runs must be masked already."""
 
 from __future__ import annotations
 
@@ -145,11 +141,7 @@ _UNMASKED = "Nothing was masked: paths, users, host names and command lines are 
 
 
 def archive_readme(members: Sequence[str], again: str, *, masked: bool, version: str) -> str:
-    """Return the README of an archive, as Markdown.
-
-    `members` are the other files, relative to it; `again` is the command that makes the report again there;
-    `version` is profkit's.
-    """
+    """Return the README of an archive; the command `again` recreates the report, `version` is profkit's."""
     lines = ["# A profkit ticket", "", f"Made by profkit {version}.", ""]
     lines += ["| file | what it is | open it with |", "|---|---|---|"]
     for member in members:
@@ -200,10 +192,9 @@ def reproduce_run(run: Run, attachment: str) -> Section:
 
 
 def again(*runs: int, packed: bool = True) -> str:
-    """Return the command that makes a report again.
+    """Return the command that makes a report again, given each side's number of runs.
 
-    `runs` counts each side's runs (empty for one run); `packed`: replicates are in a folder, as in an
-    archive.
+    `packed`: replicates are in a folder, as in an archive.
     """
     if not runs:
         return "profkit show run.prof"
@@ -215,7 +206,6 @@ def again(*runs: int, packed: bool = True) -> str:
 
 
 def _captured(name: str, command: Sequence[str], environment: Mapping[str, str], runs: int) -> str:
-    """Return the command that captures a run as `name`."""
     words = [f"{n}={shlex.quote(v)}" for n, v in set_by_hand(environment).items()]
     repeat = [f"--repeat {runs}"] if runs > 1 else []
     words += ["profkit capture", "-o", f"{name}.prof", *repeat, "--", shlex.join(command)]

@@ -1,8 +1,4 @@
-"""`Run` → `TimelineSide`: NVTX ranges of threads, states and functions of processes, the machine.
-
-Counters are cumulative, so a bin holds the difference between its ends, interpolated linearly between
-readings.
-"""
+"""`Run` → `TimelineSide`; counters are cumulative, so bins interpolate linearly between readings."""
 
 from __future__ import annotations
 

@@ -41,16 +41,12 @@ def _limits(line: TrendLine) -> tuple[float, float]:
 
 
 def _columns(count: int, width: int) -> list[tuple[int, int]]:
-    """Divide points into at most `width` columns of about equal size."""
     edges = np.linspace(0, count, min(count, width) + 1).round().astype(int).tolist()
     return list(itertools.pairwise(edges))
 
 
 def sparks(trend: Trend, width: int) -> tuple[list[Spark], str]:
-    """Return a trend of at least one point as lines of signs, and a line that points at its changes.
-
-    Lines have at most `width` columns; with more points, each column is a median.
-    """
+    """Return a trend as lines of signs, each a median if points exceed `width`, and a line of pointers."""
     columns = _columns(len(trend.labels), width)
     found = []
     for line in trend.lines:

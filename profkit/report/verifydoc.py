@@ -16,12 +16,7 @@ from profkit.verdict.types import Advice
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """An advice, and its measured effect.
-
-    `number` is the advice's place in the run's report; `command` is as recorded, `changed` follows the advice
-    (empty if a line is edited). `edit` is the edited line's place and text; `recorded_s` is what the recorded
-    run took, in seconds.
-    """
+    """An advice and its effect; `changed` is the command with the advice, or `edit` the edited line."""
 
     tried: Tried
     advice: Advice

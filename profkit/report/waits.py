@@ -150,7 +150,6 @@ def _bar(shares: Sequence[tuple[str, float]], x: float, y: float, width: float) 
 
 
 def _arrow(x: float, y: float, share: float, *, down: bool) -> str:
-    """Draw an arrow between two boxes, as thick as the share; empty if the share is negligible."""
     if share < LEAST_ARROW:
         return ""
     half, top, bottom = 1.0 + 6.0 * share, y + 5, y + _GAP - 5

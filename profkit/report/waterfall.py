@@ -1,8 +1,4 @@
-"""The account as a waterfall: an SVG drawing and lines of text.
-
-Every bar begins where the previous one ended. Colours suit light and dark ground; style sheets override them
-by class.
-"""
+"""The account as a waterfall, drawn or as text: each bar begins where the previous one ended."""
 
 from __future__ import annotations
 
@@ -29,10 +25,7 @@ _STYLES = {"wall": "dim", "more": "red", "less": "green", "part": ""}
 
 
 class WaterfallRow(NamedTuple):
-    """One row, its bar from left to right, 0 to 1; `sure` is false within the noise.
-
-    `kind` is ``wall``, ``more``, ``less``, or ``part`` of one run.
-    """
+    """One row; its bar runs from `left` to `right`, 0 to 1; `sure` is false within the noise."""
 
     kind: str
     left: float

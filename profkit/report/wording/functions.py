@@ -27,10 +27,7 @@ WAITING_NOTE = (
 
 
 def display_name(name: str) -> str:
-    """Return a function's name for people, built-in ones without cProfile's words around them.
-
-    ``<method 'sort' of 'list' objects>`` becomes ``list.sort``.
-    """
+    """Return a function's name for people: ``<method 'sort' of 'list' objects>`` becomes ``list.sort``."""
     return clean(readable_name(name))
 
 

@@ -51,7 +51,6 @@ def history_verdict(study: History) -> VerdictBlock:
 
 
 def _why(change: Change) -> str:
-    """Return how a typical run before a change differs from one after it."""
     kind = f" ({change.kind})" if change.kind else ""
     sure = "" if change.confidence is None else f", confidence {units.confidence(change.confidence)}"
     return f"Runs before and after it compared: {change.cause}{kind}{sure}."

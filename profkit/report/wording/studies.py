@@ -189,7 +189,6 @@ def plan_line(plan: Plan) -> str:
 
 
 def _about(seconds: float) -> str:
-    """Return an expected time in round numbers."""
     return f"{seconds / 60:.0f} min" if seconds >= _MINUTES_FROM_S else f"{max(1.0, seconds):.0f} s"
 
 
