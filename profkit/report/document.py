@@ -52,8 +52,7 @@ class Column:
     `kind` is ``name`` (a function), ``path``, ``text`` (short), ``prose`` (may wrap), ``pid`` (a label
     aligned as a number), or a number: ``seconds``, ``change`` (a `Pair` shown as its difference), ``share``
     (0 to 1), ``count``, ``factor``, ``rank``, ``bar`` (a share drawn as a bar). Columns of the greatest
-    `priority` are dropped first, 0 never; a dropped column that `folds` moves to a second line under marked
-    rows.
+    `priority` are dropped first, 0 never; a dropped column that `folds` moves below marked rows.
     """
 
     title: str

@@ -114,7 +114,7 @@ def _blocks(section: Section) -> str:
 
 
 def _answer(document: Document) -> Iterator[str]:
-    """Yield what is seen first: the verdict, the account beside the advice, and the evidence."""
+    """Yield the top of the page: the verdict, the account beside the advice, and the evidence."""
     if document.first(VerdictBlock) is None:
         yield element("h1", escape(document.title), class_="plain")
     for section in document.sections[:1]:
@@ -173,7 +173,7 @@ def _pictures(document: Document) -> Iterator[str]:
 
 
 def _folded(document: Document) -> Iterator[str]:
-    """Yield what is looked up: who calls whom, machines and settings, how to reproduce."""
+    """Yield details to look up: who calls whom, machines and settings, how to reproduce."""
     data = document.figure(PageData)
     if data is not None and data.calls is not None:
         yield _fold("Who calls whom", calls_part(data.calls), "calls")

@@ -147,8 +147,7 @@ def _needed(fitted: list[_Fitted]) -> int:
 def table_lines(table: Table, width: int) -> tuple[list[Line], bool]:
     """Return a table's lines, at most `width` wide, and whether a cell was cut.
 
-    Cells lose their middle, paths their start; columns that do not fit are dropped, or fold below marked
-    rows.
+    Cells lose their middle, paths their start; columns that do not fit are dropped, or fold below rows.
     """
     if not table.rows:
         return [], False

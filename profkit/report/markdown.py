@@ -1,7 +1,6 @@
 """`Document` → Markdown for GitHub and GitLab, below the size limit of one comment.
 
-Function names are code, so they cannot become markup, a mention or an issue number; elsewhere, would-be links
-are broken up.
+Function names are code, so they become no markup, mention or issue number; other would-be links are broken.
 """
 
 from __future__ import annotations

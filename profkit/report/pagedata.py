@@ -1,7 +1,6 @@
 """`Diff` or `Run` → the JSON from which a page's script draws functions, calls, stacks and a timeline.
 
-Times have three digits (six where a function matters, so that differences are right); counts and ranks are
-exact.
+Times have three digits (six where a function matters, for its differences); counts and ranks are exact.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What may leave the machine: results and runs without homes, users, host names and secrets.
 
-Commands render only what a `Masker` returns. Paths become those of a `FunctionKey`, so masked runs compare as
-before.
+Commands render only what a `Masker` returns. Masked runs compare as before, by paths as in a `FunctionKey`.
 """
 
 from __future__ import annotations

@@ -127,8 +127,8 @@ def holds_secret(name: str, value: str = "") -> bool:
 
 # Randomness ----------------------------------------------------------------------------------------------------
 
-#: Length of a run of letters and digits that is tested for randomness; keys in use are longer, and people
-#: build names from shorter pieces.
+#: Length of a run of letters and digits that is tested for randomness: keys are longer, pieces of names
+#: shorter.
 RANDOM_LENGTH = 20
 #: Shannon entropy in bits per character that marks such a run as random, if it mixes upper case, lower case
 #: and digits; 20 random characters of 62 average 4.0.

@@ -433,7 +433,7 @@ class TextMask:
         return known
 
     def module(self, text: str, among: Sequence[SecretRule] | None = None) -> str:
-        """Mask the parts of a module's name that its file's path hides; unknown modules stay unknown."""
+        """Mask the parts of a module's name that its file's path hides; an empty name stays empty."""
         if not text:
             return text
         text = masked_by_rules(text, self._placeholders.secret, among)

@@ -31,7 +31,7 @@ def ticket_document(document: Document, runs: Mapping[str, Run]) -> Document:
     overview = Section("Overview", facts, detail=bool(verdicts)) if facts else None
     sections = [
         Section("", verdicts),
-        # Without a verdict, what the run was is the answer.
+        # Without a verdict, the overview is the answer.
         *([overview] if overview is not None and not overview.detail else []),
         *opened,
         *_origin(runs),

@@ -13,8 +13,7 @@ from profkit.report.text import clean
 
 #: Most processes of a side that are drawn singly.
 MOST_LANES = 64
-#: Shares of the wall (0 to 1): from the first, waiting gets an arrow; from the second, the late rank is
-#: named.
+#: Shares of the wall (0 to 1) from which waiting gets an arrow, and from which the late rank is named.
 LEAST_ARROW, LEAST_SAID = 0.01, 0.05
 
 #: Sizes in the drawing's units: its width, a box's height, and the gap for two arrows.

@@ -1,4 +1,4 @@
-"""Advice in words: commands to paste, and sentences for what is no command."""
+"""Advice in words: commands to paste, and sentences for the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would start how many threads here, in words: risk, limits of the machine, origins of sizes."""
+"""The diagnosis of ``profkit doctor`` in words: risk, limits of the machine, origins of sizes."""
 
 from __future__ import annotations
 

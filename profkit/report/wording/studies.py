@@ -1,4 +1,4 @@
-"""Tried settings and advice in words: what is best, by how much, and what that does not show."""
+"""Tried settings and advice in words: which is best, by how much, and what the runs do not show."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def study_notes(study: Results) -> list[str]:
     return notes
 
 
-#: Part of the recorded time below which what made the run slow is gone.
+#: If a run takes less than this part of its recorded time, the cause of its slowness is gone.
 _FASTER_NOW = 0.7
 #: Factor between an interval's ends from which it is not printed.
 _MOST_SPAN = 100.0
