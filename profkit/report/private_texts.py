@@ -19,6 +19,7 @@ _MOST_LENGTHS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Private:
+    #: Empty for a secret.
     shown: str
     #: Found only as a separate word, since it may be a common word: a host called ``train``.
     word: bool
