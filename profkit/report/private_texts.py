@@ -1,4 +1,4 @@
-"""Known private texts (secrets, hosts, users), found in any other text by one pass over its words."""
+"""Known private texts (secrets, hosts, users), found elsewhere in time independent of their number."""
 
 from __future__ import annotations
 
