@@ -1,8 +1,4 @@
-"""The answer on one screen: what a terminal shows unless the whole report is requested.
-
-It shows verdict and slow-down, where the time went, the evidence, the functions that matter, and last the
-advice, just above the prompt. It fits thirty lines of eighty columns.
-"""
+"""The answer on one screen (30 lines of 80 columns), which a terminal shows unless ``--full`` is given."""
 
 from __future__ import annotations
 
@@ -52,21 +48,21 @@ from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.types import Diff, Evidence, RunVerdict, Verdict
 
 _Part: TypeAlias = "Block | Section"
-#: Lines that each part gets.
+#: Most lines of each part.
 FUNCTIONS = 5
 FUNCTIONS_ABOVE_LINES = 3
 EVIDENCE = 3
 ADVICE = 4
 WARNINGS = 2
-#: Part of the greatest step of the account below which a step gets no line.
+#: Part of the account's greatest step below which a step gets no line.
 LEAST_STEP = 0.05
-#: Part of the greatest time, or change, of a function below which another one gets no line.
+#: Part of the greatest time, or change, below which a function gets no line.
 LEAST_PART = 0.01
-#: Score below which a reader must know first that the two sides can hardly be compared.
+#: Comparability score below which the reader is warned before the answer.
 HARDLY_COMPARABLE = 0.5
-#: Kinds of advice that always have a line.
+#: Kinds of advice that always get a line.
 _LAST = ("not-the-code", "verify")
-#: Facts of a run that are shown; the whole report has all.
+#: Facts of a run that are shown here.
 _FACTS = ("command", "time", "GPU", "functions", "capture", "exit status")
 
 
@@ -88,10 +84,7 @@ def brief_diff(diff: Diff, *, explain: bool = False) -> Document:
 
 
 def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, explain: bool = False) -> Document:
-    """Return one run's answer, its functions ordered by `by` (``tottime`` or ``cumtime``).
-
-    `run` has only the processes to be shown; `explain` is as for `brief_diff`.
-    """
+    """Return one run's answer, for the processes in `run`; `by` is ``tottime`` or ``cumtime``."""
     from profkit.report.showdoc import run_facts, run_warnings
 
     functions = ranked_run(run, by)
@@ -111,7 +104,7 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, expla
         _evidence(() if verdict is None else verdict.evidence, alone=True),
         Bullets((*every[:WARNINGS], *more)),
     ]
-    # Where CPUs were lacking, no line explains it.
+    # Lines explain self time and waits, not a lack of CPUs.
     waited = verdict is not None and verdict.cause in _WAITING
     in_lines = judged is not None and (verdict is None or waited)
     lines = line_sections(judged.lines if judged is not None and in_lines else None, brief=True)
@@ -128,12 +121,11 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, expla
     )
 
 
-#: Notices of how two sides are compared, by which nothing is lost.
+#: Notices about the comparison that report no loss of data.
 _NOTHING_LOST = frozenset(("native-functions-folded",))
 
-#: Causes that are waiting off the CPU.
+#: Causes that mean waiting off the CPU.
 _WAITING = frozenset(("blocked", "data-starvation", "interpreter-lock"))
-#: Buckets of time off the CPU.
 _OFF = ("blocked", "gil", "loading", "imbalance")
 
 
@@ -143,12 +135,11 @@ def _screen(*parts: _Part) -> Document:
 
 
 def _room(lines: Sequence[Section]) -> int:
-    """Number of functions that fit above the lines of one."""
+    """Return how many functions fit above the lines of one."""
     return FUNCTIONS_ABOVE_LINES if lines else FUNCTIONS
 
 
 def _steps(account: Account) -> Waterfall:
-    """The steps that matter, without the note on noise."""
     whole = waterfall(account)
     greatest = max((abs(step.seconds) for step in whole.steps), default=0.0)
     kept = tuple(step for step in whole.steps if abs(step.seconds) >= LEAST_STEP * greatest)
@@ -156,7 +147,7 @@ def _steps(account: Account) -> Waterfall:
 
 
 def _doubts(diff: Diff) -> tuple[Note, ...]:
-    """What to know before trusting the answer: data that a run lost, sides that hardly compare."""
+    """Return what to know before trusting the answer: lost data, and sides that hardly compare."""
     found, notes = diff.comparability, []
     lost = [clean(notice_text(notice)) for notice in diff.warnings if notice.code not in _NOTHING_LOST]
     if lost:
@@ -169,7 +160,6 @@ def _doubts(diff: Diff) -> tuple[Note, ...]:
 
 
 def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> Table:
-    """The first rows of evidence, in one line each."""
     rows = []
     for texts in map(evidence_texts, evidence[:EVIDENCE]):
         if alone or not texts.baseline or texts.baseline == texts.candidate:
@@ -181,7 +171,7 @@ def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> Table:
 
 
 def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> Table:
-    """Functions in which the critical path was off the CPU (of two sides: longer), and their waits."""
+    """Return the functions in which the critical path was off the CPU, or longer than before."""
     lost, what, names = dict[int, float](), dict[int, str](), dict[int, str]()
     for bucket in (bucket for bucket in account.buckets if bucket.name in _OFF):
         for part in bucket.parts:
@@ -211,10 +201,7 @@ def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> Table:
 
 
 def _changed(diff: Diff, most: int) -> Table:
-    """Functions that gained or lost most, waits by design left out, in the order of the changes.
-
-    Where waiting is the cause, the functions in which it occurred.
-    """
+    """Return the functions that changed most; where waiting is the cause, those that waited longer."""
     if diff.verdict.cause in _WAITING and (found := _off_the_cpu(diff.account, diff.table, most)).rows:
         return found
     table, by = diff.table, diff.ranking.by
@@ -251,7 +238,7 @@ def _changed(diff: Diff, most: int) -> Table:
 
 
 def _ranked(functions: Ranked, by: str, most: int) -> Table:
-    """The most costly functions, waits by design left out."""
+    """Return the most costly functions, without waits by design."""
     rows: list[Row] = []
     least = noise.MIN_SECONDS
     for row in functions.rows():
@@ -277,7 +264,7 @@ def _advice(verdict: Verdict | None) -> _Part:
     if verdict is None or not verdict.advice:
         return Note("--full prints the whole report.")
     title = "What to do next (--full prints the whole report)"
-    # How to try it stands last, and what not to do has a line of its own.
+    # `verify` stands last; `not-the-code` always has a line.
     last = [advice for advice in verdict.advice if advice.kind in _LAST]
     first = [advice for advice in verdict.advice if advice.kind not in _LAST]
     return Section(title, advice_blocks((*first[: ADVICE - len(last)], *last)), role="advice")

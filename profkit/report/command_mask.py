@@ -1,9 +1,7 @@
-"""Mask command lines by an allow-list: harmless words are shown, all others by type and length.
+"""Mask command lines by an allow-list.
 
-Shown: the program's base name, option names, numbers, known words (`known_words`), file suffixes, base names
-of profiled files and imported modules, pseudonyms of machines. Other values become placeholders, equal for
-equal values, so masked commands differ where the commands do. Handles only strings; `safety` passes in what a
-run contains.
+Known words, numbers, option names, profiled files and imported modules are shown. Others become placeholders,
+equal for equal values, so masked commands differ only where the originals do.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ from profkit.report.known_words import is_known, is_standard_module, suffix_of
 from profkit.report.placeholders import PLACEHOLDER, Placeholders
 from profkit.report.secrets import holds_password, holds_secret, looks_random, masked_by_rules
 
-#: Words of a command that are shown; of a longer one it is said how many more there are.
+#: Words of a command that are shown; the rest is counted.
 MOST_WORDS = 400
-#: Entries of a list of machines that are shown, and characters of a list of numbers.
+#: Hosts shown of a list, and characters of a shown value.
 MOST_HOSTS = 32
 MOST_CHARACTERS = 160
 
@@ -30,18 +28,18 @@ _NUMBER = (
 _VERSION = r"\d{1,4}\.\d{1,4}\.\d{1,4}(?![\w.])"
 _SHAPE = r"\d{1,6}(?:x\d{1,6}){1,3}(?![A-Za-z0-9])"
 _HEX = r"0[xX][0-9a-fA-F]{1,8}(?![A-Za-z0-9])"
-#: What a shown value is made of: numbers, words, placeholders, and signs between them.
+#: Parts of a shown value: placeholders, numbers, words, and signs between them.
 _ATOM = re.compile(
     rf"(?P<shown>{PLACEHOLDER.pattern})|(?P<number>{_SHAPE}|{_VERSION}|{_HEX}|{_NUMBER})"
     rf"|(?P<word>[A-Za-z_][A-Za-z0-9_.-]*)|(?P<sign>[,:;=|+*^()\[\]{{}}-])"
 )
 _NUMBER_ALONE = re.compile(rf"(?:{_SHAPE}|{_VERSION}|{_HEX}|{_NUMBER})")
 
-#: ``--name``, ``-x``, ``--trainer.max_epochs``; a key is no name of an option, whatever stands in front of it.
+#: ``--name``, ``-x``, ``--trainer.max_epochs``. Bounded digits keep secrets from matching.
 _OPTION = re.compile(r"--?[A-Za-z][A-Za-z]*\d{0,3}(?:[-_.][A-Za-z]*\d{0,3})*")
 _PLAIN_OPTION = re.compile(r"--?[a-z]+(?:-[a-z]+)*")
 _MOST_OPTION = 60
-#: ``NAME=value`` of an environment, ``model.lr=value`` of a configuration.
+#: The name in ``NAME=value`` (environment) and ``model.lr=value`` (configuration).
 _ASSIGNED = re.compile(r"[+~]{0,2}[A-Za-z_]+\d{0,3}(?:[-_./][A-Za-z]*\d{0,3})*")
 _PROGRAM = re.compile(r"[A-Za-z][\w.+-]{0,40}")
 
@@ -53,7 +51,7 @@ _ADDRESS = re.compile(
 _HEX_DIGITS = re.compile(r"[0-9a-fA-F]{7,}")
 _PATH_LIKE = re.compile(r"[A-Za-z]:[\\/]|[~.]{0,2}[\\/]|[^\s=,;:'\"<>|{}()\[\]@]{1,255}[\\/]")
 
-#: Options whose value names machines.
+#: Options whose value names hosts.
 HOST_OPTION = re.compile(
     r"-{0,2}(?:H|hosts?|w|nodelist|host-?names?|master[_-]addr(?:ess)?|rdzv[_-]endpoint|coordinator(?:[_-]address)?"
     r"|(?:scheduler|server|head)[_-](?:address|host)|node[_-]ip[_-]address|ip)",
@@ -63,12 +61,12 @@ _MODULE_OPTION = re.compile(r"-m|--module")
 
 
 def is_number(text: str) -> bool:
-    """Whether a number may be shown: long rows of digits identify accounts, cards and telephones."""
+    """Return whether a number may be shown: long digit strings identify accounts, cards and telephones."""
     return _NUMBER_ALONE.fullmatch(text) is not None
 
 
 def kind_of(text: str) -> str:
-    """Return the type of a value that is not shown."""
+    """Return the type that a hidden value's placeholder names."""
     if "://" in text:
         return "url"
     if text[:1] in ("{", "["):
@@ -86,11 +84,11 @@ def kind_of(text: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class CommandMask:
-    """Show the command lines of one report.
+    """Mask the command lines of one report.
 
-    `hosts` maps machines to pseudonyms. `files` and `modules` are base names, and parts of module names, that
-    are shown anyway. `place` returns a directory as shown; `is_own` tests for the user's directories, hidden
-    however common their names; `is_private` tests for known private text, such as a user's name.
+    `hosts` maps hosts to pseudonyms; `files` (base names) and `modules` (parts of names) are shown. `place`
+    masks a directory, `is_own` detects the user's directories (hidden even if their names are common),
+    `is_private` detects known private text.
     """
 
     placeholders: Placeholders
@@ -103,7 +101,7 @@ class CommandMask:
     _lines: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def words(self, command: Sequence[str]) -> tuple[str, ...]:
-        """Return a command line word by word as it may be shown, with the number of words left out."""
+        """Return the masked words of a command line; words beyond `MOST_WORDS` are only counted."""
         line = tuple(command)
         known = self._lines.get(line)
         if known is None:
@@ -128,7 +126,7 @@ class CommandMask:
         return (f"{self.directory(directory)}/{name}" if slash else name), ""
 
     def _word(self, word: str, option: str) -> tuple[str, str]:
-        """Return a word as it is shown, and the option whose value the next word may be."""
+        """Return the masked word, and the option whose value the next word may be."""
         name, sign, value = word.partition("=")
         if not option or self._is_option_after(word, option):
             if self._is_option(name):
@@ -144,7 +142,7 @@ class CommandMask:
         return len(name) <= _MOST_OPTION and _ASSIGNED.fullmatch(name) is not None and self._is_harmless(name)
 
     def _is_option_after(self, word: str, option: str) -> bool:
-        """Whether a word after an option is the next option; after a password's, if it looks like one."""
+        """Return whether the word after `option` is another option; a password may begin with a hyphen."""
         if not word.startswith("-") or is_number(word):
             return False
         return not holds_password(option) or _PLAIN_OPTION.fullmatch(word.partition("=")[0]) is not None
@@ -152,7 +150,7 @@ class CommandMask:
     def _is_option(self, name: str) -> bool:
         if len(name) > _MOST_OPTION or not _OPTION.fullmatch(name) or not self._is_harmless(name):
             return False
-        # Behind one hyphen a value may follow the letter at once: -phunter2.
+        # A value may follow a single-hyphen letter directly: -phunter2.
         return name.startswith("--") or len(name) == 2 or is_known(name[1:])
 
     def _attached(self, word: str) -> str:
@@ -174,7 +172,7 @@ class CommandMask:
     # Values ----------------------------------------------------------------------------------------------------
 
     def value(self, text: str, option: str = "") -> str:
-        """Return an option's or variable's value as it may be shown; `option` is its name, with hyphens."""
+        """Mask the value of an option or variable; `option` is its name, hyphens included."""
         if not text:
             return text
         if holds_secret(option, text) and not PLACEHOLDER.fullmatch(text) and text not in self.files:
@@ -186,12 +184,12 @@ class CommandMask:
         return self.shown(text)
 
     def shown(self, text: str) -> str:
-        """Return a text on its own as it may be shown."""
+        """Mask a text whose meaning is unknown."""
         if text in self.files or text in ("~", ".", "..") or self.is_shown(text):
             return text
         if (known := self._host(text)) is not None:
             return known
-        # What was masked before may hold a space.
+        # A placeholder from an earlier masking may contain a space.
         bare = PLACEHOLDER.sub("_", text) if "<" in text else text
         is_path = _PATH_LIKE.match(bare) is not None or bool(suffix_of(bare))
         if is_path and "://" not in text and len(text) <= 4096 and not _SPACES.search(bare):
@@ -199,13 +197,13 @@ class CommandMask:
         return self.placeholders.of(kind_of(text), text, len(text))
 
     def is_shown(self, text: str) -> bool:
-        """Whether a value contains only numbers, known words and placeholders."""
+        """Return whether a value consists only of numbers, known words and placeholders."""
         if len(text) > MOST_CHARACTERS or text.count(":") > 3:
             return False
         at, before, joined = 0, "", 0
         for atom in _ATOM.finditer(text):
             kind = atom.lastgroup or ""
-            # Two in a row without a sign between them are something else.
+            # Numbers and words must have a sign between them.
             if atom.start() != at or (before not in ("", "sign") and kind != "sign"):
                 return False
             if kind == "word" and not is_known(atom.group()):
@@ -214,7 +212,7 @@ class CommandMask:
                 joined += atom.group().startswith("-") and before != ""
             joined += atom.group() == "-"
             at, before = atom.end(), kind
-        # One hyphen is a range; several divide the digits of a card or of a telephone.
+        # One hyphen makes a range; several may separate the digits of a card or telephone number.
         return at == len(text) and (joined <= 1 or "," in text)
 
     def _is_module(self, name: str) -> bool:
@@ -228,7 +226,7 @@ class CommandMask:
         )
 
     def _host(self, text: str) -> str | None:
-        """Return ``host-a:29500`` for a known machine, with or without a port."""
+        """Return ``host-a:29500`` for a known host, with or without a port."""
         name, sign, port = text.partition(":")
         known = self.hosts.get(name)
         if known is None or (sign and not (port.isdigit() and len(port) <= 5)):
@@ -236,7 +234,7 @@ class CommandMask:
         return f"{known}{sign}{port}"
 
     def _host_list(self, text: str) -> str:
-        """Return a list of machines by their pseudonyms, empty if it is something else."""
+        """Return a list of hosts as pseudonyms; empty if the text is no such list."""
         parts = text.split(",")
         shown = [self._host(part) or (part if self.is_shown(part) else "") for part in parts[:MOST_HOSTS]]
         if not all(shown):
@@ -247,12 +245,12 @@ class CommandMask:
     # Paths -----------------------------------------------------------------------------------------------------
 
     def path(self, text: str) -> str:
-        """Return a path as it may be shown: ``<dir>/<file>.yaml``, ``<project>/train.py``."""
+        """Mask a path: ``<dir>/<file>.yaml``, ``<project>/train.py``."""
         directory, slash, name = text.replace("\\", "/").rpartition("/")
         return f"{self.directory(directory)}/{self.file_name(name)}" if slash else self.file_name(name)
 
     def file_name(self, name: str) -> str:
-        """Return the last part of a path as it may be shown."""
+        """Mask the last part of a path."""
         if not name or name in self.files or name in (".", "..", "~") or self.is_shown(name):
             return name
         suffix = suffix_of(name)
@@ -264,7 +262,7 @@ class CommandMask:
         return f"{self.placeholders.of('file', stem)}{suffix}"
 
     def directory(self, directory: str) -> str:
-        """Return a directory as it may be shown; empty is the file system's root."""
+        """Mask a directory; an empty one is the file system's root."""
         parts = directory.split("/")
         if not self.is_own(directory.rstrip("/")) and all(
             part in ("", ".", "..", "~") or PLACEHOLDER.fullmatch(part) or is_known(part) for part in parts

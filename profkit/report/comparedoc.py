@@ -1,4 +1,4 @@
-"""`Comparisons` → `Document` or JSON: one row a configuration, and where the time of each goes."""
+"""`Comparisons` → `Document` or JSON: one row per configuration, and where its time goes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from profkit.report.wording.runs import (
 from profkit.study.compare import Compared, Comparisons
 from profkit.verdict.account import RUN_BUCKETS
 
-#: Part (1) of the wall that a bucket has in some row to get a column.
+#: Share of the wall (0 to 1) that a bucket needs in some row to get a column.
 _SHOWN = 0.02
 
 
@@ -92,7 +92,7 @@ def _table(study: Comparisons) -> Table:
 
 
 def _heat(study: Comparisons) -> HeatMap:
-    """Seconds of each part of the wall; warmer where greater than in other rows."""
+    """Return the seconds of each part of the wall; a cell is warmer where other rows have less."""
     shown = [
         at
         for at in range(len(RUN_BUCKETS))

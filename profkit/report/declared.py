@@ -1,8 +1,6 @@
-"""The one table of what each string field of runs and results holds, and so how it is masked.
+"""What each string field of runs and results holds, which decides how it is masked.
 
-An undeclared field is shown only by type and length. `tests/unit/test_safety.py` plants a secret into every
-string of a run. Every kind checks its text except `OWN`, for identifiers that profkit computes and no file
-holds.
+Undeclared fields show only type and length.
 """
 
 from __future__ import annotations
@@ -13,35 +11,34 @@ from collections.abc import Mapping
 
 
 class Kind(enum.Enum):
-    """What a string field holds; the value of a text by itself is the method of `TextMask` that masks it."""
+    """What a string field holds; the value names the `TextMask` method that masks one text, if any."""
 
     UNDECLARED = "hidden"
-    #: An identifier or a number of profkit's own: of a result, never of a file.
+    #: An identifier that profkit computes and no file holds; shown unchecked.
     OWN = "own"
-    #: A word that must have the form in `FORMS`.
+    #: A word that must match its form in `FORMS`.
     FORM = "form"
-    #: A name from a program: of a function, a range, a thread, a library. Shown but for what is known to be private
-    #: and what has the form of a secret.
+    #: The name of a function, range, thread or library: shown without known private texts and secrets.
     NAME = "name"
-    #: What a machine, an interpreter, a library or one of its settings is called: likewise, and no name of a program.
+    #: The name of a machine, interpreter, library or setting: like `NAME`, but never a pseudonym.
     LABEL = "label"
-    #: A file that the user named: its base name, likewise.
+    #: A file that the user named: its base name, masked like `NAME`.
     FILE = "user_file"
     #: A directory of the machine.
     PLACE = "place"
-    #: A machine.
+    #: A host.
     HOST = "host"
-    #: A user of a machine.
+    #: A user of the machine.
     USER = "user"
-    #: Another program of the machine, or its container, job or unit: shown here, and not in what is posted.
+    #: Another program of the machine, its container, job or unit: hidden in posted reports.
     PROGRAM = "program"
     #: The words of a command line.
     COMMAND = "command"
-    #: Environment variables by name, or ``NAME=value``.
+    #: Environment variables: by name, or ``NAME=value``.
     ENVIRONMENT = "environment"
-    #: A sentence of another program, such as an error.
+    #: Another program's message, such as an error.
     MESSAGE = "message"
-    #: A version of a distribution, with where it is from behind an ``@``.
+    #: A distribution's version, with its origin after an ``@``.
     VERSION = "version"
 
 
@@ -51,7 +48,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-
 _HASH = re.compile(r"[0-9a-f]{0,64}")
 _REVISION = re.compile(r"[0-9a-f]{7,64}")
 
-#: Forms of words, by the type and the field that hold them; of a mapping, of its keys.
+#: Forms of words by ``Type.field``; for a mapping, the form of its keys.
 FORMS: Mapping[str, re.Pattern[str]] = {
     "Process.role": _ROLE,
     "ProcessNeed.role": _ROLE,
@@ -85,7 +82,7 @@ FORMS: Mapping[str, re.Pattern[str]] = {
     "git.revision": _REVISION,
 }
 
-#: Fields of the other kinds, each as ``Type.field``: of runs, of results, and of studies.
+#: Fields of the other kinds, as ``Type.field``.
 _FIELDS: Mapping[Kind, str] = {
     Kind.OWN: """
         Verdict.cause Verdict.rule Verdict.kind Verdict.doubts Evidence.signal Evidence.unit

@@ -1,4 +1,4 @@
-"""`Diff` → `Document`: the facts of a comparison in order; computes no statistics and knows no layout."""
+"""`Diff` → `Document`: what a comparison's report says, in order."""
 
 from __future__ import annotations
 
@@ -49,16 +49,14 @@ from profkit.verdict.readings import READINGS
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.types import Diff, Finding, Verdict
 
-#: Functions that get a sentence; the others are in the table.
+#: Functions that get a sentence.
 MOST_SENTENCES = 10
 
 
 def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain: bool = False) -> Document:
-    """Return a comparison's document.
+    """Return a comparison's document; a `limit` of 0 lists all functions, even below `SMALL_SHARE`.
 
-    `limit` is the most rows of any list of functions; 0 lists all, also those below `SMALL_SHARE`.
-    `attachment` is the file with the runs, empty without one. `explain` lists every condition of every rule,
-    before the advice.
+    `attachment` names the file with the runs; `explain` lists every condition of every rule.
     """
     verdict = diff.verdict
     rules = (*RULES, *RULES_OF_ESTIMATES)
@@ -89,7 +87,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
 
 
 def _ranges(diff: Diff, limit: int) -> tuple[Section, ...]:
-    """NVTX ranges and iterations, if any; most comparisons need not import the modules for them."""
+    """Return NVTX ranges and iterations; without any, their modules are not imported."""
     if not diff.ranges and diff.iterations == (None, None):
         return ()
     from profkit.report.iterations import change_sections as iteration_sections
@@ -118,7 +116,7 @@ def _sides(diff: Diff) -> Table:
         for column, a, b in zip(table.columns, before, after, strict=True)
     ]
     rows = (*table.rows, Row(("ratio", *ratios[1:])))
-    # A wall that neither side knows has no column.
+    # Drop columns that neither side knows.
     return Table(table.columns, rows).only(
         i for i, sides in enumerate(zip(before, after, strict=True)) if sides != (None, None)
     )
@@ -131,7 +129,7 @@ def _ratio(before: Cell, after: Cell) -> str:
 
 
 def _account(diff: Diff) -> list[Section]:
-    """Where the difference of the walls went; empty for one capture on both sides or shares of one total."""
+    """Return where the wall difference went; empty for one capture on both sides, or shares of one total."""
     if diff.verdict.rule == "identical" or diff.table.by_share:
         return []
     title = "Where the added time went" if diff.account.added_s >= 0 else "Where the saved time went"
@@ -139,7 +137,7 @@ def _account(diff: Diff) -> list[Section]:
 
 
 def _evidence(diff: Diff, limit: int) -> tuple[Block, ...]:
-    """What the verdict rests on, and how far the order of functions moved."""
+    """Return the verdict's evidence, the slow-down's interval, and how far the order of functions moved."""
     blocks: list[Block] = []
     if diff.verdict.evidence:
         blocks.append(evidence_table(diff.verdict.evidence, limit=limit))
@@ -175,7 +173,6 @@ def _evidence(diff: Diff, limit: int) -> tuple[Block, ...]:
 
 
 def _measure(side: SideTable, by: str) -> npt.NDArray[np.float64]:
-    """What functions are ranked by: cumtime, or active self time."""
     return side.cumtime if by == "cumtime" else side.active
 
 
@@ -184,7 +181,7 @@ def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_
 
 
 def _story(diff: Diff, limit: int) -> list[Section]:
-    """One sentence for each function that moved beyond the noise, waits left out."""
+    """Return a sentence for each function that moved beyond the noise, without waits by design."""
     table = diff.table
     rows = np.flatnonzero(table.anomalous & table.baseline.present & table.candidate.present)
     rows = rows[~_waits(table, rows)]
@@ -198,11 +195,11 @@ def _story(diff: Diff, limit: int) -> list[Section]:
 
 
 def _moved(diff: Diff, limit: int) -> list[Section]:
-    """The functions of both sides: those that work, then those that wait by design."""
+    """Return the functions of both sides: working ones, then those that wait by design."""
     table, by = diff.table, diff.ranking.by
     both = table.baseline.present & table.candidate.present
     shares = np.maximum(table.baseline.share, table.candidate.share)
-    # Functions that get no row are skipped at once: there may be a hundred thousand of them.
+    # Filter early: there may be 100,000 functions.
     chosen = np.flatnonzero(both & (table.anomalous | (shares >= SMALL_SHARE)) if limit else both)
     waits = _waits(table, chosen)
     changed = "self time" if by == "tottime" else "cumtime"
@@ -222,7 +219,7 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
 
 
 def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: str) -> Table:
-    """A table of functions of both sides, greatest change in seconds first."""
+    """Return a table of functions of both sides, greatest change in seconds first."""
     table = diff.table
     before, after = table.baseline, table.candidate
     was, now = _measure(before, diff.ranking.by), _measure(after, diff.ranking.by)
@@ -262,7 +259,7 @@ def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: s
 
 
 def _one_sided(diff: Diff, limit: int) -> list[Section]:
-    """What only one side has: residue of the alignment, never dropped silently."""
+    """Return the functions that only one side has: the residue of the alignment."""
     table, residue = diff.table, diff.residue
     sections: list[Section] = []
     small: list[str] = []
@@ -300,7 +297,7 @@ def _one_side(diff: Diff, side: SideTable, name: str, text: str, limit: int) -> 
 
 
 def _warnings(diff: Diff) -> tuple[Block, ...]:
-    """What a reader must know before trusting the numbers, and whether it lowered the verdict's confidence."""
+    """Return what limits trust in the numbers, and whether it lowered the confidence."""
     warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
     if not warnings:
         return ()

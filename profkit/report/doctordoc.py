@@ -1,4 +1,4 @@
-"""`Diagnosis` → `Document` or JSON: the risk first, then the machine, the sizes, and what to set."""
+"""`Diagnosis` → `Document` or JSON: the risk, the machine, the pool sizes, and what to set."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DOCTOR_SCHEMA = "profkit.doctor/1"
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """A diagnosis; `command` is empty where none was run, `problem` tells how it ended by itself."""
+    """A diagnosis; `command` is empty if none was run, `problem` says how it ended on its own."""
 
     diagnosis: Diagnosis
     command: tuple[str, ...]
@@ -60,7 +60,7 @@ class DoctorReport:
         )
 
     def json(self, rows: int) -> str:
-        """Return the JSON: everything, whatever `rows` is."""
+        """Return the whole diagnosis as JSON; `rows` is ignored."""
         diagnosis = self.diagnosis
         limits, answer = diagnosis.limits, risk(diagnosis)
         return dumps(
@@ -180,7 +180,7 @@ def _cures(diagnosis: Diagnosis) -> tuple[Block, ...]:
         settings = " ".join(f"{name}={value}" for name, value in diagnosis.advice)
         blocks.append(Bullets((f"export {settings}",), commands=True))
     if diagnosis.python is not None and diagnosis.python.tracer_missing:
-        minor = ".".join(clean(diagnosis.python.version).split(".")[:2])  # its path may be masked
+        minor = ".".join(clean(diagnosis.python.version).split(".")[:2])  # the path may be masked
         blocks.append(Bullets((f"profkit doctor --build-tracers python{minor}",), commands=True))
     if diagnosis.own and diagnosis.oversubscribed:
         blocks.append(Bullets(tuple(own_texts(diagnosis.own))))

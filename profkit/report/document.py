@@ -1,8 +1,4 @@
-"""A report before layout: a title and sections of typed blocks.
-
-Cells stay values (seconds, shares, counts, ranks) until a renderer formats them: one document serves a
-terminal and a comment in a ticket. Builders `clean` the strings. No colours, widths or markup here.
-"""
+"""A report before layout: sections of typed blocks; cells stay values until a renderer formats them."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from profkit.report import units
 from profkit.report.figures import Figure
 
 _Kind = TypeVar("_Kind")
-#: What stands before a verdict by its tone, so that good and bad do not differ by colour alone.
+#: The sign before a verdict, so that good and bad do not differ by colour alone.
 SIGNS = {"bad": "✗", "good": "✓", "unsure": "?"}
 
 
@@ -24,17 +20,17 @@ class About(float):
 
 
 class Pair(NamedTuple):
-    """The same quantity on both sides; ``None`` where a side has none."""
+    """One quantity on both sides; ``None`` where a side has none."""
 
     before: float | None
     after: float | None
 
 
 class Measured(NamedTuple):
-    """A value of evidence with its text; `value` is ``None`` for what has no size, such as a name.
+    """A value of evidence and its text; `value` is ``None`` for what has no size, such as a name.
 
-    A full bar is `whole`, ``None`` where only the other side gives a scale; `limit` marks a value to compare
-    the bar with, such as the CPUs available.
+    `whole` is the value of a full bar (``None``: the other side sets the scale); `limit` marks a value to
+    compare with, such as the available CPUs.
     """
 
     value: float | None
@@ -45,7 +41,7 @@ class Measured(NamedTuple):
 
 Cell: TypeAlias = "str | int | float | Pair | Measured | None"
 
-#: Kinds whose cells are numbers, and are therefore aligned to the right.
+#: Kinds whose cells are right-aligned.
 _NUMERIC = frozenset({"seconds", "change", "share", "count", "factor", "rank", "bar", "pid"})
 
 
@@ -53,10 +49,10 @@ _NUMERIC = frozenset({"seconds", "change", "share", "count", "factor", "rank", "
 class Column:
     """One column of a table.
 
-    `kind` is ``name`` (a function), ``path``, ``text`` (short), ``prose`` (may be wrapped), ``pid`` (a label
+    `kind` is ``name`` (a function), ``path``, ``text`` (short), ``prose`` (may wrap), ``pid`` (a label
     aligned as a number), or a number: ``seconds``, ``change`` (a `Pair` shown as its difference), ``share``
-    (0 to 1), ``count``, ``factor``, ``rank``, ``bar`` (a share as a bar). Columns of the greatest `priority`
-    are dropped first, 0 never. A dropped column that `folds` goes into a second line under marked rows.
+    (0 to 1), ``count``, ``factor``, ``rank``, ``bar`` (a share drawn as a bar). Columns of the greatest
+    `priority` are dropped first, 0 never; a dropped column that `folds` moves below marked rows.
     """
 
     title: str
@@ -67,7 +63,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row; `marked`: the table is about it; `tone` is ``good``, ``bad`` or empty."""
+    """One row; `marked` rows are what the table is about; `tone` is ``good``, ``bad`` or empty."""
 
     cells: tuple[Cell, ...]
     marked: bool = False
@@ -76,10 +72,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class VerdictBlock:
-    """The answer, one sentence, and how sure; `tone` is ``good``, ``bad`` or ``unsure``.
+    """The answer; `tone` is ``good``, ``bad`` or ``unsure``.
 
-    `cause` is the name that scripts match, empty where the headline is that name. `confidence` (0 to 1) is
-    ``None`` where nothing is claimed or it was not measured.
+    `cause` is the name that scripts match, empty if the headline is that name. `confidence` (0 to 1) is
+    ``None`` if nothing is claimed or it was not measured.
     """
 
     headline: str
@@ -90,16 +86,13 @@ class VerdictBlock:
 
     @property
     def named(self) -> str:
-        """The headline with the name that scripts match."""
+        """Return the headline with the name that scripts match."""
         return f"{self.headline} ({self.cause})" if self.cause else self.headline
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a waterfall.
-
-    `share` is of the whole, 0 to 1; `about` names its contents; `beyond`: it exceeds the noise.
-    """
+    """One step of a waterfall; `share` (0 to 1) is of the longer wall, `beyond`: it exceeds the noise."""
 
     title: str
     seconds: float
@@ -110,7 +103,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """From one side's wall to the other's, in steps; for one run (no `before_s`) from 0."""
+    """Steps from one wall to the other; for one run (`before_s` is ``None``) from 0."""
 
     before_s: float | None
     after_s: float
@@ -135,7 +128,7 @@ class Table:
     note: str = ""
 
     def without_empty(self) -> Table:
-        """Leave out columns that no row fills, except those of priority 0."""
+        """Drop columns without any value, except those of priority 0."""
         return self.only(
             i
             for i, column in enumerate(self.columns)
@@ -143,7 +136,7 @@ class Table:
         )
 
     def only(self, columns: Iterable[int]) -> Table:
-        """Keep only these columns."""
+        """Keep only these columns, by index."""
         kept = tuple(columns)
         return Table(
             tuple(self.columns[i] for i in kept),
@@ -154,7 +147,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """One cell of a heat map: `heat` runs from 0 (good) to 1 (bad), ``None`` where not known."""
+    """One cell of a heat map; `heat` runs from 0 (good) to 1 (bad), ``None`` if not known."""
 
     text: str
     heat: float | None = None
@@ -163,7 +156,7 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """Values of two parameters against each other; `corner` names both, every row has all columns."""
+    """Values by two parameters, both named in `corner`; every row has all columns."""
 
     corner: str
     columns: tuple[str, ...]
@@ -173,7 +166,7 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True)
 class TrendLine:
-    """One quantity over the points of a trend, ``None`` where not known; `kind` is that of a `Column`."""
+    """One quantity over a trend's points, ``None`` where not known; `kind` is that of a `Column`."""
 
     title: str
     values: tuple[float | None, ...]
@@ -182,7 +175,7 @@ class TrendLine:
 
 @dataclass(frozen=True, slots=True)
 class TrendMark:
-    """Where a trend changed for good: first point, description, and ``bad`` or ``good``."""
+    """A lasting change: its first point, its description, and ``bad`` or ``good``."""
 
     at: int
     text: str
@@ -191,7 +184,7 @@ class TrendMark:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Quantities over repeated runs, one below the other; `labels` give the time of each of the `points`."""
+    """Quantities over repeated runs; `labels` give the time of each point, `points` their plural noun."""
 
     labels: tuple[str, ...]
     lines: tuple[TrendLine, ...]
@@ -201,7 +194,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Bullets:
-    """A list; items of a list of `commands` are to be pasted, so they are never wrapped."""
+    """A list; `commands` are to be pasted, so they are never wrapped."""
 
     items: tuple[str, ...]
     commands: bool = False
@@ -220,11 +213,11 @@ Block: TypeAlias = "VerdictBlock | Waterfall | HeatMap | Trend | Facts | Table |
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks under one heading; `detail` sections may be folded where the output can fold.
+    """Blocks under one heading; `detail` sections are folded where the format can fold.
 
-    `role` gives a section its place on a page: ``account``, ``evidence``, ``advice``, ``trust`` (how
-    comparable the sides are), ``moved`` (sentences on functions), ``functions`` (their tables),
-    ``iterations``, ``reproduce`` (for readers elsewhere), or empty.
+    `role` places a section on a page: ``account``, ``evidence``, ``advice``, ``trust`` (how far the sides
+    compare), ``moved`` (sentences on functions), ``functions`` (tables), ``iterations``, ``reproduce`` (for
+    readers elsewhere), or empty.
     """
 
     title: str
@@ -235,7 +228,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report as every renderer takes it; a `brief` one fits one screen and refers to the full one."""
+    """A report for any renderer; a `brief` one fits one screen and refers to the full one."""
 
     title: str
     sections: tuple[Section, ...]
@@ -243,16 +236,16 @@ class Document:
     brief: bool = False
 
     def first(self, kind: type[_Kind]) -> _Kind | None:
-        """Return the first block of a kind."""
+        """Return the first block of this kind."""
         return next((b for s in self.sections for b in s.blocks if isinstance(b, kind)), None)
 
     def figure(self, kind: type[_Kind]) -> _Kind | None:
-        """Return the figure of a kind."""
+        """Return the figure of this kind."""
         return next((figure for figure in self.figures if isinstance(figure, kind)), None)
 
 
 def laid_out(title: str, *sections: Section) -> Document:
-    """Return a document without empty lists, tables, maps and notes, and without sections of nothing else."""
+    """Return a document without empty blocks and the sections that hold nothing else."""
     said = (replace(section, blocks=tuple(filter(_says, section.blocks))) for section in sections)
     return Document(title, tuple(section for section in said if section.blocks))
 
@@ -266,7 +259,7 @@ def _says(block: Block) -> bool:
 
 
 def is_numeric(column: Column) -> bool:
-    """Whether the cells of this column are numbers."""
+    """Return whether the cells of this column are numbers."""
     return column.kind in _NUMERIC
 
 

@@ -1,4 +1,4 @@
-"""Slopegraph of ranks and paired bars as SVG fragments (classes, no colours), for page and SVG."""
+"""The slopegraph of ranks, and lengths of paired bars, as SVG fragments with classes instead of colours."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from profkit.report.text import cell_width, shorten_middle
 SLOPES_WIDTH = 540.0
 _LEFT, _RIGHT = 116.0, 252.0
 _TOP, _BOTTOM = 34.0, 14.0
-#: Height of the part that ranks take, and of the place below it for functions that one side lacks.
+#: Height of the ranks, and of the area below for functions that one side lacks.
 _PLOT, _ABSENT = 270.0, 34.0
 #: Least distance between two labels.
 _LINE = 17.0
-#: Columns that a name may take.
+#: Most columns of a name.
 _NAME = 19
-#: Ranks that the picture shows at least, so that a few labels do not stretch over all of it.
+#: Least number of ranks drawn, so that a few labels do not stretch over the whole height.
 _LEAST_RANKS = 20
 
 
@@ -33,9 +33,9 @@ def bar_shares(before: float | None, after: float | None) -> tuple[float, float]
 
 
 def evidence_bars(cells: Sequence[Cell]) -> list[tuple[float | None, float | None]]:
-    """Return bar lengths of a row of evidence and positions of their limits, 0 to 1; ``None``: not known.
+    """Return, per side, the bar's length and the limit's position, 0 to 1; ``None`` if not known.
 
-    Where both sides know their whole, bars are parts of it; else the longer bar is the scale.
+    Bars are parts of `whole` where both sides know it; else the longer bar is the scale.
     """
     values = [cell if isinstance(cell, Measured) else Measured(None, "") for cell in cells]
     if all(v.value is not None and v.value >= 0 and v.whole is not None for v in values):
@@ -48,7 +48,7 @@ def evidence_bars(cells: Sequence[Cell]) -> list[tuple[float | None, float | Non
 
 
 def slopes_height(slopes: Slopes) -> float:
-    """Return the slopegraph's height in its own units, whose width is `SLOPES_WIDTH`."""
+    """Return the slopegraph's height in the units of `SLOPES_WIDTH`."""
     absent = _ABSENT if any(line.before is None or line.after is None for line in slopes.lines) else 0.0
     return _TOP + _PLOT + absent + _BOTTOM
 
@@ -60,10 +60,9 @@ def slopes_text(slopes: Slopes) -> str:
 
 
 def slopegraph(slopes: Slopes) -> str:
-    """Draw ranks, baseline left and candidate right, as the content of an ``svg`` or ``g`` element.
+    """Draw ranks, baseline left and candidate right, as content of an ``svg`` or ``g`` element.
 
-    Positions are logarithmic in the rank: equal slopes are equal factors (``ln(rank before / rank after)``,
-    as in the comparison).
+    Positions are logarithmic in the rank, so equal slopes are equal factors ``ln(rank before / rank after)``.
     """
     named = [line for line in slopes.lines if line.tone]
     deepest = max((rank for line in named for rank in (line.before, line.after) if rank), default=0)
@@ -85,7 +84,7 @@ def slopegraph(slopes: Slopes) -> str:
         for line in slopes.lines
         if not line.tone and 0 < (line.before or 0) <= deepest and 0 < (line.after or 0) <= deepest
     ]
-    # One path for all: they show that the others stay; none needs to be recognised.
+    # One path for all: these only show that other functions stay, and need no identity.
     path = "".join(
         f"M{number(left)} {number(y(line.before))}L{number(right)} {number(y(line.after))}" for line in faint
     )
@@ -115,7 +114,7 @@ def _line(line: Slope, x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _described(line: Slope) -> str:
-    """One function in a sentence, for tooltips and screen readers."""
+    """Describe one function for tooltips and screen readers."""
     if line.before is None:
         return f"{line.name}: new, #{line.after} with {units.seconds(line.after_s)}"
     if line.after is None:
@@ -137,7 +136,7 @@ def _after(line: Slope) -> tuple[str, str]:
 
 
 def _labels(wanted: Sequence[tuple[float, tuple[str, str], str]], x: float, *, left: bool) -> list[str]:
-    """Labels beside an axis, moved apart where they would overlap, each led to its point."""
+    """Return labels beside an axis, moved apart where they overlap, each with a line to its point."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i][0])
     places = _apart([wanted[i][0] for i in order])
     side = -1 if left else 1
@@ -161,17 +160,17 @@ def _labels(wanted: Sequence[tuple[float, tuple[str, str], str]], x: float, *, l
 
 
 def _apart(wanted: Sequence[float]) -> list[float]:
-    """Places at least one line apart, in order, and together nearest to the wanted ones.
+    """Return positions at least one line apart, in order, and nearest to the wanted ones.
 
-    Labels that would touch form a block, centred on what they want (isotonic regression by pooling adjacent
-    violators); the blocks then stay inside the picture.
+    Overlapping labels form blocks centred on their wanted positions (isotonic regression by pooling adjacent
+    violators), which are then kept inside the picture.
     """
-    blocks: list[tuple[float, int]] = []  # where the first label of a block goes, and how many it has
+    blocks: list[tuple[float, int]] = []  # position of a block's first label, number of its labels
     for y in wanted:
         start, size = y, 1
         while blocks and blocks[-1][0] + blocks[-1][1] * _LINE > start:
             before, count = blocks.pop()
-            # Means of what the labels want of their block's first place.
+            # The block starts at the mean of its labels' wanted starts.
             start = (before * count + (start - count * _LINE) * size) / (count + size)
             size += count
         blocks.append((max(start, _TOP), size))

@@ -1,4 +1,4 @@
-"""How well the numbers of a run are known, in words and as JSON: estimates, intervals, mode of capture."""
+"""How well a run's numbers are known, in words and as JSON: estimates, intervals, capture tiers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from profkit.report import units
 from profkit.report.document import About
 from profkit.report.jsonvalues import json_number
 
-#: Part (1) of a process's wall from which what capture added to it is said.
+#: Share of a process's wall (0 to 1) from which capture overhead is reported.
 NOTICEABLE_EFFECT = 0.05
 ESTIMATES_NOTE = (
     "Calls with ~ are estimates, those with – are not known; ± is half of the 95 % interval of the self time."
@@ -20,18 +20,18 @@ ESTIMATES_NOTE = (
 
 
 def calls_cell(ncalls: float, low: float, high: float) -> float | None:
-    """Return a number of calls for a table: ``None`` where not known."""
+    """Return a number of calls for a table, ``None`` if not known."""
     kind = call_kind(low, high)
     return None if kind == "unknown" else ncalls if kind == "exact" else About(ncalls)
 
 
 def calls_interval(low: float, high: float) -> str:
-    """Return the 95 % interval of the number of calls; empty where it is exact or not known."""
+    """Return the 95 % interval of the calls; empty if they are exact or not known."""
     return units.between(low, high) if call_kind(low, high) == "estimated" else ""
 
 
 def error_text(samples: int, error: float) -> str:
-    """Return how far a sampled time may be from the true one; empty for an exact time."""
+    """Return the error of a sampled time; empty for an exact one."""
     return f"± {units.seconds(error)}" if time_kind(samples, error) == "sampled" else ""
 
 
@@ -47,7 +47,7 @@ def estimate_object(low: float, high: float, samples: int, error: float) -> dict
     }
 
 
-#: The same of a function whose time is a share of what another profiler sampled.
+#: The same for a function whose time is a share sampled by another profiler.
 OF_SHARES: Mapping[str, Any] = {
     "ncalls_kind": "unknown",
     "ncalls_interval": None,
@@ -58,7 +58,7 @@ OF_SHARES: Mapping[str, Any] = {
 
 
 def side_calls(table: DiffTable, side: SideTable, row: int) -> float | None:
-    """Return a side's number of calls of a function, for a table."""
+    """Return a side's calls of a function for a table."""
     if table.by_share:
         return None
     low, high, _, _ = side.estimate(row)
@@ -66,7 +66,7 @@ def side_calls(table: DiffTable, side: SideTable, row: int) -> float | None:
 
 
 def capture_items(run: Run) -> list[tuple[str, str]]:
-    """Return facts of the capture, where it was not exact throughout or took long."""
+    """Return facts of the capture, if it was partly sampled or slowed the run noticeably."""
     if not run.processes:
         return []
     main, *others = run.processes
@@ -87,7 +87,7 @@ def capture_items(run: Run) -> list[tuple[str, str]]:
 
 
 def _tiers(process: Process) -> str:
-    """When a process was captured exactly and when sampled; empty if it never was sampled."""
+    """Return when a process was captured exactly and when sampled; empty if never sampled."""
     tiers = process.tiers
     if all(tier.kind == "exact" for tier in tiers):
         return ""

@@ -1,8 +1,4 @@
-"""What a page draws, as values: slopes of ranks, functions, calls, stacks, a time line, who waits for whom.
-
-Figures belong to a `Document` beside its sections. Renderers that cannot draw leave them out, which loses no
-fact of the sections. Nothing here computes, or knows pixels or colours.
-"""
+"""What a page draws, without pixels or colours; the sections of a `Document` state the same facts."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ Index = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """One function between both rankings; a rank is ``None`` where that side has no such function.
+    """One function in both rankings; a rank is ``None`` on a side without the function.
 
     `tone` is ``bad`` (more time) or ``good`` (less) for labelled functions, else empty; `weight` (0 to 1) is
     relative to the greatest change in seconds.
@@ -38,10 +34,7 @@ class Slope:
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
-    """Ranks by `by` of the same functions on both sides: labelled ones first, by decreasing change.
-
-    `hidden` counts functions that moved beyond the noise and got no label for lack of room.
-    """
+    """Ranks by `by` on both sides, greatest change first; `hidden` counts moved functions without a label."""
 
     lines: tuple[Slope, ...]
     by: str
@@ -50,11 +43,10 @@ class Slopes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """Ranges of one thread over time; seconds since the side's beginning, arrays of shape (n,).
+    """Ranges of one thread over time: arrays of shape (n,), seconds since the side's beginning.
 
-    `names`: distinct names; `name`: int32, indexes them.
-    `depth`: int32, the number of ranges around each.
-    `left_out`: ranges that are not here because they are short.
+    `name` (int32) indexes the distinct `names`; `depth` (int32) counts the ranges around each; `left_out`
+    counts ranges too short to be included.
     """
 
     label: str
@@ -68,11 +60,10 @@ class Track:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProcessStates:
-    """What the threads of one process did over time.
+    """States of one process's threads over time.
 
-    `running` and `queued` (float64, one per bin) are mean numbers of threads on a CPU, and ready without one;
-    NaN where the process did not exist. `functions` is the track of its first thread's functions by slice;
-    ``None`` where not recorded.
+    `running` and `queued` (float64, one per bin) are mean numbers of threads, NaN where the process did not
+    exist. `functions` is the track of the first thread's functions by slice, ``None`` if not recorded.
     """
 
     label: str
@@ -83,12 +74,11 @@ class ProcessStates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimelineSide:
-    """One run over time; bins of equal width cover it from 0 to `seconds`.
+    """One run over time, in bins of equal width from 0 to `seconds`.
 
-    `processes`: those that ran or queued most; `processes_left_out` counts those without states.
-    `tracks_left_out`: threads with ranges that have no track here.
-    `runnable`: by bin, threads of the machine that ran or could have run, out of `cpus`; NaN where not known.
-    `gpu`: by bin, utilisation of the GPUs, 0 to 1; NaN where not known.
+    `processes` holds those that ran or queued most, `processes_left_out` counts the others; `tracks_left_out`
+    counts threads with ranges but without a track. By bin, NaN where not known: `runnable`, the machine's
+    runnable or running threads (out of `cpus`), and `gpu`, the GPUs' utilisation (0 to 1).
     """
 
     label: str
@@ -104,10 +94,7 @@ class TimelineSide:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageData:
-    """What a page's script draws: members of its JSON (`pagedata`), ``None`` where nothing is known.
-
-    `calls` and `stacks` name functions by their place in `functions`; runs of `timeline` have one scale.
-    """
+    """Members of the page's JSON (`pagedata`), ``None`` if unknown; functions are indices in `functions`."""
 
     functions: Mapping[str, Any]
     calls: Mapping[str, Any] | None = None
@@ -117,7 +104,7 @@ class PageData:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Who waits for whom: the groups of processes of each side, by its label."""
+    """Groups of processes of each side, by its label, with their waits for each other."""
 
     sides: tuple[tuple[str, tuple[WaitGroup, ...]], ...]
 

@@ -1,4 +1,4 @@
-"""Answers of a store of many runs → `Document` or JSON: tables of what got slower, a trend, hosts, rows of SQL."""
+"""Answers from a fleet's store → `Document` or JSON: what got slower, trends, hosts, query rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from profkit.report.wording.runs import change_size
 
 @dataclass(frozen=True, slots=True)
 class FleetReport:
-    """What is asked of a fleet, answered."""
+    """A fleet's answer to one question."""
 
     study: Slowest | Trends | Hosts
 
@@ -77,12 +77,12 @@ class AnswerReport:
         return Document("profkit fleet query", (Section("", (table,)),))
 
     def json(self, rows: int) -> str:
-        """Return an array of one object for each row."""
+        """Return an array with one object per row."""
         names = self.answer.columns
         return dumps([plain(dict(zip(names, row, strict=True))) for row in self.answer.rows])
 
     def csv(self) -> str:
-        """Return lines of comma-separated values under their names; what is not known is empty."""
+        """Return comma-separated values under a heading; unknown values are empty."""
         found = io.StringIO()
         writer = csv.writer(found, lineterminator="\n")
         writer.writerow(self.answer.columns)

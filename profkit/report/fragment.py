@@ -1,8 +1,6 @@
-"""`Document` → a fragment of HTML for a notebook: answer, account, evidence, advice, functions.
+"""`Document` → an HTML fragment for a notebook: answer, account, evidence, advice, functions.
 
-It has no script, which a notebook may not run, and no style sheet, which would apply to the whole notebook.
-Inline styles take the notebook's own colours, light or dark; where a viewer strips them, headings, tables and
-lists remain.
+No script, which a notebook may not run; no style sheet, which would style the whole notebook.
 """
 
 from __future__ import annotations
@@ -34,14 +32,14 @@ from profkit.report.text import shorten_middle, unbroken
 from profkit.report.trends import trend_lines
 from profkit.report.waterfall import waterfall_drawing
 
-#: Colours of the bar beside a verdict, which show on light ground and on dark ground.
+#: Colours of the bar beside a verdict, visible on light and dark ground.
 _TONES = {"bad": "#d9534f", "good": "#3d8bd4", "unsure": "#c98a1b"}
-#: Rows of a table, and characters of a cell: more is in the page.
+#: Most rows of a table, and most characters of a cell.
 MOST_ROWS = 10
 MOST_CELL = 120
-#: Columns of a table; those of the greatest priority go first.
+#: Most columns of a table; the greatest priority is dropped first.
 MOST_COLUMNS = 7
-#: Columns of a trend.
+#: Width of a trend, in characters.
 _TREND_COLUMNS = 80
 
 _FRAME = "border-left:4px solid {};padding:2px 0 2px 12px;margin:4px 0 8px"
@@ -52,7 +50,7 @@ _MUTED = "opacity:.75;margin:2px 0 8px;font-size:90%"
 
 
 def fragment(document: Document) -> str:
-    """Return one ``div`` with a document's essentials, without its figures; text from profiles is escaped."""
+    """Return one ``div`` with a document's essentials and no figures; all text is escaped."""
     shown = list(document.sections[:1])
     for role in ("account", "evidence", "advice"):
         shown += [section for section in document.sections[1:] if section.role == role]
@@ -62,7 +60,7 @@ def fragment(document: Document) -> str:
 
 
 def _functions(document: Document, shown: set[int]) -> Section | None:
-    """The first table of functions with times: where the time went, or whose time changed."""
+    """Return the first table of functions with times that is not yet `shown`."""
     for section in document.sections:
         for block in section.blocks if id(section) not in shown else ():
             if isinstance(block, Table):
@@ -139,7 +137,7 @@ def _note(text: str) -> str:
 
 def _table(table: Table) -> str:
     fewer = table.without_empty()
-    # A bar draws what another column says.
+    # Bars repeat another column.
     fewer = fewer.only(at for at, column in enumerate(fewer.columns) if column.kind != "bar")
     by_weight = sorted(range(len(fewer.columns)), key=lambda at: (fewer.columns[at].priority, at))
     fewer = fewer.only(sorted(by_weight[:MOST_COLUMNS]))
@@ -149,7 +147,7 @@ def _table(table: Table) -> str:
 
 
 def table_markup(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> str:
-    """Return a plain table, numbers aligned right, with a head where a column has a title."""
+    """Return a plain table with numbers right-aligned, and a head if a column has a title."""
     styles = [_NUMBER if is_numeric(column) else _TEXT for column in columns]
 
     def line(tag: str, texts: Iterable[str]) -> str:
@@ -163,5 +161,5 @@ def table_markup(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> str:
         texts = (format_cell(column, cell) for column, cell in zip(columns, row.cells, strict=True))
         body.append(line("td", (shorten_middle(text, MOST_CELL) for text in texts)))
     table = element("table", head, element("tbody", *body), style=_TABLE)
-    # It may be wider than the notebook's cell.
+    # The table may be wider than the notebook's cell.
     return element("div", table, style="overflow-x:auto")

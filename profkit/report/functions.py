@@ -1,4 +1,4 @@
-"""Functions of one or many threads in one ranking: what ``profkit show`` lists."""
+"""The functions of one profile or a whole run, ranked: what ``profkit show`` lists."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from profkit.measure.selected_processes import select
 from profkit.model import FunctionKey, Profile, Roots, Run
 from profkit.model.estimates import estimates_of
 
-#: Columns of a profile that a row has as they are.
+#: Columns of a profile that a row copies.
 _COLUMNS = ("ncalls", "primitive_calls", "tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked")
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """One function as a report lists it; times in seconds, ``None`` where no tracer measured them.
+    """One function as a report lists it; times in seconds, ``None`` if not measured.
 
-    `active` is self time without time off the CPU that was not queueing, where measured; `share` is of all
-    active time. The last four fields tell how well calls and self time are known, as columns of a `Profile`
-    do.
+    `active` is self time less measured time off the CPU that was not queueing; `share` is of all active time.
+    The last four fields are those of a `Profile`.
     """
 
     rank: int
@@ -50,7 +49,7 @@ class FunctionRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """A profile, the identity of its rows, and their order: int64, shape (n,), greatest first."""
+    """A profile, the keys of its rows, and their order: int64, shape (n,), greatest first."""
 
     profile: Profile
     keys: FunctionKeys
@@ -60,7 +59,7 @@ class Ranked:
         return len(self.profile)
 
     def rows(self, limit: int = 0) -> Iterator[FunctionRow]:
-        """Yield the first `limit` rows (0: all) as objects."""
+        """Yield the first `limit` rows (0: all)."""
         p = self.profile
         active = active_seconds(p)
         total = float(active.sum())
@@ -82,12 +81,12 @@ class Ranked:
 
 
 def name_of(profile: Profile, row: int) -> str:
-    """Return a function's qualified name, or its name where the profile has no other."""
+    """Return a function's qualified name, or its name if the profile has no other."""
     return profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
 
 
 def active_seconds(profile: Profile) -> npt.NDArray[np.float64]:
-    """Return self time by function, without time off the CPU that was not queueing, where measured."""
+    """Return self times in seconds, less measured time off the CPU that was not queueing."""
     if profile.blocked is None:
         return profile.tottime
     result: npt.NDArray[np.float64] = np.maximum(profile.tottime - profile.blocked, 0.0)
@@ -95,16 +94,13 @@ def active_seconds(profile: Profile) -> npt.NDArray[np.float64]:
 
 
 def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:
-    """Return a profile's functions ordered by active self time or ``cumtime``; ties keep their order."""
+    """Rank functions by active self time or ``cumtime``; ties keep their order."""
     values = profile.cumtime if by == "cumtime" else active_seconds(profile)
     return Ranked(profile, function_keys(profile, roots), np.argsort(-values, kind="stable"))
 
 
 def ranked_run(run: Run, by: str = "tottime", *, edges: bool = False) -> Ranked:
-    """Return the functions of a whole run, summed over processes and threads; `edges` adds their calls.
-
-    Cumulative times of a function that several threads ran at once add up, and may exceed the wall.
-    """
+    """Rank a run's functions, summed over threads, so cumulative times may exceed the wall."""
     chosen = select(run, edges=edges)
     profile, roots = chosen.profile, chosen.roots
     return ranked(profile, roots, by)

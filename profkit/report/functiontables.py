@@ -1,4 +1,4 @@
-"""Tables of one run's functions: working ones, waiting ones, and calls that had not returned."""
+"""Tables of one run's functions: working, waiting, not counted to the end, and not returned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from profkit.report.functions import FunctionRow, Ranked, name_of
 from profkit.report.listed import Listed, Of, cut_note
 from profkit.report.wording.functions import SMALL_SHARE, WAITING_NOTE, display_name, location
 
-#: Share of the self time (1) queued for a CPU from which functions show it; clean runs stay below.
+#: Share of the self time (0 to 1) queued for a CPU from which it is shown; clean runs stay below.
 NOTICEABLE_WAIT = 0.01
 
 
@@ -35,7 +35,7 @@ def function_sections(functions: Ranked, limit: int, by: str) -> list[Section]:
 
 
 def _by_design(functions: Ranked, limit: int) -> tuple[list[FunctionRow], list[FunctionRow]]:
-    """`limit` functions that work, and above the last of them those that wait by design."""
+    """Return the first `limit` working functions, and the waiting ones ranked above the last of them."""
     work: list[FunctionRow] = []
     waiting: list[FunctionRow] = []
     for row in functions.rows():
@@ -45,16 +45,15 @@ def _by_design(functions: Ranked, limit: int) -> tuple[list[FunctionRow], list[F
             work.append(row)
             if len(work) == limit:
                 break
-    # Below what is worth a row a wait is one function among many.
     return work, [row for row in waiting if not limit or row.share >= SMALL_SHARE][: limit or None]
 
 
 def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, note: str) -> Table:
     profile, own = functions.profile, by == "tottime"
-    # Columns of waiting earn their room where there was some.
+    # Waiting columns need room, so they appear only with noticeable waiting.
     traced = profile.wait is not None and float(profile.wait.sum()) >= NOTICEABLE_WAIT * profile.total
     active = profile.blocked is not None and bool(profile.blocked.any())
-    # What a function and its callees waited belongs to its cumtime; a file of an older profkit does not have it.
+    # Cumulative time includes the callees' waiting, which older run files lack.
     within = traced and by == "cumtime" and profile.cumwait is not None
     timed, counted = any(map(_error, shown)), any(map(_limits, shown))
     columns: list[tuple[bool, Of[FunctionRow]]] = [
@@ -135,17 +134,17 @@ def throttled_sections(run: Run, limit: int) -> list[Section]:
 
 
 def open_call_sections(run: Run, limit: int) -> list[Section]:
-    """Return where processes were when they were ended, without helpers of one that ended itself."""
+    """Return calls that were open when a process ended, unless it exited by itself."""
     ended_well = run.manifest is not None and run.manifest.exit_status == 0
     every = []
     for process in run.processes:
-        # A pool ends its workers by a signal when it is closed: that is no news of a run that went well.
+        # Closing a pool kills its workers by a signal: no news in a successful run.
         if process.exit != "exited" and not (ended_well and process.role == "worker"):
             for thread in process.threads:
                 calls = sorted(thread.open_calls, key=lambda call: -call.cumtime)
                 functions = _named(process, thread, [call.function for call in calls])
                 every += [(process, *one) for one in zip(calls, functions, strict=True)]
-    # One stack after the other from the outside in, those of the program itself before its workers'.
+    # Stacks from the outermost call inwards, workers last.
     listed = Listed(sorted(every, key=lambda entry: entry[0].role == "worker"), limit, "open calls")
     table = listed.table(
         Of("function", lambda entry: entry[2][0], "name"),
@@ -159,7 +158,6 @@ def open_call_sections(run: Run, limit: int) -> list[Section]:
 
 
 def _named(process: Process, thread: Thread, rows: Sequence[int]) -> list[tuple[str, str]]:
-    """Names and places of some functions of a thread."""
     profile = thread.profile
     keys, files = function_keys(profile, process.roots), profile.strings
     return [

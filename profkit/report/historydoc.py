@@ -22,13 +22,13 @@ from profkit.report.wording.runs import (
 from profkit.study.history import Change, History, HistoryRun
 from profkit.verdict.account import RUN_BUCKETS
 
-#: Part (1) of the wall that a bucket has in some run to be drawn.
+#: Share of the wall (0 to 1) that a bucket needs in some run to be drawn.
 _SHOWN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
-    """One job, run again and again."""
+    """The history of one repeated job."""
 
     study: History
 
@@ -79,7 +79,7 @@ def _words(change: Change) -> list[str]:
 
 
 def _trend(study: History) -> Trend:
-    """The series searched first, then the wall, then the account's parts that matter."""
+    """Return the series that was searched for changes, then the wall, then the buckets that matter."""
     names = dict.fromkeys((study.metric, "wall", *(RUN_BUCKETS[at] for at in _parts(study))))
     lines = tuple(
         TrendLine(
@@ -95,7 +95,6 @@ def _trend(study: History) -> Trend:
 
 
 def _parts(study: History) -> list[int]:
-    """Positions of the buckets that matter in some run."""
     return [
         at
         for at in range(len(RUN_BUCKETS))

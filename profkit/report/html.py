@@ -1,9 +1,6 @@
-"""`Document` → one HTML file that needs no network, library or second file.
+"""`Document` → one HTML file that needs no network, no second file and, to be read, no script.
 
-The answer comes first (verdict, account, advice, evidence), then the pictures, the functions, and folded
-details. All text is markup, readable without scripts, in print and by screen readers; the script draws only
-interactive parts. A Content Security Policy allows this style and script, by hash, and no request, whatever a
-function is called.
+A Content Security Policy allows its style and script by hash, and no request, whatever a function is called.
 """
 
 from __future__ import annotations
@@ -91,7 +88,7 @@ def render(document: Document) -> str:
 
 @cache
 def _assets() -> tuple[str, str]:
-    """Style and script of the page; the script's parts share one scope, separate from all else."""
+    """Return style and script; the script's parts share one scope."""
     files = resources.files("profkit.report") / "assets"
     style, script = (
         "\n".join((files / name).read_text(encoding="utf-8") for name in names)
@@ -117,7 +114,7 @@ def _blocks(section: Section) -> str:
 
 
 def _answer(document: Document) -> Iterator[str]:
-    """What is seen first: the verdict, the account beside the advice, and the evidence."""
+    """Yield the top of the page: the verdict, the account beside the advice, and the evidence."""
     if document.first(VerdictBlock) is None:
         yield element("h1", escape(document.title), class_="plain")
     for section in document.sections[:1]:
@@ -143,7 +140,7 @@ def _answer(document: Document) -> Iterator[str]:
 
 
 def _pictures(document: Document) -> Iterator[str]:
-    """What is drawn; without a drawing of functions, all sections."""
+    """Yield the figures and function tables; for studies, which draw no functions, all other sections."""
     data, slopes, waits = document.figure(PageData), document.figure(Slopes), document.figure(Waits)
     for section in _of_role(document, "iterations"):
         yield _section(section, _said_first(section, "In each iteration"))
@@ -159,7 +156,7 @@ def _pictures(document: Document) -> Iterator[str]:
     yield element("div", *moved, class_="pair") if moved else ""
     tables = _of_role(document, "functions")
     if data is not None:
-        # A script draws one table of all; what reads without one has these.
+        # The script replaces these tables by one of all functions.
         yield functions_section(
             data.functions,
             "".join(element("h3", escape(section.title)) + _blocks(section) for section in tables),
@@ -176,7 +173,7 @@ def _pictures(document: Document) -> Iterator[str]:
 
 
 def _folded(document: Document) -> Iterator[str]:
-    """Details to look up: who calls whom, machines and settings, how to reproduce."""
+    """Yield details to look up: who calls whom, machines and settings, how to reproduce."""
     data = document.figure(PageData)
     if data is not None and data.calls is not None:
         yield _fold("Who calls whom", calls_part(data.calls), "calls")
@@ -189,7 +186,7 @@ def _folded(document: Document) -> Iterator[str]:
 
 
 def _said_first(section: Section, tables: str) -> str:
-    """Sentences and facts, with the tables folded below them."""
+    """Return sentences and facts, with the tables folded below."""
     said = [block for block in section.blocks if isinstance(block, (Facts, Note))]
     rest = [block for block in section.blocks if not isinstance(block, (Facts, Note))]
     notes = [block for block in said if isinstance(block, Note) and not block.tone]
@@ -199,12 +196,11 @@ def _said_first(section: Section, tables: str) -> str:
 
 
 def _drawn(document: Document) -> bool:
-    """Whether it is a run or comparison, whose functions are drawn, not a study."""
+    """Return whether functions are drawn: true for a run or comparison, false for a study."""
     return document.figure(PageData) is not None
 
 
 def _is_said(section: Section) -> bool:
-    """Whether a section has only sentences."""
     return not section.detail and all(isinstance(block, (Bullets, Note)) for block in section.blocks)
 
 

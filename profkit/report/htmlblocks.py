@@ -1,4 +1,4 @@
-"""One block of a `Document` as escaped markup: verdict, waterfall, evidence, tables, lists; no scripts."""
+"""One block of a `Document` as escaped markup, without scripts."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from profkit.report.waterfall import waterfall_drawing
 
 #: Rows of evidence that are not folded.
 _FIRST_SIGNALS = 3
-#: Grounds of a heat map in ``heat.css``.
+#: Number of colours of a heat map in ``heat.css``.
 _HEAT_LEVELS = 6
 
 
 def evidence_markup(blocks: Sequence[Block]) -> str:
-    """Return evidence as bars, the rest folded; other blocks as everywhere."""
+    """Return evidence as bars, all but the first rows folded; other blocks as usual."""
     first, *others = blocks
     if not isinstance(first, Table) or not any(isinstance(c, Measured) for r in first.rows for c in r.cells):
         return "".join(map(block_markup, blocks))
@@ -133,7 +133,7 @@ def _verdict(block: VerdictBlock) -> str:
 
 
 def _headline(block: VerdictBlock) -> str:
-    """Set the cause's name, which scripts match, smaller than the words before it."""
+    """Return the headline, with the cause that scripts match in smaller type."""
     if not block.cause:
         return escape(block.headline)
     return f"{escape(block.headline)} {element('small', escape(f'({block.cause})'))}"
@@ -193,7 +193,7 @@ def _table(table: Table) -> str:
 
 
 def _wide(content: str, label: str) -> str:
-    # What is wider than the window can be moved by keyboard too.
+    # The keyboard can scroll an element that has the focus.
     return element("div", content, class_="wide", tabindex=0, role="region", aria_label=label)
 
 
@@ -215,7 +215,7 @@ def _row(columns: tuple[Column, ...], row: Row, marks: bool) -> str:
         elif column.kind == "rank":
             text = _ranks(cell) if isinstance(cell, Pair) else f"#{text}"
         elif column.kind in ("name", "path"):
-            # A long path is broken where its parts end.
+            # Let long paths break between their parts.
             text = element("code", element("bdi", text.replace("/", "/<wbr>")))
         elif column.kind == "change":
             kind += " change"

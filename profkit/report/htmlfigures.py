@@ -1,4 +1,4 @@
-"""Frames of a page's figures; their markup is ``assets/frames.html``, where the script finds its places by id."""
+"""Frames of a page's figures, from ``assets/frames.html``; the script finds its elements by id."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _frame(frame: str, /, **parts: str) -> str:
 
 
 def _choice(name: str, legend: str, first: tuple[str, str], second: tuple[str, str]) -> str:
-    """Radio buttons, the first of them selected."""
+    """Return two radio buttons, the first one selected."""
     texts = dict(zip(("first", "first_text", "second", "second_text"), (*first, *second), strict=True))
     return _frame("choice", name=name, legend=legend, **texts)
 
@@ -41,7 +41,7 @@ def _width_by(name: str) -> str:
 
 
 def calls_part(graph: Mapping[str, Any]) -> str:
-    """Return the frame of the picture of callers and callees."""
+    """Return the frame of the figure of callers and callees."""
     compared, left_out = graph["before"] is not None, graph["left_out"]
     side = _width_by("width") if compared else ""
     colour = "Red took more seconds in the candidate, blue less. " if compared else ""
@@ -88,7 +88,7 @@ def stacks_section(graph: Mapping[str, Any]) -> str:
 
 
 def timeline_section(sides: Sequence[TimelineSide]) -> str:
-    """Return the frame of the time line."""
+    """Return the frame of the timeline."""
     states = any(side.processes for side in sides)
     parts = []
     if any(len(track.name) for side in sides for track in side.tracks):

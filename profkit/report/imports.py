@@ -1,4 +1,4 @@
-"""What importing took, by package: of one run, and of two."""
+"""What importing took, by package, of one run and of two sides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 from profkit.verdict.types import Diff
 
-#: Part of the longest package, or of the greatest change, below which a package gets no row.
+#: Part of the longest import, or of the greatest change, below which a package gets no row.
 LEAST_PART = 0.05
 #: Packages on the first screen.
 BRIEF = 3
@@ -20,7 +20,7 @@ _Row = tuple[ImportedPackage | None, ImportedPackage | None]
 
 
 def import_sections(found: Imports | None, limit: int) -> list[Section]:
-    """Return the table of one run; nothing where imports do not matter."""
+    """Return one run's table; empty if imports do not matter."""
     if found is None or not found.matter:
         return []
     least = LEAST_PART * max((row.seconds for row in found.packages), default=0.0)
@@ -37,7 +37,7 @@ def import_sections(found: Imports | None, limit: int) -> list[Section]:
 
 
 def import_line(found: Imports | None) -> str:
-    """Return the longest packages of one run in a line; empty where imports do not matter."""
+    """Return one run's longest imports in a line; empty if imports do not matter."""
     if found is None or not found.matter:
         return ""
     longest = (f"{clean(row.package)} {units.seconds(row.seconds)}" for row in found.packages[:BRIEF])
@@ -45,7 +45,7 @@ def import_line(found: Imports | None) -> str:
 
 
 def import_change_sections(diff: Diff, limit: int) -> list[Section]:
-    """Return the table of two sides, the greatest change first; nothing where imports matter on none."""
+    """Return the table of two sides, greatest change first; empty if imports matter on neither."""
     if not any(side is not None and side.matter for side in diff.imports):
         return []
     was, now = _totals(diff)
@@ -73,7 +73,7 @@ def import_change_sections(diff: Diff, limit: int) -> list[Section]:
 
 
 def import_change_line(diff: Diff) -> str:
-    """Return the packages that changed most in a line; empty where it explains little of the loss."""
+    """Return the greatest changes in a line; empty if they explain little of the wall difference."""
     was, now = _totals(diff)
     account = diff.account
     part = abs(now - was) >= MATTER_PART * abs(account.candidate_s - account.baseline_s)
@@ -84,7 +84,7 @@ def import_change_line(diff: Diff) -> str:
 
 
 def imports_object(found: Imports | None) -> dict[str, Any] | None:
-    """Return one run's imports as JSON: all packages."""
+    """Return one run's imports as JSON, with all packages."""
     if found is None:
         return None
     names = "package seconds main_s processes"
@@ -92,7 +92,7 @@ def imports_object(found: Imports | None) -> dict[str, Any] | None:
 
 
 def import_changes_object(diff: Diff) -> dict[str, Any] | None:
-    """Return two sides' imports as JSON: all packages, the greatest change first; null where neither has any."""
+    """Return two sides' imports as JSON, greatest change first; ``None`` if neither has any."""
     if diff.imports == (None, None):
         return None
     return {
@@ -119,7 +119,6 @@ def _totals(diff: Diff) -> tuple[float, float]:
 
 
 def _paired(diff: Diff) -> list[_Row]:
-    """Return the packages of both sides, the greatest change first."""
     before, after = (
         {} if side is None else {row.package: row for row in side.packages} for side in diff.imports
     )

@@ -14,7 +14,7 @@ from profkit.report.jsonvalues import json_number, json_text, members, plain
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 
-#: Variables that identify processes of one job, and differ between any two.
+#: Variables that identify processes of one job, and so always differ.
 _IDENTITY = frozenset(
     """
     RANK LOCAL_RANK OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK PMI_RANK PMIX_RANK MPI_LOCALRANKID
@@ -25,7 +25,7 @@ _UNKNOWN = "–"
 
 
 def pool_sections(run: Run, limit: int) -> list[Section]:
-    """Return a run's pools, equal processes in one row, at most `limit` (0: all); empty if not recorded."""
+    """Return a run's pools, equal processes in one row (`limit` 0: all); empty if not recorded."""
     taken = inventory(run)
     if all(process.pools is None for process in taken.processes):
         return []
@@ -68,7 +68,6 @@ def _pools(process: ProcessNeed) -> str:
 
 
 def _total(taken: Inventory) -> str:
-    """All processes in one sentence."""
     parts = []
     if taken.expected_cores is not None:
         parts.append(f"the pools of all processes that work ask for {_cores(taken.expected_cores)} cores")
@@ -85,7 +84,7 @@ def _total(taken: Inventory) -> str:
 
 
 def _texts(pools: Sequence[Pool] | None) -> tuple[str, ...]:
-    """One text a pool; copies of a library with one size become one."""
+    """Return a text per pool; copies of a library with one size share one."""
     return tuple(dict.fromkeys(_pool(pool) for pool in pools or ()))
 
 
@@ -126,7 +125,7 @@ def _cpus(value: float | None) -> str:
 
 
 def pool_differences(baseline: Inventory | None, candidate: Inventory | None) -> list[Section]:
-    """Return differences in pools, thread variables, workers and CPUs; empty where there are none."""
+    """Return differences in pools, thread variables, workers and CPUs; empty without any."""
     if baseline is None or candidate is None:
         return []
     settings = (
@@ -154,10 +153,10 @@ def _machines(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
 
 
 def _sizes(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
-    """Pools by library, only where both sides have them."""
+    """Yield pool sizes by library where both sides have it."""
     if not (_was_asked(a) and _was_asked(b)):
         return
-    # Whether a process works or waits may differ where no setting does: what works on either side counts on both.
+    # Processes may idle on one side under equal settings: a role that works on either side counts on both.
     roles = {process.role for side in (a, b) for process in side.processes if not process.idle}
     of_a, of_b = _by_library(a, roles), _by_library(b, roles)
     for library in sorted({*of_a, *of_b}):
@@ -182,7 +181,7 @@ def _variables(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
 
 
 def _cores_rows(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
-    """Consequences of the differences; they vary a little between any two runs and do not count alone."""
+    """Yield consequences of the differences; they vary a little in any pair, so they do not count alone."""
     working = [sum(host.working for host in side.hosts) for side in (a, b)]
     yield "processes at work", str(working[0]), str(working[1])
     yield "cores asked for", _cores(a.expected_cores), _cores(b.expected_cores)
@@ -194,7 +193,7 @@ def _cores_rows(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
 
 
 def inventory_object(taken: Inventory) -> dict[str, Any]:
-    """Return the ``inventory`` object of ``profkit.show/1`` and of a side of ``profkit.diff/1``."""
+    """Return ``inventory``, of ``profkit.show/2`` and of each side in ``profkit.diff/2``."""
     pools: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in taken.rows:
         of_pool = plain(row.pool)
@@ -212,7 +211,7 @@ def inventory_object(taken: Inventory) -> dict[str, Any]:
 
 
 def need_object(need: ProcessNeed) -> dict[str, Any]:
-    """Return the fields of a process about its pools."""
+    """Return a process's fields on its pools."""
     return members(
         need,
         "expected_cores observed_cores demand_cores available_cpus pools",

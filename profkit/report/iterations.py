@@ -1,4 +1,4 @@
-"""The iteration model in both reports: a sentence, the rate and a table for a `Document`, JSON objects."""
+"""Iterations in both reports: sections of a `Document`, and JSON."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def model_sections(model: IterationModel | None) -> list[Section]:
 
 
 def change_sections(change: Change) -> list[Section]:
-    """Return the iterations of both sides."""
+    """Return the iterations of both sides, or of the only one that has a model."""
     a, b = change
     if a is None or b is None:
         only = a or b

@@ -1,7 +1,6 @@
-"""Results as JSON for scripts: schemas ``profkit.diff/2`` and ``profkit.show/2`` (docs/schema).
+"""Results as JSON for scripts, neither shortened nor formatted (schemas: docs/schema).
 
-Writes results, not a `Document`: nothing is shortened or formatted, times are seconds, unknown values and NaN
-are null. Lists are cut to the limit, beside their full length.
+Times are seconds; unknown values and NaN are null. Lists are cut to the limit, beside their full length.
 """
 
 from __future__ import annotations
@@ -155,7 +154,6 @@ def _advice(item: Advice) -> dict[str, Any]:
 
 
 def _next_commands(advice: Sequence[Advice]) -> list[dict[str, Any]]:
-    """Advice that is a command, in the order of the report."""
     commands = [(*advice_command(item), item.env) for item in advice]
     return [next_command(argv, why, env) for argv, why, env in commands if argv]
 
@@ -327,5 +325,4 @@ def _interval(low: float, high: float) -> list[float] | None:
 
 
 def _estimate(found: Estimate) -> dict[str, Any]:
-    """A figure, its 95 % interval, and the p-value of no difference."""
     return members(found, "value interval p_value", interval=_interval(found.low, found.high))

@@ -1,4 +1,4 @@
-"""Results as strict JSON holds them: records are objects of their fields, and what is not known is null."""
+"""Results as strict JSON: records become objects, unknown values null."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from profkit.report.notices import notice_text
 
 def dumps(value: object) -> str:
     """Return one JSON document, ended by a newline."""
-    # ASCII only: the output then survives every locale, and a terminal escape stays the text "\\u001b".
+    # ASCII survives every locale, and leaves a terminal escape as the text "\\u001b".
     return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
 def plain(value: Any) -> Any:
-    """Return any part of a result as JSON values; notices with their sentences."""
+    """Return any part of a result as JSON values; notices get their sentences."""
     if isinstance(value, str):
         return json_text(value)
     if value is None or isinstance(value, bool | int):
@@ -48,8 +48,8 @@ def plain(value: Any) -> Any:
 def members(record: object, names: str, /, **computed: Any) -> dict[str, Any]:
     """Return an object with these members of a record, in this order.
 
-    ``total_s`` is the record's field of that name, ``own_s=pace_s`` another one, ``root=key.root`` a field's
-    field; ``cause?`` is null where it is empty. `computed` members are JSON values already.
+    ``total_s`` is the field of that name, ``own_s=pace_s`` renames one, ``root=key.root`` takes a field's
+    field; ``cause?`` is null if empty. `computed` members are JSON values already.
     """
     return {
         name: computed[name] if name in computed else plain(read(record)) for name, read in _members(names)

@@ -1,4 +1,4 @@
-"""The vocabulary of a masked report's allow-list: the lists of ``assets/known-words.txt`` as sets."""
+"""The words that a masked report may show: the lists of ``assets/known-words.txt`` as sets."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import sys
 from functools import cache
 from importlib import resources
 
-#: Parts of a compound, such as ``use-hwthread-cpus`` and ``site-packages``: each must be known by itself.
+#: Separators in a compound such as ``use-hwthread-cpus``, whose parts must all be known.
 _PARTS = re.compile(r"[._-]+")
 _SMALL_NUMBER = re.compile(r"\d{1,4}")
 _PYTHON = re.compile(r"python\d?(?:\.\d{1,2})?t?", re.IGNORECASE)
-#: Sections whose words are no value of an option.
+#: Sections whose words are not values of an option.
 _APART = ("suffixes", "messages")
 
 
 def asset_lines(name: str) -> list[str]:
-    """Return the lines of a file of ``assets``, without empty ones and comments."""
+    """Return a file of ``assets`` as lines, without empty ones and comments."""
     text = (resources.files("profkit.report") / "assets" / name).read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line and line[0] != "#"]
 
@@ -44,12 +44,12 @@ def _said() -> frozenset[str]:
 
 
 def is_known(word: str) -> bool:
-    """Whether a command line may show this word: a known one, or several joined by hyphens or dots."""
+    """Return whether a command line may show this word: known, or a compound of known words."""
     return _is_in(word, _values())
 
 
 def is_said(word: str) -> bool:
-    """Whether a message may show this word."""
+    """Return whether a message may show this word."""
     return _is_in(word, _said())
 
 
@@ -60,7 +60,7 @@ def _is_in(word: str, known: frozenset[str]) -> bool:
     if len(word) > 60 or lower.isalpha():
         return False
     parts = _PARTS.split(lower)
-    # A number alone among the parts is a size or a version; a word of nothing but signs and numbers is none.
+    # A compound may contain numbers (sizes, versions), but needs a known word.
     return (
         len(parts) > 1
         and all(not part or part in known or _SMALL_NUMBER.fullmatch(part) for part in parts)
@@ -79,5 +79,5 @@ def suffix_of(name: str) -> str:
 
 
 def is_standard_module(name: str) -> bool:
-    """Whether a top-level module is in this Python's standard library."""
+    """Return whether a top-level module is in this Python's standard library."""
     return name in sys.stdlib_module_names

@@ -1,4 +1,4 @@
-"""Tables as lines of a given width: columns that fit, their widths, what goes below a row; no colours."""
+"""Tables as lines of a given width, without colours: which columns fit, how wide, what folds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from profkit.report.text import cell_width, pad, shorten_middle, shorten_start, 
 Span = tuple[str, str]
 Line = list[Span]
 
-#: Lines that one cell may take; a longer text is a profile's, not ours.
+#: Most lines of a cell; longer texts come from profiles.
 MOST_LINES = 6
 
 _GAP = 2
@@ -21,13 +21,13 @@ _BAR = 8
 _EIGHTHS = "▏▎▍▌▋▊▉"
 #: Ratio of two ranks from which a slope is drawn as steep.
 _STEEP = 4
-#: Columns that a cell of this kind needs at least to be worth showing.
+#: Least width that makes a column of this kind worth showing.
 _LEAST = {"name": 20, "path": 20, "prose": 20, "text": 11}
-#: Columns that a column of paths or reasons may take; what is longer is cut, so that names keep their room.
+#: Most width of a column, so that names keep their room.
 _MOST = {"name": 60, "prose": 70, "text": 34, "path": 40}
-#: Columns that a short text gets before prose beside it.
+#: Width that a short text gets before prose beside it.
 _SOME_WORDS = 18
-#: … and up to this many where a word of it would be broken: names of variables.
+#: The same where a word would break, as in names of variables.
 _LONG_WORD = 24
 _ROW_TONES = {"bad": "red", "good": "green", "": ""}
 
@@ -45,7 +45,7 @@ class _Fitted:
 
 
 def text_of(line: Line) -> str:
-    """Return a line without its styles and the spaces at its end."""
+    """Return a line's text without trailing spaces."""
     return "".join(text for text, _ in line).rstrip()
 
 
@@ -57,7 +57,7 @@ def _formatted(column: Column, cells: list[Cell]) -> list[str]:
         return _paired(column, cells, sign)
     texts = [sign + format_cell(column, cell) for cell in cells]
     if column.kind in ("seconds", "change") and any(t.endswith(("ms", "µs", "ns")) for t in texts):
-        # One column for the unit's second letter, so that digits stand under digits.
+        # "s" takes the width of "ms", so that digits align.
         texts = [text + " " if text.endswith(" s") else text for text in texts]
     return texts
 
@@ -70,7 +70,7 @@ def _bar(share: float) -> str:
 
 
 def _slope(before: float | None, after: float | None) -> str:
-    """Arrow of a change of rank: up is towards rank 1, steep from `_STEEP` times on."""
+    """Return the arrow of a rank change: up is towards rank 1, steep from a factor of `_STEEP`."""
     if not before or not after or before == after:
         return "→"
     steep = max(before, after) >= _STEEP * min(before, after)
@@ -86,7 +86,6 @@ def _paired(column: Column, cells: list[Cell], sign: str) -> list[str]:
             if before == after:
                 sides.append(("", "", after))
             else:
-                # One percent sign for both.
                 sides.append((before.removesuffix(" %") if after.endswith(" %") else before, arrow, after))
         else:
             sides.append(("", "", format_cell(column, cell)))
@@ -114,7 +113,7 @@ def _fit(table: Table, width: int, mark: int) -> tuple[list[_Fitted], list[_Fitt
     spare = width - mark - _needed(fitted)
     for item in fitted:
         item.width = _least(item)
-    # Names first, then short texts up to a few words, then prose; what is then left goes to any that can use it.
+    # Room goes to names, then to short texts up to a few words, then to prose; the rest to any of them.
     for kinds, most in ((("name",), _MOST), (("text",), {"text": _SOME_WORDS}), (tuple(_MOST), _MOST)):
         for item in (item for kind in kinds for item in fitted if item.column.kind == kind):
             limit = most[item.column.kind]
@@ -129,14 +128,14 @@ def _fit(table: Table, width: int, mark: int) -> tuple[list[_Fitted], list[_Fitt
 
 
 def _widen(item: _Fitted, room: int) -> int:
-    """Give a column what it can use of `room`; return how much that was."""
+    """Widen a column by at most `room`; return by how much."""
     more = max(0, min(room, item.natural - item.width))
     item.width += more
     return more
 
 
 def _least(item: _Fitted) -> int:
-    # What can go below its row is not squeezed into a narrow column.
+    # A column that can fold below its row is not squeezed.
     limits = _MOST if item.column.folds else _LEAST
     return min(item.natural, limits.get(item.column.kind, item.natural))
 
@@ -146,10 +145,9 @@ def _needed(fitted: list[_Fitted]) -> int:
 
 
 def table_lines(table: Table, width: int) -> tuple[list[Line], bool]:
-    """Return a table's heading and rows, at most `width` columns wide, and whether any cell was cut.
+    """Return a table's lines, at most `width` wide, and whether a cell was cut.
 
-    A cell that is too long loses its middle, a path its start; prose is wrapped. Columns that do not fit are
-    left out, or put below marked rows where they fold.
+    Cells lose their middle, paths their start; columns that do not fit are dropped, or fold below rows.
     """
     if not table.rows:
         return [], False
@@ -207,7 +205,7 @@ def _style(column: Column, row: Row) -> str:
 def _folded(
     fitted: list[_Fitted], dropped: list[_Fitted], number: int, row: Row, width: int, mark: int
 ) -> Iterator[Line]:
-    """Lines under a marked row for its dropped columns, where they add something."""
+    """Yield the lines under a marked row that show its dropped columns, if they add something."""
     parts = []
     for item in dropped:
         cell = row.cells[item.index]

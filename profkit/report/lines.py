@@ -1,4 +1,4 @@
-"""The lines of a function in which its time went, as a table and for JSON."""
+"""The lines in which a function's time went, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from profkit.report.jsonvalues import json_text, members
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
 
-#: Lines where there is little room.
+#: Rows on the first screen.
 _FEW = 2
 
 _NOTE = (
@@ -20,12 +20,12 @@ _NOTE = (
 
 
 def line_sections(lines: FunctionLines | None, *, brief: bool = False) -> list[Section]:
-    """Return the lines of a function, empty if not known; `brief` keeps only a few of the candidate's."""
+    """Return the lines of a function, empty if not known; `brief` keeps a few, without the baseline's."""
     if lines is None:
         return []
     name = display_name(lines.name)
     after = [_row(line, lines.before(line)) for line in lines.candidate]
-    # What the table has beside the candidate's lines needs no row of its own.
+    # Baseline lines paired with the candidate's need no row of their own.
     paired = {line.place for line in lines.candidate if lines.before(line) is not None}
     before = [_row(line, None) for line in lines.baseline if line.place not in paired]
     if brief:

@@ -1,4 +1,4 @@
-"""A list as a table: for each column a title, a kind, and what it shows of an item; how many rows are left out."""
+"""A list as a table: columns with a cell for each item, and how many items are left out."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ class Of(Generic[Item]):
 
 
 class Listed(Generic[Item]):
-    """The first `limit` items of a list (0: all).
-
-    `left` were left out; `cut` tells that, naming `what`, and how to see them; it is empty for none.
-    """
+    """The first `limit` items of a list (0: all); `left` counts the others, `cut` says so for `what`."""
 
     def __init__(self, items: Iterable[Item], limit: int = 0, what: str = "") -> None:
         every = list(items)
@@ -42,7 +39,7 @@ class Listed(Generic[Item]):
         tone: Callable[[Item], str] = lambda _: "",
         whole: bool = False,
     ) -> Table:
-        """Return a table; unless `whole`, without columns that no item fills, except those of priority 0."""
+        """Return a table; unless `whole`, drop columns without any value, except those of priority 0."""
         if not self.shown:
             return Table((), ())
         rows = (Row(tuple(of.cell(item) for of in columns), marked(item), tone(item)) for item in self.shown)
@@ -52,7 +49,7 @@ class Listed(Generic[Item]):
 
 
 def cut_note(shown: int, total: int, what: str = "") -> str:
-    """Return how many rows were left out, and how to see them; empty for none."""
+    """Return how many rows are shown and how to see all; empty if none is left out."""
     if shown >= total:
         return ""
     of = f"{total:,} {what}".rstrip()

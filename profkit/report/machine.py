@@ -1,4 +1,4 @@
-"""The machine under a run, in words, tables and JSON: load, limits, cost of sampling, idle GPUs, other programs."""
+"""The machine under a run: load, limits, sampling cost, idle GPUs, other programs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
 
-#: Stolen CPU seconds per second of wall (1) from which they are reported: quiet virtual machines show less.
+#: Stolen CPU seconds per second of wall from which they are reported; quiet virtual machines have less.
 NOTICEABLE_STEAL = 0.02
-#: Seconds of tracing below which nothing is said of it.
+#: Seconds of tracing below which its cost is not reported.
 LEAST_TRACING_S = 0.01
 
 
 def machine_items(run: Run) -> list[tuple[str, str]]:
-    """Return facts of machines and sampler; empty for a run that was not sampled."""
+    """Return facts of machines, GPU, sampler and tracer; empty if nothing is known."""
     if run.machines:
         own = run.manifest.host.name if run.manifest is not None else None
         machines = {f"machine {clean(name)}": (m, name == own) for name, m in run.machines.items()}
@@ -46,7 +46,7 @@ def machine_items(run: Run) -> list[tuple[str, str]]:
 
 
 def _fixed_work(run: Run) -> str:
-    """How fast the machine was: microseconds of each piece of fixed work, before and after the run."""
+    """Return the microseconds of each piece of fixed work, run before and after the program."""
     known = speeds((run,))
     return ", ".join(
         f"{clean(name)} {1e6 * speed.seconds:,.0f}"
@@ -56,7 +56,6 @@ def _fixed_work(run: Run) -> str:
 
 
 def _gpu(run: Run) -> str:
-    """How much the GPUs were used, by any program; empty if not sampled."""
     share = gpu_share(run)
     if share is None or run.series is None:
         return ""
@@ -68,7 +67,6 @@ def _gpu(run: Run) -> str:
 
 
 def _tracer(run: Run) -> str:
-    """What tracing cost; empty if the run was not traced or was too short."""
     took = sum(thread.tracer_s or 0.0 for process in run.processes for thread in process.threads)
     if took < LEAST_TRACING_S:
         return ""
@@ -79,7 +77,7 @@ def _tracer(run: Run) -> str:
 
 def _machine(machine: Machine, *, watched: bool) -> str:
     parts = []
-    # From two readings, before and after the run, it is no peak of the run.
+    # Two readings, before and after the run, show no peak.
     if watched and machine.peak_runnable is not None:
         number = machine.peak_runnable
         of = f" on {units.counted(machine.cpus, 'CPU')}" if machine.cpus else ""
@@ -98,7 +96,6 @@ def _machine(machine: Machine, *, watched: bool) -> str:
 
 
 def _sampler(run: Run) -> str:
-    """What sampling cost, and what it missed."""
     sampler = run.manifest.sampler if run.manifest is not None else None
     if sampler is None:
         return ""
@@ -124,12 +121,11 @@ def machine_object(machine: Machine) -> dict[str, Any]:
     )
 
 
-#: Rows of the table.
 MOST = 10
 
 
 def gpu_sections(use: GpuUse | None, limit: int) -> list[Section]:
-    """Return the table of what ran while no GPU worked; nothing without a GPU or a pause in its work."""
+    """Return what ran while no GPU worked; empty without a GPU or without a pause."""
     idle = 0.0 if use is None else use.span_s - use.busy_s
     if use is None or idle <= 0 or not use.idle:
         return []
@@ -152,13 +148,13 @@ def gpu_sections(use: GpuUse | None, limit: int) -> list[Section]:
     return [Section("GPU idle", (table,))]
 
 
-#: What stands for processes that are known by their cgroup only.
+#: Name of processes known only by their cgroup.
 HIDDEN = "(hidden processes)"
 _Key = tuple[str, int | None, str, str]
 
 
 def neighbour_sections(found: Neighbours | None, before: Neighbours | None = None) -> list[Section]:
-    """Return who ran while a run, or a comparison's candidate, queued; `before` is the baseline's."""
+    """Return who ran while the run, or the candidate, queued; `before` is the baseline's."""
     if found is None:
         return []
     listed = [one for one in found.listed if one.cores >= NOTICED]

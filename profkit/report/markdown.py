@@ -1,8 +1,6 @@
-"""`Document` → Markdown for a ticket or a merge request on GitHub and GitLab.
+"""`Document` → Markdown for GitHub and GitLab, below the size limit of one comment.
 
-Function names are code, so nothing in them becomes markup, a mention or an issue number; elsewhere, would-be
-links are broken up. Details are folded. The text stays below GitHub's limit for a comment, and says when it
-was cut.
+Function names are code, so they become no markup, mention or issue number; other would-be links are broken.
 """
 
 from __future__ import annotations
@@ -35,45 +33,45 @@ from profkit.report.text import shorten_middle
 from profkit.report.trends import trend_lines
 from profkit.report.waterfall import waterfall_lines
 
-#: GitHub's limit for one comment (65 536 characters); counted in bytes, so that no reading of it is exceeded.
+#: GitHub's limit for one comment is 65,536 characters; bytes are never fewer.
 MAX_BYTES = 65_536
 
-#: Characters per cell that a report which is still too long with `FEWEST_ROWS` is cut to, mildest first.
+#: Most characters of a cell, tried in turn while the text is too long even with `FEWEST_ROWS`.
 _CELLS: tuple[int | None, ...] = (None, 500, 200, 80)
-#: Rows that the biggest table or list keeps when rows are left out.
+#: Rows that a table or list always keeps.
 FEWEST_ROWS = 3
-#: Rows of a table that stand open; the others are folded away, unless they are what the table is about.
+#: Rows of a table that stay open, or more to show the marked ones; the rest is folded.
 OPEN_ROWS = 10
-#: Bytes kept for saying what was left out: a line per table, and one at the top.
+#: Bytes reserved for each note of what was left out.
 _NOTICES = 120
 
 _TONES = {"bad": "❌", "good": "✅", "unsure": "❔"}
-#: Every character that starts or ends something in GitHub's or GitLab's Markdown or HTML.
+#: Characters with a meaning in GitHub's or GitLab's Markdown or in HTML.
 _MARKUP = {ord(c): f"&#{ord(c)};" for c in "\\`*{}[]<>&|~^$"}
-#: An underscore inside a word is no emphasis, and stays readable.
+#: An underscore inside a word starts no emphasis.
 _UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
-#: Both services look for links in the text that the Markdown has become, where an entity is the character again: an
-#: empty element is put behind each of these. Inside code they look for addresses only.
+#: Both services look for links after Markdown is rendered, when entities are characters again; an empty
+#: element after these breaks a link. Inside code, only addresses are linked.
 _LINKED_IN_CODE = re.compile(r":(?=//)|@(?=[\w.-])|\bwww(?=\.)", re.IGNORECASE)
-#: In text also: mentions, issues, merge requests, snippets, labels, milestones, epics, emoji and mathematics (a sign
-#: before a word), pages of a wiki, and issues of other trackers (``GH-5``, ``ABC-12``).
+#: In text, also: mentions, issues, merge requests, snippets, labels, milestones, epics, emoji and mathematics
+#: (a sign before a word), wiki pages, and issues of other trackers (``GH-5``, ``ABC-12``).
 _LINKED = re.compile(
     rf"{_LINKED_IN_CODE.pattern}|[@#!%~&$^*:](?=[^\s.,;:!?)\]}}])|\[(?=\[)"
     r"|(?<![\w-])(?:(?-i:[A-Z][A-Z0-9_]*)|gh)-(?=\d)",
     re.IGNORECASE,
 )
-#: A commit, and as many of its digits as are none.
+#: A commit's hexadecimal digits, and a number of them too small to be linked.
 _COMMIT = re.compile(r"(?<!\w)[0-9a-f]{7,64}(?!\w)", re.IGNORECASE)
 _NO_COMMIT = 6
-#: What begins a heading or a list where it begins a line.
+#: What begins a heading or a list at the start of a line.
 _BLOCK_BEGIN = re.compile(r"[#=+-]|\d{1,9}[.)](?=\s|$)")
 _BREAK = "<span></span>"
 _FENCE = re.compile(r"^`{3,}", re.MULTILINE)
-#: Characters of one command that are shown; whoever runs it needs all of it, and has it elsewhere.
+#: Most characters shown of one command.
 MOST_COMMAND = 2_000
-#: Columns of a trend: what a comment shows without a scroll bar.
+#: Width of a trend that a comment shows without a scroll bar.
 _TREND_COLUMNS = 60
-#: Columns of a waterfall; a longer line can be moved.
+#: Width of a waterfall; wider lines scroll.
 _WATERFALL_COLUMNS = 200
 _DRAWN = frozenset({"bar", "slope"})
 
@@ -87,7 +85,7 @@ class _Rows:
     shown: int
 
     def sizes(self) -> list[int]:
-        """Bytes of the first 0, 1, 2 … lines."""
+        """Return the bytes of the first 0, 1, 2 … lines."""
         return [0, *accumulate(_bytes(line) + 1 for line in self.lines)]
 
     def text(self) -> list[str]:
@@ -101,7 +99,7 @@ def render(document: Document) -> str:
     text = ""
     for cell in _CELLS:
         pieces: list[str | _Rows] = []
-        # What may be folded away comes last: a reader meets the answer, then what to do, then the rest.
+        # Folded sections come last.
         for section in sorted(document.sections, key=lambda section: section.detail):
             pieces.extend(_section(section, cell))
         left_out = _fit(pieces)
@@ -116,7 +114,7 @@ def _bytes(text: str) -> int:
 
 
 def _fit(pieces: list[str | _Rows]) -> int:
-    """Leave out rows until the whole is short enough; return how many."""
+    """Cut rows until the whole fits; return how many were cut."""
     tables = [piece for piece in pieces if isinstance(piece, _Rows)]
     bytes_of = [table.sizes() for table in tables]
     sizes = [known[-1] for known in bytes_of]
@@ -145,7 +143,7 @@ def _joined(pieces: list[str | _Rows], left_out: int, cell: int | None) -> str:
 
 
 def _truncate(text: str) -> str:
-    """Cut at a line and close open markup: the last resort, for a report of thousands of warnings."""
+    """Cut at a line and close open markup: the last resort, for thousands of warnings."""
     fences = _FENCE.findall(text)
     longest = max(map(len, fences), default=0)
     tail = "\n\n</details>\n\n_Cut here to fit into one comment._\n"
@@ -156,7 +154,7 @@ def _truncate(text: str) -> str:
         tail = tail.replace("</details>\n\n", "")
     fence = ""
     for found in _FENCE.findall(kept):
-        # Only as many backticks as opened it end a block.
+        # A fence ends only with as many backticks as began it.
         fence = "" if found == fence else fence or found
     return f"{kept}\n{fence}{tail}" if fence else kept + tail
 
@@ -187,7 +185,7 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
     elif isinstance(block, HeatMap):
         yield from _heat_map(block)
     elif isinstance(block, Trend):
-        # Signs in a code block are equally wide.
+        # In a code block, all characters are equally wide.
         yield from _fenced([text_of(line)[2:] for line in trend_lines(block, _TREND_COLUMNS)], "text")
     elif isinstance(block, Table):
         yield from _table(block, cell, folded=folded)
@@ -210,7 +208,7 @@ def _waterfall(block: Waterfall) -> Iterator[str]:
 
 
 def _fenced(lines: Sequence[str], language: str) -> Iterator[str]:
-    """A code block; its fence is longer than any run of backticks in it, so it cannot end early."""
+    """Yield a code block; its fence is longer than any run of backticks in it, so it cannot end early."""
     longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     yield fence + language
@@ -241,7 +239,7 @@ def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
 
 
 def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _Rows]:
-    # A bar or a slope repeats numbers as a drawing, which a proportional font spoils.
+    # Bars and slopes repeat other columns, and a proportional font spoils them.
     kept = [(i, column) for i, column in enumerate(table.columns) if column.kind not in _DRAWN]
     marks = any(row.marked for row in table.rows)
     head = [
@@ -275,7 +273,7 @@ def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _R
 
 
 def _open_rows(table: Table) -> int:
-    """Number of unfolded rows: up to the last marked one, and all where at most two more remain."""
+    """Return how many rows stay open: up to the last marked one, and all if at most two more remain."""
     marked = [at for at, row in enumerate(table.rows) if row.marked]
     wanted = max(OPEN_ROWS, marked[-1] + 1 if marked and len(marked) <= 3 * OPEN_ROWS else 0)
     return wanted if len(table.rows) > wanted + 2 else len(table.rows)
@@ -300,12 +298,12 @@ def _escaped(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Escape running text; an empty element breaks up would-be references and links."""
+    """Escape running text; empty elements break up would-be references and links."""
     return _broken(text, _LINKED, _COMMIT)
 
 
 def _line(text: str) -> str:
-    """Escape running text at the start of a line, so that it begins no heading or list."""
+    """Escape text at the start of a line, so that it begins no heading or list."""
     text = text.lstrip()
     begin = _BLOCK_BEGIN.match(text)
     if begin is None:
@@ -315,7 +313,7 @@ def _line(text: str) -> str:
 
 
 def _broken(text: str, linked: re.Pattern[str], commit: re.Pattern[str] | None = None) -> str:
-    """Escape a text, with an empty element where a link would begin, and throughout would-be commits."""
+    """Escape a text, with empty elements where a link would begin and inside would-be commits."""
     places = {found.end() for found in linked.finditer(text)}
     if commit is not None:
         for found in commit.finditer(text):

@@ -1,27 +1,20 @@
-"""HTML and SVG elements as strings, with foreign text escaped: page and picture write all text this way."""
+"""HTML and SVG elements as strings; page and picture escape all text here."""
 
 from __future__ import annotations
 
-#: What ends or begins markup, in text as in attributes; a backtick ends attributes in some old readers.
+#: Characters that begin or end markup or attributes; a backtick ends attributes in some old readers.
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "`": "&#96;"})
-#: Elements that have no end.
 _VOID = frozenset({"meta", "br", "hr", "input"})
 
 
 def escape(text: str) -> str:
-    """Return `text` for use between tags or inside a quoted attribute.
-
-    Its control characters are already cleaned; a lone surrogate, which UTF-8 cannot hold, is spelled here.
-    """
+    """Escape a cleaned text for markup; lone surrogates, which UTF-8 cannot hold, are spelled out."""
     safe = text.translate(_ESCAPES)
     return safe if safe.isascii() else safe.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def attributes(**values: str | int | float | bool | None) -> str:
-    """Return attributes, each after a space; ``True`` writes only the name, ``None`` and ``False`` nothing.
-
-    A trailing underscore of a name is dropped (``class_``), others become hyphens.
-    """
+    """Return attributes, each after a space; ``class_`` becomes ``class``, other underscores hyphens."""
     written = []
     for name, value in values.items():
         if value is None or value is False:
@@ -42,6 +35,6 @@ def element(tag: str, *content: str, **values: str | int | float | bool | None) 
 
 
 def number(value: float) -> str:
-    """Return a short decimal for a coordinate: two places are finer than any screen."""
+    """Return a coordinate with at most two decimals, finer than any screen."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text

@@ -1,7 +1,6 @@
-"""What is private in a part of a name: values of tokens and passwords, addresses, machines with a port, URLs.
+"""Private parts of a name, known by the text around them: values of passwords, addresses, hosts, URLs.
 
-`secrets` knows forms of secrets; here the surrounding text identifies them, and the rest of the name stays.
-Expressions must take linear time: each has a bound or matches in one way only.
+Expressions must take linear time: each is bounded, or matches in one way only.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from profkit.report.known_words import is_said, suffix_of
 from profkit.report.placeholders import PLACEHOLDER, Placeholders
 from profkit.report.secrets import holds_password, holds_secret
 
-#: One of these is in every name that has such a part; few names of functions have one.
+#: Every name with a private part has one of these; few function names do.
 _SIGNS = re.compile(r"[=:@]|\d\.\d|(?<!\S)-[pP]|(?<![A-Za-z0-9])ip-\d")
 _URL = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s'\"<>|()]+")
-#: ``::`` divides C++ names, and sets nothing.
+#: ``::`` separates C++ names and assigns nothing.
 _ASSIGNED = re.compile(
     r"(?<![\w.-])(?P<name>-{0,2}[A-Za-z_][\w.-]{0,60}['\"]?)(?P<sign>\s{0,2}(?:=|(?<!:):(?!:))\s{0,2}['\"]?)"
     r"(?P<value>[^\s=,;&'\"()\[\]{}][^\s,;&'\"()\[\]{}]*)"
 )
-#: Schemes of an ``Authorization``: what follows them is found by its form.
+#: Schemes of an ``Authorization`` header; the credentials after them are found by form.
 _SCHEMES = frozenset(("bearer", "basic", "negotiate", "digest"))
-#: What programs call other things too: ``backward pass: 3``, ``fn(key: Tensor)``. With ``=`` they are set.
+#: Words with other uses (``backward pass: 3``, ``fn(key: Tensor)``); secret only with ``=``.
 _OF_PROGRAMS = frozenset(
     ("key", "keys", "pass", "pin", "hook", "hooks", "session", "nonce", "salt", "sig", "user")
 )
@@ -33,10 +32,10 @@ _IPV4 = re.compile(
     r"(?<![A-Za-z0-9.])\d{1,3}(?:\.\d{1,3}){3}(?!\.?\d)|(?<![A-Za-z0-9])ip(?:-\d{1,3}){4}(?!\d)"
 )
 _IPV6 = re.compile(r"(?<![A-Za-z0-9:])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![A-Za-z0-9:])")
-#: A group with which addresses begin that are given out, local or of a link: ``c10::add`` is a C++ name.
+#: First group of assigned, local and link-local addresses; ``c10::add`` is a C++ name.
 _BEGINS_IPV6 = re.compile(r"[23][0-9a-f]{3}|f[cde][0-9a-f]{2}", re.IGNORECASE)
 _MAC = re.compile(r"(?<![A-Za-z0-9:])[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}(?![A-Za-z0-9:])")
-#: A dotted name alone may be a module: a machine is one with a port or behind an ``@``.
+#: A dotted name alone may be a module; a host has a port or follows an ``@``.
 _WITH_PORT = re.compile(r"(?<![\w.-])(?P<host>[A-Za-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){1,8}):\d{2,5}(?!\w)")
 _WITH_USER = re.compile(
     r"(?<![\w.+@-])[\w.+-]{1,64}@(?P<host>[A-Za-z0-9][\w-]{0,62}(?:(?:\.[\w-]{1,63}){1,8}|(?=:[/~\w])))"
@@ -44,12 +43,12 @@ _WITH_USER = re.compile(
 
 
 def may_hold_parts(text: str) -> bool:
-    """Whether a name may contain such parts; a quick first check."""
+    """Return whether a name may have private parts; a quick first check."""
     return _SIGNS.search(text) is not None
 
 
 def masked_parts(text: str, placeholders: Placeholders, is_module: Callable[[str], bool]) -> str:
-    """Return a name without such parts; names that `is_module` accepts may be followed by a line number."""
+    """Mask a name's private parts; names that `is_module` accepts may be followed by a line number."""
 
     def hidden(kind: str) -> Callable[[re.Match[str]], str]:
         return lambda found: placeholders.of(kind, found.group(), len(found.group()))
@@ -92,14 +91,14 @@ def masked_parts(text: str, placeholders: Placeholders, is_module: Callable[[str
 
 
 def _is_set(name: str, value: str) -> bool:
-    """Whether ``name=value`` sets a secret: words on how a program runs are none, unless for a password."""
+    """Return whether ``name=value`` sets a secret; words about how a program runs may be passwords only."""
     if suffix_of(name) or PLACEHOLDER.match(value) or value.lower() in _SCHEMES:
         return False
     return holds_secret(name, value) and (holds_password(name) or not is_said(value))
 
 
 def _is_address(text: str) -> bool:
-    """Whether it is the address of another machine."""
+    """Return whether this is the address of another machine."""
     try:
         address = ipaddress.ip_address(text.removeprefix("ip-").replace("-", "."))
     except ValueError:
@@ -108,6 +107,6 @@ def _is_address(text: str) -> bool:
         return False
     if address.version == 4:
         return True
-    # ``c10::add`` would be one too.
+    # Else ``c10::add`` would be an address.
     given_out = _BEGINS_IPV6.fullmatch(text.partition(":")[0]) is not None or text.count(":") > 2
     return given_out and any(char.isdigit() for char in text)

@@ -1,8 +1,4 @@
-"""The sentence of every notice: what happened, where, and what to do; sentences are made only here.
-
-`SENTENCES` has an entry for each code of `profkit.model.notices.CODES`: a template over the notice's numbers
-(`_Count` forms the nouns) and `PHRASES`, or a function. Texts are not escaped: renderers do that.
-"""
+"""The sentence of each code of `profkit.model.notices.CODES`; renderers escape the texts."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from profkit.report import units
 
 
 class _Count(int):
-    """A whole number with its noun, where a template gives one: ``{events:event|events}``."""
+    """A whole number; templates may name its noun: ``{events:event|events}``."""
 
     def __format__(self, nouns: str) -> str:
         one, _, many = nouns.partition("|")
@@ -37,7 +33,6 @@ _SPELLED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _listed(ids: tuple[int, ...], total: int) -> str:
-    """Return numbers in a row, with a mark for omitted ones."""
     return ", ".join(map(str, ids)) + (", …" if total > len(ids) else "")
 
 
@@ -51,7 +46,7 @@ def _own_cprofile(said: Mapping[str, Any]) -> str:
 
 
 def _after_record(said: Mapping[str, Any], *, exact: bool = False) -> str:
-    """Say what is missing from the record of a process that continued after it, as far as known."""
+    """Return what is missing from the record of a process that ran on after it."""
     several = len(said["pids"]) > 1
     if "kept" in said:
         return "its functions are complete" if not several else "their functions are complete"
@@ -99,7 +94,7 @@ def _window_steps_missing(said: Mapping[str, Any]) -> str:
 
 
 def _threads_in_one_stack(said: Mapping[str, Any]) -> str:
-    if said["pids"]:  # else it is the profile of another tool
+    if said["pids"]:  # otherwise another tool made the profile
         return (
             f"several threads ran under Python {said['python']}, where cProfile records all threads in one "
             "stack: times of functions are not reliable; install a C compiler, then profkit again: its "
@@ -112,13 +107,13 @@ def _threads_in_one_stack(said: Mapping[str, Any]) -> str:
 
 
 class _Said(dict[str, Any]):
-    """What a template may say: a notice's numbers, and phrases that are made of several of them."""
+    """A notice's numbers, and the phrases that combine several of them."""
 
     def __missing__(self, phrase: str) -> str:
         return PHRASES[phrase](self)
 
 
-#: What templates say of several numbers together.
+#: Phrases that combine several numbers.
 PHRASES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "after": _after_record,
     "exactly_after": lambda said: _after_record(said, exact=True),
@@ -131,8 +126,8 @@ _NO_NOISE = (
     "--repeat"
 )
 
-#: Templates and functions by code; of several templates the first is said whose names are known. Names in braces
-#: are ``subject`` and the notice's numbers, spelled with their unit; a function gets these in a mapping.
+#: Templates or functions by code; of several templates, the first one whose names are all known is used.
+#: Names in braces are ``subject`` and the notice's numbers, spelled with their unit; functions get the same.
 SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], str]] = {
     "text": "{subject}",
     "agent-failed": "profkit's agent failed, so the record may be incomplete: {subject}",
@@ -398,10 +393,7 @@ def names_of(template: str) -> set[str]:
 
 
 def notice_text(notice: Notice) -> str:
-    """Return a notice as one sentence without a full stop, its file or processes first.
-
-    A notice whose code or numbers this version does not know (written by a later one) is spelled out.
-    """
+    """Return a notice as one sentence without a full stop; codes of later versions are spelled out."""
     numbers = notice.numbers
     sentence = SENTENCES.get(notice.code) if notice.is_complete else None
     if sentence is None:

@@ -1,8 +1,6 @@
-"""`Diff` or `Run` → the JSON that a page's script draws from: every function, calls, stacks, a time line.
+"""`Diff` or `Run` → the JSON from which a page's script draws functions, calls, stacks and a timeline.
 
-Columns, with numbers as short as their digits allow: times have three digits, as displayed (six where a function
-matters, so that differences are right); counts and ranks are exact. Only negligible calls are cut. Nothing in the
-text looks like markup, so it can stand in a ``script`` element.
+Times have three digits (six where a function matters, for its differences); counts and ranks are exact.
 """
 
 from __future__ import annotations
@@ -41,22 +39,22 @@ Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.int32]
 _Pairs: TypeAlias = "tuple[Index, Index, tuple[CallSide, ...]]"
 
-#: Share of the self time from which a function's times are written with six digits.
+#: Share of the self time from which a function's times have six digits.
 FINE_SHARE = 1e-3
-#: Characters of a name, a path or a reason from which a part is left out.
+#: Most characters of a name, a path or a reason.
 LONGEST_NAME = 300
-#: Pairs of caller and callee that a page holds; a report of 10 000 functions then stays below 1 MB.
+#: Most pairs of caller and callee; a report of 10,000 functions then stays below 1 MB.
 MOST_CALLS = 8000
 
 
 class Written(str):
-    """What is JSON already."""
+    """Text that is JSON already."""
 
     __slots__ = ()
 
 
 def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
-    """Return what is drawn of a comparison; the time line is that of the runs given."""
+    """Return a comparison's page data; the timeline shows the given runs."""
     table, calls = diff.table, diff.calls
     moved = np.flatnonzero(table.anomalous).tolist()
     working = (
@@ -76,7 +74,7 @@ def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
         start=next(working, -1),
     )
     if table.by_share:
-        # Of a side that was sampled, calls are not known.
+        # A sampled side has no call counts.
         functions["uncounted"] = True
     pairs = None if calls is None else (calls.caller, calls.callee, (calls.baseline, calls.candidate))
     waits = all(side.wait is not None for side in both)
@@ -85,7 +83,7 @@ def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
 
 
 def run_page(run: Run, by: str) -> PageData:
-    """Return what is drawn of one run, in the order of its profile's rows."""
+    """Return one run's page data."""
     found = ranked_run(run, by, edges=True)
     profile, edges = found.profile, found.profile.edges
     n = len(profile)
@@ -124,7 +122,7 @@ def run_page(run: Run, by: str) -> PageData:
 
 
 def page_json(data: PageData | None) -> str:
-    """Return what the page's script needs, for use inside ``<script type="application/json">``."""
+    """Return the page data as JSON for ``<script type="application/json">``."""
     return "{}" if data is None else _json(data)
 
 
@@ -158,9 +156,9 @@ def _functions(
     reason: Mapping[int, str] | None = None,
     start: int = -1,
 ) -> tuple[dict[str, Any], Ints]:
-    """Columns of the functions of one side or of two, and the place of each of their rows."""
+    """Return the functions of one or two sides as columns, and the index of each row in them."""
     after, before = sides[-1], sides[0] if len(sides) > 1 else None
-    # By the candidate's rank, which then need not be written; what it lacks comes last.
+    # Order by the candidate's rank, which then need not be written; functions that it lacks come last.
     order = np.lexsort((after.rank, after.rank == 0))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -190,9 +188,9 @@ def _functions(
 
 
 def _places(keys: Sequence[FunctionKey], files: Sequence[str]) -> tuple[list[str], list[str], Index]:
-    """Distinct files relative to their roots, the root of each, and the place of each row."""
+    """Return distinct files relative to their roots, the root of each, and the file index of each row."""
     known: dict[tuple[str, str, str], int] = {}
-    # The file only matters where the key has no path, as for built-in and generated code.
+    # The file counts only where the key has no path, as for built-in and generated code.
     rows = ((key.root, key.path, "" if key.path else file) for key, file in zip(keys, files, strict=True))
     place = np.fromiter((known.setdefault(row, len(known)) for row in rows), np.int32, len(keys))
     places = [location(FunctionKey(root, path, ""), file, 0) for root, path, file in known]
@@ -202,13 +200,13 @@ def _places(keys: Sequence[FunctionKey], files: Sequence[str]) -> tuple[list[str
 def _columns(
     side: SideTable, order: Ints, fine: npt.NDArray[np.bool_], other: SideTable | None
 ) -> dict[str, Any]:
-    """One side; the baseline's counts are differences from the candidate's, most of them 0."""
+    """Return one side's columns; counts of the baseline are differences from the candidate's, mostly 0."""
     calls = side.ncalls if other is None else side.ncalls - other.ncalls
     members: dict[str, Any] = {
         "ncalls": calls[order].tolist(),
         "tottime": _seconds(side.active[order], fine),
         "cumtime": _seconds(side.cumtime[order], fine),
-        # Exact, since shares are made of them.
+        # Exact, since shares are computed from them.
         "total": float(side.active.sum()),
         "most": float(side.cumtime.max(initial=0.0)),
     }
@@ -223,7 +221,7 @@ def _columns(
 
 
 def _calls(caller: Index, callee: Index, sides: Sequence[CallSide], place: Ints) -> dict[str, Any]:
-    """The heaviest pairs; at most `left_out_s` seconds are in each of the `left_out` others."""
+    """Return the heaviest pairs; each of the `left_out` others takes at most `left_out_s` seconds."""
     heavy = np.maximum.reduce([side.cumtime for side in sides])
     keep = heavy > 0
     if int(keep.sum()) > MOST_CALLS:
@@ -244,7 +242,7 @@ def _calls(caller: Index, callee: Index, sides: Sequence[CallSide], place: Ints)
 
 
 def _stacks_of(pairs: _Pairs, sides: Sequence[SideTable]) -> StackTable | None:
-    """A tree made of pairs; where waiting was not measured, no time counts as waiting."""
+    """Build stacks from pairs of caller and callee; unmeasured waiting counts as none."""
     times = [
         FunctionTimes(
             side.tottime,
@@ -258,7 +256,7 @@ def _stacks_of(pairs: _Pairs, sides: Sequence[SideTable]) -> StackTable | None:
 
 
 def _iterations(models: tuple[IterationModel | None, IterationModel | None]) -> tuple[int | None, int | None]:
-    """Iterations of both sides, including those left out of the statistics."""
+    """Return the iterations of both sides, including those left out of the statistics."""
     before, after = models
     if before is None or after is None:
         return None, None
@@ -267,7 +265,7 @@ def _iterations(models: tuple[IterationModel | None, IterationModel | None]) -> 
 
 
 def _stacks(table: StackTable, waits: bool, iterations: Sequence[int | None], place: Ints) -> dict[str, Any]:
-    """Calling contexts; `waits`: queueing and time off the CPU are known; `iterations` divide what they took."""
+    """Return calling contexts; `waits`: waiting was measured; the script divides by `iterations`."""
     sides = [_stack_side(side, count) for side, count in zip(table.sides, iterations, strict=True)]
     return {
         "depth": table.depth.tolist(),
@@ -297,14 +295,14 @@ def _stack_side(side: StackSide, iterations: int | None) -> dict[str, Any]:
 
 
 def _json(value: Any, name: str = "") -> str:
-    """JSON in ASCII, in which no tag, comment or line separator can begin; a record without what it lacks."""
+    """Return ASCII JSON without ``<``, ``>`` or ``&``, safe in a ``script``; records drop ``None`` fields."""
     if isinstance(value, Written):
         return value
     if isinstance(value, np.ndarray):
         write = _ARRAYS.get(name)
         return _list(value.tolist()) if write is None else write(value)
     if is_dataclass(value):
-        # What was left out is said beside the picture.
+        # These counts are written beside the figure.
         members = {f.name: getattr(value, f.name) for f in fields(value) if not f.name.endswith("left_out")}
         value = {key: member for key, member in members.items() if member is not None}
     if isinstance(value, Mapping):
@@ -320,7 +318,7 @@ def _list(values: Iterable[Any]) -> Written:
 
 
 def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: int = 6) -> Written:
-    """Nanoseconds with three digits, `most` where `fine`: ``1.2345`` s is ``123e7``, or ``123450e4``."""
+    """Write nanoseconds with three digits (`most` if `fine`): 1.2345 s is ``123e7``, or ``123450e4``."""
     nanoseconds = np.where(np.isfinite(values), values, 0.0) * 1e9
     size = np.maximum(np.abs(nanoseconds), 0.5)
     digits = 3 if fine is None else np.where(fine, most, 3)
@@ -333,22 +331,22 @@ def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: in
 
 
 def _shares(values: Floats) -> Written:
-    """Hundredths as whole numbers; −1: not known."""
+    """Write hundredths as whole numbers; unknown is −1."""
     known = np.isfinite(values)
     return _list(np.where(known, np.rint(100 * np.where(known, values, 0.0)), -1).astype(np.int64).tolist())
 
 
 def _tenths(values: Floats) -> Written:
-    """Numbers with at most one decimal; −1: not known."""
+    """Write numbers with at most one decimal; unknown is −1."""
     return _list(f"{v:.1f}".removesuffix(".0") if np.isfinite(v) else -1 for v in values.tolist())
 
 
 def _microseconds(values: Floats) -> Written:
-    """Finer than a pixel of any zoom that is offered."""
+    """Write whole microseconds, finer than a pixel at any zoom."""
     return _list(np.rint(values * 1e6).astype(np.int64).tolist())
 
 
-#: How arrays of a time line are written, by the fields that hold them.
+#: How arrays of a timeline are written, by field.
 _ARRAYS: Mapping[str, Callable[[Floats], str]] = {
     "running": _shares,
     "queued": _shares,

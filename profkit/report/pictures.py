@@ -1,4 +1,4 @@
-"""Results → the figures beside a page's sections; only renderers that draw request them."""
+"""Results → the figures of a page; only renderers that draw request them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from profkit.report.waits import waits
 from profkit.report.wording.functions import display_name
 from profkit.verdict.types import Diff
 
-#: Functions that get a label: more cannot be distinguished at a glance. Of fewer the sentences say as much.
+#: Functions that get a label: with fewer, sentences say as much; more cannot be told apart at a glance.
 LEAST_LABELS, MOST_LABELS = 6, 12
-#: Ranks, on either side, whose functions are drawn faintly: what rankings are compared by.
+#: Functions up to this rank on either side are drawn faintly; rankings are compared by them.
 FAINT_RANKS = 50
 
 
 def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...]:
-    """Return a comparison's figures; processes and time line are those of the runs given, one per side."""
+    """Return a comparison's figures; states and timeline are those of the given runs."""
     sides = (("baseline", baseline), ("candidate", candidate))
     figures = (slopes(diff), diff_page(diff, sides), waits(sides))
     return tuple(figure for figure in figures if figure is not None)
@@ -32,9 +32,7 @@ def run_figures(run: Run, by: str) -> tuple[Figure, ...]:
 
 
 def slopes(diff: Diff) -> Slopes | None:
-    """Return which functions `drawing` draws and names, none that waits by design; ``None`` if fewer than
-    `LEAST_LABELS` moved.
-    """
+    """Return the functions to draw, without waits; ``None`` if fewer than `LEAST_LABELS` moved."""
     table, by = diff.table, diff.ranking.by
     before, after = table.baseline, table.candidate
     times = (before.active, after.active) if by == "tottime" else (before.cumtime, after.cumtime)
@@ -54,7 +52,7 @@ def slopes(diff: Diff) -> Slopes | None:
         (after.rank > 0) & (after.rank <= FAINT_RANKS)
     )
     near[labelled] = False
-    # A side that may have missed a function has no place for it.
+    # On a side that may have missed a function, it has no rank.
     near &= (before.present & after.present) | table.one_sided
     faint = [i for i in np.flatnonzero(near).tolist() if not is_wait(table.name[i], table.keys[i].root)]
     rows = np.concatenate([labelled, np.array(faint, np.intp)])

@@ -1,8 +1,7 @@
 """Placeholders of masked texts: type and length, ``<text 8>``.
 
-In one report, different texts look different (``<text 8>`` and ``<text 8 b>``) and equal ones equal, so a
-masked run compares as before. The letter is the order of first use: nothing is computed from the text, so it
-cannot be guessed.
+In one report, only equal texts get equal placeholders (another is ``<text 8 b>``), so masked runs compare as
+before. The letter is the order of first use, which reveals nothing of the text.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 
-#: What stands for a secret: not even its length is said.
+#: Placeholder of a secret, without its length.
 MASK = "***"
 
-#: Everything that masking writes: what is found in a run that was masked before is left as it is.
+#: Everything that masking writes; text masked earlier is left as it is.
 PLACEHOLDER = re.compile(
     r"<(?:text|url|email|address|data|hex|number|dir|file|name|user)(?: \d{1,9})?(?: [a-z]{1,4})?>"
     r"|<\d{1,9} (?:words|hosts)(?: [a-z]{1,4})?>"
@@ -31,16 +30,13 @@ class Placeholders:
         self._next: dict[str, int] = {}
 
     def of(self, kind: str, value: Hashable, length: int | None = None) -> str:
-        """Return the placeholder of a value; the same `value` of a `kind` always has the same one.
-
-        `kind` is ``text``, ``url``, ``dir`` …; `length` is in characters, ``None`` to leave it out.
-        """
+        """Return a value's placeholder, equal for equal values of a `kind`; `length` is in characters."""
         label = kind if length is None else f"{kind} {length}"
         suffix = self._suffix(label, value)
         return f"<{label} {suffix}>" if suffix else f"<{label}>"
 
     def secret(self, value: Hashable) -> str:
-        """Return the placeholder of a secret; a value that is one already stays."""
+        """Return the placeholder of a secret; a placeholder is returned unchanged."""
         if isinstance(value, str) and PLACEHOLDER.fullmatch(value):
             return value
         suffix = self._suffix(MASK, value)
@@ -69,7 +65,7 @@ class Placeholders:
 
 
 def number_of(suffix: str) -> int:
-    """Return the position that a suffix stands for: the inverse of `letters`, 0 for none."""
+    """Return the number of a suffix: the inverse of `letters`, 0 for none."""
     place = 0
     for letter in suffix:
         place = place * 26 + ord(letter) - ord("a") + 1
@@ -77,7 +73,7 @@ def number_of(suffix: str) -> int:
 
 
 def letters(number: int) -> str:
-    """Return ``a`` … ``z``, ``aa`` … for 0, 1, 2 …"""
+    """Return ``a`` … ``z``, ``aa`` … for 0, 1, 2 and so on."""
     text = ""
     number += 1
     while number:

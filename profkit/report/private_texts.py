@@ -1,9 +1,4 @@
-"""Private texts known by their letters (secrets of commands, machines, users), found in any text.
-
-What a run says of a person or machine in one place is searched in all its other strings. A search takes one
-pass and does not slow down with the number of private texts: the text's runs of letters and digits are looked
-up.
-"""
+"""Known private texts (secrets, hosts, users), found elsewhere in time independent of their number."""
 
 from __future__ import annotations
 
@@ -11,13 +6,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-#: What stands for a user's name, and for a home.
+#: Placeholder of a user's name and of a home.
 HOME = "~"
 
 _ROW = re.compile(r"[^\W_]+")
 _ENDS = re.compile(r"^[\W_]+|(?<![\W_])[\W_]+$")
-#: Characters that a private text has at most, and lengths that one first row leads to: longer ones and more come from
-#: no command that people type, and the allow-list hides them where they stand.
+#: Most characters of a private text, and most lengths per first run of letters and digits. No typed command
+#: exceeds them, and the allow-list hides texts that do.
 _MOST_LENGTH = 4096
 _MOST_LENGTHS = 64
 
@@ -26,13 +21,13 @@ _MOST_LENGTHS = 64
 class _Private:
     #: Empty for a secret.
     shown: str
-    #: Found as a word only, since it may be one: a machine called ``train``.
+    #: Found only as a separate word, since it may be a common word: a host called ``train``.
     word: bool
     user: bool
 
 
 class PrivateTexts:
-    """Find what is private and replace it; `secret` returns a secret's placeholder."""
+    """Find private texts and replace them; `secret` returns a secret's placeholder."""
 
     def __init__(self, secret: Callable[[str], str]) -> None:
         self._secret = secret
@@ -40,16 +35,16 @@ class PrivateTexts:
         self._lengths: dict[str, list[int]] = {}
 
     def add_secret(self, text: str) -> None:
-        """Search for a secret; of one that begins or ends with signs, for the part between."""
+        """Add a secret, without signs at its ends."""
         self._add(_ENDS.sub("", text), _Private("", False, False))
 
     def add_host(self, name: str, shown: str) -> None:
-        """Search for a machine, and for names like ``gpu-node17`` also inside file names."""
+        """Add a host; names like ``gpu-node17`` are also found inside file names."""
         distinct = re.search(r"[\d.-]", name) is not None or len(name) >= 10
         self._add(name, _Private(shown, not distinct, False))
 
     def add_user(self, name: str) -> None:
-        """Search for a user's name, in paths and as a word."""
+        """Add a user's name, found in paths and as a word."""
         self._add(name, _Private(HOME, True, True))
 
     def _add(self, text: str, private: _Private) -> None:
@@ -65,11 +60,11 @@ class PrivateTexts:
         self._known[text] = private
 
     def may_be_in(self, texts: Iterable[str]) -> bool:
-        """Whether any of many texts may contain one; false for most tables of names."""
+        """Return whether any of many texts may contain one; false for most tables of names."""
         return not self._lengths.keys().isdisjoint(_ROW.findall("\n".join(texts)))
 
     def replaced(self, text: str, *, users: bool = True) -> str:
-        """Return a text without private parts; `users` false keeps users' names."""
+        """Replace the private parts of a text, users' names only if `users`."""
         if not self._lengths:
             return text
         parts: list[str] = []
@@ -89,7 +84,7 @@ class PrivateTexts:
 
 
 def _stands(text: str, begin: int, end: int, private: _Private) -> bool:
-    """Whether a private text is separate there, not part of a word."""
+    """Return whether a private text stands alone there, not as part of a word."""
     before, after, behind = (
         text[begin - 1 : begin] if begin else "",
         text[end : end + 1],

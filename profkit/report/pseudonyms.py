@@ -1,8 +1,7 @@
-"""Pseudonyms for a program's names, for users who want to hide those too (``--mask-names``).
+"""Pseudonyms for a program's names (``--mask-names``).
 
-Words of public names are shown: of the standard library and installed packages, known words, numbers and
-signs. Any other word becomes ``n_`` and ten hexadecimal digits, an HMAC with the user's secret: equal in all
-outputs of that user, and not to be guessed without the secret.
+Words without a public meaning become ``n_`` and ten hexadecimal digits, an HMAC with the user's secret: equal
+in all outputs of that user, and not guessable without the secret.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _WORDS = re.compile(rf"(?P<shown>{PLACEHOLDER.pattern})|(?P<word>[^\W\d]\w*)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _DOTTED = re.compile(r"(?<!\w)[^\W\d]\w*(?:\.\w+)+")
 _MADE = re.compile(r"n_[0-9a-f]{10}")
-#: Hexadecimal digits of a pseudonym: two of ten thousand words have the same one once in twenty thousand programs.
+#: Hexadecimal digits of a pseudonym: 10,000 words have a collision with a probability of 1 in 20,000.
 _DIGITS = 10
 #: Words that Python itself puts into names of functions and threads.
 _PYTHONS = frozenset(
@@ -35,10 +34,9 @@ _PYTHONS = frozenset(
 
 
 class Pseudonyms:
-    """Replace the words of names that are not public.
+    """Replace the non-public words of names; whoever knows `secret` can find names by trial.
 
-    `secret` is the user's: whoever knows it can find names by trial. Standard-library and package functions
-    in `runs` define the public words.
+    Functions of the standard library and of packages in `runs` define the public words.
     """
 
     def __init__(self, secret: bytes, runs: Iterable[Run]) -> None:
@@ -74,7 +72,7 @@ class Pseudonyms:
                     self._public.update(_WORD.findall(text))
 
     def _is_public_builtin(self, text: str) -> bool:
-        """Whether a C function is Python's or a package's, by module or Python's own names."""
+        """Return whether a C function belongs to Python or a package, by its module or name."""
         dotted = _DOTTED.findall(text)
         if dotted:
             return all(self._is_public_module(name.partition(".")[0]) for name in dotted)
@@ -87,7 +85,7 @@ class Pseudonyms:
         return top == "builtins" or top in self._packages or is_standard_module(top)
 
     def is_public(self, word: str) -> bool:
-        """Whether a word of a name may be shown."""
+        """Return whether a word of a name may be shown."""
         return (
             word in self._public
             or word in self._packages
@@ -99,7 +97,7 @@ class Pseudonyms:
         )
 
     def are_public(self, text: str) -> bool:
-        """Whether every word of a name may be shown."""
+        """Return whether every word of a name may be shown."""
         return all(self.is_public(word) for word in _WORD.findall(text))
 
     def masked(self, text: str) -> str:

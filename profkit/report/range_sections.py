@@ -1,4 +1,4 @@
-"""NVTX ranges in both reports: tables for a `Document`, rows for JSON; `measure.range_stats` sums them."""
+"""NVTX ranges in both reports: sections of a `Document`, and rows of JSON."""
 
 from __future__ import annotations
 
@@ -14,19 +14,14 @@ from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
 
-#: Part of the ranges of one name that are longer (1) from which the two runs hardly overlap; the table marks
-#: those rows. Two equal runs have 0.5.
+#: Probability (0 to 1) that a range of one side is longer from which rows are marked; equal runs have 0.5.
 HARDLY_OVERLAP = 0.9
 
 
 def range_sections(
     rows: Sequence[RangeRow], unmatched: int, limit: int, period_s: float | None = None
 ) -> list[Section]:
-    """Return the ranges of one run, at most `limit` rows (0: all).
-
-    `unmatched` counts ends without a beginning, over all processes; `period_s` is the time between two
-    readings of a thread's waiting (``None``: no readings).
-    """
+    """Return one run's ranges; `period_s` is the time between readings of a thread's waiting."""
     if not rows:
         return []
     listed = Listed(rows, limit, "ranges")
@@ -66,13 +61,13 @@ def _label(key: RangeKey) -> str:
     return f"{name} (mark)" if key.mark else name
 
 
-#: Functions that are listed for one range, and the share (1) of its time from which they are worth a row.
+#: Most functions listed for one range, and the share (0 to 1) of its time that makes one worth a row.
 MOST_INSIDE = 5
 SMALL_INSIDE = 0.02
 
 
 def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) -> list[Section]:
-    """Return which functions ran inside the ranges of one run, for at most `limit` ranges (0: all)."""
+    """Return the functions inside the ranges of one run, for at most `limit` ranges (0: all)."""
     known = [
         (row.key, found) for row in rows if (found := inside.of(row.key)) is not None and found.functions
     ]
@@ -98,7 +93,7 @@ def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) 
 
 
 def _inside_rows(key: RangeKey, found: RangeFunctions, most: int) -> Iterator[tuple[str, str, RangeFunction]]:
-    """The functions of a range that are worth a row, the first of them with the range and who opens it."""
+    """Yield a range's functions that are worth a row, the first with the range's name and its openers."""
     worth = [f for f in found.functions[:most] if f.share >= SMALL_INSIDE] or found.functions[:1]
     by = ", ".join(display_name(opener.name) for opener in found.opened_by)
     for i, function in enumerate(worth):
@@ -143,7 +138,7 @@ def _both(change: RangeChange, field: str) -> Pair | None:
 
 
 def _tone(change: RangeChange) -> str:
-    """Empty where the ranges of both sides overlap."""
+    """Return ``good`` or ``bad``; empty where the ranges of both sides overlap."""
     slower = change.slower
     if slower is None or 1 - HARDLY_OVERLAP < slower < HARDLY_OVERLAP:
         return ""
@@ -176,7 +171,7 @@ def _inside(found: RangeFunctions | None, limit: int) -> dict[str, Any]:
 
 
 def change_objects(changes: Sequence[RangeChange], limit: int) -> list[dict[str, Any]]:
-    """Return the rows of ``ranges`` in ``profkit.diff/1``."""
+    """Return the rows of ``ranges`` in ``profkit.diff/2``."""
     return [
         members(
             change,

@@ -30,13 +30,13 @@ from profkit.study.rank_table import RangeRow
 from profkit.study.ranks import LEAST_LISTED, RankStudy, Straggler
 from profkit.study.wait_states import WAIT_STATES, totals
 
-#: Functions of the heat map, and most processes of it: those that deviate most.
+#: Most functions of the heat map, and most processes: those that deviate most.
 HEAT_FUNCTIONS, HEAT_MEMBERS = 12, 16
-#: Ratio to the median from which a cell of the heat map is as bad as it gets.
+#: Ratio to the median that gets the worst colour of the heat map.
 HEAT_MOST = 2.0
-#: Processes that the table of orders has.
+#: Most processes in the table of different rankings.
 MOST_REORDERED = 4
-#: Notices about files that are printed.
+#: Most notices about files.
 MOST_NOTICES = 5
 #: Members of a function in the JSON.
 _FUNCTION = "name=qualname root path"
@@ -66,7 +66,7 @@ class RanksReport:
         )
 
     def json(self, rows: int) -> str:
-        """Return the JSON: `rows` limits the functions; all processes are listed."""
+        """Return the JSON; `rows` limits the functions, not the processes."""
         return dumps(_json(self.study, rows))
 
 
@@ -75,7 +75,6 @@ def _label(study: RankStudy, member: int) -> str:
 
 
 def _host(study: RankStudy, member: int) -> str | None:
-    """The host of a process, where there are several."""
     return clean(study.members[member].host) if len({m.host for m in study.members}) > 1 else None
 
 
@@ -138,7 +137,7 @@ def _ratio(value: float, usual: float) -> float | None:
 
 
 def _chosen_members(study: RankStudy) -> list[int]:
-    """Processes of the heat map, in their order: all, or those that deviate most."""
+    """Return the processes of the heat map in order: all, or those that deviate most."""
     n = len(study.members)
     if n <= HEAT_MEMBERS:
         return list(range(n))
@@ -228,7 +227,6 @@ def _imbalance(study: RankStudy, limit: int) -> Table:
 
 
 def _medians(row: RangeRow) -> list[tuple[float, int]]:
-    """The median of each process that has a range, and the process."""
     return [(r.median_s, i) for i, r in enumerate(row.of) if r is not None]
 
 

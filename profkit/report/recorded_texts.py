@@ -1,4 +1,4 @@
-"""What a run says that masking learns from: commands, machines, files, paths; `text_mask` judges them."""
+"""Texts of a run from which masking learns: commands, hosts, files, paths; `text_mask` judges them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from profkit.model import Notice, Profile, Roots, Run
 
 
 def commands_of(run: Run) -> list[tuple[str, ...]]:
-    """Every command line of a run, each once, the captured one first."""
+    """Return every distinct command line of a run, the captured one first."""
     commands = [run.manifest.command] if run.manifest is not None else []
     return list(
         dict.fromkeys(tuple(c) for c in (*commands, *(process.command for process in run.processes)) if c)
@@ -19,7 +19,7 @@ def commands_of(run: Run) -> list[tuple[str, ...]]:
 
 
 def assigned(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Every name and value that a command line assigns; what is behind an option may be its value."""
+    """Yield every name and value that a command line assigns; a word after an option may be its value."""
     option = ""
     for word in words:
         if option and not word.startswith("--"):
@@ -35,7 +35,7 @@ def assigned(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def host_names(run: Run) -> Iterator[str]:
-    """The machines of a run, as they call themselves."""
+    """Yield the host names of a run's machines."""
     if run.manifest is not None:
         yield run.manifest.host.name
     for process in run.processes:
@@ -45,14 +45,14 @@ def host_names(run: Run) -> Iterator[str]:
 
 
 def users_of(run: Run) -> Iterator[str]:
-    """Users whose processes ran beside a run."""
+    """Yield the users whose processes ran beside a run."""
     for machine in (run.machine, *run.machines.values()):
         if machine is not None and machine.neighbours is not None:
             yield from (one.user for one in machine.neighbours.listed if not one.user.isdigit())
 
 
 def files_of(profiles: Sequence[Profile]) -> list[str]:
-    """The files of some profiles' functions, each once, in the order of their tables."""
+    """Return the distinct files of functions, in the order of their tables."""
     files: dict[str, None] = {}
     for profile in profiles:
         files.update(dict.fromkeys(profile.strings[at] for at in np.unique(profile.file).tolist()))
@@ -60,7 +60,7 @@ def files_of(profiles: Sequence[Profile]) -> list[str]:
 
 
 def paths_of(run: Run) -> list[str]:
-    """Every text of a run that may hold a path, files of a whole table in one text."""
+    """Return every text of a run that may contain a path; the files of a table are one text."""
     texts = [run.path, *_texts(run.warnings)]
     if run.manifest is not None:
         texts += [run.manifest.cwd, *run.manifest.environment.values()]
@@ -73,12 +73,12 @@ def paths_of(run: Run) -> list[str]:
             *_texts(process.notes),
             *process.environment.values(),
         ]
-    # One text, in which a search is quicker than in each; what is behind a line break begins a word.
+    # One joined text is searched faster than many; a line break counts as a word's beginning.
     texts += [
         "\n".join(word for word in command if "/" in word or "\\" in word) for command in commands_of(run)
     ]
     files = files_of([thread.profile for process in run.processes for thread in process.threads])
-    # A home is a directory, and many files share one.
+    # Homes are directories, and many files share one.
     directories = {file.rpartition("/")[0] + "/" if "/" in file else file for file in files}
     return [*texts, "\n".join(directories)]
 
@@ -93,7 +93,7 @@ def _texts(notices: Iterable[Notice]) -> Iterator[str]:
 
 
 def roots_of(run: Run) -> Roots:
-    """The directories of all processes of a run; its project's are inferred where it recorded none."""
+    """Return the roots of all processes of a run; project roots are inferred if none was recorded."""
     known = [process.roots for process in run.processes]
     project = [directory for roots in known for directory in roots.project]
     if not project:

@@ -1,9 +1,4 @@
-"""The formats of a report: one class each, and a registry by name and file suffix.
-
-A renderer turns a `Report` into a string; another format is a class and an entry of `RENDERERS`, which
-command line, API and messages read. Renderers import what they need only when they render, so listing names
-is cheap.
-"""
+"""The formats of a report: one class each in `RENDERERS`, importing what it needs only to render."""
 
 from __future__ import annotations
 
@@ -20,11 +15,7 @@ if TYPE_CHECKING:
 
 
 class Renderer(ABC):
-    """One format.
-
-    `suffixes` are lower case, the usual one first. `draws`: it shows figures, and so needs who calls whom.
-    `default_rows` applies where the user gives no number.
-    """
+    """One format; `draws`: it shows figures, so it needs calls between functions."""
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
@@ -33,25 +24,21 @@ class Renderer(ABC):
 
     @abstractmethod
     def render(self, report: Report, rows: int) -> str:
-        """Return the report in this format, ended by a newline, with at most `rows` rows a list (0: all)."""
+        """Return the report, ended by a newline, with at most `rows` rows per list (0: all)."""
 
     def fitted(self, report: Report) -> str:
-        """Return it where the user gives no number of rows."""
+        """Return the report for a user who gave no number of rows."""
         return self.render(report, self.default_rows)
 
 
-#: Lines that a report on the terminal has at most, and the rows a list that are tried until it has no more.
+#: Most lines of a terminal report, and the rows per list that are tried until it fits.
 MOST_LINES = 120
 _FEWER_ROWS = (12, 8, 6, 4, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal(Renderer):
-    """Text in columns; the defaults suit a file.
-
-    The fields are those of `profkit.report.terminal.render`; `brief` shows only the answer of results that
-    have a short form.
-    """
+    """Text in columns, with fields as in `profkit.report.terminal.render`; `brief` prefers a short form."""
 
     name: ClassVar[str] = "terminal"
     suffixes: ClassVar[tuple[str, ...]] = (".txt",)
@@ -77,7 +64,7 @@ class Terminal(Renderer):
         )
 
     def fitted(self, report: Report) -> str:
-        """Return it with fewer rows a list where it is too long: the first of a list matter most."""
+        """Cut lists until the report fits: their first rows matter most."""
         text = self.render(report, self.default_rows)
         for rows in _FEWER_ROWS:
             if text.count("\n") <= MOST_LINES:
@@ -87,7 +74,7 @@ class Terminal(Renderer):
 
 
 class Json(Renderer):
-    """The result itself for scripts, neither shortened nor formatted."""
+    """The result for scripts, neither shortened nor formatted."""
 
     name = "json"
     suffixes = (".json",)
@@ -97,7 +84,7 @@ class Json(Renderer):
 
 
 class _Written(Renderer):
-    """A document written by the module of `module`, whose ``render`` takes nothing else."""
+    """A document rendered by ``render(document)`` of `module`."""
 
     module: ClassVar[str]
 
@@ -134,12 +121,12 @@ class Svg(_Written):
     module = "profkit.report.svg"
 
 
-#: Every format, in the order in which messages name them.
+#: Every format, in the order of messages.
 RENDERERS: tuple[type[Renderer], ...] = (Terminal, Json, Markdown, Html, Svg)
 
 
 def renderer_named(name: str) -> type[Renderer]:
-    """Return the renderer of this name; raises `UsageError`, which lists them, if there is none."""
+    """Return the renderer of this name; raise `UsageError` with all names if there is none."""
     for renderer in RENDERERS:
         if renderer.name == name:
             return renderer
@@ -148,7 +135,7 @@ def renderer_named(name: str) -> type[Renderer]:
 
 
 def renderer_for(path: PurePath) -> type[Renderer]:
-    """Return the renderer of a file's suffix; raises `UsageError`, which lists them, if there is none."""
+    """Return the renderer of a file's suffix; raise `UsageError` with all suffixes if there is none."""
     for renderer in RENDERERS:
         if path.suffix.lower() in renderer.suffixes:
             return renderer

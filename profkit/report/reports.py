@@ -1,4 +1,4 @@
-"""What a renderer takes: one run or comparison, made into a document or JSON on demand, masked beforehand."""
+"""What a renderer takes: one masked run or comparison, laid out on demand."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """A result that can be laid out; `rows` limits the rows of a list, 0 for all."""
+    """A result that can be laid out; `rows` limits the rows of each list (0: all)."""
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        """Return its sections; `figures` adds figures for renderers that draw."""
+        """Return the sections, with `figures` also figures."""
         ...
 
     def json(self, rows: int) -> str:
@@ -35,7 +35,7 @@ class Brief(Protocol):
 
 @runtime_checkable
 class Ticketed(Protocol):
-    """A result that can also be laid out for a ticket."""
+    """A result that can be laid out for a ticket."""
 
     def ticket(self, rows: int) -> Document:
         """Return the answer first, then machines and versions, the rest folded."""
@@ -48,11 +48,7 @@ class Ticketed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DiffReport:
-    """A comparison; figures need the `calls` of `diff`.
-
-    `pictured` are the runs, first of each side's replicates, whose processes and time line are drawn.
-    `attachment` is the file with the runs, empty without one.
-    """
+    """A comparison; figures need the `calls` of `diff`, and show each side's run in `pictured`."""
 
     diff: Diff
     pictured: tuple[Run, Run]
@@ -94,11 +90,7 @@ class DiffReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """One run, with only the processes to be shown; `by` (``tottime`` or ``cumtime``) orders its functions.
-
-    `judged` is its account and what it lacked; `names` is what the user specified about NVTX ranges.
-    `attachment` is the file with the run, empty without one.
-    """
+    """One run with the processes to show; `judged` is its account and verdict."""
 
     run: Run
     by: str = "tottime"
@@ -109,7 +101,7 @@ class RunReport:
 
     @property
     def _asked(self) -> dict[str, Any]:
-        """What document and JSON take beside the run."""
+        """Return the arguments that document and JSON share."""
         return {name: getattr(self, name) for name in ("by", "judged", "names", "explain")}
 
     def document(self, rows: int, *, figures: bool = False) -> Document:

@@ -1,9 +1,6 @@
 """What may leave the machine: results and runs without homes, users, host names and secrets.
 
-The one boundary before every renderer: commands lay out only what a `Masker` returns. Every string of every
-field is masked as `declared` says; undeclared ones are shown by type and length. Paths become those of a
-`FunctionKey` (``<project>/model/blocks.py``), so masked runs still compare as before. `text_mask` masks
-texts. Reads no environment.
+Commands render only what a `Masker` returns. Masked runs compare as before, by paths as in a `FunctionKey`.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ from profkit.verdict.types import Advice, Checked, Diff, Evidence
 __all__ = ["HOME", "Masker", "Owner"]
 
 T = TypeVar("T")
-#: Texts, and by column where those are that two kinds of text share.
+#: Masked strings, and by column the new index of each string where two kinds of text share one.
 _Table = tuple[tuple[str, ...], dict[str, npt.NDArray[np.int32]]]
 
 #: Notices whose subject is a file.
@@ -49,14 +46,14 @@ _REVISION = re.compile(r"[0-9a-f]{7,64}(?: \+)?")
 
 
 class Masker(TextMask):
-    """Remove what identifies people and machines from results; one per report (see `TextMask`)."""
+    """Remove what identifies people and machines from results; use one per report (see `TextMask`)."""
 
-    #: Of the run that is being masked: its string tables by their identity, and its directories.
+    #: Of the run being masked: string tables by the id of the original, and the roots.
     _tables: Mapping[int, _Table] = {}
     _roots = Roots()
 
     def diff(self, diff: Diff) -> Diff:
-        """Return the comparison as it may be shown."""
+        """Mask a comparison."""
         label_a, label_b = self._labels(diff.baseline.label, diff.candidate.label)
         masked = self.value(diff)
         return replace(
@@ -66,7 +63,7 @@ class Masker(TextMask):
         )
 
     def run(self, run: Run) -> Run:
-        """Return the run as it may be shown or attached to a ticket; it compares as before."""
+        """Mask a run to show it or attach it to a ticket; it compares as before."""
         profiles = [thread.profile for process in run.processes for thread in process.threads]
         self._tables = self._masked_tables(profiles, roots_of(run))
         found: dict[str, list[str]] = {STDLIB: [], SITE: [], PROJECT: []}
@@ -76,11 +73,11 @@ class Masker(TextMask):
         return self.value(run)
 
     def value(self, value: T) -> T:
-        """Return any result with its strings masked; profiles and roots only those of a `run`."""
+        """Mask the strings of any result; profiles and roots need `run`."""
         return cast(T, self._masked(value, "", ""))
 
     def _masked(self, value: Any, owner: str, field: str) -> Any:
-        """Rebuild a value from its masked parts; return itself if nothing changes."""
+        """Mask the parts of a value; return it unchanged if no part changes."""
         if isinstance(value, str):
             return self._string(value, owner, field)
         if value is None or isinstance(value, bool | int | float | np.ndarray | np.generic):
@@ -100,7 +97,6 @@ class Masker(TextMask):
         return self._record(value) if is_dataclass(value) and not isinstance(value, type) else value
 
     def _record(self, value: Any, but: Sequence[str] = ()) -> Any:
-        """Rebuild a dataclass from its masked fields, those in `but` unchanged."""
         changed = {}
         for part in fields(value):
             old = getattr(value, part.name)
@@ -145,7 +141,7 @@ class Masker(TextMask):
             elif owner == "Evidence" and isinstance(item, str) and key.partition("-")[0] in ("name", "group"):
                 found[name] = self._string(item, "Neighbour", key.partition("-")[0])
             else:
-                # What a mapping of a file holds is not declared by its key's form.
+                # Forms apply to a mapping's keys; its string values are undeclared, so they are hidden.
                 found[name] = self._masked(item, owner, field if kind is Kind.NAME else f"{field}[]")
         return found
 
@@ -153,12 +149,12 @@ class Masker(TextMask):
         return key._replace(path=self.key_path(key.path), qualname=self.name(key.qualname, users=False))
 
     def _line(self, line: SeenLine) -> SeenLine:
-        # What stands in a program's source may be anything.
+        # Source text may contain anything.
         masked = self._record(line, ("file", "text"))
         return cast(SeenLine, replace(masked, file="", text=""))
 
     def _notice(self, notice: Notice) -> Notice:
-        """Mask a notice's texts; of unknown notices also the code and names of numbers."""
+        """Mask a notice's texts; of unknown notices also the code and the names of numbers."""
         known = notice.code in CODES
         names = {*CODES[notice.code].numbers, *WHERE} if known else set()
         subject = notice.subject
@@ -245,7 +241,7 @@ class Masker(TextMask):
         return replace(checked, value=self.name(checked.value)) if isinstance(checked.value, str) else checked
 
     def _strings_of(self, table: Ranges | RangeCalls) -> Ranges | RangeCalls:
-        """Mask the names of ranges; texts that no row names are left out."""
+        """Mask the names of ranges; strings that no row uses become empty."""
         used = np.zeros(len(table.strings), np.bool_)
         for column in ("name", "domain", "category"):
             rows = getattr(table, column, None)
@@ -258,10 +254,10 @@ class Masker(TextMask):
         return replace(table, strings=tuple(strings))
 
     def _masked_tables(self, profiles: Sequence[Profile], roots: Roots) -> dict[int, _Table]:
-        """Mask the string tables of a run's profiles by what the columns say that a string is.
+        """Mask the string tables of a run's profiles by the columns that use each string.
 
-        Threads keep sharing a table. Strings that no column names are left out. A string of two kinds, such as a
-        function and a module of one name, becomes two if masked differently.
+        Threads keep sharing a table; unused strings become empty. A string of two kinds, such as a function
+        and a module of one name, becomes two if masked differently.
         """
         together: dict[int, list[Profile]] = {}
         for profile in profiles:
@@ -272,7 +268,7 @@ class Masker(TextMask):
         strings = profiles[0].strings
         among = suspects(strings)
         form = FORMS["Profile.source_hash"]
-        # By the columns that hold a kind of text: what masks one, having seen all of them.
+        # By columns of one kind: a function that takes all their strings and returns the mask of one.
         ways: Mapping[tuple[str, ...], Callable[[list[str]], Callable[[str], str]]] = {
             ("file",): lambda _: lambda text: self.file(text, roots, among),
             ("name", "qualname"): lambda names: self.name_mask(names, users=False),
@@ -308,7 +304,7 @@ class Masker(TextMask):
         return replace(profile, strings=strings, **columns)
 
     def _table(self, table: DiffTable) -> DiffTable:
-        # In the order of the rows, as placeholders are given in the order in which texts are met.
+        # In row order: placeholders are numbered as texts are met.
         paths = self.key_paths(key.path for key in table.keys)
         called = list(dict.fromkeys((*table.name, *(key.qualname for key in table.keys))))
         names = dict(zip(called, map(self.name_mask(called, users=False), called), strict=True))
@@ -329,7 +325,7 @@ class Masker(TextMask):
         return replace(table, keys=keys, name=tuple(names[name] for name in table.name), file=files)
 
     def _labels(self, baseline: str, candidate: str) -> tuple[str, str]:
-        """Base names of what the user typed, with one more directory where those are equal."""
+        """Return base names of the user's arguments, with as many directories as make them differ."""
         if baseline == candidate:
             return (self.user_file(baseline),) * 2
         sides = [self.outside(label.rstrip("/\\")).split("/") for label in (baseline, candidate)]

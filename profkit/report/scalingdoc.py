@@ -14,7 +14,7 @@ from profkit.report.text import clean
 from profkit.report.wording.runs import place_name, scaling_verdict, slowdown_text
 from profkit.study.scaling import Scaling
 
-#: Ratio to the best from which a cell of the heat map is as bad as it gets, at least.
+#: Least ratio to the best that gets the worst colour of the heat map.
 LEAST_SCALE = 1.5
 #: Members of a place in the JSON.
 _PLACE = (
@@ -75,7 +75,6 @@ def _table(study: Scaling) -> Table:
 
 
 def _heat(study: Scaling) -> tuple[HeatMap, ...]:
-    """Processes against nodes; empty with fewer than two of either."""
     processes = sorted({place.processes for place in study.places})
     nodes = sorted({place.nodes for place in study.places})
     if len(processes) < 2 or len(nodes) < 2:

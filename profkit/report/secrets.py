@@ -1,8 +1,6 @@
-"""What a secret looks like: option names that hold one, and forms of secrets.
+"""What a secret looks like: names of options that hold one, and forms (``assets/secret-rules.txt``).
 
-The second defence of masking, applied to every text that `command_mask` and `declared` let through, such as
-names of functions and ranges. The forms are data: ``assets/secret-rules.txt`` names their source and
-licence.
+Masking's second defence, for every text that `command_mask` and `declared` let through.
 """
 
 from __future__ import annotations
@@ -18,10 +16,7 @@ from profkit.report.known_words import asset_lines
 
 
 class SecretRule(NamedTuple):
-    """One form of a secret, with its name in the data.
-
-    A text must contain one of the lower-case pieces `needs`, a quick first check. `group` of `pattern` is the secret.
-    """
+    """One form of a secret: `group` of `pattern`, in texts that contain one of the lower-case `needs`."""
 
     id: str
     needs: tuple[str, ...]
@@ -29,7 +24,7 @@ class SecretRule(NamedTuple):
     group: str | int
 
     def may_be_in(self, lower: str) -> bool:
-        """Whether a lower-case text contains one of the needed pieces."""
+        """Return whether a lower-case text contains one of the needed pieces."""
         return any(piece in lower for piece in self.needs)
 
 
@@ -45,10 +40,7 @@ def rules() -> tuple[SecretRule, ...]:
 
 
 def suspects(texts: Iterable[str]) -> tuple[SecretRule, ...]:
-    """Return the forms that occur in any of many texts; most tables of names have none.
-
-    Searching one joined text is many times faster than a hundred thousand short ones.
-    """
+    """Return the forms in any of many texts: one joined text is searched many times faster than 100,000."""
     together = "\n".join(texts)
     lower = together.lower()
     return tuple(rule for rule in rules() if rule.may_be_in(lower) and rule.pattern.search(together))
@@ -57,7 +49,7 @@ def suspects(texts: Iterable[str]) -> tuple[SecretRule, ...]:
 def masked_by_rules(
     text: str, replace: Callable[[str], str], among: Sequence[SecretRule] | None = None
 ) -> str:
-    """Return a text with its secrets replaced; `among` limits the forms (default: all)."""
+    """Replace the secrets of a text; `among` limits the forms (default: all)."""
     chosen = rules() if among is None else among
     lower = text.lower() if chosen else ""
     for rule in chosen:
@@ -74,7 +66,7 @@ def _without(group: str | int, replace: Callable[[str], str], match: re.Match[st
 
 # Names ---------------------------------------------------------------------------------------------------------
 
-#: Parts of a name (of an option, a variable), as signs and capitals divide it, that say: its value is secret.
+#: Parts of a name (split at signs and capitals) of an option or variable that holds a secret.
 _PASSWORDS = frozenset(
     """
     password passwords passwd passwds passphrase passcode pass pw pwd psw pswd pin otp totp mfa secret secrets
@@ -89,7 +81,7 @@ _SECRETS = _PASSWORDS | frozenset(
     proxy proxies
     """.split()  # noqa: SIM905
 )
-#: Words that are said of the size or the place of tokens and keys, and of passes over data.
+#: Words about the size or place of tokens and keys, and about passes over data.
 _HARMLESS = frozenset(
     """
     max min num n per count size sizes length len dim dims heads head total avg mean limit budget id ids pad eos bos
@@ -97,7 +89,7 @@ _HARMLESS = frozenset(
     forward cache query value kv merge split fusion weight dropout proj
     """.split()  # noqa: SIM905
 )
-#: The same of passwords: ``--pin-memory``, ``I_MPI_PIN_DOMAIN``.
+#: The same for passwords: ``--pin-memory``, ``I_MPI_PIN_DOMAIN``.
 _NO_PASSWORD = frozenset(
     "max min num length len size count rate ratio type memory domain mpi cpu core file path dir".split()  # noqa: SIM905
 )
@@ -109,27 +101,24 @@ _SWITCH = frozenset(("true", "false", "yes", "no", "none", "null", "auto", "on",
 
 @lru_cache(maxsize=4096)
 def _holds(name: str) -> tuple[bool, bool]:
-    """Whether a name is that of a password, and whether that of any secret."""
+    """Return whether the name is that of a password, and that of any secret."""
     parts = frozenset(part.lower() for part in _DIVIDED.findall(name[:200]))
     password = _are_among(parts, _PASSWORDS) and not parts & _NO_PASSWORD
     return password, password or (_are_among(parts, _SECRETS) and not parts & _HARMLESS)
 
 
 def _are_among(parts: frozenset[str], words: frozenset[str]) -> bool:
-    # Names in capitals are not divided: PGPASSWORD.
+    # Capitals are not split: PGPASSWORD.
     return bool(parts & words) or any(part.endswith(_ENDINGS) for part in parts)
 
 
 def holds_password(name: str) -> bool:
-    """Whether an option or variable of this name holds a secret even if the value is a number."""
+    """Return whether an option or variable of this name holds a secret even if its value is a number."""
     return _holds(name)[0]
 
 
 def holds_secret(name: str, value: str = "") -> bool:
-    """Whether a value is secret, by the name of its option or variable (``--api-key``, ``HF_TOKEN``).
-
-    Switches and numbers are no keys or tokens, but may be passwords.
-    """
+    """Return whether a value is secret by its name; numbers and switches only if it names a password."""
     password, secret = _holds(name)
     if password or not secret:
         return password
@@ -138,16 +127,16 @@ def holds_secret(name: str, value: str = "") -> bool:
 
 # Randomness ----------------------------------------------------------------------------------------------------
 
-#: Letters and digits in a row from which a word is looked at for randomness: shorter keys are not in use, and
-#: names made by people are put together from shorter pieces.
+#: Length of a run of letters and digits that is tested for randomness: keys are longer, pieces of names
+#: shorter.
 RANDOM_LENGTH = 20
-#: Bits per character (Shannon) of such a row from which it is taken for random, when it mixes upper case, lower
-#: case and digits; 20 random characters of 62 have 4.0 on average.
+#: Shannon entropy in bits per character that marks such a run as random, if it mixes upper case, lower case
+#: and digits; 20 random characters of 62 average 4.0.
 RANDOM_BITS = 3.5
-#: Part of the neighbouring characters of such a row that are of different kinds (upper case, lower case, digit):
-#: 0.62 on average where each of 62 characters is as likely, about 0.25 in names put together from words.
+#: Share (0 to 1) of neighbouring characters of different kinds (upper case, lower case, digit) that marks
+#: such a run as random: 0.62 on average for uniform characters, about 0.25 in names built from words.
 RANDOM_CHANGES = 0.3
-#: Hexadecimal digits in a row that are a digest or a key (128 bits).
+#: Hexadecimal digits in a row that make a digest or key (128 bits).
 HEX_LENGTH = 32
 _ROW = re.compile(rf"[A-Za-z0-9]{{{RANDOM_LENGTH},}}")
 _HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
@@ -155,7 +144,7 @@ _UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?!
 
 
 def looks_random(text: str) -> bool:
-    """Whether `text` has a run of letters and digits as long and mixed as generated ones."""
+    """Return whether `text` has a run of letters and digits as long and mixed as generated ones."""
     return any(_is_random(match.group()) for match in _ROW.finditer(text)) or _UUID.search(text) is not None
 
 

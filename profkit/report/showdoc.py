@@ -1,4 +1,4 @@
-"""`Run` → `Document`: what one run was, what it waited for, and where its time went; `verdict` judges."""
+"""`Run` → `Document`: what one run was, what it waited for, and where its time went."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.types import RunVerdict, Verdict
 
-#: Run-queue wait fraction (1) of one process from which it was contended without a doubt.
+#: Share of runnable time (0 to 1) spent queueing from which a process was clearly contended.
 CONTENDED_WAIT = 0.15
-#: Seconds on a CPU or queueing for one from which a process can be called contended: one that only starts
-#: queues once, and a scheduler's slice of 3 ms is then most of its time.
+#: Seconds running or queueing below which a process is not called contended: a short one queues once, and a
+#: scheduler's slice of 3 ms is most of its time.
 CONTENDED_ACTIVE_S = 0.1
 
 
 def wait_fraction(run_s: float | None, wait_s: float | None) -> float | None:
-    """Return ``wait / (run + wait)``: the share of runnable time spent queueing for a CPU."""
+    """Return ``wait / (run + wait)``, the share of runnable time spent queueing; ``None`` if not known."""
     if run_s is None or wait_s is None or run_s + wait_s <= 0:
         return None
     return wait_s / (run_s + wait_s)
@@ -58,16 +58,15 @@ def show_document(
     names: IterationNames | None = None,
     explain: bool = False,
 ) -> Document:
-    """Return the document of one run, which has only the processes to be shown.
+    """Return the document of one run, which has only the processes to show; `limit` 0 lists all.
 
-    `limit` is the most rows of any list, 0 for all; `by` (``tottime`` or ``cumtime``) orders the functions.
-    `judged` is the run's account and what it lacked; `names` is what the user specified about NVTX ranges.
-    `explain` lists every condition of every rule, before the advice.
+    `judged` is the run's account and verdict; `names` is what the user specified about NVTX ranges; `explain`
+    lists every condition of every rule.
     """
     functions = ranked_run(run, by)
     verdict = None if judged is None else judged.verdict
     account = None if judged is None else judged.account
-    # Where no more is known of the wall than its functions, they say it all.
+    # Without counters, the account would only repeat the functions.
     if account is not None and (account.merged or account.candidate_s <= 0):
         account = None
     advice = () if verdict is None else verdict.advice
@@ -120,7 +119,7 @@ def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, 
 
 
 def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
-    """Return a run's facts as labels and values: command, place, start and duration."""
+    """Return a run's facts as labels and values: command, place, start, duration."""
     main = run.processes[0] if run.processes else Process()
     manifest = run.manifest
     command = manifest.command if manifest else main.command
@@ -191,7 +190,7 @@ def _window(manifest: Manifest) -> str:
 
 
 def _windows(manifest: Manifest | None, limit: int) -> list[Section]:
-    """Windows and named parts of the program; a single unnamed window is left out, as it is shown above."""
+    """Return windows and named parts of the program, unless there is only one unnamed window."""
     windows = () if manifest is None else manifest.windows
     if len(windows) < 2 and not any(window.name for window in windows):
         return []
@@ -224,7 +223,7 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
     ):
         return []
     listed = Listed(processes, limit, "processes")
-    # Of processes without functions the command is all that identifies them.
+    # Only the command identifies processes without functions.
     unprofiled = any(not process.profiled for process in listed.shown)
     queued = any(p.run_queue_wait_s is not None for p in listed.shown)
     contended = any(map(_contended, listed.shown))
@@ -275,11 +274,11 @@ def _contended(process: Process) -> bool:
 
 
 def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
-    """Threads, if some process has more than one; else the table of processes has them."""
+    """Return the threads if some process has several; else the table of processes suffices."""
     if not any(len(process.threads) > 1 for process in processes):
         return []
     every = [(process.pid, thread) for process in processes for thread in process.threads]
-    # Threads of a pool that nothing used say nothing.
+    # Idle pool threads say nothing.
     did = (
         [row for row in every if len(row[1].profile) or row[1].run_s or row[1].run_queue_wait_s]
         if limit
@@ -291,7 +290,7 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
         Of("pid", lambda row: _id(row[0]), "pid"),
         Of("tid", lambda row: _id(row[1].tid), "pid", 3),
         Of("thread", lambda row: clean(row[1].name), "name"),
-        # A native thread runs no Python: its self time is not known, rather than nothing.
+        # Native threads run no Python: their self time is unknown, not 0.
         Of("self time", lambda row: row[1].profile.total if len(row[1].profile) else None, "seconds"),
         Of("CPU", lambda row: row[1].run_s, "seconds", 1),
         Of("CPU queue", lambda row: row[1].run_queue_wait_s, "seconds", 1),

@@ -1,8 +1,4 @@
-"""`Document` → one SVG picture for a ticket: verdict, evidence as paired bars, slopegraph.
-
-For sites that embed pictures and run no scripts: it has its own style, follows the reader's light or dark
-theme, and says everything in text as well. What does not fit is in the other reports.
-"""
+"""`Document` → one SVG picture for a ticket, with its own style, for sites that run no scripts."""
 
 from __future__ import annotations
 
@@ -37,17 +33,16 @@ from profkit.report.units import UNKNOWN
 from profkit.report.waterfall import waterfall_drawing, waterfall_height
 
 _PADDING = 24.0
-#: Width of the part that the evidence takes, left of the slopegraph.
+#: Width of the evidence, left of the slopegraph.
 _EVIDENCE = 400.0
 _GAP = 28.0
-#: Width of the account.
 _ACCOUNT = 640.0
 _WIDTH = 2 * _PADDING + _EVIDENCE + _GAP + SLOPES_WIDTH
-#: Characters of a line of running text: of the verdict, across the whole picture, of the evidence, and beside it.
+#: Characters of a line: across the picture, of the evidence, and beside it.
 _WIDE, _NARROW, _BESIDE = 112, 62, 80
-#: Where the text of the verdict begins.
+#: Where the verdict's text begins.
 _INDENT = 78.0
-#: Functions that a run without a verdict shows.
+#: Most functions shown of a run without a verdict.
 _MOST_BARS = 12
 _STYLES = ("colours.css", "waterfall.css", "picture.css", "slopes.css", "trend.css")
 
@@ -69,7 +64,7 @@ def render(document: Document) -> str:
         left = _functions(document)
     else:
         left = _evidence(evidence)
-        if len(_sides(evidence)) < 2:  # of one run, which has no slopes beside it
+        if len(_sides(evidence)) < 2:  # one run has no slopes
             left = _below(left, _functions(document))
     if slopes is not None:
         right = _Part(slopegraph(slopes), slopes_height(slopes))
@@ -132,7 +127,7 @@ def _verdict(document: Document, block: VerdictBlock) -> _Part:
             y += step
     height, right = y - 8, number(_WIDTH - 10)
     band = (
-        # With the picture's corners at its top.
+        # Rounded at the top, like the picture.
         element(
             "path", d=f"M0 10a10 10 0 0 1 10 -10H{right}a10 10 0 0 1 10 10V{number(height)}H0z", class_="soft"
         ),
@@ -144,7 +139,7 @@ def _verdict(document: Document, block: VerdictBlock) -> _Part:
 
 
 def _times(document: Document) -> str:
-    """What both sides took, in one line, from the table below the verdict."""
+    """Return what both sides took, in one line, from the table below the verdict."""
     table = next((b for s in document.sections[:1] for b in s.blocks if isinstance(b, Table)), None)
     if table is None or len(table.rows) < 2:
         return ""
@@ -158,7 +153,6 @@ def _times(document: Document) -> str:
 
 
 def _account(document: Document) -> _Part:
-    """The waterfall from wall to wall, or the trend of many runs."""
     for section in document.sections:
         for block in section.blocks:
             if isinstance(block, Waterfall):
@@ -173,7 +167,7 @@ def _account(document: Document) -> _Part:
 
 
 def _facts(document: Document) -> _Part:
-    """What a run without a verdict is called, and how long it took."""
+    """Return name and times of a run without a verdict."""
     facts = document.first(Facts) or Facts(())
     parts = [element("text", escape(document.title), x=_PADDING, y=40, class_="headline plain")]
     y = 66.0
@@ -203,7 +197,7 @@ def _below(upper: _Part, lower: _Part) -> _Part:
 
 
 def _moved(document: Document) -> _Part:
-    """Sentences on functions that moved, where they are too few for slopes."""
+    """Return the sentences on moved functions, shown if these are too few for slopes."""
     parts, y = [], 14.0
     for section in document.sections:
         items = [i for b in section.blocks if isinstance(b, Bullets) for i in b.items]
@@ -216,7 +210,6 @@ def _moved(document: Document) -> _Part:
 
 
 def _evidence(table: Table) -> _Part:
-    """Evidence as paired bars; for one run as text."""
     sides = _sides(table)
     parts = [element("text", "Evidence", x=0, y=14, class_="heading")]
     y = 40.0

@@ -1,4 +1,4 @@
-"""`Results` of a study → `Document` or JSON: the best setting, all settings, and pairs of parameters."""
+"""`Results` of a study → `Document` or JSON: the best setting, all settings, pairs of parameters."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from profkit.study.setting_results import Cell, Results, gain
 from profkit.study.space import UNSET, Space
 from profkit.verdict.account import Account
 
-#: Ratio to the best from which a cell of the heat map is as bad as it gets, at least: noise shall not look like much.
+#: Least ratio to the best that gets the worst colour of the heat map, so that noise looks small.
 LEAST_SCALE = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """A study of settings; `compared` is the command that compares the advised setting with the baseline."""
+    """A study of settings; `compared` is the command that compares the advised one with the baseline."""
 
     study: Results
     space: Space
@@ -54,11 +54,10 @@ class SweepReport:
 
 @dataclass(frozen=True, slots=True)
 class TuneReport:
-    """A search for the best setting; `study` holds the figures of all trials.
+    """A search for the best setting; `study` holds all trials.
 
-    `confirmed` are figures of the best settings and the default, repeated in turn (``None``: not done).
-    `account` is where the default loses time against the advised setting (``None`` without profiles of both);
-    `compared` is the command that compares them; `launch` starts the advised setting, where a launcher is known.
+    `confirmed` holds the best settings and the default, run again in turn; `account` is where the default
+    loses time (``None`` without profiles of both).
     """
 
     study: Results
@@ -142,7 +141,6 @@ def _cell(study: Results, cell: Cell) -> dict[str, object]:
 def _next(
     space: Space, study: Results, advised: int | None, compared: tuple[str, ...]
 ) -> tuple[Bullets, ...]:
-    """How to run the advised setting, and how to compare it; empty where none is."""
     if advised is None:
         return ()
     commands = (_shell(space, study.cells[advised].setting), *([shlex.join(compared)] if compared else []))
@@ -159,7 +157,7 @@ def _shell(space: Space, setting: tuple[str, ...]) -> str:
 
 
 def _table(study: Results, limit: int) -> Table:
-    """All settings, fastest first; those that may be the best are marked."""
+    """Return all settings, fastest first; those that may be the best are marked."""
     sign = -1.0 if study.objective.maximise else 1.0
     order = sorted(study.cells, key=lambda cell: (not cell.times, sign * cell.median if cell.times else 0.0))
     listed = Listed(order, limit)
@@ -198,7 +196,7 @@ def _lacks(cell: Cell) -> str:
 
 
 def _heat(study: Results) -> tuple[HeatMap, ...]:
-    """The two parameters with most values against each other, at the best combination of the others."""
+    """Return the two parameters with most values against each other, at the best of the others."""
     varied = sorted(
         (i for i, parameter in enumerate(study.parameters) if len(parameter.values) > 1),
         key=lambda i: -len(study.parameters[i].values),
@@ -214,7 +212,7 @@ def _heat(study: Results) -> tuple[HeatMap, ...]:
             key = cell.setting[down], cell.setting[across]
             if key not in cells or better(cell.median, cells[key].median):
                 cells[key] = cell
-    # A search tries a few combinations: values that it never tried have no row, and a map of holes shows nothing.
+    # A search tries few combinations: values never tried get no row, and a map of holes is left out.
     down_values = [value for value in rows.values if any(key[0] == value for key in cells)]
     across_values = [value for value in columns.values if any(key[1] == value for key in cells)]
     if (

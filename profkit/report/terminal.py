@@ -1,8 +1,4 @@
-"""`Document` → text for a terminal, of any width from 40 columns on.
-
-It lays tables out itself, cutting cells where that costs least and dropping columns by priority; rich is
-loaded only to turn styles into escape codes, so a pipe costs nothing.
-"""
+"""`Document` → text for a terminal at least 40 columns wide; rich is loaded only for colours."""
 
 from __future__ import annotations
 
@@ -28,16 +24,16 @@ from profkit.report.text import cell_width, pad, shorten_middle, wrap_some
 from profkit.report.trends import sparks, trend_lines
 from profkit.report.waterfall import waterfall_lines
 
-#: Columns of a heat map without room that are named.
+#: Columns of a heat map that are named although they do not fit.
 _NAMED = 3
-#: Columns below which tables are not squeezed any further; the terminal wraps them.
+#: Least width of tables; a narrower terminal wraps them.
 MIN_WIDTH = 40
-#: Columns from which prose gets no longer: longer lines are not read.
+#: Most width of prose: longer lines are hard to read.
 PROSE_WIDTH = 110
 
 _SHORTENED = "… marks shortened text; --format md and --format json have it in full."
 _TONES = {"bad": "bold red", "good": "bold green", "unsure": "bold yellow", "": ""}
-#: Grounds of a heat map from good to bad, each with ink that can be read on it.
+#: Colours of a heat map from good to bad, with readable ink.
 _HEAT = (
     "black on #9bd3a5",
     "black on #cfe8bd",
@@ -62,16 +58,16 @@ def render(
 ) -> str:
     """Return a document as text: lines without trailing spaces, each ended by a newline.
 
-    `height` (lines): a longer report repeats its answer at the end, near the prompt; ``None`` repeats
-    nothing. `color_system` is ``standard``, ``256``, ``truecolor`` or ``windows`` (rich's names), ``None``
-    for plain text. `ascii_only` replaces the few signs beyond ASCII and escapes names.
+    A report longer than `height` lines repeats its answer at the end, near the prompt. `color_system` is
+    rich's ``standard``, ``256``, ``truecolor`` or ``windows``, ``None`` for plain text. `ascii_only` replaces
+    the few signs beyond ASCII and escapes names.
     """
     width = max(MIN_WIDTH, width)
     lines: list[Line] = []
     shortened = False
     for section in document.sections:
         if section.role == "reproduce":
-            # Who sits at this terminal has just typed it.
+            # The reader has just typed these commands.
             continue
         shortened |= _section(section, width, lines)
     while lines and not lines[-1]:
@@ -95,7 +91,7 @@ def render(
 
 
 def _colored(lines: list[Line], color_system: str) -> str:
-    """Turn styles into escape codes, once per style and not once per span."""
+    """Turn styles into escape codes, each style once."""
     from rich.color import ColorSystem
     from rich.style import Style
 
@@ -179,7 +175,7 @@ def _waterfall(block: Waterfall, width: int) -> Iterator[Line]:
 
 
 def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
-    """Cells coloured from green to red; the best one is marked independently of the colours."""
+    """Yield cells coloured from green to red; the best one has a mark besides its colour."""
     titles = max(cell_width(text) for text in (block.corner, *(title for title, _ in block.rows)))
     titles = min(titles, max(8, width // 3))
     widths = [

@@ -1,7 +1,7 @@
 """Strings from profiles, made safe and made to fit.
 
-Names and paths are untrusted: generated code has newlines, escape sequences and undecodable bytes in them.
-`clean` every string on its way into a document; each renderer escapes its own markup.
+Names may contain newlines, escape sequences and undecodable bytes: `clean` every string on its way into a
+document. Renderers escape their own markup.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator
 
-#: C0 and C1 controls, DEL, surrogates, line and paragraph separators, and the invisible characters that
-#: reorder what stands around them (bidirectional controls) or hide in it (zero width, byte order mark).
+#: C0 and C1 controls, DEL, surrogates, line and paragraph separators, and invisible characters: bidirectional
+#: controls, which reorder text, zero-width characters and the byte order mark.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 
 
-#: A space between a number and its unit, at which no line is broken, and what stands for it meanwhile: `clean` leaves
-#: no control character in a text.
+#: A space between number and unit, where no line breaks, and its stand-in, which no cleaned text contains.
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|µs|ns)(?![\w%]))")
 _KEPT = "\x01"
 
@@ -59,7 +58,7 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def shorten_middle(text: str, width: int, ellipsis: str = "…") -> str:
-    """Cut the middle of `text` to at most `width` columns: both ends matter most."""
+    """Cut the middle of `text` to at most `width` columns."""
     if cell_width(text) <= width:
         return text
     room = width - cell_width(ellipsis)
@@ -116,7 +115,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    """Cut a word to lines in one pass: generated names and arguments can be very long."""
+    """Cut a word into lines in one pass: generated names can be very long."""
     start = used = 0
     for at, char in enumerate(word):
         own = _char_width(char)
@@ -128,7 +127,7 @@ def _pieces(word: str, width: int) -> Iterator[str]:
 
 
 def unbroken(text: str) -> str:
-    """Return prose with no-break spaces between numbers and units, for callers that break lines."""
+    """Join numbers and units by no-break spaces, for callers that break lines."""
     return _UNIT.sub("\u00a0", text)
 
 

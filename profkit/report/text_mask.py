@@ -1,8 +1,4 @@
-"""Texts as they may be shown: names, messages, paths, machines, versions, each masked in its own way.
-
-Learns from the runs of a report what is private in all its texts (`recorded_texts`, `private_texts`).
-`declared` knows the kind of text in each field; `safety` combines both. Reads no environment.
-"""
+"""Mask one text by its kind: names, messages, paths, hosts, versions; reads no environment."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ __all__ = ["HOME", "ROOT_NAMES", "Owner", "TextMask", "base_name", "is_absolute"
 
 _SEPARATOR = r"[\\/]+"
 _NAME = r"[^\\/\s'\":;,<>|*?“”()]+"
-#: Directories that are some user's home, by their form: the user's name is the last part.
+#: Home directories by their form; the last part is the user's name.
 _HOMES = re.compile(
     rf"(?:(?<![\w.~-])(?:[A-Za-z]:|/mnt/[a-z]|/(?:cygdrive/)?[a-z])?[\\/]{{1,8}}(?:Users|Documents and Settings)"
     rf"|(?<![\w.~-])(?:/(?:export|nfs|net|mnt|usr|var|data|gpfs|lustre|scratch|storage|cluster|remote)[\w.-]*)?/home\d*"
@@ -43,36 +39,36 @@ _HOMES = re.compile(
     rf"{_SEPARATOR}(?P<user>{_NAME})",
 )
 _ROOT_HOME = re.compile(r"(?<![\w.~-])/(?:var/)?root(?=[/\s'\":;,]|$)")
-#: Names in the place of a user's that belong to no person.
+#: Names that may stand for a user but belong to no person.
 _NOBODY = frozenset("root user users shared public default guest admin ubuntu debian runner".split())  # noqa: SIM905
 _HOST_IN_LIST = re.compile(r"[A-Za-z0-9][\w-]*(?:\.[\w-]+)*")
 _SPACE = re.compile(r"\s")
 _BEHIND_HOST = re.compile(r"(?::\d{1,5})?(?:/.*)?", re.DOTALL)
 _IPV4 = re.compile(r"(?<![\w.])(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)")
-#: A host in front of a path, as Windows and automounters have it.
+#: A host before a path, as on Windows or with an automounter.
 _HOST_OF_PATH = re.compile(r"(?:^|(?<=[\s'\"]))(?:\\\\|//|/net/)(?P<host>[A-Za-z][\w.-]*)[\\/]", re.MULTILINE)
 _LOCAL = frozenset(("localhost", "localhost.localdomain", "127.0.0.1", "0.0.0.0", "::1"))
 _HOST_PSEUDONYM = re.compile(r"host-[a-z]{1,4}")
 _JOB_PSEUDONYM = re.compile(r"job-[a-z]{1,4}")
 ROOT_NAMES = {STDLIB: "<stdlib>", SITE: "<site>", PROJECT: "<project>"}
-#: A path of a machine in a name: of a directory that systems have, or of a Windows drive.
+#: An absolute path in a name: below a usual system directory, or on a Windows drive.
 _PATH_IN_NAME = re.compile(
     r"(?<![\w.~<>/-])(?:/(?:home|users|scratch|data|mnt|nfs|net|var|tmp|opt|usr|root|etc|srv|gpfs|lustre|beegfs|work"
     r"|projects?|proj|storage|cluster|afs|export|private|volumes|media|workspaces?|run|dev|proc|sys|app)"
     r"|[A-Za-z]:|\\\\[\w.-]+)[\\/][^\s'\":;,<>|*?“”()]*",
     re.IGNORECASE,
 )
-#: What remains of the file of a generated function: from where its form begins.
+#: The part of a generated function's file that is kept.
 _GENERATED_FILE = re.compile(
     r"(?P<kernel>ipykernel_\d+/[^/]+)$|torchinductor_[^/]+/(?P<inductor>.+)$"
     r"|(?P<autograph>__autograph_generated_file[^/]*\.py)$|(?P<temporary>(?:tmp|temp|T)/tmp[^/]*)$",
     re.IGNORECASE,
 )
-#: Characters of a message that are shown, and of a name.
+#: Most characters shown of a message.
 _MOST_MESSAGE = 4096
-#: Assignments in one word: ``a=b=c`` has two.
+#: Most assignments followed in one word: ``a=b=c`` has two.
 _MOST_ASSIGNED = 8
-#: Digits never follow digits of another group: a text can be read in one way only, and in linear time.
+#: No group of digits follows another, so a text matches in one way only, in linear time.
 _VERSION = re.compile(
     r"v?\d{1,9}(?:[.!-]?(?:alpha|a|beta|b|rc|r|post|pre|dev)|[.!-]\d{1,9}|(?<=[a-z])\d{1,9}){0,16}",
     re.IGNORECASE,
@@ -80,7 +76,7 @@ _VERSION = re.compile(
 _LOCAL_VERSION = re.compile(r"(?:cu|cpu|rocm|cxx|git|g|xpu|ubuntu|mkl|nv|abi)?[0-9a-f.]{0,16}", re.IGNORECASE)
 #: Signs around a word of a message.
 _OPENING, _CLOSING, _ENDING = "\"'“”‘’`({[", "\"'“”‘’`)}]", ".,:;!?…"
-#: Words and what is between them; a placeholder may hold a space.
+#: Words and the space between them; a placeholder may contain a space.
 _MESSAGE_WORDS = re.compile(rf"(?:{PLACEHOLDER.pattern}|\S)+|\s+")
 _PLAIN_NAME = re.compile(r"-{0,2}[A-Za-z][\w-]{0,60}")
 _ASSIGNED = re.compile(r"(?P<name>-{0,2}[A-Za-z_][\w.-]{0,60})(?P<sign>[=:])(?P<value>.+)", re.DOTALL)
@@ -96,12 +92,10 @@ class Owner:
 
 
 class TextMask:
-    """Mask the texts of one report.
+    """Mask the texts of one report; use one per report, so that equal texts get equal pseudonyms.
 
-    A machine has the same pseudonym everywhere in a report (``host-a``, ``host-b`` in the order of the runs),
-    and so has every other masked text; use one masker per report. Hosts, homes and commands of `runs`
-    (baseline's first) and of `owner` are looked for in every text. A report to be `posted` names no other
-    program of the machine. `pseudonyms` replace names of the program; ``None`` shows those.
+    Hosts, homes and commands of `runs` (baseline's first) and of `owner` are masked in every text. A `posted`
+    report names no other programs of the machine; `pseudonyms` replace names of the program.
     """
 
     def __init__(
@@ -122,14 +116,14 @@ class TextMask:
         self._jobs: dict[str, str] = {}
         self._homes: list[str] = []
         self._prefixes: dict[tuple[str, str], str] = {}
-        #: Directories of the programs and those that they were started in: private, however common their names are.
+        #: Project and working directories: private even if their names are common.
         self._places: dict[str, None] = {}
-        #: Masked words of commands, and whole commands by the text that joins their words.
+        #: Masked words of commands, and masked commands by their joined text.
         self._words: dict[str, str] = {}
         self._joined: dict[str, str] = {}
         self._names: dict[tuple[str, bool], str] = {}
         self._messages: dict[str, str] = {}
-        #: Base names of profiled files, parts of what they are relative to their root, and what was in front of that.
+        #: Of profiled files: base names, parts of the path below the root, and parts above it.
         self._files: set[str] = set()
         self._parts: set[str] = set()
         self._lost: set[str] = set()
@@ -175,7 +169,7 @@ class TextMask:
     # What the runs say -----------------------------------------------------------------------------------
 
     def _learn_what_is_masked(self, run: Run) -> None:
-        """Reserve the pseudonyms that the run already has from an earlier masking."""
+        """Reserve the pseudonyms that the run has from an earlier masking."""
         texts = [word for command in commands_of(run) for word in command[:1000]]
         texts += (*paths_of(run), *users_of(run))
         self._placeholders.keep("\n".join(text for text in texts if "<" in text or "***" in text))
@@ -231,12 +225,12 @@ class TextMask:
                     continue
                 if not sign and place + 1 < len(words):
                     value = words[place + 1]
-                # A header of a request, which follows -H too, has spaces.
+                # Headers of a request, also given by -H, contain spaces.
                 for part in () if _SPACE.search(value) else re.split("[,;]", value.rpartition("://")[2]):
                     self._learn_host_of(part)
 
     def _learn_host_of(self, part: str) -> None:
-        """Learn a machine of a list; skip numbers, paths, files and words of another meaning."""
+        """Learn a host of a list; skip numbers, paths, files and common words."""
         found = _HOST_IN_LIST.match(part)
         if found is None or part[0].isdigit() or not _BEHIND_HOST.fullmatch(part, found.end()):
             return
@@ -248,7 +242,7 @@ class TextMask:
             self._private.add_user(name)
 
     def _learn_places(self, run: Run) -> None:
-        """Find the user's own directories, no part of which is shown."""
+        """Learn the user's own directories, which are hidden entirely."""
         started = [run.manifest.cwd] if run.manifest is not None else []
         for directory in (*roots_of(run).project, *started):
             place = normalise(directory).rstrip("/")
@@ -256,12 +250,12 @@ class TextMask:
                 self._places[place] = None
 
     def _own_place(self, directory: str) -> str | None:
-        """Return the user's directory that a directory is, or is in."""
+        """Return the user's directory that contains `directory`, or is it."""
         found = [place for place in self._places if f"{directory}/".startswith(f"{place}/")]
         return max(found, key=len, default=None)
 
     def _learn_files(self, run: Run) -> None:
-        """Find which file and module names are shown with the functions, and which path parts are not."""
+        """Learn which parts of file and module names are shown, and which are not."""
         if run.manifest is not None:
             self._parts.update(re.sub(r"[-.]+", "_", name) for name in run.manifest.packages)
         profiles = [thread.profile for process in run.processes for thread in process.threads]
@@ -278,7 +272,6 @@ class TextMask:
                 self._lost.update(parts[:-shown])
 
     def _learn_secrets(self, run: Run) -> None:
-        """Find the secrets of commands and environments, to mask them elsewhere."""
         lines: list[Sequence[str]] = [*commands_of(run)]
         environments = [process.environment for process in run.processes]
         if run.manifest is not None:
@@ -294,7 +287,7 @@ class TextMask:
                     self._learn_secret(found[rule.group])
 
     def _learn_secret(self, value: str) -> None:
-        """Mask a secret everywhere, unless it is short or a word, which occur by chance."""
+        """Mask a secret everywhere, unless it is short or a common word, which occur by chance."""
         if (
             len(value) >= 6
             and not is_said(value)
@@ -310,11 +303,7 @@ class TextMask:
         return self._commands.words(words)
 
     def name(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
-        """Return a name of a range, thread or function, masked where private, or its pseudonym.
-
-        `users`: whether users' names are masked; functions may have such names. `among` limits the forms of
-        secrets searched.
-        """
+        """Mask a name from the program; `users` false keeps users' names, which functions may share."""
         shown = self.label(text, users=users, among=among)
         return shown if self._pseudonyms is None else self._pseudonyms.masked(shown)
 
@@ -324,7 +313,7 @@ class TextMask:
             return text
         known = self._names.get((text, users))
         if known is None:
-            # Forms first: what is private in them, such as a host, is a part of what makes them known.
+            # Forms first: private text, such as a host, may be what identifies a form.
             known = masked_by_rules(text, self._placeholders.secret, among)
             known = self._private.replaced(known, users=users)
             if may_hold_parts(known):
@@ -336,7 +325,7 @@ class TextMask:
         return known
 
     def name_mask(self, texts: Sequence[str], *, users: bool = True) -> Callable[[str], str]:
-        """Return what masks the names of a large table as `name` does, after one scan of all its `texts`."""
+        """Return a function that masks names as `name` does, after one scan of all `texts`."""
         among = suspects(texts)
         if self._pseudonyms is not None:
             return lambda text: self.name(text, users=users, among=among)
@@ -357,7 +346,7 @@ class TextMask:
         return top in self._parts or is_standard_module(top)
 
     def _may_hold_places(self, text: str) -> bool:
-        """Whether any line of a text contains a home or an absolute path."""
+        """Return whether any line of a text contains a home or an absolute path."""
         patterns = (_HOMES, _ROOT_HOME, _PATH_IN_NAME, *([self._home] if self._home is not None else []))
         return any(pattern.search(text) for pattern in patterns)
 
@@ -367,7 +356,7 @@ class TextMask:
         return _ROOT_HOME.sub(HOME, _HOMES.sub(HOME, text))
 
     def message(self, text: str) -> str:
-        """Mask a sentence of another program by the allow-list for messages."""
+        """Mask another program's sentence by the allow-list for messages."""
         known = self._joined.get(text) or self._messages.get(text)
         if known is None:
             known = self._messages[text] = self._message(text)
@@ -394,9 +383,9 @@ class TextMask:
         return "".join(shown)
 
     def _message_word(self, word: str, option: str, depth: int = 0) -> str:
-        """Mask one word of a message; `option` is the word before it, which may say what it is."""
+        """Mask one word of a message; the word before it, `option`, may say what it is."""
         inner = word.lstrip(_OPENING)
-        # Not by an expression: signs that are followed by other text would be divided in every way.
+        # A regular expression would try every division of trailing signs.
         core = inner.rstrip(_CLOSING).rstrip(_ENDING).rstrip(_CLOSING)
         before, after = word[: len(word) - len(inner)], inner[len(core) :]
         if not core or PLACEHOLDER.fullmatch(core):
@@ -420,10 +409,9 @@ class TextMask:
         return f"{before}{masked}{after}"
 
     def file(self, file: str, roots: Roots, among: Sequence[SecretRule] | None = None) -> str:
-        """Return a source file relative to its root: ``<site>/numpy/linalg/_linalg.py``.
+        """Return a source file below its root's placeholder: ``<site>/numpy/linalg/_linalg.py``.
 
-        A second directory of a kind is ``<site-2>``, so copies of a module stay distinct. `among` is as for
-        `name`.
+        A second root of a kind is ``<site-2>``, so copies of a module stay distinct.
         """
         root, inside = rooted(file, roots)
         if root == GENERATED and not file.endswith(">"):
@@ -436,7 +424,7 @@ class TextMask:
         return f"{self._prefix(root, normalise(file).removesuffix(inside))}/{self.name(inside, among=among)}"
 
     def _prefix(self, root: str, prefix: str) -> str:
-        """Return the placeholder of a directory of a kind."""
+        """Return the placeholder of a root."""
         known = self._prefixes.get((root, prefix))
         if known is None:
             number = 1 + sum(kind == root for kind, _ in self._prefixes)
@@ -445,7 +433,7 @@ class TextMask:
         return known
 
     def module(self, text: str, among: Sequence[SecretRule] | None = None) -> str:
-        """Return a module's name without the parts that its file's path does not show; an unknown one stays so."""
+        """Mask the parts of a module's name that its file's path hides; an empty name stays empty."""
         if not text:
             return text
         text = masked_by_rules(text, self._placeholders.secret, among)
@@ -459,7 +447,7 @@ class TextMask:
         return self.name(".".join(parts), among=among)
 
     def _generated(self, file: str) -> str:
-        """Return a generated function's file by what marks it as generated; its directories are private."""
+        """Return the part of a generated function's file that marks it as generated."""
         found = _GENERATED_FILE.search(normalise(file))
         if found is None:
             return self.outside(file)
@@ -467,7 +455,7 @@ class TextMask:
         return self.name(f"torchinductor_{HOME}/{kept}" if found.lastgroup == "inductor" else kept)
 
     def outside(self, path: str) -> str:
-        """Mask a path below no known root, each directory by itself: common parts of paths stay common."""
+        """Mask a path below no root, part by part, so that common directories stay common."""
         directory, _, name = normalise(path).rpartition("/")
         if self._own_place(directory) is not None:
             return f"{self._place(directory)}/{self.name(name)}"
@@ -481,7 +469,7 @@ class TextMask:
         return self._placeholders.of("dir", part)
 
     def _place(self, directory: str) -> str:
-        """Return a directory of a command or manifest, by its root if it is one."""
+        """Mask a directory of a command or manifest, keeping its place below a root."""
         directory = directory.rstrip("/")
         for (root, prefix), known in self._prefixes.items():
             if root == PROJECT and prefix and f"{directory}/".startswith(prefix):
@@ -491,7 +479,7 @@ class TextMask:
         if own is not None:
             inside = directory[len(own) + 1 :].split("/") if len(directory) > len(own) else []
             return "/".join((f"/{self._placeholders.of('dir', own)}", *map(self._part, inside)))
-        # An absolute path remains one: what a machine puts in front of a file is not compared.
+        # Keep an absolute path absolute.
         return ("/" if directory.startswith("/") else "") + self._placeholders.of("dir", directory)
 
     def place(self, directory: str) -> str:
@@ -503,17 +491,17 @@ class TextMask:
         return self.key_paths((path,))[path]
 
     def key_paths(self, paths: Iterable[str]) -> dict[str, str]:
-        """Mask the paths of many `FunctionKey`."""
+        """Mask the paths of many `FunctionKey` objects."""
         every = list(dict.fromkeys(paths))
         masked = self.name_mask([path for path in every if not is_absolute(path)])
         return {path: self.outside(path) if is_absolute(path) else masked(path) for path in every}
 
     def user_file(self, path: str) -> str:
-        """Mask the path of a file named by the user, keeping its base name."""
+        """Return the masked base name of a file that the user named."""
         return self.name(base_name(path))
 
     def host(self, name: str) -> str:
-        """Return the pseudonym of a machine."""
+        """Return the pseudonym of a host."""
         self._learn_host(name)
         return self._hosts.get(name.strip(), name if name.lower() in _LOCAL else "")
 
@@ -524,7 +512,7 @@ class TextMask:
         return self._placeholders.of("user", name)
 
     def program(self, name: str) -> str:
-        """Return another program's name; in posted reports only if that name is common everywhere."""
+        """Return another program's name; posted reports show only common ones."""
         if not self._posted or is_known(name) or PLACEHOLDER.fullmatch(name):
             return self.label(name)
         return self._placeholders.of("name", name, len(name)) if name else name
@@ -549,7 +537,7 @@ class TextMask:
         return self._placeholders.of(kind_of(text), text, len(text))
 
     def formed(self, text: str, form: re.Pattern[str]) -> str:
-        """Mask a text that does not match its form."""
+        """Hide a text that does not match its form."""
         return text if form.fullmatch(text) else self.hidden(text)
 
     def variable(self, name: str, value: str) -> str:
@@ -562,7 +550,7 @@ class TextMask:
         return self._commands.value(value, name)
 
     def _job(self, identity: str) -> str:
-        """Mask a job's identity, which may contain hosts and users; ranks of one job keep one identity."""
+        """Return a pseudonym of a job's id, which may contain hosts and users; ranks of a job share it."""
         known = self._jobs.get(identity)
         if known is None:
             taken = set(self._jobs.values())
@@ -580,5 +568,5 @@ def base_name(path: str) -> str:
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a path, masked or not, begins at a file system root or a home."""
+    """Return whether a path, masked or not, begins at a file system root or a home."""
     return path.startswith(("/", "\\", f"{HOME}/")) or path[1:2] == ":"

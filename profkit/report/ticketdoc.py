@@ -1,8 +1,4 @@
-"""For a reader elsewhere: a ticket with the answer on its first screen, what differs, and how to reproduce it.
-
-Reorders a report's own document for a reader who was not there, and writes the README of the archive. Masks
-nothing: it takes masked runs.
-"""
+"""A report as a ticket for a reader elsewhere, and the archive's README; runs must be masked already."""
 
 from __future__ import annotations
 
@@ -21,12 +17,12 @@ from profkit.report.recorded_texts import files_of, roots_of
 from profkit.report.text import clean
 from profkit.verdict.types import Diff
 
-#: What stands open, in this order.
+#: Sections that stay open, in this order.
 _OPEN = ("account", "advice", "reproduce")
 
 
 def ticket_document(document: Document, runs: Mapping[str, Run]) -> Document:
-    """Return a report as a ticket; `runs` has each side's first run by side name (of one run: empty name)."""
+    """Return a report as a ticket; `runs` has each side's first run by side name (empty for one run)."""
     answer, *others = document.sections
     verdicts = tuple(block for block in answer.blocks if isinstance(block, VerdictBlock))
     facts = tuple(block for block in answer.blocks if not isinstance(block, VerdictBlock))
@@ -35,7 +31,7 @@ def ticket_document(document: Document, runs: Mapping[str, Run]) -> Document:
     overview = Section("Overview", facts, detail=bool(verdicts)) if facts else None
     sections = [
         Section("", verdicts),
-        # Where nothing is judged, what the run was is the answer.
+        # Without a verdict, the overview is the answer.
         *([overview] if overview is not None and not overview.detail else []),
         *opened,
         *_origin(runs),
@@ -46,7 +42,7 @@ def ticket_document(document: Document, runs: Mapping[str, Run]) -> Document:
 
 
 def _origin(runs: Mapping[str, Run]) -> list[Section]:
-    """Machines, versions and all packages; empty for profiles that do not record their origin."""
+    """Return machines, versions and packages; empty for profiles that do not record them."""
     known = {name: run for name, run in runs.items() if run.manifest is not None}
     if not known:
         return []
@@ -92,7 +88,7 @@ def _facts(run: Run) -> dict[str, str]:
 
 
 def _date(started: str) -> str:
-    """Return ``2026-11-22 12:01 UTC``; text of another form is unchanged."""
+    """Return ``2026-11-22 12:01 UTC``; other forms are unchanged."""
     day, sign, time = clean(started).partition("T")
     return f"{day} {time[:5]} UTC" if sign and started.endswith(("+00:00", "Z")) else clean(started)
 
@@ -112,7 +108,7 @@ def _packages(run: Run) -> dict[str, str]:
 
 
 def _used(run: Run, packages: Mapping[str, str]) -> dict[str, str]:
-    """Return the packages of which a function ran, as far as they have their modules' names."""
+    """Return the packages with a function that ran, if named like their modules."""
     roots = roots_of(run)
     profiles = [thread.profile for process in run.processes for thread in process.threads]
     modules = set()
@@ -125,7 +121,7 @@ def _used(run: Run, packages: Mapping[str, str]) -> dict[str, str]:
 
 # The archive ------------------------------------------------------------------------------------------------
 
-#: What the members of an archive are, by their suffix, and how they are opened.
+#: What the members of an archive are, by suffix, and how they are opened.
 _MEMBERS: Mapping[str, tuple[str, str]] = {
     ".md": ("the text of the ticket", "any editor"),
     ".html": ("the whole report with figures", "a browser; it needs no network"),
@@ -145,11 +141,7 @@ _UNMASKED = "Nothing was masked: paths, users, host names and command lines are 
 
 
 def archive_readme(members: Sequence[str], again: str, *, masked: bool, version: str) -> str:
-    """Return the README of an archive, as Markdown.
-
-    `members` are the other files, relative to it; `again` is the command that makes the report again beside
-    it; `version` is of the profkit that made it.
-    """
+    """Return the README of an archive; the command `again` recreates the report, `version` is profkit's."""
     lines = ["# A profkit ticket", "", f"Made by profkit {version}.", ""]
     lines += ["| file | what it is | open it with |", "|---|---|---|"]
     for member in members:
@@ -164,7 +156,7 @@ def setting_sections(diff: Diff, limit: int) -> list[Section]:
     """Return what differs around the program."""
     settings = diff.settings
     if diff.baseline.inventory is not None and diff.candidate.inventory is not None:
-        # They are in a table of their own.
+        # Pools and their variables have a table of their own.
         settings = tuple(s for s in settings if s.kind not in ("variable", "pool"))
     listed = Listed(settings, limit, "differences")
     table = listed.table(
@@ -200,9 +192,9 @@ def reproduce_run(run: Run, attachment: str) -> Section:
 
 
 def again(*runs: int, packed: bool = True) -> str:
-    """Return the command that makes a report again; `runs` counts each side's, empty for one run.
+    """Return the command that makes a report again, given each side's number of runs.
 
-    `packed`: runs are stored as in an archive, with replicates in a folder.
+    `packed`: replicates are in a folder, as in an archive.
     """
     if not runs:
         return "profkit show run.prof"
@@ -214,7 +206,6 @@ def again(*runs: int, packed: bool = True) -> str:
 
 
 def _captured(name: str, command: Sequence[str], environment: Mapping[str, str], runs: int) -> str:
-    """Return the command that captures a run as `name`."""
     words = [f"{n}={shlex.quote(v)}" for n, v in set_by_hand(environment).items()]
     repeat = [f"--repeat {runs}"] if runs > 1 else []
     words += ["profkit capture", "-o", f"{name}.prof", *repeat, "--", shlex.join(command)]

@@ -1,8 +1,4 @@
-"""`Run` → `TimelineSide`: NVTX ranges of threads, states and functions of processes, and the machine.
-
-Counters are cumulative: a bin holds the exact difference between its ends, linear between two readings. Of
-very many ranges the longest are kept and the others counted.
-"""
+"""`Run` → `TimelineSide`; counters are cumulative, so bins interpolate linearly between readings."""
 
 from __future__ import annotations
 
@@ -22,18 +18,18 @@ from profkit.report.wording.functions import display_name
 
 Floats = npt.NDArray[np.float64]
 
-#: Equal parts of the time line for which waiting and the machine are drawn: one for every few pixels.
+#: Bins of the timeline: one for every few pixels.
 BINS = 240
-#: Ranges of one side that are drawn.
+#: Most ranges drawn of one side; the longest are kept.
 MOST_RANGES = 2000
-#: Threads with ranges of one side that are drawn: those of the processes that come first.
+#: Most threads with ranges drawn of one side.
 MOST_TRACKS = 4
-#: Processes of one side that can be drawn: those that ran and queued most. The page begins with a few of them.
+#: Most processes drawn of one side: those that ran and queued most. The page begins with a few.
 MOST_PROCESSES = 64
 
 
 def timeline(sides: Sequence[tuple[str, Run]]) -> tuple[TimelineSide, ...] | None:
-    """Return one run a side; ``None`` if no run has anything with a time."""
+    """Return each side's run; ``None`` if no run has anything with a time."""
     laid = (timeline_side(label, run) for label, run in sides)
     return tuple(side for side in laid if side is not None) or None
 
@@ -91,7 +87,7 @@ def _span(run: Run) -> tuple[int, int] | None:
 
 
 def _active_ns(samples: ThreadSamples) -> int:
-    """What all threads of a process ran and queued, from the last row of each."""
+    """Return the nanoseconds that a process's threads ran and queued, from the last row of each."""
     last = np.append(np.diff(samples.tid) != 0, True)
     return sum(map(int, samples.run_ns[last])) + sum(map(int, samples.wait_ns[last]))
 
@@ -109,7 +105,7 @@ def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessS
 
 
 def _functions(process: Process, edges: Floats) -> Track | None:
-    """The function with most of the first thread's time, by slice; adjacent equal ones are merged."""
+    """Return the function with most of the first thread's time, by slice; adjacent equal ones are merged."""
     thread = first_thread(process)
     slices = (
         [s for s in thread.slices or () if s.end_ns > edges[0] and s.begin_ns < edges[-1]] if thread else []
@@ -118,11 +114,11 @@ def _functions(process: Process, edges: Floats) -> Track | None:
         return None
     function = np.array([s.function for s in slices])
     end = np.array([s.end_ns for s in slices], np.float64)
-    # A wait that is longer than its slice began before it.
+    # A wait longer than its slice began before it.
     begin = np.array([min(s.begin_ns, s.end_ns - s.seconds * 1e9) for s in slices])
     begin[1:] = np.maximum(begin[1:], end[:-1])
     begin, end = np.clip(begin, edges[0], edges[-1]), np.clip(end, edges[0], edges[-1])
-    # What was not seen for longer than a slice lasts is a gap.
+    # Functions unseen for longer than a slice leave a gap.
     apart = (np.diff(function) != 0) | (begin[1:] - end[:-1] > (end - begin)[1:])
     first = np.flatnonzero(np.append(True, apart))
     last = np.append(first[1:], len(slices)) - 1
@@ -138,7 +134,7 @@ def _functions(process: Process, edges: Floats) -> Track | None:
 
 
 def _shortest(every: Sequence[Ranges]) -> float:
-    """Shortest duration drawn, so that no side has more than `MOST_RANGES`."""
+    """Return the shortest duration in seconds that keeps a side within `MOST_RANGES`."""
     durations = np.concatenate([np.zeros(0), *(ranges.duration_s[ranges.kind != MARK] for ranges in every)])
     durations = np.where(np.isnan(durations), np.inf, durations)
     if len(durations) <= MOST_RANGES:
@@ -153,7 +149,7 @@ def _track(process: Process, ranges: Ranges, tid: int, begin: int, edges: Floats
     durations = ranges.duration_s[of_thread]
     kept = of_thread[np.isnan(durations) | (durations >= shortest)]
     used, name = np.unique(ranges.name[kept], return_inverse=True)
-    # What was never ended is drawn to the end.
+    # Ranges that never ended are drawn to the end.
     ends = np.where(ranges.end_ns[kept] == OPEN, edges[-1], ranges.end_ns[kept])
     return Track(
         label,
@@ -167,10 +163,10 @@ def _track(process: Process, ranges: Ranges, tid: int, begin: int, edges: Floats
 
 
 def _depth(ranges: Ranges) -> npt.NDArray[np.int32]:
-    """Number of pushed ranges around each; started and ended ranges lie beside the stack, at 0."""
+    """Return the number of pushed ranges around each; 0 for started and ended ranges, which have no stack."""
     depth = np.zeros(len(ranges), np.int32)
     above = np.where(ranges.kind == PUSHED, ranges.parent, -1)
-    for _ in range(64):  # a deeper nesting cannot be drawn
+    for _ in range(64):  # deeper nesting cannot be drawn
         inside = above >= 0
         if not inside.any():
             break
@@ -180,7 +176,7 @@ def _depth(ranges: Ranges) -> npt.NDArray[np.int32]:
 
 
 def _mean(series: Series | None, column: str, edges: Floats) -> Floats | None:
-    """Mean of the readings in each bin, interpolated for a bin between two readings."""
+    """Return the mean of the readings in each bin, interpolated in bins without one."""
     values = None if series is None else series.columns.get(column)
     if series is None or values is None:
         return None

@@ -1,4 +1,4 @@
-"""A `Trend` as characters and as a drawing (SVG with classes, no colours), for text and picture renderers."""
+"""A `Trend` as lines of text, and as an SVG drawing with classes instead of colours."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from profkit.report.layout import Line
 from profkit.report.markup import element, escape
 from profkit.report.text import cell_width, pad
 
-#: Columns of the drawing in its own units: where the lines begin, and how far they reach.
+#: Width of the drawing in its own units, and where the lines begin and end.
 TREND_WIDTH = 1000.0
 _LEFT, _RIGHT = 110.0, 890.0
-#: Heights of the first line, which the trend is about, of each other one, and of the words above and below.
+#: Heights of the first line, which the trend is about, of the others, and of the text around them.
 _FIRST, _OTHER, _GAP, _HEAD, _FOOT = 150.0, 44.0, 14.0, 22.0, 24.0
-#: Signs of a line of text, from its least value to its greatest.
+#: Signs of a line of text, from the least value to the greatest.
 _SIGNS = "▁▂▃▄▅▆▇█"
-#: Ratio of the greatest to the least value that fills the height, at least: noise shall not look like much.
+#: Least ratio of values that fills the height, so that noise looks small.
 _LEAST_RATIO = 1.1
-#: Points up to which each is a dot of its own.
+#: Most points that are each drawn as a dot.
 _DOTS = 400
 
 
@@ -41,16 +41,12 @@ def _limits(line: TrendLine) -> tuple[float, float]:
 
 
 def _columns(count: int, width: int) -> list[tuple[int, int]]:
-    """Divide points into at most `width` columns of about equal numbers."""
     edges = np.linspace(0, count, min(count, width) + 1).round().astype(int).tolist()
     return list(itertools.pairwise(edges))
 
 
 def sparks(trend: Trend, width: int) -> tuple[list[Spark], str]:
-    """Return a trend of at least one point as lines of signs, and a line that points at its changes.
-
-    A line has at most `width` columns; with more points, each column is the median of several.
-    """
+    """Return a trend as lines of signs, each a median if points exceed `width`, and a line of pointers."""
     columns = _columns(len(trend.labels), width)
     found = []
     for line in trend.lines:
@@ -73,7 +69,7 @@ def sparks(trend: Trend, width: int) -> tuple[list[Spark], str]:
 
 
 def trend_lines(trend: Trend, columns: int) -> Iterator[Line]:
-    """Return it as text: each quantity, what points at its changes, and the first and the last point."""
+    """Yield the trend as text: its lines, the pointers to its changes, the first and the last point."""
     drawn, pointers = sparks(trend, columns)
     titles = max(cell_width(spark.title) for spark in drawn)
     indent = " " * (titles + 4)
@@ -96,7 +92,7 @@ def trend_lines(trend: Trend, columns: int) -> Iterator[Line]:
 
 
 def trend_height(trend: Trend) -> float:
-    """Return the drawing's height in its own units, whose width is `TREND_WIDTH`."""
+    """Return the drawing's height in the units of `TREND_WIDTH`."""
     return _HEAD + _FIRST + (_OTHER + _GAP) * (len(trend.lines) - 1) + _FOOT
 
 
@@ -110,7 +106,7 @@ def trend_text(trend: Trend) -> str:
 
 
 def trend_drawing(trend: Trend) -> str:
-    """Draw a trend: a line for each quantity on its own axis, and where they changed."""
+    """Draw each quantity on its own axis, and where it changed."""
     count = len(trend.labels)
     step = (_RIGHT - _LEFT) / max(1, count - 1)
     parts = []

@@ -1,17 +1,16 @@
-"""Numbers for people, in fitting units; unknown ones are an en dash, never 0. Values come in base units."""
+"""Numbers as text in fitting units; values come in base units, unknown ones are an en dash, never 0."""
 
 from __future__ import annotations
 
 import math
 
-#: What stands where nothing is known.
 UNKNOWN = "–"
 
 _SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def seconds(value: float | None) -> str:
-    """Return three significant digits in the largest unit that fits; whole seconds from 1 000 s on."""
+    """Return three significant digits in the largest unit that fits; whole seconds from 1,000 s on."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     number, unit = _in_unit(value)
@@ -19,32 +18,32 @@ def seconds(value: float | None) -> str:
 
 
 def from_to(before: float, after: float) -> str:
-    """Return two times, with a shared unit written once."""
+    """Return two times; a shared unit is written once."""
     (first, first_unit), (second, unit) = _in_unit(before), _in_unit(after)
     return f"{first} → {second} {unit}" if first_unit == unit else f"{first} {first_unit} → {second} {unit}"
 
 
 def interval(low: float, high: float) -> str:
-    """Return the limits of a time; empty where they are not known."""
+    """Return the limits of a time; empty if not known."""
     return f"{seconds(low)} – {seconds(high)}" if math.isfinite(low) and math.isfinite(high) else ""
 
 
 def _in_unit(value: float) -> tuple[str, str]:
-    """A finite number of seconds in the unit that fits, and that unit."""
+    """Return a finite number of seconds in the unit that fits, and that unit."""
     size = abs(value)
     if size < 0.5e-9:
         return "0", "s"
     if size >= 999.5:
         return _whole(value), "s"
     for scale, unit in _SCALES:
-        # 0.9995 of a unit already rounds to 1.00 of it.
+        # 0.9995 of a unit already rounds to 1.00.
         if size >= 0.9995 * scale or unit == "ns":
             return _three_digits(value / scale), unit
     raise AssertionError("unreachable: nanoseconds end the scales")
 
 
 def _whole(value: float) -> str:
-    """A whole number, thousands separated; with an exponent beyond any measured quantity."""
+    """Return a whole number with separated thousands; from 1e12 on with an exponent."""
     return f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.3g}"
 
 
@@ -56,7 +55,7 @@ def _three_digits(value: float) -> str:
 
 
 def change(before: float | None, after: float | None) -> str:
-    """Return the signed difference of two times, in seconds' units."""
+    """Return the signed difference of two times."""
     if before is None or after is None:
         return UNKNOWN
     difference = after - before
@@ -65,7 +64,7 @@ def change(before: float | None, after: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return the percentage of a share, 0 to 1."""
+    """Return a share (0 to 1) in percent."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     percent = 100.0 * value
@@ -77,12 +76,12 @@ def share(value: float | None) -> str:
 
 
 def confidence(value: float) -> str:
-    """Return a percentage that is never 100: 249 right of 250 is not certain."""
+    """Return a percentage below 100: 249 right of 250 is not certain."""
     return f"{min(99, round(100 * value))} %"
 
 
 def count(value: float | None) -> str:
-    """Return a whole number, thousands separated; from ten million on, in millions or more."""
+    """Return a whole number with separated thousands; from ten million on, in millions or more."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if abs(value) >= 1e15:
@@ -107,16 +106,16 @@ def between(low: float, high: float) -> str:
 
 
 def _in_thousands(value: float) -> tuple[float, str]:
-    """A number scaled to at most three digits before the point, and its suffix."""
+    """Return a number scaled below 1,000, and its suffix."""
     for scale, suffix in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
-        # 0.9995 of a thousand already rounds to 1.00 of it.
+        # 0.9995 of a thousand already rounds to 1.00.
         if value >= 0.9995 * scale:
             return value / scale, suffix
     return value, ""
 
 
 def factor(value: float | None) -> str:
-    """Return how many times as much it is."""
+    """Return a ratio: ``1.23×``."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if value == 0:
@@ -129,5 +128,5 @@ def factor(value: float | None) -> str:
 
 
 def counted(number: int, what: str, several: str = "") -> str:
-    """Return a number of things: 1 run, 2,000 runs; `several` where more of them are not called so with an s."""
+    """Return a number of things: 1 run, 2,000 runs; `several` is an irregular plural."""
     return f"{number:,} {what if number == 1 else several or f'{what}s'}"

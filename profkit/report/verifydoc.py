@@ -1,4 +1,4 @@
-"""An advice that was tried → `Document` or JSON: predicted against measured, and the two commands."""
+"""An advice that was tried → `Document` or JSON: predicted against measured, and both commands."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ from profkit.verdict.types import Advice
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """An advice, and its measured effect.
-
-    `number`: of the advice in the report of the run.
-    `command`, `changed`: as recorded, and with the advice (empty where a line is edited).
-    `edit`: place and text of the edited line; empty without one.
-    `recorded_s`: seconds of the recorded run.
-    """
+    """An advice and its effect; `changed` is the command with the advice, or `edit` the edited line."""
 
     tried: Tried
     advice: Advice

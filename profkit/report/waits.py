@@ -1,4 +1,4 @@
-"""Who waits for whom, one picture a side: boxes for groups of processes, arrows for how long each waits."""
+"""Who waits for whom, one picture per side: boxes for groups of processes, arrows for their waits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from profkit.report.figures import Waits
 from profkit.report.markup import element, escape, number
 from profkit.report.text import clean
 
-#: Processes of a side that are drawn one by one.
+#: Most processes of a side that are drawn singly.
 MOST_LANES = 64
-#: Part of a wall from which on waiting is drawn as an arrow, and for which it is said who waits least.
+#: Shares of the wall (0 to 1) from which waiting gets an arrow, and from which the late rank is named.
 LEAST_ARROW, LEAST_SAID = 0.01, 0.05
 
-#: Units of the drawing: its width, a box, and the room for two arrows between boxes.
+#: Sizes in the drawing's units: its width, a box's height, and the gap for two arrows.
 _WIDTH, _BOX, _GAP = 470.0, 52.0, 62.0
 _PARTS = (
     ("running", "running", ("running_s",)),
@@ -24,7 +24,7 @@ _PARTS = (
     ("waiting", "waiting for each other", ("others_s", "peers_s")),
     ("blocked", "off the CPU otherwise", ("rest_s",)),
 )
-#: What a group is called: one process of it, several, and as those that started the others see it.
+#: Names of a group: of one process, of several, and as seen by the other group.
 _NAMES: dict[GroupName, tuple[str, str, str]] = {
     "main": ("main", "main processes", "main"),
     "ranks": ("rank", "ranks", "their rank"),
@@ -34,7 +34,7 @@ _NAMES: dict[GroupName, tuple[str, str, str]] = {
 
 
 def waits(sides: Sequence[tuple[str, Run]]) -> Waits | None:
-    """Return one run a side; ``None`` where none has two counted processes."""
+    """Return one run per side; ``None`` if no side has two processes with counters."""
     found = tuple((label, group_waits(run)) for label, run in sides)
     several = any(sum(len(group.lanes) for group in groups) > 1 for _, groups in found)
     return Waits(tuple((label, groups) for label, groups in found if groups)) if several else None
@@ -55,7 +55,7 @@ def states_key(*states: tuple[str, str]) -> str:
 
 
 def waits_section(figure: Waits) -> str:
-    """Return the section: a picture of each side, and every process below it."""
+    """Return the section: a picture of each side, with all processes below."""
     sides = []
     for label, groups in figure.sides:
         heading = element("h3", escape(label)) if label else ""
@@ -149,7 +149,6 @@ def _bar(shares: Sequence[tuple[str, float]], x: float, y: float, width: float) 
 
 
 def _arrow(x: float, y: float, share: float, *, down: bool) -> str:
-    """An arrow between two boxes, as thick as the share; none if the share is negligible."""
     if share < LEAST_ARROW:
         return ""
     half, top, bottom = 1.0 + 6.0 * share, y + 5, y + _GAP - 5
@@ -168,7 +167,7 @@ def _arrow(x: float, y: float, share: float, *, down: bool) -> str:
 
 
 def _loop(y: float, share: float) -> str:
-    """An arrow from the ranks to themselves."""
+    """Draw an arrow from the ranks to themselves."""
     if share < LEAST_ARROW:
         return ""
     x = _WIDTH - 30
@@ -180,7 +179,7 @@ def _loop(y: float, share: float) -> str:
 
 
 def _waits(one: WaitGroup, other: WaitGroup) -> str:
-    """A group's waiting for the other in a sentence: ``16 workers wait 8.4 s each (65 %) for main``."""
+    """Return how long a group waits for the other: ``16 workers wait 8.4 s each (65 %) for main``."""
     share = _share(one, "others_s")
     if share < LEAST_ARROW:
         return f"{_name(one)} hardly {_verb(one)} for {_whom(one, other)}"
@@ -200,7 +199,7 @@ def _whom(one: WaitGroup, other: WaitGroup) -> str:
 
 
 def _for_ranks(group: WaitGroup) -> str:
-    """What ranks wait for each other; where one waits much less, for that one."""
+    """Return how long ranks wait for each other, or for the one that waits much less."""
     share = _share(group, "peers_s")
     if share < LEAST_ARROW:
         return "No time went into calls that wait for other ranks."

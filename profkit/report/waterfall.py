@@ -1,8 +1,4 @@
-"""The account as a waterfall: one drawing for page, notebook and picture, one text for the rest.
-
-Every row's bar begins where the previous one ended. Colours suit light and dark ground; classes let a style
-sheet override them.
-"""
+"""The account as a waterfall, drawn or as text: each bar begins where the previous one ended."""
 
 from __future__ import annotations
 
@@ -17,22 +13,19 @@ from profkit.report.layout import Line
 from profkit.report.markup import element, escape
 from profkit.report.text import cell_width, pad, shorten_middle
 
-#: Height of a row of the drawing: a line of text, and a bar below it.
+#: Height of a row: a line of text, and a bar below it.
 _ROW = 36.0
-#: Part of the width that titles may take; seconds have the rest.
+#: Percent of the width for titles; seconds have the rest.
 _TITLES = 66
-#: Characters of what is in a step, and columns of the bars of a text.
+#: Most characters of a step's contents; least and most columns of the bars in text.
 _ABOUT, _LEAST_BAR, _MOST_BAR = 60, 8, 24
-#: Colours where there is no style sheet.
+#: Colours without a style sheet.
 _FILLS = {"wall": "#8a8f98", "more": "#d9534f", "less": "#3d8bd4", "part": "#3d8bd4"}
 _STYLES = {"wall": "dim", "more": "red", "less": "green", "part": ""}
 
 
 class WaterfallRow(NamedTuple):
-    """One row, its bar from left to right, 0 to 1; `sure` is false within its noise.
-
-    `kind` is ``wall``, ``more``, ``less``, or ``part`` of one run.
-    """
+    """One row; its bar runs from `left` to `right`, 0 to 1; `sure` is false within the noise."""
 
     kind: str
     left: float
@@ -76,7 +69,7 @@ def waterfall_height(waterfall: Waterfall) -> float:
 
 
 def waterfall_drawing(waterfall: Waterfall, width: float | str = "100%") -> str:
-    """Return an ``svg`` element in which text keeps its size and bars take the width."""
+    """Return an ``svg`` element whose bars scale with its width; text keeps its size."""
     rows = waterfall_rows(waterfall)
     said = "; ".join(f"{row.title} {row.seconds}" for row in rows)
     return element(
@@ -96,7 +89,7 @@ def _drawn(row: WaterfallRow, y: float) -> str:
     about = shorten_middle(row.about, _ABOUT)
     aside = element("tspan", escape(about), dx=8, font_size=12, opacity=0.8, class_="about") if about else ""
     weight, kind = (600, "wall") if row.kind == "wall" else (None, None)
-    # What is too long for its place is cut there.
+    # The inner ``svg`` cuts titles that are too long.
     title = element(
         "svg",
         element("text", escape(row.title), aside, y=15, font_weight=weight, class_=kind),
@@ -123,7 +116,7 @@ def _drawn(row: WaterfallRow, y: float) -> str:
 
 
 def waterfall_lines(waterfall: Waterfall, width: int) -> Iterator[Line]:
-    """Return it as text: title, bar, seconds, and contents if there is room."""
+    """Yield the waterfall as text: title, bar, seconds, and contents if there is room."""
     rows = waterfall_rows(waterfall)
     titles = max(cell_width(row.title) for row in rows)
     numbers = max(cell_width(row.seconds) for row in rows)

@@ -1,4 +1,4 @@
-// Who calls whom, around one function: its callers above it and its callees below, as wide as their measured sums.
+// One function with its callers above and its callees below, as wide as their times.
 function startCalls() {
   const { n, after, before, names } = functions;
   const graph = data.calls;
@@ -14,9 +14,9 @@ function startCalls() {
   const find = byId("calls-find"), back = byId("calls-back"), list = byId("calls-names");
   const history = [];
   let focus = 0, side = "after", scale = 0;
-  const NARROWEST = 0.003; // of the width: narrower blocks are counted instead of drawn
+  const NARROWEST = 0.003; // share of the width below which blocks are only counted
 
-  // Edges by one of their ends: the edges of row r are order[start[r]] … order[start[r + 1] - 1].
+  // Index edges by one end: those of row r are order[start[r]] … order[start[r + 1] - 1].
   function indexed(end) {
     const start = new Int32Array(n + 1), order = new Int32Array(m);
     for (const row of end) start[row + 1]++;
@@ -30,7 +30,7 @@ function startCalls() {
   const edges = () => (side === "after" ? edgesAfter : edgesBefore);
   const grown = (edge) => (before ? edgesAfter.cumtime[edge] - edgesBefore.cumtime[edge] : 0);
 
-  // Every measured pair of the focused function, widest first; itself and what only the other side has are kept apart.
+  // The focused function's pairs, widest first; recursion and pairs of the other side only are kept apart.
   function pairs(of, other) {
     const found = { rows: [], itself: null, absent: 0 };
     for (const edge of of(focus)) {
@@ -83,7 +83,7 @@ function startCalls() {
     return blocks;
   }
 
-  // One level of blocks beside each other; what is too narrow ends up in one block that counts it.
+  // Blocks beside each other; narrow ones are counted in one block.
   function fill(blocks, items, whole) {
     let at = 0, narrow = [];
     for (const item of items) {
@@ -167,11 +167,10 @@ function startCalls() {
     focus = row;
     const typed = find.value;
     show();
-    if (typing) find.value = typed; // what is being typed is the reader's
+    if (typing) find.value = typed; // keep what the reader is typing
     if (inside) picture.querySelector(".focused").focus();
   }
 
-  // Arrows go from block to block, as they lie.
   picture.addEventListener("keydown", (event) => {
     const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     if (event.key === "Backspace" && history.length) back.click();
@@ -189,7 +188,7 @@ function startCalls() {
     focusOn(next, event.target);
   });
 
-  // Up to forty names that hold what was typed, the exact one first; the whole list would be as long as the table.
+  // Offer at most forty names: the whole list would be as long as the table.
   find.addEventListener("input", () => {
     const typed = find.value.trim();
     if (!typed) return;
@@ -223,7 +222,7 @@ function startCalls() {
     return best;
   }
 
-  // Where the answer points: the function that moved most; else where the time is.
+  // Begin at the function that moved most, else at the one with most time.
   focus = functions.start >= 0 ? functions.start : top();
   show();
 }

@@ -1,5 +1,4 @@
-// The flame graph: contexts as blocks under each other, as wide as the time that they took. A click makes a block as wide as
-// the picture; what is around it stands above as a path.
+// The flame graph: contexts as blocks, callees below callers, as wide as their time. A click zooms into a block.
 function startFlame() {
   const graph = data.stacks, { names } = functions;
   const n = graph.row.length;
@@ -10,7 +9,7 @@ function startFlame() {
   const OUTSIDE = -1;
   let side = "after", measure = choice ? choice.value : "active", zoom = OUTSIDE, start = OUTSIDE, matches = null, active = null;
 
-  // Contexts come in preorder: a context's own end where the next one of at most its depth begins.
+  // Contexts are in preorder: one ends where the next of no greater depth begins.
   const open = [];
   for (let node = 0; node < n; node++) {
     while (open.length > graph.depth[node]) end[open.pop()] = node;
@@ -49,7 +48,7 @@ function startFlame() {
     for (let child = node + 1; child < inner(node); child = end[child]) yield child;
   }
 
-  // How much a context itself changed, against the one that changed most.
+  // The colour scale: changes of self time relative to the greatest one.
   let greatest = 0, least = 0;
   function weigh() {
     if (!before) return;
@@ -121,7 +120,7 @@ function startFlame() {
       });
   }
 
-  // What stands last in a name says most.
+  // The last part of a name says most.
   const fitted = (text, room) => (text.length > room ? text.slice(text.lastIndexOf(".") + 1) : text);
 
   function block(node, level, left, width) {
@@ -156,7 +155,7 @@ function startFlame() {
           return;
         }
         blocks.push(block(node, level, at, width));
-        // Rows of slivers alone are seen when one looks closer.
+        // Rows of slivers alone appear only after zooming in.
         if (width > 0.012) deepest = Math.max(deepest, level);
         lay(children(node), level + 1, at);
         at += width;
@@ -246,7 +245,7 @@ function startFlame() {
   });
   whole.addEventListener("click", () => go(OUTSIDE));
 
-  // Where a name is exactly what was typed, other names that contain it are no matches.
+  // If a name is exactly what was typed, names that only contain it do not match.
   function search() {
     const typed = find.value.trim();
     matches = null;
@@ -276,7 +275,7 @@ function startFlame() {
   }).observe(picture);
   find.addEventListener("input", search);
   find.addEventListener("keydown", (event) => {
-    // Browsers clear a search by Escape, which here goes back out first.
+    // Escape first zooms out; only then may the browser clear the search.
     if (event.key === "Escape" && zoom !== start) {
       event.preventDefault();
       go(start);
@@ -300,7 +299,7 @@ function startFlame() {
     restart();
   });
 
-  // A program is wrapped in functions that hold all of its time: the picture begins inside them.
+  // Begin inside the outer functions, which hold nearly all of the time.
   for (;;) {
     const inside = [...children(zoom)], widest = inside.find((node) => shown().within[node] > 0.97 * total());
     if (widest === undefined || !(end[widest] > widest + 1)) break;

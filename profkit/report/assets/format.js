@@ -1,4 +1,4 @@
-// Numbers for people: the same words as the rest of the report (profkit/report/units.py).
+// Numbers as text, formatted as in profkit/report/units.py.
 const UNKNOWN = "–";
 const SCALES = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
 

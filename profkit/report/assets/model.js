@@ -1,4 +1,4 @@
-// The data of the page as typed columns, and small helpers for elements. Text only ever enters as text, never as markup.
+// The page's data as typed columns, and helpers for elements. Text is inserted as text, never as markup.
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 
@@ -22,7 +22,7 @@ function draw(tag, attributes = {}, text = null) {
 function columns(side, n, ranks, other, uncounted) {
   if (!side) return null;
   const nanoseconds = (values) => Float64Array.from(values, (value) => value * 1e-9);
-  // The baseline's counts are stored as differences to the candidate's.
+  // The baseline's counts are stored as differences from the candidate's.
   const stored = Float64Array.from(side.ncalls, (value, row) => (other ? value + other.stored[row] : value));
   const unknown = new Set(side.unknown), estimated = new Set(side.estimated);
   const ncalls = stored.map((value, row) => (uncounted || unknown.has(row) ? NaN : value));
@@ -30,7 +30,7 @@ function columns(side, n, ranks, other, uncounted) {
     rank: Int32Array.from(side.rank ?? ranks),
     stored,
     ncalls,
-    // Calls of a function, or some of them, as they are known.
+    // The text of a function's calls, or of some of them.
     calls: (row, value = ncalls[row]) => (unknown.has(row) ? UNKNOWN : (estimated.has(row) ? "~" : "") + count(value)),
     tottime: nanoseconds(side.tottime),
     cumtime: nanoseconds(side.cumtime),
@@ -39,7 +39,7 @@ function columns(side, n, ranks, other, uncounted) {
   };
 }
 
-// Rows are in order of the candidate's rank; what it lacks comes last.
+// Rows are in the order of the candidate's rank; functions that it lacks come last.
 const functions = (() => {
   const table = data.functions;
   if (!table) return null;
@@ -56,7 +56,6 @@ const functions = (() => {
   return { ...table, n, after, before, marked, where };
 })();
 
-// A function's name to click on; what a choice calls with the value that is chosen.
 function link(text, act, title = "") {
   const button = make("button", { type: "button", className: "link", title }, make("bdi", {}, text));
   button.addEventListener("click", act);
@@ -67,26 +66,26 @@ function onChoice(name, act) {
   for (const radio of document.querySelectorAll(`input[name=${name}]`)) radio.addEventListener("change", () => act(radio.value));
 }
 
-// Blue to red, with what both ends stand for.
+// The colour scale from blue to red, with the values of both ends.
 function scaleOf(most, unit = "") {
   const kinds = ["l3", "l2", "l1", "same", "m1", "m2", "m3"].map((kind) => make("i", { className: kind }));
   return [change(0, -most), ...kinds, `${change(0, most)}${unit}`];
 }
 
-// The arrows' target becomes what the Tab key reaches.
+// Move the focus and the Tab stop (roving tabindex).
 function focusOn(next, last, options = {}) {
   last.tabIndex = -1;
   next.tabIndex = 0;
   next.focus(options);
 }
 
-// Notifies other parts of the page that the reader chose a function.
+// Tells other parts of the page which function the reader chose.
 const chosen = new EventTarget();
 function choose(row) {
   chosen.dispatchEvent(new CustomEvent("function", { detail: row }));
 }
 
-// Functions that a reader names: those that are called exactly so, else those whose name contains it, most time first.
+// Functions with exactly this name, else without regard to case, else whose names contain it; most time first.
 function searched(typed) {
   const { names, n, after } = functions, lower = typed.toLowerCase();
   const rows = [], exact = [], alike = [];

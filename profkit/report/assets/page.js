@@ -1,10 +1,9 @@
-// Shows what needs a script, and starts it.
 for (const part of document.querySelectorAll(".scripted")) part.hidden = false;
 if (functions) startTable();
 if (functions && data.calls) startCalls();
 if (functions && data.stacks) startFlame();
 if (data.timeline) startTimeline();
-// What is folded away on a screen is printed.
+// Print what is folded on a screen.
 addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("details.card")) part.open = true;
 });

@@ -1,11 +1,11 @@
-// The table of every function: sorted by a click on a heading, searched while one types, a few rows a page or fifty.
+// The table of all functions, with sorting, search and pages.
 function startTable() {
   const FEW = 10, MANY = 50;
   let size = FEW;
   const { n, after, before, names, marked } = functions;
   const find = byId("table-find"), root = byId("table-root"), only = byId("table-marked"), place = byId("table-rows");
   let measure = functions.by, rows = [], page = 0, haystack = null;
-  // "change" is by absolute value, as the comparison orders its own table.
+  // "change" sorts by absolute value, like the tables of the comparison.
   let sort = before ? { key: "change", down: true } : { key: "after", down: true };
 
   const perCall = (side, row) => (side.ncalls[row] > 0 && side.rank[row] > 0 ? side.tottime[row] / side.ncalls[row] : NaN);
@@ -31,7 +31,7 @@ function startTable() {
   const delta = (row) => after[measure][row] - before[measure][row];
   const LAST = Number.MAX_SAFE_INTEGER;
 
-  // heading, key to sort by, whether greatest comes first, text, class
+  // heading, sort key, greatest first, text of a row, value to sort by
   const all = [
     ["rank", "rank", false, rank, (row) => after.rank[row] || LAST],
     ["function", "name", false, null, null],

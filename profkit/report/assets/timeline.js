@@ -1,4 +1,4 @@
-// Runs over time: ranges of threads, below them what the threads of each process did, and the machine; all on one scale.
+// Runs over time on one scale: ranges of threads, states of processes, and the machine.
 function startTimeline() {
   const place = byId("time-picture"), sides = data.timeline;
   const end = Math.max(...sides.map((side) => side.seconds));
@@ -7,7 +7,7 @@ function startTimeline() {
   const label = () => (narrow() ? 84 : 150), axis = () => (narrow() ? 0 : 30);
   let from = 0, to = end, width = 0, every = false;
 
-  // Those that ran and queued most, in their order, unless all are asked for.
+  // The processes that ran and queued most, in their original order.
   const activity = (process) => process.running.reduce((sum, value, at) => sum + Math.max(0, value) + Math.max(0, process.queued[at]), 0);
   const busiest = new Map(sides.map((side) => {
     const most = [...side.processes].sort((a, b) => activity(b) - activity(a)).slice(0, FEW);
@@ -15,7 +15,7 @@ function startTimeline() {
   }));
   const shown = (side) => (every ? side.processes : busiest.get(side));
 
-  // The same name has the same colour everywhere: those that hold most time have one of their own, the others share grey.
+  // Names with most time have a colour of their own, the same everywhere; the others share grey.
   const totals = new Map();
   const functionsOf = (side) => side.processes.flatMap((process) => process.functions ?? []);
   for (const track of sides.flatMap((side) => [...side.tracks, ...functionsOf(side)])) {
@@ -52,7 +52,7 @@ function startTimeline() {
   }
 
   function steps(values, top, height, most, seconds) {
-    // A closed line over the bins; what is not known (−1) stays on the ground.
+    // A bar for each bin; unknown values (−1) have none.
     const bin = seconds / values.length;
     let path = "";
     values.forEach((value, at) => {
@@ -82,7 +82,7 @@ function startTimeline() {
     svg.append(group);
   }
 
-  // Running at the bottom, queued on it, and above both what is left of 100 %: off the CPU.
+  // Stacked from the bottom: running, queued, off the CPU (the rest of 100 %).
   function states(svg, process, top, side) {
     const bins = process.running.length;
     const share = (at, part) => {
@@ -211,7 +211,7 @@ function startTimeline() {
     acts[act]();
   }
 
-  // What each process did at one moment, in words; of many the one that is pointed at.
+  // Say what the given processes did at one moment.
   function tell(side, time, rows) {
     const parts = [`${side.label ? `${side.label}, ` : ""}${seconds(time)}`];
     for (const { process } of rows) {

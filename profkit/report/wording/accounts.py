@@ -11,7 +11,7 @@ from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
 from profkit.verdict.account import RUN_BUCKETS, Account, Bucket
 
-#: What each bucket is, in a few words.
+#: What each bucket is.
 BUCKET_TITLES: Mapping[str, str] = {
     "startup": "start and end",
     "work": "more calls",
@@ -27,7 +27,7 @@ BUCKET_TITLES: Mapping[str, str] = {
     "capture": "capture overhead",
     "running": "running",
 }
-#: What is waited for, in a few words (`profkit.model.pauses`).
+#: What is waited for (`profkit.model.pauses`).
 WAITED_FOR: Mapping[str, str] = {
     "gil": "the interpreter's lock (GIL)",
     "lock": "a lock or thread",
@@ -42,20 +42,20 @@ WAITED_FOR: Mapping[str, str] = {
     "other": "something else",
     "stopped": "resumption (stopped)",
 }
-#: Functions that are named behind a bucket.
+#: Most functions named beside a bucket.
 NAMED = 2
-#: Part of the bucket that one holds at least.
+#: Part of the bucket that a named function holds at least.
 NAMED_PART = 0.1
-#: Part of the greatest bucket below which one gets no line.
+#: Part of the greatest bucket below which a bucket gets no line.
 SMALL = 0.005
 
 
-#: Part of the CPU time in functions whose calls are not known from which the account says that.
+#: Share of the CPU time with unknown call counts from which the account says so.
 UNKNOWN_CALLS = 0.05
 
 
 def waterfall(account: Account) -> Waterfall:
-    """Return an account's waterfall; tiny buckets are left out, and the rest adds up within rounding."""
+    """Return an account's waterfall without tiny buckets, so it may not add up exactly."""
     whole = max(abs(account.added_s), *(abs(b.seconds) for b in account.buckets), 1e-12)
     alone = _is_alone(account)
     longer = max(account.baseline_s, account.candidate_s)
@@ -83,7 +83,7 @@ def _is_alone(account: Account) -> bool:
 
 
 def bucket_title(bucket: Bucket, account: Account) -> str:
-    """Return what reports call a bucket of an account."""
+    """Return a bucket's title in reports."""
     if bucket.name in account.merged[:1]:
         return "running or queued" if _is_alone(account) else "cost per call, or queued"
     if bucket.name == "speed" and account.calls_unknown >= UNKNOWN_CALLS:
@@ -94,7 +94,7 @@ def bucket_title(bucket: Bucket, account: Account) -> str:
 
 
 def _about(bucket: Bucket) -> str:
-    """The functions with most of it, and what was waited for where known."""
+    """Return the functions with most of the bucket, and what they waited for if known."""
     waited = [w for w in bucket.waited if (w.candidate_s - w.baseline_s) * bucket.seconds > 0]
     if bucket.name == "blocked" and waited:
         least = NAMED_PART * abs(bucket.seconds)

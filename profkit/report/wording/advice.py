@@ -1,4 +1,4 @@
-"""Advice in words: commands to paste, and sentences for what is no command."""
+"""Advice in words: commands to paste, and sentences for the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
 from profkit.verdict.types import Advice
 
-#: The words of a command, and a remark on it; either may be empty.
+#: A command's words, and a remark; either may be empty.
 _Line = tuple[tuple[str, ...], str]
 
 
@@ -43,7 +43,7 @@ def _place(a: Advice) -> str:
     if a.where is None:
         return ""
     name = a.where.qualname
-    # A module begins at its first line, wherever the call is.
+    # A module's line is its first one, not that of the call.
     in_module = name == "<module>"
     where = location(a.where, "", 0 if in_module else a.line)
     return f", in {where}" if in_module else f", in {display_name(name)}, {where}"
@@ -83,7 +83,7 @@ _AWAIT: Mapping[str, str] = {
     "with the machine",
 }
 
-#: By the kind of advice: a command with a remark, or a remark alone.
+#: A command with a remark, or a remark alone, by the kind of advice.
 ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "limit-threads": _capture("limited.prof"),
     "edit-code": lambda a: ((), f"the program itself sets this; change it there: {a.subject}{_place(a)}"),
@@ -132,7 +132,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     ),
     "more-loaders": lambda a: ((), "use more loader workers, or load faster: CPUs were free"),
 }
-#: What the output of a command is filtered by where a person reads it.
+#: Filters for the output of commands that a person reads.
 _FILTERS: Mapping[str, str] = {"list-processes": " | head -15", "lscpu": " | grep -E 'Model name|MHz'"}
 
 
@@ -155,11 +155,11 @@ def _remarks(advice: Advice) -> list[str]:
 
 
 def advice_command(advice: Advice) -> tuple[tuple[str, ...], str]:
-    """Return the command's words (empty: advice is no command), and why to run it."""
+    """Return the command's words (empty if the advice is no command), and why to run it."""
     words = ADVICE[advice.kind](advice)[0]
     return words, clean("; ".join(_remarks(advice)) or "capture it again like this, and compare")
 
 
 def advice_blocks(advice: Sequence[Advice]) -> tuple[Block, ...]:
-    """Return all advice as one list of lines that are never wrapped; empty without advice."""
+    """Return all advice as one list of lines that never wrap; empty without advice."""
     return (Bullets(tuple(advice_text(a) for a in advice), commands=True),) if advice else ()

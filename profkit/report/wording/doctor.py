@@ -1,4 +1,4 @@
-"""What would start how many threads here, in words: the risk, the limits of the machine, origins of sizes."""
+"""The diagnosis of ``profkit doctor`` in words: risk, limits of the machine, origins of sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from profkit.report.text import clean
 from profkit.study.doctor import Demand, Diagnosis, Own, Size
 from profkit.study.doctor_load import Crew, Load
 
-#: What people call a library, or a default of Python.
+#: Usual names of libraries and of Python's defaults.
 LIBRARY_TITLES = {
     "openblas": "OpenBLAS",
     "mkl": "MKL",
@@ -42,9 +42,9 @@ LIBRARY_TITLES = {
     "keras-workers": "Keras PyDataset()",
     "chainer-iterator": "MultiprocessIterator()",
 }
-#: Kinds of processes that one line can add up.
+#: Most kinds of processes added up in one line.
 MOST_TERMS = 2
-#: CPUs that everything else used from which a reader must know of it.
+#: CPUs used by other processes from which the reader is told.
 OTHERS = 0.2
 _LIMITS = {"quota": "the CPU quota", "affinity": "the affinity", "slurm": "Slurm's grant"}
 _HOW_TO_SET = {
@@ -177,7 +177,7 @@ def limit_items(limits: Limits) -> list[tuple[str, str]]:
 
 
 def _ranges(cpus: Sequence[int]) -> str:
-    """CPUs by their numbers: ``0–3, 8``."""
+    """Return the numbers of CPUs: ``0–3, 8``."""
     found: list[list[int]] = []
     for cpu in sorted(cpus):
         if found and found[-1][-1] == cpu - 1:
@@ -230,10 +230,10 @@ def _own_text(own: Own) -> str:
 
 
 def sizes_note() -> str:
-    """Return what the list of sizes is."""
+    """Return the note on the list of sizes."""
     return "Defaults, for each process. docs/doctor.md says how they were measured."
 
 
 def untraced() -> str:
-    """Say of a Python that it has no tracer."""
+    """Say that a Python has no tracer."""
     return "profkit has no tracer for it: a capture would record no functions"

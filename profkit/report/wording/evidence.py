@@ -1,4 +1,4 @@
-"""Evidence in words: what was measured, its values on both sides, what they mean; rows with bars to draw."""
+"""Evidence in words: what was measured, its values on both sides, what they mean; rows with bars."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def value_text(unit: str, value: Value) -> str:
     return f"{value:.2f}"
 
 
-#: What is measured, by the id of `Evidence.signal`; ``{subject}`` is the function, range or variable.
+#: What is measured, by `Evidence.signal`; ``{subject}`` is the function, range or variable.
 SIGNALS: Mapping[str, str] = {
     "wall": "wall time",
     "self-time": "self time of all functions",
@@ -100,7 +100,7 @@ SIGNALS: Mapping[str, str] = {
 
 
 def number_of(value: Value) -> float | None:
-    """Return a value as a number; ``None`` for texts and what is not known."""
+    """Return a value as a number; ``None`` for texts and unknown values."""
     return float(value) if isinstance(value, (int, float)) else None
 
 
@@ -124,7 +124,7 @@ def _pool(e: Evidence) -> str:
 
 
 def _who_ran(e: Evidence) -> str:
-    """Programs that used most CPU: ``python3 (pid 812) 1.00 cores, nightly-backup (pid 90) 0.41``."""
+    """Return the busiest programs: ``python3 (pid 812) 1.00 cores, nightly-backup (pid 90) 0.41``."""
     said: list[str] = []
     for place in range(int(_number(e, "named") or 0)):
         cores = _number(e, f"cores-{place}")
@@ -150,7 +150,7 @@ def _who_ran(e: Evidence) -> str:
     return ", ".join(said)
 
 
-#: What the values say, by the id of `Evidence.reading`.
+#: What the values say, by `Evidence.reading`.
 READINGS: Mapping[str, Callable[[Evidence], str]] = {
     "": lambda e: "",
     "times": lambda e: units.factor(_number(e, "factor")),
@@ -249,7 +249,7 @@ def evidence_texts(evidence: Evidence) -> EvidenceTexts:
 
 
 def evidence_table(evidence: Sequence[Evidence], candidate: str = "candidate", limit: int = 0) -> Table:
-    """Return a table of at most `limit` (0: all) pieces of evidence; `candidate` is the title of that side."""
+    """Return a table of at most `limit` (0: all) pieces; `candidate` is the title of that side."""
     listed = Listed(evidence, limit)
     titles = (
         Column("what was measured"),
@@ -275,7 +275,7 @@ def evidence_row(evidence: Evidence) -> Row:
 def _scales(
     evidence: Evidence, values: Sequence[float | None]
 ) -> tuple[tuple[float | None, float | None], ...]:
-    """What a full bar stands for on either side, and what to compare it with."""
+    """Return, per side, the value of a full bar and the limit to mark."""
     whole = evidence.whole or (None, None)
     if evidence.unit == "share":
         return (1.0, None), (1.0, None)

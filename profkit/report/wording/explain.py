@@ -22,7 +22,7 @@ _WHICH = (
     "The verdict is the finding with the largest bucket of the account; the order below decides between "
     "nearly equal ones."
 )
-#: Conditions of rules that hold, and rules that do not, that have a row on a terminal.
+#: Most conditions of rules that hold, and most rules that do not, on the first screen.
 _CONDITIONS, _NEAREST = 8, 12
 _SIGNS = {">=": "≥", "<=": "≤", "is": "is", "not": "is not", "known": "known"}
 
@@ -33,7 +33,7 @@ def explain_sections(
     checks: Sequence[Checked],
     findings: Sequence[Finding],
 ) -> list[Section]:
-    """Return how each rule was evaluated, in evaluation order; rules of `findings` are marked."""
+    """Return how each rule was evaluated, in order; those of `findings` are marked."""
     held = {finding.rule for finding in findings}
     by_id = {rule.id: rule for rule in rules}
     sections = [Section("How the rules were evaluated", (Bullets((_HOW, _WHICH)),))]
@@ -57,7 +57,7 @@ def brief_explanation(
     checks: Sequence[Checked],
     findings: Sequence[Finding],
 ) -> list[Section]:
-    """Return the rule that decided, and what the others lack, least first."""
+    """Return the rules that hold, and what the others lack, least first."""
     by_id = {rule.id: rule for rule in rules}
     of_rules: dict[str, list[Checked]] = {}
     for check in checks:
@@ -95,7 +95,7 @@ def brief_explanation(
 
 
 def _lacks(checks: Sequence[Checked]) -> list[Checked]:
-    """Return what a rule lacks to hold; of alternatives, a condition of the group that lacks least."""
+    """Return what a rule lacks to hold; of alternatives, one condition of the nearest group."""
     lacks = [
         check for check in checks if not check.held and check.part in ("requires", "unless", "conditions")
     ]
@@ -118,7 +118,7 @@ def _lack(check: Checked) -> str:
 
 
 def _chosen(findings: Sequence[Finding]) -> Section:
-    """Which finding is named, and how its confidence is made up."""
+    """Return which finding is named, and how its confidence is made up."""
     named = value("confidence.named")
     note = (
         f"The first finding stands unless another exceeds it by {value('findings.about-equal'):g} "
@@ -150,7 +150,7 @@ def _stated(finding: Finding) -> float:
 
 
 def _others(checks: Sequence[Checked]) -> Section:
-    """Thresholds not named by any condition above: noise, and those behind measured values."""
+    """Return the thresholds that no condition above names: noise, and those inside readings."""
     said = {check.threshold_id for check in checks}
     table = Listed(one for one in THRESHOLDS.values() if one.id not in said).table(
         Of("threshold", lambda one: one.id),

@@ -14,13 +14,12 @@ from profkit.model.estimates import call_kind
 from profkit.report import units
 from profkit.report.text import clean
 
-#: Share of the self time (1) below which a function that did not move beyond the noise is counted instead of
-#: listed: a fifth of the 0.5 % below which rankings mean nothing.
+#: Share of the self time (0 to 1) below which an unmoved function is only counted: a fifth of the 0.5 % below
+#: which rankings mean nothing.
 SMALL_SHARE = 0.001
-#: Part of a function's self time spent queueing from which its sentence mentions it.
+#: Share of a function's self time spent queueing from which its sentence says so.
 MENTION_WAIT = 0.1
 
-#: What is to be known of functions that wait.
 WAITING_NOTE = (
     "They wait by design (locks, pipes, polls, pool threads): their time depends on everything else and is "
     "not a cause in itself."
@@ -28,16 +27,12 @@ WAITING_NOTE = (
 
 
 def display_name(name: str) -> str:
-    """Return a function's name as a table shows it, built-in ones without cProfile's words around them.
-
-    ``<method 'sort' of 'list' objects>`` becomes ``list.sort``; ``<built-in method torch.conv2d>`` becomes
-    ``torch.conv2d``.
-    """
+    """Return a function's name for people: ``<method 'sort' of 'list' objects>`` becomes ``list.sort``."""
     return clean(readable_name(name))
 
 
 def location(key: FunctionKey, file: str, line: int) -> str:
-    """Return a function's place relative to its root; built-in functions are in no file."""
+    """Return a function's file, relative to its root, and line; ``built-in`` without a file."""
     path = key.path or ("" if file in ("", "~") else file)
     if not path:
         return "built-in"
@@ -45,12 +40,12 @@ def location(key: FunctionKey, file: str, line: int) -> str:
 
 
 def match_text(match: str) -> str:
-    """Return how two functions were matched; empty where that needs no explanation."""
+    """Return how two functions were matched; empty if that needs no explanation."""
     return "" if match in ("exact", "rooted") else match
 
 
 def _calls_text(table: DiffTable, row: int) -> list[str]:
-    """How the calls changed; for estimates only what their intervals leave no doubt of."""
+    """Return how the calls changed; of estimates only what their intervals prove."""
     a, b = table.baseline, table.candidate
     calls_a, calls_b = int(a.ncalls[row]), int(b.ncalls[row])
     (low_a, high_a, *_), (low_b, high_b, *_) = a.estimate(row), b.estimate(row)
@@ -92,7 +87,7 @@ def moved_text(table: DiffTable, row: int) -> str:
     if math.isfinite(per_call):
         said.append(f"{units.factor(per_call)} per call")
     if b.wait is not None and b.tottime[row] > 0:
-        part = min(1.0, float(b.wait[row] / b.tottime[row]))  # sampled waiting may be a little more
+        part = min(1.0, float(b.wait[row] / b.tottime[row]))  # sampled waiting may exceed the self time
         if part >= MENTION_WAIT:
             said.append(f"{units.share(part)} of it waiting for a CPU")
     return f"{moved}; {', '.join(said)}"

@@ -1,4 +1,4 @@
-"""Processes of one job in words: who delays the others, what it does instead, and what that does not show."""
+"""Processes of one job in words: who delays the others, what it does instead, what that does not show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from profkit.report.wording.functions import display_name
 from profkit.study.ranks import COMPUTING, STANDING, Deviation, RankStudy, Straggler
 from profkit.study.wait_states import IMBALANCE, OTHER
 
-#: What a straggler does instead of waiting for the others, by its kind.
+#: What a straggler does instead of waiting, by its kind.
 KINDS = {
     "work": "does more work",
     "slower": "computes longer for the same calls",
@@ -23,25 +23,25 @@ KINDS = {
     "stopped": "is stopped",
     "blocked": "is blocked (I/O, locks, sleep)",
 }
-#: What would settle the reason, by `Straggler.unknown`.
+#: What would show the reason, by `Straggler.unknown`.
 _SETTLES = {
     "calls": "calls were estimated too coarsely to tell more work from slower work; capture with --exact",
     "looks": "why it was off-CPU was not recorded; capture again with the compiled tracer (profkit doctor)",
     "speed": "one function has nearly all CPU time, so more work per call and a slower CPU look alike; run "
     "the rank on another CPU or host",
 }
-#: Load balance (1) below which the work counts as uneven although no process stands out.
+#: Load balance (0 to 1) below which the work is uneven even without a straggler.
 EVEN = 0.9
-#: Part (1) of the pace from which queueing is worth a sentence.
+#: Share of a process's own time (0 to 1) from which queueing gets a sentence.
 STARVED = 0.3
-#: Stragglers that a sentence names.
+#: Most stragglers named in a sentence.
 MOST_NAMED = 4
-#: Gain from which a job without a process is said to be faster.
+#: Speed-up without a straggler from which the job is called faster.
 NOTICEABLE = 1.01
 
 
 def deviation_name(deviation: Deviation) -> str:
-    """Return the name of what takes longer."""
+    """Return the function or range that takes longer."""
     if deviation.function is not None:
         return display_name(deviation.function.qualname)
     assert deviation.range is not None
@@ -49,7 +49,7 @@ def deviation_name(deviation: Deviation) -> str:
 
 
 def ranks_verdict(study: RankStudy) -> VerdictBlock:
-    """Return the answer: the stragglers, or that there is none."""
+    """Return the answer: the stragglers, or that there are none."""
     found = study.stragglers
     n = len(study.members)
     if not found:
@@ -161,7 +161,7 @@ def _no_straggler(study: RankStudy) -> VerdictBlock:
 
 
 def rank_notes(study: RankStudy) -> list[str]:
-    """Return what a reader must know of the comparison."""
+    """Return what a reader must know about the comparison."""
     notes = []
     if not study.measured:
         notes.append(
@@ -196,7 +196,7 @@ def rank_notes(study: RankStudy) -> list[str]:
 
 
 def _placed(study: RankStudy, member: int) -> str:
-    """A process's name, with its node where the job had several."""
+    """Return a process's name, with its host or node if there are several."""
     one = study.members[member]
     label = clean(one.label)
     if one.host and len({m.host for m in study.members}) > 1:

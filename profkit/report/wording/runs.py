@@ -1,4 +1,4 @@
-"""Many runs in words: a repeated job and its changes, configurations, numbers of processes and nodes."""
+"""Many runs in words: repeated jobs and their changes, configurations, numbers of processes and nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from profkit.study.compare import Compared, Comparisons, Configuration
 from profkit.study.history import Change, History, HistoryRun
 from profkit.study.scaling import Place, Scaling, SlowDown
 
-#: What a series is made of, by the metrics of `profkit.study.history`.
+#: Titles of the metrics of `profkit.study.history`.
 METRIC_TITLES = {"wall": "wall", "own": "wall minus queueing", "iteration": "iteration"}
 
 
@@ -27,7 +27,7 @@ def change_size(ratio: float) -> str:
 
 
 def history_verdict(study: History) -> VerdictBlock:
-    """Return the answer; of several changes the last one, still in effect."""
+    """Return the answer: the last change, which is still in effect."""
     title = METRIC_TITLES[study.metric]
     noise = f" Single runs scatter by {units.share(study.spread)}." if math.isfinite(study.spread) else ""
     count = f"{len(study.runs):,} runs, {when(study.runs[0])} to {when(study.runs[-1])}"
@@ -51,14 +51,13 @@ def history_verdict(study: History) -> VerdictBlock:
 
 
 def _why(change: Change) -> str:
-    """How a typical run before a change differs from one after it."""
     kind = f" ({change.kind})" if change.kind else ""
     sure = "" if change.confidence is None else f", confidence {units.confidence(change.confidence)}"
     return f"Runs before and after it compared: {change.cause}{kind}{sure}."
 
 
 def history_notes(study: History) -> list[str]:
-    """Return what a reader must know of the runs."""
+    """Return what a reader must know about the runs."""
     notes = []
     if study.failed:
         runs = units.counted(study.failed, "run that failed is", "runs that failed are")
@@ -133,7 +132,7 @@ def comparisons_verdict(study: Comparisons) -> VerdictBlock:
 
 
 def comparisons_notes(study: Comparisons) -> list[str]:
-    """Return what a reader must know of the rows."""
+    """Return the notes on failed runs."""
     notes = []
     for row in study.rows:
         if row.failed:
@@ -144,7 +143,7 @@ def comparisons_notes(study: Comparisons) -> list[str]:
     return notes
 
 
-#: Global efficiency (1) from which POP calls a program's scaling acceptable.
+#: Global efficiency (0 to 1) from which POP calls a program's scaling acceptable.
 ACCEPTABLE = 0.8
 #: Speed-up from which more processes are said to help.
 NOTICEABLE = 1.1

@@ -1,4 +1,4 @@
-"""Settings and advice that were tried, in words: what is best, by how much, and what that does not show."""
+"""Tried settings and advice in words: which is best, by how much, and what the runs do not show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from profkit.report.document import VerdictBlock
 from profkit.study.setting_results import Cell, Results
 from profkit.study.verify import Plan, Tried
 
-#: What a setting's runs lacked by themselves, by cause and kind of their verdict.
+#: What a setting's runs lacked, by cause and kind of their verdict.
 LACKED = {
     ("contention", "self-oversubscription"): "CPUs (itself)",
     ("contention", "external-load"): "CPUs (others)",
@@ -27,14 +27,14 @@ def label_of(study: Results, cell: Cell) -> str:
 
 
 def figure(study: Results, value: float) -> str:
-    """Return a figure of the objective."""
+    """Return a value of the objective."""
     if study.objective.seconds:
         return units.seconds(value)
     return f"{value:.4g}" if math.isfinite(value) else units.UNKNOWN
 
 
 def interval_text(study: Results, cell: Cell) -> str:
-    """Return the interval of a median, empty where none is known."""
+    """Return the interval of a median, empty if not known."""
     if not math.isfinite(cell.low):
         return ""
     return f"{figure(study, cell.low)} – {figure(study, cell.high)}"
@@ -118,7 +118,7 @@ def _times(study: Results, ratio: float) -> str:
 
 
 def study_notes(study: Results) -> list[str]:
-    """Return what a reader must know of the runs."""
+    """Return what a reader must know about the runs."""
     notes = []
     disturbed = sum(cell.disturbed for cell in study.cells)
     if disturbed:
@@ -142,11 +142,11 @@ def study_notes(study: Results) -> list[str]:
     return notes
 
 
-#: Part of what a run took when it was recorded below which what made it slow is not there now.
+#: If a run takes less than this part of its recorded time, the cause of its slowness is gone.
 _FASTER_NOW = 0.7
-#: Factor between the ends of an interval from which it is not printed.
+#: Factor between an interval's ends from which it is not printed.
 _MOST_SPAN = 100.0
-#: Seconds from which an expected time is said in minutes.
+#: Seconds from which an expected time is given in minutes.
 _MINUTES_FROM_S = 120.0
 _HEADLINES = {
     "helps": "The advice helps",
@@ -157,7 +157,7 @@ _HEADLINES = {
 
 
 def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
-    """Return the answer; `predicted_s` is the predicted gain in seconds, NaN where not known."""
+    """Return the answer; `predicted_s` is the predicted gain in seconds, NaN if not known."""
     if tried.outcome == "fails":
         return VerdictBlock("The run with the advice fails", f"{tried.problem or 'it failed'}.", "bad")
     said = "Stopped before it was decided" if tried.stopped and tried.outcome == "undecided" else None
@@ -173,14 +173,13 @@ def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
 def _change(tried: Tried) -> str:
     before, after = units.seconds(tried.before_median_s), units.seconds(tried.after_median_s)
     ratio = tried.ratio
-    # An interval that spans everything says no more than that it is not decided.
     known = math.isfinite(ratio.low) and ratio.high < _MOST_SPAN * ratio.low
     interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if known else ""
     return f"{before} → {after}, {ratio.value:.2f}×{interval}"
 
 
 def plan_line(plan: Plan) -> str:
-    """Return what will be run and for how long, for printing before the first run."""
+    """Return what will be run and for how long, to print before the first run."""
     line = f"as it was and with the advice, in turn: {plan.fewest} to {plan.most} runs"
     if plan.shortest_s > plan.limit_s:
         needed = math.ceil(plan.shortest_s)
@@ -190,12 +189,11 @@ def plan_line(plan: Plan) -> str:
 
 
 def _about(seconds: float) -> str:
-    """Return an expected time, marked as approximate."""
     return f"{seconds / 60:.0f} min" if seconds >= _MINUTES_FROM_S else f"{max(1.0, seconds):.0f} s"
 
 
 def so_far(tried: Tried) -> str:
-    """Return what the runs have shown after some rounds."""
+    """Return what the runs have shown so far."""
     return f"after {units.counted(len(tried.before_s), 'round')}: {_change(tried)}"
 
 

@@ -38,10 +38,10 @@ _KINDS = {
     "shared-hardware": "for shared hardware",
 }
 
-#: Of verdicts from plain profiles, which show that CPUs were lacking and not why.
+#: Plain profiles show that CPUs were lacking, but not why.
 _STARVED = "Starved of CPU: contention, a CPU quota or stop signals"
 
-#: Headlines of verdicts that are inconclusive for a reason of their own, by rule.
+#: Headlines of inconclusive verdicts with a reason of their own, by rule.
 _UNDECIDED = {
     "another-program": "Two different programs",
     "unfinished": "One run failed",
@@ -50,7 +50,7 @@ _UNDECIDED = {
 }
 _OF_RULE = {**_UNDECIDED, "starved": _STARVED, "starved-repeats": _STARVED}
 
-#: What a summary is made from: the kind, the subject, the numbers, and whether it is of one run alone.
+#: What a summary is made from: kind, subject, numbers, and whether it is of one run alone.
 _Parts = tuple["str | None", str, Mapping[str, Value], bool]
 
 
@@ -71,7 +71,7 @@ def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
 
 
 def _in_particular(verdict: Verdict, headline: str) -> str:
-    """Return a headline with the function that holds most of the loss, or with what was waited for most."""
+    """Add the function with most of the loss, or what was mostly waited for, to a headline."""
     kind = str(verdict.numbers.get("blocked.on"))
     if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):
         return f"Blocked, waiting for {WAITED_FOR[kind]}"
@@ -91,7 +91,7 @@ def comparison_block(diff: Diff) -> VerdictBlock:
     if doubts:
         block = replace(block, summary=f"{doubts} {block.summary}")
     before, after = diff.account.baseline_s, diff.account.candidate_s
-    # Times of what is not the same work are no headline.
+    # Times of different work make no headline.
     if verdict.rule in ("identical", *_UNDECIDED) or not (before > 0 and after > 0):
         return block
     took = _took(diff, before, after)
@@ -109,13 +109,13 @@ def comparison_block(diff: Diff) -> VerdictBlock:
         times = f"No slower, {took}"
     if verdict.cause == "faster":
         return replace(block, headline=times if ratio < 1 else f"{block.headline}: {took}")
-    # What took no time is no alarm, however sure it is.
+    # Without lost time there is no alarm, however sure the cause is.
     tone = "unsure" if ratio < value("headline.no-loss") else block.tone
     return replace(block, headline=f"{times}: {block.headline[0].lower()}{block.headline[1:]}", tone=tone)
 
 
 def _doubts(diff: Diff) -> str:
-    """What else differs and lowered the confidence, to be read before the cause."""
+    """Return what else differs and lowered the confidence; it comes before the cause."""
     said = []
     for notice in diff.comparability.warnings:
         if notice.code in diff.verdict.doubts:
@@ -127,7 +127,7 @@ def _doubts(diff: Diff) -> str:
 
 
 def _took(diff: Diff, before: float, after: float) -> str:
-    """Both walls, or the rates of iterations where known."""
+    """Return both walls, or the iterations per second if known."""
     models = diff.iterations
     if models[0] is not None and models[1] is not None:
         return f"{models[0].steps_per_s:.3g} → {models[1].steps_per_s:.3g} iterations/s"
@@ -143,7 +143,7 @@ def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
 
 
 def finding_text(finding: Finding) -> str:
-    """Return a finding beside the verdict: its cause, confidence, share of the loss, and sentence."""
+    """Return a finding beside the verdict: cause, confidence, share of the loss, sentence."""
     notes = []
     if finding.calibrated:
         notes.append(f"confidence {units.confidence(finding.confidence)}")
@@ -354,7 +354,7 @@ def _other_function(parts: _Parts) -> str:
 
 
 def _more_work(parts: _Parts, found: str, so: str) -> str:
-    """That there is more work, and in which function, if one has most of it."""
+    """Return that there is more work, and in which function if one has most of it."""
     _, subject, numbers, _ = parts
     other = " The command lines differ." if numbers.get("command.differs") is True else ""
     if not subject:
@@ -370,7 +370,7 @@ def _waited_for(numbers: Mapping[str, Value]) -> str:
     return f"most of it waiting for {what}" if what else ""
 
 
-#: By rule.
+#: Sentences by rule.
 SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
     "identical": lambda p: "Both sides are the same capture.",
     "within-noise": _within,
