@@ -1,7 +1,7 @@
-"""Calls that come with the number of processes: a setting, and no work.
+"""Calls that come with the number of processes, which is a setting and not work.
 
-Each process imports modules, opens pipes and gets its share in messages. These calls are recognised by their
-callers: the import system, or the modules that start and feed processes.
+Each process imports modules, opens pipes and receives messages. These calls are recognised by their callers:
+the import system, or modules that start and feed processes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PROCESSES = re.compile(
     r"|(?:^|/)subprocess\.py$"
 )
 _IMPORTS = re.compile(r"<frozen (?:importlib\.|zipimport)|(?:^|/)importlib/")
-#: Steps after which what callers hand down has reached the functions below them.
+#: Steps after which calls handed down by callers count as spread.
 STEPS = 64
 
 
@@ -34,7 +34,7 @@ def calls_of_processes(
 ) -> Floats:
     """Return how many of each function's added calls come with another number of processes; shape (n,).
 
-    Signed, and no more than the added calls; 0 without a `CallTable`.
+    Signed, at most the added calls; 0 without a `CallTable`.
     """
     n = len(table)
     if calls is None or not len(calls) or processes[0] == processes[1]:
@@ -45,8 +45,8 @@ def calls_of_processes(
     before, after = (side.ncalls.astype(np.float64) for side in (calls.baseline, calls.candidate))
     calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))
     change = np.where(ratios.weighed, calls_b - calls_a, 0.0)
-    # What a module runs while it is imported may be anything. A process module hands the program its work, too:
-    # of what it calls, only the library's functions serve the processes themselves.
+    # A module may run anything while it is imported. A process module also hands the program its work, so
+    # only the library functions that it calls serve the processes themselves.
     direct = imports[caller] | (feeds[caller] & (library | feeds)[callee])
     source = np.bincount(callee[direct], (after - before)[direct], n).astype(np.float64)
     source = np.where(feeds, change, source)

@@ -14,10 +14,7 @@ from profkit.model import Host, Pool, Process, Run, RunSet
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One thing that differs: a ``machine``, ``python``, ``variable``, ``pool``, ``package`` or ``source``.
-
-    A side's value is empty where it is not set, not installed or not known.
-    """
+    """One difference, of a `kind` in `_KINDS`; a value is empty if not set, not installed or unknown."""
 
     kind: str
     name: str
@@ -26,9 +23,9 @@ class Setting:
 
 
 def differences(baseline: RunSet, candidate: RunSet) -> tuple[Setting, ...]:
-    """Return what differs between the first runs of two sides, in the order of `Setting.kind`.
+    """Return what differs between the first runs of two sides, in the order of `_KINDS`.
 
-    Empty where a side has no manifest. Replicates have one configuration, so that one stands for all.
+    Empty where a side has no manifest. Replicates share one configuration.
     """
     a, b = baseline.runs[0], candidate.runs[0]
     if a.manifest is None or b.manifest is None:

@@ -14,7 +14,7 @@ _PROCESSES = re.compile(
     r"<built-in method (?:posix\.(?:fork|forkpty|posix_spawnp?)|_posixsubprocess\.fork_exec)>"
 )
 _THREADS = re.compile(r"<built-in method _thread\.start_(?:new|joinable)_thread>")
-#: Ranks are started by others, and wait for each other all the same.
+#: Ranks are started from outside, and still wait for each other.
 _RANKS = "mpi4py/"
 
 
@@ -33,7 +33,7 @@ class Started:
 
     @property
     def growth(self) -> float:
-        """The factor by which the candidate started more processes, or more threads, whichever is greater."""
+        """The greater of the factors by which processes and threads grew."""
         return max(after / max(before, 1) for before, after in (self.processes, self.threads))
 
 

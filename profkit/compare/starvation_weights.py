@@ -1,6 +1,6 @@
-"""The learnt weights of `starvation`, written by ``python -m benchmarks.verdict report --learn``.
+"""The learned weights of `starvation`, written by ``python -m benchmarks.verdict report --learn``.
 
-They come from plain profiles of labelled runs, without those that a quota or a stop signal took in lumps.
+Learned from plain profiles of labelled runs, except runs that a quota or a stop signal interrupted in lumps.
 """
 
 from __future__ import annotations
