@@ -1,7 +1,6 @@
 """Calls that come with the number of processes, which is a setting and not work.
 
-Each process imports modules, opens pipes and receives messages. These calls are recognised by their callers:
-the import system, or modules that start and feed processes.
+They are recognised by their callers: the import system, or modules that start and feed processes.
 """
 
 from __future__ import annotations

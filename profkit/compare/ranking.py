@@ -56,7 +56,7 @@ def ranking_of(pair: Pair) -> Ranking:
 def _of_samples(sides: tuple[SideTable, SideTable], rows: npt.NDArray[np.bool_]) -> float:
     """Return the total variation that sampling alone causes in at most 39 of 40 pairs; 0 without samples.
 
-    In units of σ, |x| of a normal variable has mean √(2/π) and variance 1 − 2/π.
+    |x| of a standard normal variable has mean √(2/π) and variance 1 − 2/π.
     """
     variance = np.zeros(int(rows.sum()))
     for side in sides:

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideTable:
-    """One side's columns of a `DiffTable`, shape (n,), medians over replicates in seconds; 0 if not `present`.
+    """One side's columns of a `DiffTable`, shape (n,): medians in seconds, 0 if not `present`.
 
     `rank` is 1 for the most `active` time (self time less time off the CPU without queueing, where both sides
     measured that), or the most cumtime; `share` is the part of total active time, or of the largest cumtime.

@@ -51,7 +51,7 @@ def unseen_seconds(processes: Sequence[Process]) -> float:
 
 
 def _sampled_span(process: Process) -> float:
-    """Return the seconds for which a process was sampled; infinite where that is unknown."""
+    """Return the seconds for which a process was sampled; infinite where unknown."""
     if not process.tiers:
         estimated = any(thread.profile.calls_low is not None for thread in process.threads)
         return math.inf if estimated else 0.0

@@ -1,7 +1,4 @@
-"""What differs around the program: machine, interpreter, thread variables, pools, packages, revision.
-
-Both manifests are compared; a foreign profile has none, and then nothing is known to differ.
-"""
+"""Differences between both manifests: machine, interpreter, variables, packages, revision."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Signals:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the targets ended in different ways, or by a signal, or failed before anything was profiled."""
+        """Whether exit statuses differ, a signal ended a target, or one failed before any profiling."""
         failed = any(self.exits) and not len(self.table)
         return failed or self.exits[0] != self.exits[1] or any(map(signal_number, self.exits))
 

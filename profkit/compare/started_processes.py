@@ -1,4 +1,4 @@
-"""How many processes and threads a side started, from the calls that start them: for profiles without counters."""
+"""How many processes and threads a side started, from the calls that start them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RANKS = "mpi4py/"
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Processes and threads that each side started (baseline, candidate), and whether it is one of several ranks."""
+    """Processes and threads that each side started (baseline, candidate); `ranks`: it uses MPI."""
 
     processes: tuple[int, int]
     threads: tuple[int, int]

@@ -1,7 +1,4 @@
-"""Probability that two plain profiles show starvation: a logistic model over `signs`.
-
-Used without kernel counters; ``docs/verdict.md`` gives its accuracy on programs outside the training set.
-"""
+"""Probability that two plain profiles show starvation: a logistic model over `signs`."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 class Starvation:
     """Probability (0 to 1) that the candidate was denied CPU where the baseline was not.
 
-    At `threshold`, at most 15 in a thousand other pairs pass.
+    It holds from `threshold` on, chosen so that at most 15 in a thousand other pairs pass.
     """
 
     probability: float

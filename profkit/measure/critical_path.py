@@ -202,7 +202,7 @@ class Composition:
 
     @staticmethod
     def mean(parts: Sequence[Composition]) -> Composition:
-        """Return the mean over runs by part; errors of one tracer may be alike, and do not cancel."""
+        """Return the mean of each part over runs; errors of one tracer may be alike and do not cancel."""
         return Repeats(parts).mean(np.arange(len(parts)))
 
 
@@ -341,7 +341,7 @@ def path_effect(selected: Selected, rank: int | None) -> Effect | None:
 def _of_threads(
     selected: Selected, wanted: Callable[[Thread], bool], n: int
 ) -> tuple[Floats, Floats | None, Floats | None]:
-    """Return self, queueing and blocked time of threads by row; ``None`` for the latter if one lacks it."""
+    """Return self, queueing and blocked time of threads by row; the last two ``None`` if not measured."""
     total, wait, blocked = np.zeros(n), np.zeros(n), np.zeros(n)
     measured = True
     for process, places in zip(selected.processes, selected.rows, strict=True):
@@ -528,7 +528,7 @@ def _within_wall(wall_s: float, **parts: Any) -> Composition:
 
 
 def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off_s: float) -> Composition:
-    """Compose without functions, of the kernel's counters of the path's thread and its helpers."""
+    """Compose the wall of a run without functions from kernel counters."""
     # Counters are read one after the other; a later reading's excess is not part of the wall.
     life_s = min(life_s, reading.wall_s)
     run_s = min(run_s, life_s)

@@ -1,4 +1,4 @@
-"""Which rows of a run are compared: all processes and threads summed, or those that the user named."""
+"""The part of a run that is compared: all processes and threads summed, or those that the user named."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from profkit.model.merge import merge_with_rows
 RANKED_BY = ("tottime", "cumtime")
 #: Selector of the first process of a run: the main process, or rank 0.
 FIRST = "first"
-#: Selector of every process, where the default is one of them.
+#: Selector of all processes, where the default is one process.
 ALL = "all"
 
 
@@ -24,7 +24,7 @@ ALL = "all"
 class Selected:
     """The part of one run that is compared, summed over threads in `profile`.
 
-    `rows` has for each process and each of its threads the row of `profile` that each function was added to.
+    `rows` holds, for each process and thread, the row of `profile` to which each function was added.
     """
 
     processes: tuple[Process, ...]
@@ -34,15 +34,15 @@ class Selected:
 
 
 def check_ranked_by(by: str) -> None:
-    """Raise `UsageError` unless ``by`` is among `RANKED_BY`."""
+    """Raise `UsageError` unless `by` is among `RANKED_BY`."""
     if by not in RANKED_BY:
         raise UsageError(f"functions are ranked by {' or '.join(RANKED_BY)}", parameter="by", value=by)
 
 
 def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
-    """Return the processes that a selector names; raise `UsageError` if it names none or is not understood.
+    """Return the processes that a selector names; raise `UsageError` for none, or an unknown selector.
 
-    Selectors are ``all`` (as ``None``), ``main``, ``rank:N``, ``pid:N``, and `FIRST` (which viewers see).
+    Selectors are ``all`` (as ``None``), ``main``, ``rank:N``, ``pid:N``, and `FIRST`.
     """
     if process in (None, ALL):
         return run.processes
@@ -81,7 +81,7 @@ def summed(processes: tuple[Process, ...], *, edges: bool = True) -> Selected:
 
 
 def is_foreign(run: Run) -> bool:
-    """Whether a run was read from a plain profile, which has no manifest."""
+    """Return whether a run was read from a plain profile, which has no manifest."""
     return run.manifest is None
 
 
