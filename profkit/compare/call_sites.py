@@ -1,9 +1,7 @@
 """Time explained by changed call counts, per site: a site is one function called by another.
 
 The logarithmic mean Divisia index (Ang, "The LMDI approach to decomposition analysis", Energy Policy 33,
-2005) divides a site's added time exactly and symmetrically into calls and cost per call:
-
-    t₁ − t₀ = L·ln(n₁/n₀) + L·ln(u₁/u₀),  u = t/n,  L = (t₁ − t₀) / ln(t₁/t₀)
+2005) divides a site's added time: t₁ − t₀ = L·ln(n₁/n₀) + L·ln(u₁/u₀), u = t/n, L = (t₁ − t₀) / ln(t₁/t₀).
 """
 
 from __future__ import annotations
@@ -95,10 +93,7 @@ class CallSites:
 
 
 def call_sites(table: DiffTable, calls: CallTable | None, ratios: CallRatios) -> CallSites:
-    """Return the sites of both sides; a function is one site if its calls are estimates.
-
-    So is one whose callers are unknown. Estimated calls change by `CallRatios.weight`, or count as unchanged.
-    """
+    """Return the sites of both sides; a function with estimated calls or unknown callers is one site."""
     n = len(table)
     calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -170,8 +165,7 @@ def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, 
 def _renamed(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable) -> Bools:
     """Return the pairs whose caller may be renamed: one gone and one new, below the same caller.
 
-    A project function counts only below a project caller: it starts to call a library's function only when it
-    was changed.
+    A project function counts only below a project caller, which starts to call a library only when changed.
     """
     n = len(counts[0])
     alone = (counts[0] > 0) != (counts[1] > 0)
@@ -197,7 +191,7 @@ def _renamed(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable) 
 
 
 def _shares(place: Rows, time: Floats, count: Floats, n: int) -> Floats:
-    """Return the part of each function's time in each of its sites, by calls where no site took time."""
+    """Return the part of each function's time in each site, by calls where no site took time."""
     time = np.where(count > 0, time, 0.0)
     whole = np.bincount(place, time, n)[place]
     called = np.bincount(place, count, n)[place]
@@ -206,7 +200,6 @@ def _shares(place: Rows, time: Floats, count: Floats, n: int) -> Floats:
 
 
 def _joined(divided: CallSites, others: CallSites, rows: Bools) -> CallSites:
-    """Join the sites of divided functions with functions that are one site each."""
     columns = {
         name: np.concatenate([getattr(divided, name), getattr(others, name)[rows]])
         for name in CallSites.__slots__

@@ -17,10 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallSide:
-    """One side's columns of a `CallTable`, shape (m,): medians over its runs, 0 where a run lacks the pair.
-
-    `tottime` and `cumtime` are seconds of these calls without and with their callees.
-    """
+    """One side's columns of a `CallTable`, shape (m,): medians over runs; times are seconds."""
 
     ncalls: npt.NDArray[np.int64]
     tottime: Floats
@@ -46,10 +43,7 @@ def call_table(
     of_table: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]],
     n: int,
 ) -> CallTable | None:
-    """Return caller–callee sums of both sides under n table rows; ``None`` if no profile has edges.
-
-    `places` holds `Replicates.places` of each run; `of_table` is as in `profkit.compare.pair.Pair`.
-    """
+    """Return caller–callee sums of both sides under the n table rows; ``None`` if no profile has edges."""
     if not any(profile.edges is not None for side in profiles for profile in side):
         return None
     pairs = [

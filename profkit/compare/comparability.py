@@ -63,9 +63,10 @@ def residue_of(pair: Pair) -> Residue:
 
 
 def comparability(pair: Pair, residue: Residue, calls_factor: float, *, shared: bool) -> Comparability:
-    """Score how alike the sides are; `shared` says that a run is on both sides.
+    """Score how alike the sides are in all that is known of them.
 
-    `calls_factor` is candidate calls over baseline calls, weighted by time, NaN where unknown.
+    `calls_factor` is candidate over baseline calls, weighted by time, NaN if unknown. `shared`: a run is on
+    both.
     """
     baseline, candidate = (side.runs for side in pair.sides)
     score = 1.0

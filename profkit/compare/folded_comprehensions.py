@@ -1,7 +1,4 @@
-"""Folding of comprehensions into their functions, for Pythons that inline them (PEP 709, since 3.12).
-
-Generator expressions stay: they are functions in every version.
-"""
+"""Folding of comprehensions into their functions, since Python 3.12 inlines them (PEP 709)."""
 
 from __future__ import annotations
 
@@ -36,8 +33,7 @@ def comprehension_rows(profile: Profile) -> Index:
 def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
     """Return the profile with comprehensions folded, and the new row of each folded row.
 
-    Self time and edges move to the enclosing function; its calls and cumulative time stay, since they include
-    the comprehension. A comprehension without its function in the profile stays.
+    The function's calls and cumulative time stay, since they include the comprehension.
     """
     inner = comprehension_rows(profile)
     target = np.arange(len(profile), dtype=np.int32)
@@ -100,8 +96,8 @@ def _estimates(profile: Profile, keep: npt.NDArray[np.bool_], moved: Index) -> M
 def needs_folding(baseline: Profile, candidate: Profile) -> bool:
     """Return whether one side runs comprehensions as functions and the other inlines or merges them.
 
-    Both sides then need folding: 3.12 keeps those in class bodies, and a plain profile merges comprehensions
-    nested on one line.
+    Both then need folding: 3.12 inlines none in class bodies, and plain profiles merge those nested on one
+    line.
     """
     version, of_other = infer_python(baseline), infer_python(candidate)
     if version is not None and of_other is not None:

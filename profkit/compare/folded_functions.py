@@ -1,7 +1,6 @@
 """Folding of functions that not every run records separately into their callers.
 
-A tracer with a budget throttles short hot functions at a time that depends on the machine, and sampled stacks
-may lack native functions. Their time is then in their callers, so they are folded in every run.
+A budget throttles at a machine-dependent time, and sampled stacks may lack native functions.
 """
 
 from __future__ import annotations
@@ -49,10 +48,9 @@ class _Folding:
 
 
 def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, tuple[Notice, ...]]:
-    """Fold, in all runs of both sides, throttled functions and native ones that a sampled run lacks.
+    """Fold throttled functions, and native ones that a sampled run lacks, in all runs of both sides.
 
-    A caller of a folded function whose source differs counts as changed: its hash then includes that
-    function's.
+    A caller's source hash then includes that of a folded function whose source differs.
     """
     runs = (*baseline.runs, *candidate.runs)
     throttled = throttled_in(runs)
@@ -78,10 +76,7 @@ def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, t
 
 
 def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:
-    """Return the native functions of any run in which some sampled run has no sample.
-
-    Functions that wait by design stay: a run without a sample in one did not wait there.
-    """
+    """Return the native functions, except waits, of any run in which some sampled run has no sample."""
     sampled = [run for run in runs if unseen_seconds(run.processes) > 0]
     if not sampled:
         return frozenset()
@@ -200,7 +195,6 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
 
 
 def _folded_pauses(pauses: tuple[Pause, ...] | None, goes: Ints) -> tuple[Pause, ...] | None:
-    """Return the pauses with those of a folded function moved to the caller that inherits it."""
     if pauses is None:
         return None
     return tuple(
@@ -220,7 +214,7 @@ def _folded_lines(lines: tuple[Line, ...] | None, goes: Ints, place: Ints) -> tu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
-    """Where k functions are folded to; `share`, shape (k, m), is the part that each of m callers gets."""
+    """Where k functions are folded to; each of m callers gets the part `share`, shape (k, m)."""
 
     rows: Ints
     callers: Ints

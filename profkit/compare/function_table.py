@@ -34,10 +34,7 @@ LESS_OF_DEFINED = 4.0
 def build_table(
     joined: Joined, found: Alignment, a: Replicates, b: Replicates, by: str
 ) -> tuple[DiffTable, tuple[Rows, Rows]]:
-    """Return the function table, greatest absolute change first, and each row's row in both sides.
-
-    These are −1 on a side that lacks the function. `by` is ``tottime`` or ``cumtime``.
-    """
+    """Return the table, greatest absolute change first, and each row's row in both sides (−1: absent)."""
     none_a, none_b = len(found.candidate_only), len(found.baseline_only)
     row_a = np.concatenate([found.baseline, found.baseline_only, np.full(none_a, -1, np.int32)])
     row_b = np.concatenate([found.candidate, np.full(none_b, -1, np.int32), found.candidate_only])
@@ -87,10 +84,7 @@ def build_table(
 
 
 def _may_be_missed(side: Replicates, own: SideTable, other: SideTable, stands: Bools) -> Bools:
-    """Return rows that a side lacks and may have missed, since they take little on the other side.
-
-    A function that the side defines may have been called there and taken less, so its limit is higher.
-    """
+    """Return rows that a side lacks and may have missed, since they take little on the other side."""
     seen_s = np.maximum(other.tottime, other.cumtime)
     if other.tottime_error is not None:
         seen_s = seen_s - other.tottime_error
@@ -240,8 +234,7 @@ def _anomalous(
 ) -> Bools:
     """Return the rows whose rank and seconds changed by more than noise.
 
-    A climb is weighted by the share it reaches. Since the top row cannot climb, a share that grew beyond
-    clean differences, or a time per call apart from the common factor, counts too.
+    Since the top row cannot climb, a grown share or a time per call apart from the common factor counts too.
     """
     seconds_a = side_a.active if by == "tottime" else side_a.cumtime
     seconds_b = side_b.active if by == "tottime" else side_b.cumtime

@@ -85,9 +85,9 @@ def movement(
     within: tuple[Floats, Floats] | None = None,
     stopped: tuple[Floats, Floats] | None = None,
 ) -> Movement:
-    """Summarise how times and calls moved over the table; arrays have shape (n,).
+    """Summarise how times and calls moved over the table; arrays have shape (n,), times are seconds.
 
-    `busy` is CPU seconds, `within` the same with callees, `stopped` time off the CPU without queueing. Calls
+    `busy` is CPU time, `within` the same with callees, `stopped` time off the CPU without queueing. Calls
     `of_processes` come with the number of processes and are not work.
     """
     a, b = table.baseline, table.candidate
@@ -168,10 +168,7 @@ def movement(
 def _calls_index(
     sites: CallSites, busy: tuple[Floats, Floats], with_processes: Floats, rows: npt.NDArray[np.intp]
 ) -> tuple[float, float, float]:
-    """Return the index of the calls of `rows` with its 95 % interval (Montgomery, Vartia); NaN without time.
-
-    Errors of functions are summed without cancelling, since bursts hit all of them.
-    """
+    """Return the index of the calls of `rows` with its 95 % interval (Montgomery, Vartia), or NaN."""
     whole = logarithmic_mean(*(np.array([side[rows].sum()]) for side in busy)).item()
     own = 1.0 - np.clip(with_processes, 0.0, 1.0)
     found = []

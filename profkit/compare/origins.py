@@ -1,8 +1,4 @@
-"""Where changed calls and costs originate: in changed code, or in more work.
-
-Added calls originate in a caller that makes more of them per call of its own; changed cost below a changed
-function originates there.
-"""
+"""Where changed calls and costs originate: in changed code, or in more work."""
 
 from __future__ import annotations
 
@@ -38,9 +34,8 @@ MOST_ORIGINS = 5
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A function (`row`) that calls `callee` more or less often per call of its own.
+    """A function (`row`) that calls `callee` more or less often per call of its own (`before`, `after`).
 
-    `before` and `after` are calls of the callee per call, `calls` the function's own in the candidate.
     `seconds` is what the changed calls take with callees at the baseline's cost, negative for fewer calls.
     """
 
@@ -55,10 +50,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origins:
-    """Parts of the change that come from changed code, by table row; `found` is sorted, greatest first.
-
-    `cost_from_code` is the part of the changed cost per call, 0 to 1; `sites` has the part of the calls.
-    """
+    """Parts (0 to 1) of the change that come from changed code, by table row; `found` is sorted."""
 
     ratios: CallRatios
     cost_from_code: Floats
@@ -84,8 +76,7 @@ def find_origins(
 ) -> Origins:
     """Separate calls and costs that come from changed code; arrays have shape (n,), one per table row.
 
-    `busy` and `within` are CPU seconds without and with callees. Calls of `waits` are ignored; added calls
-    `of_processes` come with the number of processes.
+    `busy` and `within` are CPU seconds without and with callees. Calls of `waits` are ignored.
     """
     a, b = table.baseline, table.candidate
     calls_a, calls_b = a.ncalls.astype(np.float64), b.ncalls.astype(np.float64)
@@ -227,8 +218,7 @@ CALLED_AGAIN = 3
 def _blame(table: DiffTable, edges: _Edges, assumed: Bools, from_code: Floats) -> Floats:
     """Return the part of each function's change that comes from its own code or from changed callers.
 
-    A library function does what its arguments say, so its changes are inherited from callers whose calls
-    changed.
+    A library function does what its arguments say, so it inherits changes from callers.
     """
     n = edges.n
     library = ~table.in_roots(PROJECT) & ~assumed

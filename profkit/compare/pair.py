@@ -62,9 +62,8 @@ class Side:
 class Pair:
     """Two sides under the rows of one table, ranked `by` ``tottime`` or ``cumtime``.
 
-    `behind` maps table rows to rows of each side's `replicates`, `of_table` the reverse; −1 where there is
-    none. `by_share`: another profiler sampled a side, so only shares of time are compared. `folded` names
-    functions folded into their callers; `narrowed` warns that only one process of a side is compared.
+    `behind` maps table rows to rows of each side's `replicates`, `of_table` the reverse (−1: none).
+    `by_share`: another profiler sampled a side, so only shares of time are compared.
     """
 
     baseline: Side
@@ -103,10 +102,9 @@ class Pair:
 
 
 def pair_of(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: str | None = None) -> Pair:
-    """Prepare two sides; several runs of a side are replicates.
+    """Prepare two sides; raise `UsageError` for an empty side, an unknown `by`, or a missing process.
 
-    `process` is ``None`` (all, summed), ``main``, ``rank:N`` or ``pid:N``. Raises `UsageError` for an empty
-    side, an unknown `by`, or a run without such a process.
+    `process` is ``None`` (all, summed), ``main``, ``rank:N`` or ``pid:N``.
     """
     check_ranked_by(by)
     for side in (baseline, candidate):
@@ -153,8 +151,7 @@ def select_pair(
 ) -> tuple[str | None, str | None, tuple[Notice, ...]]:
     """Return selectors for which the first runs of both sides hold the same part of a job, with warnings.
 
-    A foreign file has the main thread alone: against a whole captured run, all other functions would look
-    new.
+    A foreign file has the main thread alone: against a whole captured run, other functions would look new.
     """
     if process is not None:
         # A foreign file is one process under any selector.
@@ -175,7 +172,6 @@ def select_pair(
 
 
 def _noted(side: RunSet, *codes: str) -> bool:
-    """Return whether a reader's notice says so; the columns do not show it."""
     return any(notice.code in codes for run in side.runs for notice in run.warnings)
 
 

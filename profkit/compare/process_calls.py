@@ -1,7 +1,4 @@
-"""Calls that come with the number of processes, which is a setting and not work.
-
-They are recognised by their callers: the import system, or modules that start and feed processes.
-"""
+"""Calls that come with the number of processes, not with work: by the import system and by process pools."""
 
 from __future__ import annotations
 
@@ -31,10 +28,7 @@ STEPS = 64
 def calls_of_processes(
     table: DiffTable, calls: CallTable | None, ratios: CallRatios, processes: tuple[int, int]
 ) -> Floats:
-    """Return how many of each function's added calls come with another number of processes; shape (n,).
-
-    Signed, at most the added calls; 0 without a `CallTable`.
-    """
+    """Return how many of each function's added calls, shape (n,), come with another number of processes."""
     n = len(table)
     if calls is None or not len(calls) or processes[0] == processes[1]:
         return np.zeros(n)

@@ -1,8 +1,4 @@
-"""One side's replicates under common rows, and the medians over them.
-
-Each run is aligned to the union of the runs before it. A sampled run may have missed a function: its calls
-are then unknown, and its time is at most what can be missed.
-"""
+"""One side's replicates under common rows, and the medians over them."""
 
 from __future__ import annotations
 
@@ -31,10 +27,9 @@ VALUE_COLUMNS = (*CALL_COLUMNS, "tottime", "cumtime", "wait", "blocked", "cumwai
 class Replicates:
     """Replicates of one side; `profile` holds their medians, without edges.
 
-    A run that lacks a function counts as 0 there; unknown calls are left out. `ncalls` to `cumblocked` have
-    shape (runs, n), NaN for unknown calls; `blocked` and `cumblocked` are ``None`` unless every run measured
-    them. `places` holds the row of `profile` for each row of each run. `unseen_s` is the most seconds that
-    all runs may have missed of a function, 0 where one is exact.
+    `ncalls` to `cumblocked` have shape (runs, n): 0 where a run lacks a function, NaN for unknown calls,
+    ``None`` unless every run measured them. `places` holds the row of `profile` for each row of each run.
+    `unseen_s` is the most seconds that all runs may have missed of a function, 0 where one is exact.
     """
 
     profile: Profile
@@ -71,10 +66,7 @@ def ranked_times(a: Replicates, b: Replicates, by: str) -> tuple[Floats, Floats]
 
 
 def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float] = ()) -> Replicates:
-    """Bring one or more runs of a side under common rows.
-
-    `unseen_s` holds `profkit.compare.sampled_calls.unseen_seconds` of each run, empty where all are exact.
-    """
+    """Bring one or more runs of a side under common rows; `unseen_s` is empty where all are exact."""
     exact: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
     union = replace(profiles[0], edges=None, **exact)
     known = roots[0]

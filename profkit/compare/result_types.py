@@ -138,10 +138,7 @@ def _is_known(same: bool | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SideSummary:
-    """Facts about a side for a report: medians over its runs, ``None`` where unknown.
-
-    `inventory`, `command` and `environment` are its first run's; `neighbours` ran while it queued.
-    """
+    """Facts about a side for a report: medians over its runs, or the first run's; ``None`` where unknown."""
 
     label: str
     runs: int

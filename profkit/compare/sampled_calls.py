@@ -35,10 +35,7 @@ HALF_WIDTH = 0.25
 
 
 def unseen_seconds(processes: Sequence[Process]) -> float:
-    """Return the most self time, in seconds, that one run can have spent in a function without a sample.
-
-    The upper 95 % limit: sampled time times `NONE_SEEN` over the number of samples. 0 if all was traced.
-    """
+    """Return the most self time (upper 95 % limit, s) of a function without samples in a run; 0 if traced."""
     seconds, samples, longest = 0.0, 0, 0.0
     for process in processes:
         span = _sampled_span(process)
@@ -63,11 +60,10 @@ def _sampled_span(process: Process) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallRatios:
-    """Candidate calls over baseline calls with the 95 % interval, by row of a `DiffTable`, shape (n,).
+    """Candidate calls over baseline calls with the 95 % interval, by table row, shape (n,); NaN if unknown.
 
-    NaN where a side has no calls or does not know them. `known`: exact (also a function that a side lacks and
-    cannot have missed), or within `HALF_WIDTH`. `apart`: wider, but wholly beyond a change by
-    `CALLS_CHANGED`.
+    `known`: exact (also if a side lacks the function and cannot have missed it), or within `HALF_WIDTH`.
+    `apart`: wider, but wholly beyond a change by `CALLS_CHANGED`.
     """
 
     value: Floats

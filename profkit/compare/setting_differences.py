@@ -20,10 +20,7 @@ class Setting:
 
 
 def differences(baseline: RunSet, candidate: RunSet) -> tuple[Setting, ...]:
-    """Return what differs between the first runs of two sides, in the order of `_KINDS`.
-
-    Empty where a side has no manifest. Replicates share one configuration.
-    """
+    """Return the differences of the first runs, ordered by `_KINDS`; empty if a side has no manifest."""
     a, b = baseline.runs[0], candidate.runs[0]
     if a.manifest is None or b.manifest is None:
         return ()

@@ -1,7 +1,6 @@
 """The tree of calling contexts that a flame graph draws, outermost function first.
 
-Without `Thread.paths`, the tree is built from caller–callee sums as in gprof (Graham, Kessler, McKusick
-1982): a function divides its time over its callees in the same way for every caller.
+Without `Thread.paths`, it is built from caller–callee sums as in gprof (Graham, Kessler, McKusick 1982).
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ class FunctionTimes:
 class StackSide:
     """One side's columns of a `StackTable`, shape (n,): seconds, 0 where it lacks a context.
 
-    `ncalls` is fractional where apportioned; `queued` and `blocked` (off the CPU otherwise) are included in
-    `own`.
+    `ncalls` is fractional where apportioned; `queued` and `blocked` are included in `own`.
     """
 
     ncalls: Floats
@@ -81,10 +79,7 @@ PlacedPaths = tuple[Paths, npt.NDArray[np.integer]]
 
 
 def placed_paths(selected: Selected) -> list[PlacedPaths] | None:
-    """Return the paths of all threads of a run with the rows of its selected profile.
-
-    ``None`` where a noticeable part of the time has no path: from another profiler, or from an older profkit.
-    """
+    """Return all threads' paths with their rows; ``None`` if less than `COVERED` of the time has paths."""
     found: list[PlacedPaths] = []
     with_paths = everything = 0.0
     for process, rows in zip(selected.processes, selected.rows, strict=True):
@@ -97,10 +92,7 @@ def placed_paths(selected: Selected) -> list[PlacedPaths] | None:
 
 
 def stacks_of_paths(sides: Sequence[Sequence[Sequence[PlacedPaths]]]) -> StackTable | None:
-    """Merge traced contexts (threads by side and run) into one tree; ``None`` where there are none.
-
-    Several runs of a side are averaged, so that times still add up.
-    """
+    """Merge traced contexts (threads by side and run, runs averaged) into one tree; ``None`` without any."""
     placed = [(side, len(runs), part) for side, runs in enumerate(sides) for run in runs for part in run]
     placed = [entry for entry in placed if len(entry[2][0])]
     if not placed:
@@ -184,7 +176,7 @@ def _merged(
 def _kept(
     around: npt.NDArray[np.int64], row: npt.NDArray[np.int64], times: Floats, active: Floats
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Choose the widest nodes by all time or by active time, and one node for the others of each parent.
+    """Choose the widest nodes, by all or active time, and one node for the others of each parent.
 
     Return parent and row of each, shape (k, 2), and the chosen node that each node is booked on, shape (n,).
     """
@@ -335,7 +327,6 @@ def _grown(
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """Return ``part / whole``, at most 1, and 0 where `whole` is 0."""
     return np.minimum(np.divide(part, whole, where=whole > 0, out=np.zeros(len(part))), 1.0)
 
 

@@ -15,10 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Starvation:
-    """Probability (0 to 1) that the candidate was denied CPU where the baseline was not.
-
-    It holds from `threshold` on, chosen so that at most 15 in a thousand other pairs pass.
-    """
+    """Probability (0 to 1) that only the candidate was denied CPU; 1.5 % of other pairs reach `threshold`."""
 
     probability: float
     threshold: float

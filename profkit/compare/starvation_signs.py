@@ -1,8 +1,7 @@
 """Signs of starvation in two plain profiles: how a busy machine changes self times, as numbers.
 
-A program that is denied CPU loses it in lumps of a scheduler's slice (milliseconds). Functions of a few
-milliseconds lose a whole lump or nothing, and their median stays; slower hardware, larger inputs and changed
-code move them together or not at all.
+A starved program loses a scheduler's slices (milliseconds): short functions lose a whole lump or nothing, and
+their median stays. Slower hardware, larger inputs and changed code move them together or not at all.
 """
 
 from __future__ import annotations
@@ -72,10 +71,7 @@ DEPTH = 50
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matched:
-    """Functions that both sides have: seconds of self time and calls, shape (runs of that side, n).
-
-    `waits` marks functions that wait by design; `total_a` and `total_b` include unmatched functions.
-    """
+    """Functions of both sides: self time (s) and calls, shape (runs, n); totals include other functions."""
 
     time_a: Floats
     time_b: Floats
@@ -89,10 +85,7 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Lumps:
-    """Time slices that small functions lost: their number, and their median in seconds.
-
-    `alike` is the part within `LIKE` of the median. Both are NaN below two lumps.
-    """
+    """Time slices that small functions lost; `alike` is the part within `LIKE` of the median."""
 
     count: int
     median_s: float = math.nan
@@ -100,7 +93,6 @@ class Lumps:
 
 
 def matched(pair: Pair) -> Matched:
-    """Return the functions that both sides have."""
     joined, found = pair.joined, pair.alignment
     a, b = (side.replicates for side in pair.sides)
     rows_a, rows_b = found.baseline, found.candidate
@@ -126,16 +118,12 @@ def matched(pair: Pair) -> Matched:
 
 
 def signs(both: Matched) -> Floats:
-    """Return the numbers of `SIGNS`, averaged over pairs of runs; 0 where there are too few functions.
-
-    Run *i* of one side is paired with run *i* of the other; the shorter side repeats.
-    """
+    """Return the numbers of `SIGNS`, averaged over pairs of runs; 0 where there are too few functions."""
     average: Floats = np.mean([_of_pair(both, i, j) for i, j in _pairs(both)], axis=0)
     return average
 
 
 def lumps_of(both: Matched) -> Lumps:
-    """Return the lumps that hit small functions."""
     found = np.concatenate(
         [_lumps(*_ratios(both, i, j), both.native | ~both.native) for i, j in _pairs(both)]
     )
@@ -148,8 +136,7 @@ def lumps_of(both: Matched) -> Lumps:
 def noisier(both: Matched) -> float:
     """Return the mean of ln(s_b / s_a): how much more the candidate's repeats scatter than the baseline's.
 
-    s is a function's standard deviation over repeats of ln self time per call, less each run's common factor.
-    NaN below `noise.MIN_RUNS_NOISE` runs a side or `FEWEST` usable functions.
+    s is a function's standard deviation of ln self time per call; NaN with too few runs or functions.
     """
     if min(len(both.total_a), len(both.total_b)) < noise.MIN_RUNS_NOISE:
         return float("nan")

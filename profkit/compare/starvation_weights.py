@@ -1,6 +1,6 @@
 """The learned weights of `starvation`, written by ``python -m benchmarks.verdict report --learn``.
 
-Learned from plain profiles of labelled runs, except runs that a quota or a stop signal interrupted in lumps.
+Runs that a quota or a stop signal interrupted in lumps were left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Two sides made alike where one was sampled: same functions, same total, no calls.
+"""Two sides made alike where one was sampled: same functions, same total, one call each.
 
-A sampling profiler knows no calls, may count built-in functions in their callers, and may not cover the whole
-program. So runs are scaled to one total, and each function has one call.
+A sampling profiler knows no calls, may count built-in functions in callers, and may not cover the program.
 """
 
 from __future__ import annotations
@@ -32,11 +31,7 @@ _UNSTATED: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
 def in_shares(
     runs: tuple[RunSet, RunSet], processes: Sequence[Sequence[tuple[Process, ...]]]
 ) -> tuple[RunSet, RunSet]:
-    """Return the chosen processes of both sides' runs, each run scaled to the baseline's median total.
-
-    Built-in functions are folded into their callers where a side has none. Counters and manifests are
-    dropped.
-    """
+    """Return the chosen processes of both sides, with each run scaled to the baseline's median total."""
     sides = [
         [replace(run, processes=chosen) for run, chosen in zip(side.runs, of_side, strict=True)]
         for side, of_side in zip(runs, processes, strict=True)
@@ -142,10 +137,9 @@ def _has_natives(run: Run) -> bool:
 
 
 def _without_natives(profile: Profile) -> Profile:
-    """Add the self time of built-in functions to the Python functions that called them.
+    """Add the self time of built-in functions, unless nothing called them, to their Python callers.
 
-    Self time is divided by caller. Time received from other built-in functions is divided like cumulative
-    time. A function that nothing called stays.
+    Self time is divided by caller; time received from other built-in functions like cumulative time.
     """
     edges, native = profile.edges, _native_rows(profile)
     if edges is None or not native.any():

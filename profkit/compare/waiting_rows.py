@@ -1,7 +1,7 @@
-"""Functions that wait by design, and those that only serve waiting: neither their calls nor time are work.
+"""Which functions wait by design, and which only serve them: their calls and their time are no work.
 
-`waits_by_name.is_wait` knows native waits by name. Their callees and wrappers (``Connection.poll``,
-``Queue.get``) are found from caller–callee sums: a longer wait calls all of them more often.
+`waits_by_name.is_wait` knows native waits by name. What those call, and what only wraps them (``Connection.poll``,
+``Queue.get``), is found from who calls whom: a longer wait calls all of these more often.
 """
 
 from __future__ import annotations

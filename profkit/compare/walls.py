@@ -31,11 +31,10 @@ _NO_EFFECT = Effect(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideWalls:
-    """The walls of one side's runs.
+    """The walls of one side's runs, `own_s` without what capture added; in s, shape (runs,).
 
-    `seconds` and `own_s`, shape (runs,), are with and without what capture added; self times where a wall is
-    unknown. `capture_s` is the median of what capture added, 0 unless known of both sides. `parts` are over
-    the table's rows.
+    They are self times where a wall is unknown. `capture_s` is the median of what capture added, 0 unless
+    known of both sides. `parts` are over the table's rows.
     """
 
     seconds: Floats

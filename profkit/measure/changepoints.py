@@ -48,8 +48,7 @@ class ChangePoint:
 def divergence(values: Floats) -> tuple[int, float]:
     """Return where the second part of the best division begins, and the statistic Q.
 
-    Q is equation (7) of Matteson and James with α = 1: the energy distance of both parts times n·m / (n + m).
-    The series needs at least ``2 * LEAST_RUNS`` values.
+    Equation (7) of Matteson and James with α = 1; the series needs at least ``2 * LEAST_RUNS`` values.
     """
     return _best(np.abs(values[:, None] - values[None, :]))
 
@@ -106,7 +105,7 @@ def shifts(logs: Floats) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
 def change_points(values: Sequence[float], *, least_change: float = LEAST_CHANGE) -> tuple[ChangePoint, ...]:
     """Return the lasting changes of a series of positive values, in order of time; the seed is fixed.
 
-    Values are compared as logarithms, since noise of run times is a factor. `least_change` is relative.
+    Values are compared as logarithms, since noise of run times is a factor.
     """
     logs = np.log(np.asarray(values, np.float64))
     random = np.random.default_rng(SEED)
@@ -131,7 +130,7 @@ def change_points(values: Sequence[float], *, least_change: float = LEAST_CHANGE
 
 
 def _permuted(distances: Floats, statistic: float, random: np.random.Generator) -> float:
-    """Return the p-value of a division; stop drawing once it cannot be significant.
+    """Return the p-value of a division; the draws end when it can no longer be significant.
 
     Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991.
     """

@@ -159,10 +159,10 @@ class Composition:
         )
 
     def less_capture(self, effect: Effect) -> Composition:
-        """Return the same with what capture added as a separate part.
+        """Return the same with what capture added taken out of the other parts.
 
-        It is taken out of all CPU time by one factor, since the tracer ran in what it traced, then out of
-        time off the CPU, which waited for that, then out of `startup_s`.
+        CPU time comes first, since the tracer ran in what it traced, then time off the CPU, which waited for
+        that.
         """
         whole = max(0.0, effect.seconds)
         cpu = float(self.run.sum() + self.waits.sum()) + self.untraced_run_s
@@ -185,11 +185,9 @@ class Composition:
         )
 
     def scaled(self, factor: float) -> Composition:
-        """Return the same with every part multiplied by a factor."""
         return self._each(lambda value: value * factor)
 
     def taken(self, rows: Rows) -> Composition:
-        """Return the same for some functions only."""
         return self._each(lambda value: value[..., rows] if isinstance(value, np.ndarray) else value)
 
     def _each(self, change: Callable[[Any], Any]) -> Composition:
@@ -222,7 +220,6 @@ class Repeats:
         self._zero = {name: not stack.any() for name, stack in self._stacks.items()}
 
     def mean(self, drawn: npt.NDArray[np.integer]) -> Composition:
-        """Return the mean of the drawn runs, with repetition; see `Composition.mean`."""
         runs = drawn.tolist()
 
         def mean_of(name: str) -> Any:
@@ -240,10 +237,7 @@ class Repeats:
 
 
 def path_rank(baseline: Sequence[Process], candidate: Sequence[Process]) -> int | None:
-    """Return the rank whose active time grew most; ``None`` for one main process or unknown ranks.
-
-    For one run alone, pass the same object twice.
-    """
+    """Return the rank whose active time grew most, or that has most if one object is passed twice."""
     before, after = ({p.rank: p for p in main_processes(side)} for side in (baseline, candidate))
     common = [rank for rank in after if rank is not None and rank in before]
     if len(common) < 2:
@@ -408,10 +402,7 @@ def _tracing(thread: Thread) -> Floats:
 
 
 def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:
-    """Return how the wall of one run is made up; the parts add up to ``reading.wall_s``.
-
-    The masks mark functions that wait by design, that wait for other ranks, and that wait by reading.
-    """
+    """Return how the wall of one run is made up; the masks are waits by design, for ranks, and by reading."""
     if not reading.counters:
         return _composed_plainly(reading, waits, ranks)
     assert reading.life_s is not None
@@ -512,10 +503,7 @@ def _known_waits(by_kind: Floats | None, off: Floats) -> Floats:
 
 
 def _native_part(reading: PathReading, part: float, waiting: float) -> float:
-    """Return the part of native threads' time in the path's process that the path's thread waits for.
-
-    BLAS threads may spin for new work while the path's thread waits for something else.
-    """
+    """Return the part of native threads in the path's process that it waits for; idle BLAS threads spin."""
     active = reading.native_run_s + reading.native_queue_s
     return min(part, max(0.0, waiting) / active) if active > 0 else part
 
@@ -583,8 +571,8 @@ def _at_most(values: Floats, whole: float) -> Floats:
 def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools, spun_s: float) -> Floats:
     """Return CPU time on the path of helpers, by function.
 
-    CPU time outside known functions (a library's threads) belongs to the functions in which the path's thread
-    waited; `spun_s` of it served nobody.
+    CPU time outside known functions (a library's threads) goes to the functions in which the path's thread
+    waited.
     """
     known = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
     rest = max(0.0, reading.helpers_run_s - float(known.sum()))

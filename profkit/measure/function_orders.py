@@ -40,9 +40,8 @@ def rbo_distance(
 ) -> float:
     """Return the rank-biased overlap distance ``1 − RBO_EXT`` of two rankings: 0 alike, 1 disjoint.
 
-    Rankings list identities once each, most important first. `p` = 0.9 puts 86 % of the weight on the first
-    ten. Webber, Moffat and Zobel, "A similarity measure for indefinite rankings", ACM TOIS 28(4), 2010,
-    equation (32) for lists of uneven length; for even lists it equals equation (30).
+    Rankings have no duplicates, most important first. `p` = 0.9 puts 86 % of the weight on the first ten.
+    Webber, Moffat and Zobel, ACM TOIS 28(4), 2010, equation (32), which allows uneven lengths.
     """
     short, long = sorted((order_a[:depth], order_b[:depth]), key=len)
     s, n = len(short), len(long)
@@ -75,10 +74,7 @@ def log_ratios(time_a: Floats, calls_a: Ints, time_b: Floats, calls_b: Ints) -> 
 
 
 def location_and_spread(values: Floats) -> tuple[float, float]:
-    """Return the median and the scaled median absolute deviation of finite values; NaN without any.
-
-    Rousseeuw and Croux, "Alternatives to the median absolute deviation", JASA 88, 1993.
-    """
+    """Return median and scaled MAD of the finite values, or NaN (Rousseeuw and Croux, JASA 88, 1993)."""
     values = values[np.isfinite(values)]
     if not len(values):
         return float("nan"), float("nan")

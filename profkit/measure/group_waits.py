@@ -1,7 +1,6 @@
 """How the processes of a run wait for each other: main processes or ranks, their workers, other children.
 
-The first thread's time off the CPU is known by kind (a lock, a pipe, a child), not by process. So it is
-booked on a whole group, and only where such a group exists.
+Off-CPU time is known by kind (a lock, a pipe, a child), not by process, so it is booked on a whole group.
 """
 
 from __future__ import annotations
@@ -26,10 +25,7 @@ _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "socket",
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """How the life of one process's first thread was divided; seconds that add up to its wall.
-
-    `others_s` was spent waiting for other groups, `peers_s` for other ranks, on or off a CPU.
-    """
+    """How the life of a process's first thread was divided (s): waiting for `others` and `peers` (ranks)."""
 
     process: Process
     running_s: float
@@ -57,10 +53,7 @@ class WaitGroup:
 
 
 def group_waits(run: Run) -> tuple[WaitGroup, ...]:
-    """Return the groups of a run: the main process or ranks first, then those that they started.
-
-    Processes without counters are left out; without a first group the result is empty.
-    """
+    """Return the groups of a run, main process or ranks first, without processes that lack counters."""
     tops = [p for p in run.processes if p.role in ("main", "rank")]
     pids = {p.pid for p in tops}
     below: tuple[tuple[GroupName, list[Process]], ...] = (

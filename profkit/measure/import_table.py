@@ -1,7 +1,6 @@
-"""Wall seconds of importing by package, from caller–callee sums.
+"""Wall seconds of importing by package, from caller–callee sums; nested imports included.
 
-A package's seconds include what it imports, as in ``python -X importtime``: most is the import system's own
-time, which cannot be told apart by package. `measure.imports` has CPU time.
+Most is the import system's own time, which cannot be told apart by package. `measure.imports` has CPU time.
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ LISTED_S = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class ImportedPackage:
-    """A package that processes imported, with all that it imports; seconds of their walls.
-
-    `seconds` sums all processes, `main_s` the main process or the ranks. `processes` of them imported it.
-    """
+    """A package that processes imported, nested imports included; seconds of all and of main processes."""
 
     package: str
     seconds: float
@@ -50,11 +46,7 @@ class ImportedPackage:
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """All importing of a run, or medians of a side's runs; `packages` overlap, longest first.
-
-    `seconds` is a sum over processes, which may import at the same time. `matter` applies to the average
-    process.
-    """
+    """All importing of a run, or a side's medians; `packages` overlap, and processes may import at once."""
 
     seconds: float
     main_s: float
@@ -125,7 +117,6 @@ def imports_of_side(side: RunSet, selected: Iterable[Sequence[Process]]) -> Impo
 
 
 def _rows(profile: Profile, name: str) -> Bools:
-    """Return the rows of functions with a name."""
     named = [at for at, text in enumerate(profile.strings) if text == name]
     found: Bools = np.isin(profile.name, named)
     return found
@@ -145,8 +136,8 @@ def _is_system(profile: Profile, row: int) -> bool:
 def _packages(profile: Profile, roots: Roots, most: float) -> Iterable[tuple[str, float]]:
     """Yield packages that a thread imported, with seconds to be added up.
 
-    Of a package's modules, the longest counts, and each further one that cannot have been inside it, because
-    it takes longer than all that the longest imported. A body longer than all imports is the program itself.
+    A package's longest module counts, and others that take too long to be inside it. A module body longer
+    than all imports is the program itself.
     """
     body = np.flatnonzero(_rows(profile, _BODY) & (profile.cumtime <= most))
     # Captures record modules; computing keys of all functions is slow.

@@ -54,7 +54,6 @@ def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], 
 
 
 def _active(thread: Thread) -> Floats:
-    """Return the CPU time of each calling context."""
     assert thread.paths is not None
     waited = np.nan_to_num(thread.paths.wait) + np.nan_to_num(thread.paths.blocked)
     result: Floats = np.maximum(thread.paths.tottime - waited, 0.0)

@@ -1,7 +1,4 @@
-"""Bootstrap intervals over replicates, and an exact permutation test.
-
-Random draws have a fixed seed: the same runs give the same interval.
-"""
+"""Bootstrap intervals over replicates, and an exact permutation test, with a fixed seed."""
 
 from __future__ import annotations
 
@@ -46,8 +43,7 @@ UNKNOWN = Estimate(math.nan)
 def estimate(baseline: Floats, candidate: Floats, statistic: Callable[[Floats, Floats], float]) -> Estimate:
     """Return a statistic of two sides, one row per run, with its percentile bootstrap interval.
 
-    Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979. With few runs it
-    is too narrow, so nothing is decided by it.
+    Efron, Annals of Statistics 7, 1979. With few runs it is too narrow, so nothing is decided by it.
     """
     value = statistic(baseline, candidate)
     n, m = len(baseline), len(candidate)
@@ -75,9 +71,8 @@ def ratio_estimate(baseline: Floats, candidate: Floats) -> Estimate:
 def permutation_p(baseline: Floats, candidate: Floats) -> float:
     """Return the two-sided exact permutation p-value of the difference of means; sides have shape (runs,).
 
-    At least 0.1 with three runs a side and 0.008 with five; NaN below `MIN_RUNS_INTERVAL` or above
-    `MOST_WAYS` divisions. Fisher, "The Design of Experiments", 1935, section 21; Pitman, JRSS Supplement 4,
-    1937.
+    At least 0.1 with three runs a side and 0.008 with five; NaN with too few or too many runs. Fisher, "The
+    Design of Experiments", 1935, section 21; Pitman, JRSS Supplement 4, 1937.
     """
     n, m = len(baseline), len(candidate)
     if min(n, m) < MIN_RUNS_INTERVAL or math.comb(n + m, n) > MOST_WAYS:
@@ -93,8 +88,7 @@ def permutation_p(baseline: Floats, candidate: Floats) -> float:
 def displacement(rank_a: Ints, rank_b: Ints, share: Floats) -> float:
     """Return how far functions moved in the order: Σ share · |ln(rank_a / rank_b)| / Σ share.
 
-    `share` is the greater of both sides. From #1 to #2 counts as from #10 to #20 (Kumar and Vassilvitskii,
-    "Generalized distances between rankings", WWW 2010, with element weights and log position weights).
+    Kumar and Vassilvitskii, "Generalized distances between rankings", WWW 2010, with log position weights.
     """
     whole = float(share.sum())
     if whole <= 0:

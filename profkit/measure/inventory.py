@@ -90,10 +90,7 @@ class PoolRow:
 
 @dataclass(frozen=True, slots=True)
 class HostNeed:
-    """All processes of one machine together, as averages over the run.
-
-    `working` (not idle) and `workers` are the most alive at once; `at_once` is the average of `working`.
-    """
+    """All processes of one machine, averaged over the run; `working` and `workers` are the most at once."""
 
     name: str
     processes: int
@@ -118,8 +115,7 @@ class HostNeed:
 class Inventory:
     """Pools, workers and ranks of a run; `hosts` begin with the machine that started it.
 
-    `affinity` is the number of CPUs the command may use, ignoring `quota_cpus` (cgroup, ``None`` without
-    one). `sizes` are calls by which the program sets sizes; empty for a run read without callers.
+    `affinity` ignores the cgroup's `quota_cpus`; `sizes` is empty for a run read without callers.
     """
 
     processes: tuple[ProcessNeed, ...]
@@ -192,7 +188,6 @@ class Inventory:
 
 
 def inventory(run: Run) -> Inventory:
-    """Return the inventory of a run; every number is ``None`` for a foreign profile."""
     host = run.manifest.host if run.manifest is not None else None
     needs = tuple(_need(process, host) for process in run.processes)
     wall = _wall(run)

@@ -1,7 +1,6 @@
 """Iterations of a training loop from its NVTX ranges: what bounds them, and how long they wait for data.
 
-A loop that loads and computes in turn takes the sum of both; with a loader in other threads or processes it
-takes the longer. Which applies depends on where the loading ranges are (`range_roles`).
+In turn, loading and computing add up; with a loader in other threads, an iteration takes the longer of both.
 """
 
 from __future__ import annotations
@@ -91,9 +90,9 @@ class IterationModel:
 
 
 def iteration_model(run: Run, names: IterationNames | None = None) -> IterationModel | None:
-    """Return the iterations of a run, ``None`` if no thread shows at least `MIN_ITERATIONS`.
+    """Return the iterations of a run, ``None`` where no ranges show at least `MIN_ITERATIONS` of them.
 
-    Raises `UsageError` for a range that the user named and that does not exist.
+    A range that the user named and that does not exist raises `UsageError`.
     """
     said = names or IterationNames()
     parts = role_parts(run, said)

@@ -1,8 +1,4 @@
-"""Time of a function by line, over the runs of one side.
-
-A Python function's lines include native functions called there; a native function's lines are those that call
-it.
-"""
+"""Time of a function by line; the lines of a native function are those that call it."""
 
 from __future__ import annotations
 
@@ -26,8 +22,7 @@ MOST, LEAST_SHARE = 3, 0.05
 class SeenLine:
     """One line of a function that begins at line `first` of its file; strings are empty where unknown.
 
-    `seconds` and `samples` sum all runs of the side; `share` is a part of the function's time. `text` is read
-    only if the file still has the source that ran and is not private.
+    `text` is read only if the file still has the source that ran and is not private.
     """
 
     key: FunctionKey
@@ -49,10 +44,7 @@ class SeenLine:
 
 @dataclass(frozen=True, slots=True)
 class FunctionLines:
-    """The lines of one function on both sides, most time first; empty with too few samples.
-
-    Lines of a run alone are the candidate's.
-    """
+    """The lines of one function, most time first; those of a run without a baseline are the candidate's."""
 
     name: str
     baseline: tuple[SeenLine, ...]
@@ -70,10 +62,7 @@ def seen_lines(
     keys: FunctionKeys,
     row: int,
 ) -> tuple[SeenLine, ...]:
-    """Return the lines of a function, most time first; `row` is its row in the side's `profile`.
-
-    `places` holds for each run the row of `profile` for each row of its own.
-    """
+    """Return the lines of a function, most time first; `places` maps each run's rows to rows of `profile`."""
     native = profile.strings[int(profile.file[row])] == "~"
     found: dict[tuple[int, int], tuple[float, int]] = {}
     for run, place in zip(runs, places, strict=True):

@@ -1,7 +1,4 @@
-"""Columns of texts and keys that make their items on access: of 100 000 functions, a report shows twenty.
-
-Predicates over all rows are evaluated once per distinct value.
-"""
+"""Columns of texts and keys that make items on access, and evaluate predicates once per distinct value."""
 
 from __future__ import annotations
 

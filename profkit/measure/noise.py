@@ -1,7 +1,6 @@
 """Differences between clean repeats of one program: floors, scatter of replicates, exact rank-sum tests.
 
-The floors are pooled over seven programs on a 2-core machine (439 runs, 10 clean ones per program); with
-enough replicates a side's own scatter is used instead.
+Floors are pooled over seven programs on a 2-core machine (439 runs, 10 clean ones per program).
 """
 
 from __future__ import annotations
@@ -62,10 +61,7 @@ _MEDIAN_ERROR = math.sqrt(math.pi / 2)
 
 
 def log_scatter(times: Floats) -> Floats:
-    """Return the scaled MAD of ln time over runs without each run's common factor, at least `MIN_SCATTER`.
-
-    `times` has shape (runs, n); the scatter is NaN where a run lacks the function (0).
-    """
+    """Return the scaled MAD of ln time over runs (shape (runs, n)) without each run's common factor."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(times)
     whole = np.isfinite(logs).all(axis=0)
@@ -100,8 +96,7 @@ def _rank_sum_counts(n: int, m: int) -> tuple[float, ...]:
 def rank_sum_p(baseline: Floats, candidate: Floats) -> Floats:
     """Return two-sided Mann–Whitney p-values of each column, exact where no observations are equal.
 
-    With ties: normal, corrected for ties and continuity (Mann and Whitney 1947; Lehmann, "Nonparametrics",
-    1975).
+    With ties: normal, corrected for ties and continuity (Lehmann, "Nonparametrics", 1975).
     """
     n, m = len(baseline), len(candidate)
     greater = (candidate[:, None, :] > baseline[None, :, :]).sum(axis=(0, 1))

@@ -17,10 +17,7 @@ GIL = WAITS.index("gil")
 
 
 def waited(thread: Thread) -> Floats:
-    """Return off-CPU seconds of functions by kind of waiting, shape (len(WAITS), n).
-
-    The sum is what samples saw, at most what the tracer measured off the CPU.
-    """
+    """Return off-CPU seconds of functions by kind as sampled, at most as traced; shape (len(WAITS), n)."""
     profile = thread.profile
     found = np.zeros((len(WAITS), len(profile)))
     for pause in thread.pauses or ():

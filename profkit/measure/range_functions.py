@@ -1,8 +1,4 @@
-"""Functions that ran inside the ranges of each name, and functions that opened these.
-
-Sums are exact: functions inside a range add up to its thread's time in it. Only pushed ranges of threads
-under the compiled tracer have them.
-"""
+"""Functions inside the ranges of each name, and their openers, for pushed ranges of traced threads."""
 
 from __future__ import annotations
 
@@ -23,10 +19,9 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RangeFunction:
-    """One function inside all ranges of one name, nested ranges included; seconds.
+    """One function inside all ranges of one name, nested ranges included; seconds, ``None`` if not measured.
 
-    `ncalls` is 0 for a function already running when they began; `share` is a part of all self time there.
-    `wait` is queued for a CPU, `blocked` off the CPU otherwise; ``None`` where not measured.
+    `ncalls` is 0 for a function already running when they began.
     """
 
     key: FunctionKey
@@ -42,7 +37,7 @@ class RangeFunction:
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """A function that opened ranges of one name, and how many; libraries open them for their callers."""
+    """A function that opened ranges of one name; libraries open them for their callers."""
 
     key: FunctionKey
     name: str
@@ -97,7 +92,6 @@ class _Functions:
 
 
 def range_functions(run: Run) -> InsideRanges:
-    """Sum up what ran inside the ranges of a run, over its processes and threads."""
     functions, keys = _Functions(), dict[tuple[str, str], int]()
     inside: list[Floats] = []
     openers: list[Ints] = []
@@ -124,7 +118,6 @@ def range_functions(run: Run) -> InsideRanges:
 
 
 def _by_key(columns: npt.NDArray[Any], n: int) -> list[npt.NDArray[Any]]:
-    """Split columns by the first one, and drop that."""
     ordered = columns[:, np.argsort(columns[0], kind="stable")]
     return np.split(ordered[1:], np.searchsorted(ordered[0], np.arange(1, n)), axis=1)
 
@@ -135,10 +128,7 @@ def _key(calls: RangeCalls, context: int, keys: dict[tuple[str, str], int]) -> i
 
 
 def _rows(calls: RangeCalls, own: Ints, number: Ints) -> Iterator[Floats]:
-    """Yield (key, function, calls, self time, wait, blocked) of each row, for each range around it.
-
-    A range inside one of its own name encloses the same rows, which count once.
-    """
+    """Yield (key, function, calls, self time, wait, blocked) of each row, once per range name around it."""
     around: list[list[int]] = []
     for context, parent in enumerate(calls.parent.tolist()):
         outer = around[parent] if parent >= 0 else []

@@ -1,7 +1,4 @@
-"""Roles of ranges by name: loading, computing, waiting for a loader, or one whole iteration.
-
-Names are split into words, and names that the user specifies come first.
-"""
+"""Roles of ranges by the words of their names, unless the user specifies them."""
 
 from __future__ import annotations
 
@@ -54,10 +51,7 @@ _WORDS: tuple[tuple[int, frozenset[str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class IterationNames:
-    """What the user specified about ranges; where empty, the names decide.
-
-    Names may have numbers (``step 17`` is ``step {n}``) or ``*``; `batch_size` is samples per iteration.
-    """
+    """What the user specified about ranges: names with numbers (``step 17`` is ``step {n}``) or ``*``."""
 
     iteration: tuple[str, ...] = ()
     load: tuple[str, ...] = ()
@@ -68,10 +62,7 @@ class IterationNames:
 def roles_of(
     names: Sequence[str], around: Iterable[tuple[str, str]], said: IterationNames
 ) -> Mapping[str, int]:
-    """Return the role of each name; raise `UsageError` if the user named a range that does not exist.
-
-    `names` are from `profkit.measure.range_stats.fold_names`; `around` has pairs of outer and inner names.
-    """
+    """Return the role of each name; raise `UsageError` if the user named a range that does not exist."""
     roles = {name: _by_words(name) for name in names}
     for parameter, role, wanted in (
         ("iteration", ITERATION, said.iteration),

@@ -1,7 +1,6 @@
 """NVTX ranges summed up by name, and compared between runs.
 
-Names that differ only by a number (``step 1`` … ``step 900``) are one row, ``step {n}``. Durations within one
-run depend on each other, so they are described but not tested.
+Durations within one run depend on each other, so they are described but not tested.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def pattern_of(name: str) -> str:
 
 
 def fold_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the row name of each name, with ``{n}`` for numbers where names then coincide.
+    """Return the row name of each name: with ``{n}`` for its numbers where another name becomes equal.
 
     Pass the names of both sides of a comparison, so that a name folds on both or on neither.
     """
@@ -101,8 +100,6 @@ def fold_names(names: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """One row with its sorted durations."""
-
     row: RangeRow
     durations: Floats
 
@@ -122,10 +119,7 @@ def compare_ranges(
     candidate: Sequence[Sequence[Ranges]],
     waits: tuple[Sequence[Waits], Sequence[Waits]] = ((), ()),
 ) -> tuple[RangeChange, ...]:
-    """Return the rows of two sides without marks, greatest change of total seconds first.
-
-    Each side holds for each run one `Ranges` per process; distributions are those of all its runs together.
-    """
+    """Return the rows of two sides (runs of one `Ranges` per process), greatest change of total first."""
     folded = fold_names(name for side in (baseline, candidate) for run in side for name in _names(run))
     a, b = (
         _side([_grouped(run, folded, waited[i] if waited else ()) for i, run in enumerate(side)])

@@ -1,7 +1,6 @@
-"""Queueing for a CPU inside ranges, from the sampler's readings of each range's thread.
+"""Queueing for a CPU inside ranges, interpolated between the sampler's few readings a second.
 
-Kernel counters are read a few times a second and interpolated at a range's begin and end. Sums over many
-ranges are right in expectation; a single range shorter than the period is not resolved.
+Sums over many ranges are right in expectation; a single range shorter than the period is not resolved.
 """
 
 from __future__ import annotations
@@ -23,11 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeWaiting:
-    """Waiting inside the ranges of one process, shape (n,), in seconds.
-
-    `wait_s` is queueing for a CPU, NaN where not measured; `measured_s` is the part of the range between two
-    readings, else 0; `period_s` is the median time between readings.
-    """
+    """Queueing inside the ranges of one process, seconds, shape (n,); `wait_s` is NaN where not measured."""
 
     wait_s: Floats
     measured_s: Floats
@@ -44,10 +39,7 @@ def waiting_of(processes: Sequence[Process]) -> list[RangeWaiting | None]:
 
 
 def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None:
-    """Interpolate each thread's cumulative wait at the begin and the end of its ranges.
-
-    Only ended pushed ranges have values: a started range may end in any thread. ``None`` without readings.
-    """
+    """Interpolate each thread's wait at the ends of its pushed ranges; others may end in another thread."""
     n = len(ranges)
     wait, measured = np.full(n, np.nan), np.zeros(n)
     rows = np.flatnonzero(ranges.ended & (ranges.kind == PUSHED))

@@ -41,7 +41,6 @@ class RolePart:
         return self.take(chosen)
 
     def take(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> RolePart:
-        """Return these rows only."""
         columns = ("label", "role", "thread", "begin", "end", "batch")
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
@@ -67,7 +66,6 @@ def role_parts(run: Run, said: IterationNames) -> list[RolePart]:
 
 
 def _around(part: Ranges, folded: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return pairs of an outer and an inner range's name."""
     rows = np.flatnonzero((part.parent >= 0) & part.ended)
     outer = part.parent[rows]
     pairs: set[int] = set()

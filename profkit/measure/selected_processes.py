@@ -22,10 +22,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selected:
-    """The part of one run that is compared, summed over threads in `profile`.
-
-    `rows` holds, for each process and thread, the row of `profile` to which each function was added.
-    """
+    """The compared part of one run; `rows` has each thread's rows in the summed `profile`."""
 
     processes: tuple[Process, ...]
     profile: Profile
@@ -34,13 +31,12 @@ class Selected:
 
 
 def check_ranked_by(by: str) -> None:
-    """Raise `UsageError` unless `by` is among `RANKED_BY`."""
     if by not in RANKED_BY:
         raise UsageError(f"functions are ranked by {' or '.join(RANKED_BY)}", parameter="by", value=by)
 
 
 def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
-    """Return the processes that a selector names; raise `UsageError` for none, or an unknown selector.
+    """Return the processes of a selector; raise `UsageError` for none.
 
     Selectors are ``all`` (as ``None``), ``main``, ``rank:N``, ``pid:N``, and `FIRST`.
     """
@@ -70,10 +66,7 @@ def select(run: Run, process: str | None = None, *, edges: bool = True) -> Selec
 
 
 def summed(processes: tuple[Process, ...], *, edges: bool = True) -> Selected:
-    """Sum the threads of some processes of one run, by file, line, name and qualified name.
-
-    With `edges`, caller–callee sums are kept.
-    """
+    """Sum the threads of some processes of one run, by file, line, name and qualified name."""
     profile, places = merge_with_rows([t.profile for p in processes for t in p.threads], edges=edges)
     left = iter(places)
     rows = tuple(tuple(next(left) for _ in p.threads) for p in processes)
@@ -86,7 +79,6 @@ def is_foreign(run: Run) -> bool:
 
 
 def _together(processes: Sequence[Process]) -> Roots:
-    """Return the directories of several processes, each once, in order."""
     return Roots(
         tuple(dict.fromkeys(d for p in processes for d in p.roots.stdlib)),
         tuple(dict.fromkeys(d for p in processes for d in p.roots.site)),

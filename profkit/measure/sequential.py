@@ -49,10 +49,9 @@ class Decision:
 
 
 def decide(log_ratios: Sequence[float], least: float) -> Decision:
-    """Decide from the log ratios of all pairs whether a candidate is slower by `least` (0.05 for 5 %).
+    """Decide from log ratios of pairs whether a candidate is slower by `least` (0.05 for 5 %).
 
-    It is slower if a ratio of 1 or less is excluded and the ratio is nearer to that of `least` than to 1; no
-    slower if a slow-down of `least` is excluded and the ratio is nearer to 1. In between, either may result.
+    It is slower if a ratio of 1 is excluded and `least` is nearer; in between, either outcome may result.
     """
     n = len(log_ratios)
     values = np.array(log_ratios[:MOST_PAIRS], np.float64)

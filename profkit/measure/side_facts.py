@@ -313,10 +313,7 @@ def _pools(run: Run, wall: float | None) -> float | None:
 
 
 def delivery_seconds(process: Process) -> float | None:
-    """Return seconds in the longest of `_DELIVERIES` on the first thread, off the CPU where measured.
-
-    Deliveries are nested (a loader's queue in the loader), so the greatest is taken, not the sum.
-    """
+    """Return the seconds of the longest of `_DELIVERIES`, which nest, on a process's first thread."""
     thread = first_thread(process)
     if thread is None or not len(thread.profile):
         return None

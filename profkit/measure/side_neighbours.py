@@ -13,10 +13,7 @@ NOTICED = 0.05
 
 
 def neighbours_of(runs: Sequence[Run]) -> Neighbours | None:
-    """Return the mean neighbours over the runs of a side; ``None`` where no run knows any.
-
-    Processes of one name, user and group are matched by order of cores used, since pids differ between runs.
-    """
+    """Return a side's mean neighbours, matched by order of cores used, since pids differ between runs."""
     known = [
         run.machine.neighbours
         for run in runs

@@ -1,8 +1,4 @@
-"""Calls by which a program sets its numbers of threads or processes, and where they are.
-
-A profile has no arguments, so the numbers are unknown. Only calls from the program count, at most through two
-library functions: libraries' own calls cannot be edited.
-"""
+"""Calls by which a program sets its numbers of threads or processes; arguments are not recorded."""
 
 from __future__ import annotations
 
@@ -39,11 +35,7 @@ _BETWEEN = 2
 
 @dataclass(frozen=True, slots=True)
 class SizeCall:
-    """A function of the program (`caller`, beginning at `line`, 0 if unknown) that sets a size.
-
-    `sets` is a library as in `profkit.model.Pool`, ``threadpoolctl``, ``pool`` (of processes),
-    ``process-executor``, ``thread-executor`` or ``loader``.
-    """
+    """A function of the program (`caller`, beginning at `line`, 0 if unknown) that sets a size."""
 
     sets: str
     caller: FunctionKey
@@ -68,7 +60,7 @@ def size_calls(run: Run) -> tuple[SizeCall, ...]:
 
 
 class _Tables:
-    """Finds the rows of functions that set sizes; the profiles of a run share one table of strings."""
+    """Rows of functions that set sizes; the profiles of a run share one table of strings."""
 
     def __init__(self) -> None:
         self._strings: tuple[str, ...] = ()

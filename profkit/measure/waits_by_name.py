@@ -33,10 +33,7 @@ _RANK_WAITS = re.compile(
 
 
 def is_wait(name: str, root: str) -> bool:
-    """Return whether a function waits by design (``acquire``, ``poll``, ``recv`` …).
-
-    A Python function counts only if it is in the standard library: a project's own ``wait`` may compute.
-    """
+    """Return whether a function waits by design; only native and standard library functions count."""
     if name.startswith("<"):
         return _NATIVE_WAITS.search(name) is not None
     return root == STDLIB and (name in _WAITS or name.rpartition(".")[2] in _WAITS)

@@ -74,11 +74,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """Off-CPU waiting on the path for `what`, one of `profkit.model.pauses.WAITS`.
-
-    `baseline_s` is 0 for one run alone. `row` and `name` are the function in which it changed most (of one
-    run: was longest).
-    """
+    """Off-CPU waiting on the path for `what`, one of `WAITS`, and the function in which it changed most."""
 
     what: str
     baseline_s: float
@@ -268,7 +264,6 @@ def _imports(c: Composition) -> Floats:
 
 
 def _calls_unknown(whole: Composition, origins: Origins) -> float:
-    """Return the share of the path's CPU time in functions whose calls are not known well enough."""
     run = float(whole.run.sum())
     return float(whole.run[~origins.ratios.weighed].sum()) / run if run > 0 else 0.0
 
@@ -447,7 +442,6 @@ def _waited(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[W
 
 
 def _with_what(parts: Sequence[Part], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
-    """Return the same parts, each with its main wait."""
     if b is None or not b.size:
         return tuple(parts)
     change = b if a is None else b - a
@@ -469,7 +463,6 @@ def _for_lock(gil: Floats | None) -> Floats | None:
 
 
 def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
-    """Return functions that held the interpreter's lock while others waited longer for it."""
     if b is None or not b.size:
         return ()
     more = b if a is None else b - a

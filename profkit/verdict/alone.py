@@ -47,10 +47,7 @@ class _OneRun:
 
 
 def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> RunVerdict:
-    """Return how one run's time is made up, and what it lacked; `processes` are those shown.
-
-    The verdict is ``None`` where the run lacked nothing, or has no kernel counters.
-    """
+    """Return how one run's time is made up, and a verdict on what it lacked, ``None`` if nothing."""
     chosen = select(Run(run.path, tuple(processes), run.manifest, run.machine), edges=False)
     keys = function_keys(chosen.profile, chosen.roots)
     account = _account(run, chosen, keys)

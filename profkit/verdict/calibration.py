@@ -1,7 +1,6 @@
-"""Confidence of the rules: how often each was right on labelled runs, reduced by doubts.
+"""Confidence of the rules, written by ``python -m benchmarks.verdict confidences``.
 
-`STEPS` is written by ``python -m benchmarks.verdict confidences``. Its shares follow Laplace's rule of
-succession, so that a rule right in all of few cases is not certain.
+Shares follow Laplace's rule of succession, so that a rule right in all of few cases is not certain.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ def confidence(
 ) -> tuple[float, bool]:
     """Return the confidence of a finding, and whether it may be shown.
 
-    It is the table's share, at most `doubt` (what the rule's greatest doubt leaves, ``None`` without one),
-    times `left` (what other causes and differences leave). If the table lacks the rule or the doubt is below
-    ``confidence.shown``, it is based on `stated` and not shown, since `steps` come from undoubted cases.
+    It is the table's share, at most `doubt`, times `left` (what other causes and differences leave). Rules
+    that the table lacks use `stated`, as do those doubted below ``confidence.shown``; these are not shown,
+    since `steps` come from undoubted cases.
     """
     found = steps.get(rule)
     most = stated if doubt is None else min(stated, doubt)

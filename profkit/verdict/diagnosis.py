@@ -29,10 +29,9 @@ def diagnose(
     iterations: IterationNames | None = None,
     calls: bool = False,
 ) -> Diff:
-    """Compare two sides and return what makes them differ; several runs of a side are replicates.
+    """Compare two sides; raise `UsageError` as `pair_of` does, or for an unknown range.
 
-    Parameters and errors are those of `pair_of`; also raises `UsageError` where a run has no such range.
-    `calls` keeps `Diff.calls` and `Diff.stacks`.
+    Several runs of a side are replicates. `calls` keeps `Diff.calls` and `Diff.stacks`.
     """
     pair = pair_of(baseline, candidate, by=by, process=process)
     signals = signals_of(pair, iterations)

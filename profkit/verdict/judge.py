@@ -1,7 +1,6 @@
 """From signals to a case and a verdict: evaluate every rule, and name what explains most of the lost time.
 
-All causes that hold are findings; the verdict names the one with the largest bucket. Different programs and
-unfinished runs are not judged. If no rule holds, the verdict is ``inconclusive``, with what would settle it.
+Different programs and unfinished runs are not judged; without a rule that holds it is ``inconclusive``.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ def best_of(findings: Sequence[Finding]) -> Finding | None:
 
 
 def _trusted(finding: Finding) -> bool:
-    """Whether its rule states enough for a verdict to name it; the measured confidence does not count."""
+    """Return whether its rule states enough to be named; the measured confidence does not count."""
     stated = finding.stated if finding.doubt is None else finding.doubt
     return stated >= value("confidence.named")
 
@@ -126,10 +125,7 @@ def case_of(signals: Signals) -> Case:
 
 
 def _lone_function(known: Known) -> int:
-    """Return the row of the only function that got slower, with unknown source; −1 without one.
-
-    The account books its cost as code, so it must be known first.
-    """
+    """Return the row of the only function that got slower, with unknown source; −1 without one."""
     own = replace(ONE_FUNCTION, unless=())
     holds, _ = evaluate(own, known.read, READINGS, frozenset())
     return known.signals.movement.top_row if holds else -1
@@ -138,8 +134,8 @@ def _lone_function(known: Known) -> int:
 def _another_program(table: DiffTable) -> bool:
     """Return whether the sides share hardly any function of their projects, by number and by time.
 
-    Module bodies and comprehensions do not count: every program has them. Where most functions are missing,
-    one of equal name and different source (many a ``main``) counts as missing too.
+    Module bodies and comprehensions do not count. Where most functions are missing, one of equal name and
+    different source (many a ``main``) counts as missing too.
     """
     project = table.in_roots(PROJECT)
     project[[row for row in np.flatnonzero(project).tolist() if is_anonymous(table.name[row])]] = False
@@ -164,7 +160,6 @@ def _another_program(table: DiffTable) -> bool:
 
 
 def _lone_native(case: Case) -> bool:
-    """Return whether only one native function got slower per call."""
     part, apart = case.read("function.part"), case.read("function.apart")
     return (
         bool(case.read("function.native"))

@@ -32,8 +32,7 @@ INSTRUCTION_SETS = (
 class Fixed:
     """CPU seconds of one fixed piece of work on both sides.
 
-    Two readings of one machine may differ by the factor `scatter` (at least 1); `measured` says that these
-    runs measured it, which older files do not.
+    `scatter` (at least 1) is the factor by which readings may differ, if `measured`: older files lack it.
     """
 
     name: str

@@ -43,7 +43,6 @@ def lines_of_account(verdict: Verdict | None, account: Account, lines: _Lines) -
 
 
 def _parts(account: Account, buckets: set[str]) -> list[int]:
-    """Return the rows of the functions in some buckets, the largest part first."""
     parts = [
         part
         for bucket in account.buckets

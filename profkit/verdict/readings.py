@@ -214,10 +214,7 @@ def _kind(case: Case) -> str | None:
 
 
 def spinning(known: Known) -> float:
-    """Return the most seconds for which main threads can have spun while waiting for queued threads.
-
-    0 where no thread queued more than in the baseline, or there are no more threads.
-    """
+    """Return the most seconds for which main threads can have spun while waiting for queued threads."""
     a, b = known.signals.baseline, known.signals.candidate
     if a.rest_wait_s is None or b.rest_wait_s is None or not _more_threads(known):
         return 0.0
@@ -252,7 +249,7 @@ def waited_row(case: Case) -> int:
 
 
 def periodic(case: Case) -> bool:
-    """Whether the lost slices are of one length, and longer than a scheduler's tick: what a clock stops."""
+    """Return whether lost slices have one length beyond a scheduler's tick, as if a timer stopped it."""
     found = case.signals.lumps
     return (
         found.count >= value("lumps.fewest")
@@ -335,10 +332,7 @@ def _calls_known(case: Case) -> float:
 
 
 def _same_calls(case: Case) -> bool | None:
-    """Return whether changed calls cost no time: as many calls, made by changed code, or cheap.
-
-    ``None`` where the intervals of the calls allow both, or too few calls are known.
-    """
+    """Return whether changed calls cost no time; ``None`` where the intervals of the calls allow both."""
     factor = _calls(case)
     if case.signals.exact:
         if factor is None or value("work.fewer") < factor < value("work.calls"):
@@ -385,7 +379,7 @@ def _top_gain(case: Case) -> float | None:
 
 
 def _dearer(case: Case) -> float | None:
-    """Part of the baseline's active time in functions whose calls cost ``per-call.dearer`` more at least."""
+    """Return the part of the baseline's active time in functions dearer by ``per-call.dearer``."""
     if _calls_known(case) < value("calls.known"):
         return None
     table = case.signals.table
@@ -404,7 +398,6 @@ def _others_apart(case: Case) -> float | None:
 
 
 def _code_subject(case: Case) -> str:
-    """Return the function whose code changed, as `code_row` finds it."""
     row = code_row(case)
     return readable_name(case.signals.table.name[row]) if row >= 0 else ""
 
@@ -430,7 +423,7 @@ def uncalled_row(signals: Signals) -> int:
 
 
 def _uncalled_part(case: Case) -> float | None:
-    """Part of the lost time in this function and what it calls, beyond what one that is called no more held."""
+    """Return the part of the lost time in this function with callees, less what one like it held before."""
     table, row, lost = case.signals.table, uncalled_row(case.signals), case.account.program_s
     if row < 0 or lost <= 0:
         return None
@@ -439,7 +432,6 @@ def _uncalled_part(case: Case) -> float | None:
 
 
 def _code_place(case: Case) -> str:
-    """Return file and line of the function whose code changed."""
     row = code_row(case)
     table = case.signals.table
     if row < 0 or not table.keys[row].path:

@@ -1,8 +1,4 @@
-"""Rules and their evaluation: conditions on readings against thresholds.
-
-Rules are data; the engine knows no cause. A rule holds if its required readings are known, no rule that it
-yields to holds, all its conditions hold, and one group of each set of alternatives holds.
-"""
+"""Rules, which are data, and their evaluation: conditions on readings against thresholds."""
 
 from __future__ import annotations
 
@@ -46,7 +42,7 @@ class Judged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A reading compared with a threshold (``>=``, ``<=``), or required to be true (``is``) or false (``not``).
+    """A reading compared with a threshold (``>=``, ``<=``), or required to be true (``is``) or false.
 
     The whole interval of an estimated reading must be beyond the threshold.
     """
@@ -58,10 +54,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value that rules may read; its unit is one of `profkit.verdict.types.UNITS`.
+    """One value that rules may read, in one of `UNITS`; `of` computes it (``None``: unknown).
 
-    `of` computes it from the case (``None``: unknown). `compares` lists, for ``--explain``, comparisons that
-    the reading makes itself; none decides alone.
+    `compares` lists, for ``--explain``, comparisons that the reading makes itself; none decides alone.
     """
 
     unit: str

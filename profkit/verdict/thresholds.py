@@ -1,7 +1,7 @@
-"""All thresholds of the rules, each with value, unit and measured origin.
+"""All thresholds of the rules by id, each with value, unit and measured origin.
 
-``docs/rules.md`` and ``--explain`` print them. Rules and readings name thresholds by id; those of
-`profkit.measure` and `profkit.compare` are defined there.
+``docs/rules.md`` and ``--explain`` print them. Those of `profkit.measure` and `profkit.compare` are defined
+there.
 """
 
 from __future__ import annotations

@@ -217,8 +217,7 @@ class RunVerdict:
 class Diff:
     """The whole result of ``profkit diff`` before layout; `calls` and `stacks` only where requested.
 
-    `slowdown` is the candidate's wall over the baseline's (self time where a wall is unknown). `lines` are of
-    the function that the verdict names, ``None`` if unknown; so are the `imports` of a side.
+    `slowdown` is the candidate's wall over the baseline's (self time where a wall is unknown).
     """
 
     baseline: SideSummary

@@ -44,10 +44,7 @@ Found = Iterable[Advice]
 
 
 def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> tuple[Advice, ...]:
-    """Return the advice of some names: greatest gain first, then advice that only measures.
-
-    `seconds` of `bucket` bound the gain of advice for it.
-    """
+    """Return the advice of some names, greatest gain first, at most the `seconds` of `bucket`."""
     lost = seconds if seconds > 0 else math.nan
     found = []
     for name in names:
@@ -216,7 +213,6 @@ def _not_the_code(case: Judged, lost: float) -> Found:
 
 
 def _capture_both(case: Case, lost: float) -> Found:
-    """Capture counters for the sides that have none."""
     for name, side in (("baseline", case.signals.baseline), ("candidate", case.signals.candidate)):
         if side.wait_fraction is None:
             yield Advice("capture-side", side.command, subject=name)
@@ -236,7 +232,6 @@ def _same_settings(case: Case, lost: float) -> Found:
 
 
 def _more_runs(case: Case, lost: float) -> Found:
-    """Ask for replicates, up to the number that separates causes."""
     missing = ENOUGH_RUNS - case.signals.repeats
     if missing > 0:
         yield Advice("more-runs", numbers={"runs": missing})

@@ -1,8 +1,4 @@
-"""Advice that makes a run fit its CPUs, from its `Inventory`.
-
-The edit is where the pool's size is set: a command's option with the measured number, a library's variable,
-or a line of code.
-"""
+"""Advice that makes a run fit its CPUs, by edits of its command, its variables or its code."""
 
 from __future__ import annotations
 
@@ -101,8 +97,7 @@ def limit_advice(
     """Return advice that makes all processes fit the available CPUs, greatest gain first.
 
     The gain is the part of `lost_s` (NaN: unknown) lost to what the advice cuts, at most `most_s` (of threads
-    that may spin, of others). Ties are in the order command, lines of code, number of processes. Empty where
-    pools are unknown or already fit. `environment` defaults to the inventory's.
+    that may spin, of others).
     """
     variables = inventory.environment if environment is None else environment
     share = _share(inventory)
@@ -169,10 +164,7 @@ class _Crew:
         return sum(self._weight[id(p)] * threads_of(p) for p in self.working)
 
     def limited(self, libraries: set[str]) -> float:
-        """Return the cores that they would ask for with the pools of `libraries` cut to their share.
-
-        A process works in one pool at a time: of two too large pools, each accounts for half of the excess.
-        """
+        """Return the cores asked for with the pools of `libraries` cut; two large pools share the excess."""
         threads = self.share.threads
 
         def left(process: ProcessNeed) -> float:
@@ -276,7 +268,7 @@ def _too_large(working: Sequence[ProcessNeed], threads: int) -> list[Pool]:
 
 
 def _variable(pool: Pool, environment: Mapping[str, str]) -> str:
-    """Return the variable that sizes this pool: the one already in effect, else the library's own."""
+    """Return the variable that sizes this pool: the one in effect, else the library's own."""
     names = POOL_VARIABLES.get(pool.library, ())
     held = pool.variable.partition("=")[0]
     if held in names:
@@ -286,7 +278,6 @@ def _variable(pool: Pool, environment: Mapping[str, str]) -> str:
 
 
 def _set_inside(pool: Pool, environment: Mapping[str, str], command: Sequence[str]) -> bool:
-    """Return whether the program itself sets the pool's variable."""
     name, _, value = pool.variable.partition("=")
     if pool.origin != "variable" or environment.get(name) == value:
         return False
@@ -296,7 +287,7 @@ def _set_inside(pool: Pool, environment: Mapping[str, str], command: Sequence[st
 def _set_by_call(pool: Pool, crew: _Crew) -> SizeCall | None:
     """Return the call in the program that sets a pool's size, which overrides variables.
 
-    A killed worker left only a snapshot of its pools, which misses sizes that another thread gave to OpenMP.
+    The pools recorded of a killed worker may miss it.
     """
     setters = [pool.library]
     if pool.library in _OPENMP:
@@ -402,7 +393,7 @@ def _begins(head: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]:
-    """Replace values that the command sets itself (``env NAME=8``, ``mpirun -x NAME=8``): they override."""
+    """Replace values that the command sets (``env NAME=8``, ``mpirun -x NAME=8``), since they override."""
     names = (word.partition("=")[0] for word in command)
     return [
         f"{name}={settings[name]}" if name in settings and word != name else word

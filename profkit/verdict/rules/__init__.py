@@ -1,7 +1,4 @@
-"""The rules of a comparison and of one run alone, one module per cause, in the order of evaluation.
-
-Of findings that explain about as much of the lost time, the first is named.
-"""
+"""All rules, in the order of evaluation; of about equal findings, the first is named."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Rules of ``no-change``: one capture on both sides, nothing beyond noise, or no loss.
-
-A loss that every repeat shows is never ``no-change``, however small.
-"""
+"""Rules of ``no-change``: one capture on both sides, nothing beyond noise, or no loss in every repeat."""
 
 from __future__ import annotations
 
