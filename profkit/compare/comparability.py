@@ -63,10 +63,9 @@ def residue_of(pair: Pair) -> Residue:
 
 
 def comparability(pair: Pair, residue: Residue, calls_factor: float, *, shared: bool) -> Comparability:
-    """Score how alike the sides are in all that is known of them.
+    """Score how alike the sides are in all that is known of them; `shared`: a run is on both.
 
-    `calls_factor` is candidate over baseline calls, weighted by time, NaN if unknown. `shared`: a run is on
-    both.
+    `calls_factor` is candidate over baseline calls, weighted by time, NaN if unknown.
     """
     baseline, candidate = (side.runs for side in pair.sides)
     score = 1.0

@@ -96,8 +96,7 @@ def _estimates(profile: Profile, keep: npt.NDArray[np.bool_], moved: Index) -> M
 def needs_folding(baseline: Profile, candidate: Profile) -> bool:
     """Return whether one side runs comprehensions as functions and the other inlines or merges them.
 
-    Both then need folding: 3.12 inlines none in class bodies, and plain profiles merge those nested on one
-    line.
+    Both then need folding: 3.12 inlines none in class bodies; plain profiles merge those nested on one line.
     """
     version, of_other = infer_python(baseline), infer_python(candidate)
     if version is not None and of_other is not None:

@@ -26,7 +26,7 @@ STEPS = 64
 ROUNDS = 6
 #: Least number of unchanged functions from which their common factor is known.
 FEWEST_OTHERS = 3
-#: Part of a function's changed cost below changed code from which it is not an unchanged function.
+#: Functions with at least this part of their changed cost below changed code do not count as unchanged.
 MOSTLY_BELOW = 0.5
 #: Number of origins kept.
 MOST_ORIGINS = 5

@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Starvation:
-    """Probability (0 to 1) that only the candidate was denied CPU; 1.5 % of other pairs reach `threshold`."""
+    """Probability that only the candidate was denied CPU; at most 1.5 % of other pairs reach `threshold`."""
 
     probability: float
     threshold: float

@@ -1,8 +1,4 @@
-"""Which functions wait by design, and which only serve them: their calls and their time are no work.
-
-`waits_by_name.is_wait` knows native waits by name. What those call, and what only wraps them (``Connection.poll``,
-``Queue.get``), is found from who calls whom: a longer wait calls all of these more often.
-"""
+"""Functions that wait by design (by name), and their callees and wrappers, whose time is not work."""
 
 from __future__ import annotations
 

@@ -130,10 +130,7 @@ def change_points(values: Sequence[float], *, least_change: float = LEAST_CHANGE
 
 
 def _permuted(distances: Floats, statistic: float, random: np.random.Generator) -> float:
-    """Return the p-value of a division; the draws end when it can no longer be significant.
-
-    Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991.
-    """
+    """Return a division's p-value; stop once it cannot be significant (Besag, Clifford, Biometrika 1991)."""
     most = int(SIGNIFICANCE * (PERMUTATIONS + 1)) - 1
     greater = 0
     for drawn in range(1, PERMUTATIONS + 1):

@@ -161,8 +161,7 @@ class Composition:
     def less_capture(self, effect: Effect) -> Composition:
         """Return the same with what capture added taken out of the other parts.
 
-        CPU time comes first, since the tracer ran in what it traced, then time off the CPU, which waited for
-        that.
+        CPU time comes first, since the tracer ran in what it traced, then the waiting for it off the CPU.
         """
         whole = max(0.0, effect.seconds)
         cpu = float(self.run.sum() + self.waits.sum()) + self.untraced_run_s
@@ -569,10 +568,9 @@ def _at_most(values: Floats, whole: float) -> Floats:
 
 
 def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools, spun_s: float) -> Floats:
-    """Return CPU time on the path of helpers, by function.
+    """Return CPU time of helpers on the path, by function.
 
-    CPU time outside known functions (a library's threads) goes to the functions in which the path's thread
-    waited.
+    Their CPU time outside known functions (a library's threads) goes to the functions that waited for it.
     """
     known = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
     rest = max(0.0, reading.helpers_run_s - float(known.sum()))

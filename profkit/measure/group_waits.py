@@ -25,7 +25,7 @@ _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "socket",
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """How the life of a process's first thread was divided (s): waiting for `others` and `peers` (ranks)."""
+    """Seconds of a process's first thread: `others_s` waits for other groups, `peers_s` for other ranks."""
 
     process: Process
     running_s: float

@@ -90,10 +90,7 @@ class IterationModel:
 
 
 def iteration_model(run: Run, names: IterationNames | None = None) -> IterationModel | None:
-    """Return the iterations of a run, ``None`` where no ranges show at least `MIN_ITERATIONS` of them.
-
-    A range that the user named and that does not exist raises `UsageError`.
-    """
+    """Return a run's iterations, ``None`` if too few; raise `UsageError` for an unknown range name."""
     said = names or IterationNames()
     parts = role_parts(run, said)
     consumers = _consumers(parts)

@@ -86,10 +86,7 @@ def pattern_of(name: str) -> str:
 
 
 def fold_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the row name of each name: with ``{n}`` for its numbers where another name becomes equal.
-
-    Pass the names of both sides of a comparison, so that a name folds on both or on neither.
-    """
+    """Return the row name of each name, with ``{n}`` for numbers if names coincide (of both sides)."""
     names = set(names)
     folded = {name: pattern_of(name) for name in names}
     uses: dict[str, int] = {}

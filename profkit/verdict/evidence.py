@@ -218,7 +218,7 @@ def _neighbours(case: Judged) -> Found:
 
 
 def _gpu(case: Case) -> Found:
-    """Return the GPUs' utilisation, if the candidate's is alone known or clearly below the baseline's."""
+    """Return the GPUs' utilisation if only the candidate's is known, or if it clearly fell."""
     a, b = case.signals.baseline, case.signals.candidate
     if a.gpu_share is None:
         if b.gpu_share is not None and b.gpu_share >= LEAST_GPU_SHARE:

@@ -98,10 +98,7 @@ def _helpers_part(case: Case) -> float | None:
 
 
 def _settings_queue(case: Case) -> float | None:
-    """Return the part of the lost time that more threads or workers explain; 0 without more of them.
-
-    Counts queueing, and startup, waiting and polling as far as helpers queued longer meanwhile.
-    """
+    """Return the part of the lost time that more threads or workers explain, by queueing or waiting."""
     found, a, b = case.account, case.signals.baseline, case.signals.candidate
     if found.merged or a.rest_wait_s is None or b.rest_wait_s is None:
         return None

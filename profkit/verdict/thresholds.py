@@ -1,7 +1,6 @@
 """All thresholds of the rules by id, each with value, unit and measured origin.
 
-``docs/rules.md`` and ``--explain`` print them. Those of `profkit.measure` and `profkit.compare` are defined
-there.
+``docs/rules.md`` and ``--explain`` print them; some are defined in `profkit.measure` and `profkit.compare`.
 """
 
 from __future__ import annotations

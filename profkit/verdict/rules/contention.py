@@ -74,7 +74,7 @@ RUN_QUEUE_WAIT = Rule(
     # Threads that pass the interpreter's lock to each other queue as well.
     conditions=(no("account.gil-over-queue"),),
     alternatives=(
-        # Time was lost, or would have been without queueing that a slow baseline happens to hide.
+        # Time was lost, or the candidate clearly queued while the baseline happened to be as slow.
         (
             (more("time.slowdown", "time.noticed"),),
             (
