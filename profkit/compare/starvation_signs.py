@@ -93,6 +93,7 @@ class Lumps:
 
 
 def matched(pair: Pair) -> Matched:
+    """Return the functions that both sides have."""
     joined, found = pair.joined, pair.alignment
     a, b = (side.replicates for side in pair.sides)
     rows_a, rows_b = found.baseline, found.candidate
@@ -124,6 +125,7 @@ def signs(both: Matched) -> Floats:
 
 
 def lumps_of(both: Matched) -> Lumps:
+    """Return the lumps that hit small functions."""
     found = np.concatenate(
         [_lumps(*_ratios(both, i, j), both.native | ~both.native) for i, j in _pairs(both)]
     )

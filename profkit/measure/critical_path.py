@@ -184,9 +184,11 @@ class Composition:
         )
 
     def scaled(self, factor: float) -> Composition:
+        """Return the same with every part multiplied by a factor."""
         return self._each(lambda value: value * factor)
 
     def taken(self, rows: Rows) -> Composition:
+        """Return the same for some functions only."""
         return self._each(lambda value: value[..., rows] if isinstance(value, np.ndarray) else value)
 
     def _each(self, change: Callable[[Any], Any]) -> Composition:
@@ -219,6 +221,7 @@ class Repeats:
         self._zero = {name: not stack.any() for name, stack in self._stacks.items()}
 
     def mean(self, drawn: npt.NDArray[np.integer]) -> Composition:
+        """Return the mean of the drawn runs, with repetition; see `Composition.mean`."""
         runs = drawn.tolist()
 
         def mean_of(name: str) -> Any:

@@ -188,6 +188,7 @@ class Inventory:
 
 
 def inventory(run: Run) -> Inventory:
+    """Return the inventory of a run; every number is ``None`` for a foreign profile."""
     host = run.manifest.host if run.manifest is not None else None
     needs = tuple(_need(process, host) for process in run.processes)
     wall = _wall(run)

@@ -92,6 +92,7 @@ class _Functions:
 
 
 def range_functions(run: Run) -> InsideRanges:
+    """Sum up what ran inside the ranges of a run, over its processes and threads."""
     functions, keys = _Functions(), dict[tuple[str, str], int]()
     inside: list[Floats] = []
     openers: list[Ints] = []

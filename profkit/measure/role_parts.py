@@ -41,6 +41,7 @@ class RolePart:
         return self.take(chosen)
 
     def take(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> RolePart:
+        """Return these rows only."""
         columns = ("label", "role", "thread", "begin", "end", "batch")
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 

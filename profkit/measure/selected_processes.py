@@ -31,6 +31,7 @@ class Selected:
 
 
 def check_ranked_by(by: str) -> None:
+    """Raise `UsageError` unless `by` is among `RANKED_BY`."""
     if by not in RANKED_BY:
         raise UsageError(f"functions are ranked by {' or '.join(RANKED_BY)}", parameter="by", value=by)
 
