@@ -200,6 +200,7 @@ def _shares(place: Rows, time: Floats, count: Floats, n: int) -> Floats:
 
 
 def _joined(divided: CallSites, others: CallSites, rows: Bools) -> CallSites:
+    """Join the sites of divided functions with functions that are one site each."""
     columns = {
         name: np.concatenate([getattr(divided, name), getattr(others, name)[rows]])
         for name in CallSites.__slots__

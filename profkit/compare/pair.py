@@ -172,6 +172,7 @@ def select_pair(
 
 
 def _noted(side: RunSet, *codes: str) -> bool:
+    """Return whether a reader's notice says so; the columns do not show it."""
     return any(notice.code in codes for run in side.runs for notice in run.warnings)
 
 

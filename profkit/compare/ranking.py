@@ -76,11 +76,13 @@ def _run_times(times: Floats, rows: Rows) -> Floats:
 
 
 def _order(rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the rows of the first `DEPTH` ranks, best first."""
     rows = np.flatnonzero((rank > 0) & (rank <= DEPTH))
     return rows[np.argsort(rank[rows])]
 
 
 def _first(times: Floats) -> npt.NDArray[np.intp]:
+    """Return rows by descending median, without rows of zero time."""
     middle = median(times, axis=0)
     order = np.argsort(-middle, kind="stable")
     return order[: np.count_nonzero(middle > 0)]

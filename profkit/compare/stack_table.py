@@ -327,6 +327,7 @@ def _grown(
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
+    """Return ``part / whole``, at most 1, and 0 where `whole` is 0."""
     return np.minimum(np.divide(part, whole, where=whole > 0, out=np.zeros(len(part))), 1.0)
 
 

@@ -119,6 +119,7 @@ def range_functions(run: Run) -> InsideRanges:
 
 
 def _by_key(columns: npt.NDArray[Any], n: int) -> list[npt.NDArray[Any]]:
+    """Split columns by the first one, and drop that."""
     ordered = columns[:, np.argsort(columns[0], kind="stable")]
     return np.split(ordered[1:], np.searchsorted(ordered[0], np.arange(1, n)), axis=1)
 

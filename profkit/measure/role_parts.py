@@ -67,6 +67,7 @@ def role_parts(run: Run, said: IterationNames) -> list[RolePart]:
 
 
 def _around(part: Ranges, folded: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return pairs of an outer and an inner range's name."""
     rows = np.flatnonzero((part.parent >= 0) & part.ended)
     outer = part.parent[rows]
     pairs: set[int] = set()

@@ -264,6 +264,7 @@ def _imports(c: Composition) -> Floats:
 
 
 def _calls_unknown(whole: Composition, origins: Origins) -> float:
+    """Return the share of the path's CPU time in functions whose calls are not known well enough."""
     run = float(whole.run.sum())
     return float(whole.run[~origins.ratios.weighed].sum()) / run if run > 0 else 0.0
 
@@ -442,6 +443,7 @@ def _waited(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[W
 
 
 def _with_what(parts: Sequence[Part], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
+    """Return the same parts, each with its main wait."""
     if b is None or not b.size:
         return tuple(parts)
     change = b if a is None else b - a
@@ -463,6 +465,7 @@ def _for_lock(gil: Floats | None) -> Floats | None:
 
 
 def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
+    """Return functions that held the interpreter's lock while others waited longer for it."""
     if b is None or not b.size:
         return ()
     more = b if a is None else b - a

@@ -174,6 +174,7 @@ def _asked(case: Case) -> Found:
 
 
 def _largest_pool(of: Inventory) -> tuple[str, int, int, str, str]:
+    """Return library, threads, processes with that pool, the size's origin, and the variable."""
     rows = [row for row in of.rows if row.threads and row.threads > 1 and not row.process.idle]
     if not rows:
         return "", 0, 0, "", ""
