@@ -1,1 +1,1 @@
-"""Two sides of a comparison, from their runs to all that is measured of both: `Pair`, then `Signals`."""
+"""Two sides of a comparison, from their runs to `Pair` and `Signals`."""

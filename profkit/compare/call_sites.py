@@ -1,11 +1,7 @@
-"""What other calls account for, site by site: a site is one function called by another one.
+"""Time explained by changed call counts, per site: a site is one function called by another.
 
 The logarithmic mean Divisia index (Ang, "The LMDI approach to decomposition analysis", Energy Policy 33,
-2005) divides what a site took more into other calls and another cost per call, exactly and symmetrically:
-
-    t₁ − t₀ = L·ln(n₁/n₀) + L·ln(u₁/u₀),  u = t/n,  L = (t₁ − t₀) / ln(t₁/t₀)
-
-By site, a few long calls from one place do not price many short calls from another.
+2005) divides a site's added time: t₁ − t₀ = L·ln(n₁/n₀) + L·ln(u₁/u₀), u = t/n, L = (t₁ − t₀) / ln(t₁/t₀).
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ def logarithmic_mean(one: Floats, other: Floats) -> Floats:
     both = (one > 0) & (other > 0)
     a, b = np.where(both, one, 1.0), np.where(both, other, 1.0)
     relative = (b - a) / a
-    # Of nearly equal numbers the quotient loses all digits: there it is their mean.
+    # For nearly equal numbers the quotient loses all digits, so use the arithmetic mean.
     near = np.abs(relative) < 1e-6
     ratio = np.where(near, 1.0, b / a)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -40,13 +36,12 @@ def logarithmic_mean(one: Floats, other: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallSites:
-    """Sites of both sides, arrays of shape (k,), over the n rows of a table of functions.
+    """Sites of both sides, arrays of shape (k,), over the n rows of a function table.
 
-    `row` is the called function; `pair` is the site's index in the `CallTable`, −1 for all or the rest of a
-    function. `share_a` and `share_b` are parts of the function's time and add up to 1 over its sites, or to 0
-    on a side that lacks it. `log_ratio` is ln of candidate over baseline calls with its 95 % interval, 0
-    where not known; a `one_sided` one has calls on one side. `from_code` and `of_processes` are parts of
-    other calls.
+    `row` is the callee; `pair` is the index in the `CallTable`, −1 for all or the remaining calls of a
+    function. `share_a` and `share_b` divide a function's time among its sites. `log_ratio` is ln(candidate /
+    baseline calls) with its 95 % interval, 0 where unknown or `one_sided` (calls on one side only).
+    `from_code` and `of_processes` are parts of the changed calls.
     """
 
     row: Rows
@@ -62,11 +57,11 @@ class CallSites:
     n: int
 
     def seconds(self, time_a: Floats, time_b: Floats) -> Floats:
-        """Return the seconds that each site, shape (k,), took more by more calls, given those by function."""
+        """Return the seconds that changed calls added to each site, shape (k,), from seconds by function."""
         return self._weighted(self.log_ratio, time_a, time_b)
 
     def limits(self, time_a: Floats, time_b: Floats) -> tuple[Floats, Floats]:
-        """Return the same at the lower and at the upper limit of the 95 % interval of the calls."""
+        """Return `seconds` at the lower and the upper limit of the 95 % interval of the calls."""
         return self._weighted(self.low, time_a, time_b), self._weighted(self.high, time_a, time_b)
 
     def _weighted(self, log_ratio: Floats, time_a: Floats, time_b: Floats) -> Floats:
@@ -80,12 +75,12 @@ class CallSites:
         return result
 
     def errors(self, time_a: Floats, time_b: Floats) -> Floats:
-        """Return half the 95 % interval of these seconds where calls are estimates; shape (k,)."""
+        """Return the half-width of the 95 % interval of `seconds`, shape (k,); 0 where calls are exact."""
         a, b = time_a[self.row] * self.share_a, time_b[self.row] * self.share_b
         return logarithmic_mean(a, b) * 0.5 * (self.high - self.low)
 
     def limited_to(self, rows: Rows) -> CallSites:
-        """Return the same for some rows of the table, renumbered to their places in ``rows``."""
+        """Return the sites of some table rows, renumbered to their positions in `rows`."""
         place = np.full(self.n, -1, np.intp)
         place[rows] = np.arange(len(rows))
         kept = place[self.row] >= 0
@@ -93,15 +88,12 @@ class CallSites:
         return CallSites(**columns | {"row": place[self.row[kept]]}, n=len(rows))
 
     def booked(self, from_code: Floats, of_processes: Floats) -> CallSites:
-        """Return the same with the parts of changed code and of processes; both have shape (k,)."""
+        """Return the sites with `from_code` and `of_processes` set; both have shape (k,)."""
         return replace(self, from_code=from_code, of_processes=np.minimum(of_processes, 1.0 - from_code))
 
 
 def call_sites(table: DiffTable, calls: CallTable | None, ratios: CallRatios) -> CallSites:
-    """Return the sites of both sides; a function is one site if its calls are estimates or callers unknown.
-
-    Calls of estimated functions change by `CallRatios.weight`, or are not known to change.
-    """
+    """Return the sites of both sides; a function with estimated calls or unknown callers is one site."""
     n = len(table)
     calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -134,7 +126,7 @@ def call_sites(table: DiffTable, calls: CallTable | None, ratios: CallRatios) ->
 
 
 def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, rows: Bools) -> CallSites:
-    """Divide some functions into sites by caller; those of renamed callers are compared as one."""
+    """Divide functions into sites by caller; sites of renamed callers stay together."""
     n = len(table)
     renamed = _renamed(calls, counts, table)
     pair = np.flatnonzero(rows[calls.callee])
@@ -148,7 +140,7 @@ def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, 
     for count, seconds, of_row, side in zip(
         many, time, counts, (table.baseline, table.candidate), strict=True
     ):
-        # What is called by nobody, too, is a site: a module's body, a thread's first function.
+        # Calls without a known caller are a site too: a module's body, a thread's first function.
         left = of_row - np.bincount(row[apart], count[apart], n)
         spent = np.maximum(side.tottime, 0.0) - np.bincount(row[apart], seconds[apart], n)
         columns.append(
@@ -159,7 +151,7 @@ def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, 
         )
     place = np.concatenate([row[apart], rest])
     (n_a, t_a), (n_b, t_b) = columns
-    # Medians over runs need not add up: what has no calls on either side is nothing.
+    # Medians over runs need not add up; drop sites without calls on either side.
     some = (n_a > 0) | (n_b > 0)
     place, n_a, n_b, t_a, t_b = place[some], n_a[some], n_b[some], t_a[some], t_b[some]
     of_pair = np.concatenate([pair[apart], np.full(len(rest), -1, np.intp)])[some]
@@ -171,9 +163,9 @@ def _divided(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable, 
 
 
 def _renamed(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable) -> Bools:
-    """Return the pairs whose caller may be another one renamed: gone here and new there, below one caller.
+    """Return the pairs whose caller may be renamed: one gone and one new, below the same caller.
 
-    The project's own functions call another function of a library only if they were changed.
+    A project function counts only below a project caller, which starts to call a library only when changed.
     """
     n = len(counts[0])
     alone = (counts[0] > 0) != (counts[1] > 0)
@@ -183,7 +175,7 @@ def _renamed(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable) 
     above = above[np.argsort(callee[above], kind="stable")]
     first = np.searchsorted(callee[above], caller[pairs])
     callers = np.searchsorted(callee[above], caller[pairs], "right") - first
-    # What is called by nobody has nobody as its one caller.
+    # A function without callers gets "nobody" (n) as its one caller.
     many = np.maximum(callers, 1)
     of = np.repeat(np.arange(len(pairs)), many)
     at = np.repeat(first, many) + np.arange(len(of)) - np.repeat(np.cumsum(many) - many, many)
@@ -199,7 +191,7 @@ def _renamed(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable) 
 
 
 def _shares(place: Rows, time: Floats, count: Floats, n: int) -> Floats:
-    """Return the part of each function's time in each of its sites; by calls where no site took time."""
+    """Return the part of each function's time in each site, by calls where no site took time."""
     time = np.where(count > 0, time, 0.0)
     whole = np.bincount(place, time, n)[place]
     called = np.bincount(place, count, n)[place]
@@ -208,7 +200,7 @@ def _shares(place: Rows, time: Floats, count: Floats, n: int) -> Floats:
 
 
 def _joined(divided: CallSites, others: CallSites, rows: Bools) -> CallSites:
-    """Join sites of divided functions with those of functions that are one site each."""
+    """Join the sites of divided functions with functions that are one site each."""
     columns = {
         name: np.concatenate([getattr(divided, name), getattr(others, name)[rows]])
         for name in CallSites.__slots__

@@ -1,7 +1,4 @@
-"""Who calls whom on both sides: caller–callee sums under the rows of a `DiffTable`.
-
-A profile holds sums of pairs and no paths: they cannot say what one path through several functions took.
-"""
+"""Caller–callee sums of both sides under the rows of a `DiffTable`: pairs, not longer paths."""
 
 from __future__ import annotations
 
@@ -20,10 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallSide:
-    """One side's columns of a `CallTable`, shape (m,): medians over its runs, 0 where a run lacks the pair.
-
-    `tottime` and `cumtime` are seconds of these calls alone, and with all that they called.
-    """
+    """One side's columns of a `CallTable`, shape (m,): medians over runs; times are seconds."""
 
     ncalls: npt.NDArray[np.int64]
     tottime: Floats
@@ -32,7 +26,7 @@ class CallSide:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallTable:
-    """Caller–callee pairs (rows of the function table) by callee; a pair of equal rows calls itself."""
+    """Caller–callee pairs (rows of the function table) by callee; a pair of equal rows is recursion."""
 
     caller: Index
     callee: Index
@@ -49,17 +43,14 @@ def call_table(
     of_table: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]],
     n: int,
 ) -> CallTable | None:
-    """Bring caller–callee sums of both sides under the n rows of the table; ``None`` if no profile has any.
-
-    `places` are as `Replicates.places` for each run; `of_table` is as in `profkit.compare.pair.Pair`.
-    """
+    """Return caller–callee sums of both sides under the n table rows; ``None`` if no profile has edges."""
     if not any(profile.edges is not None for side in profiles for profile in side):
         return None
     pairs = [
         [_pairs(profile, rows[place], n) for profile, place in zip(side, placed, strict=True)]
         for side, placed, rows in zip(profiles, places, of_table, strict=True)
     ]
-    # In order, pairs are found among all many times as fast.
+    # Lookups by searchsorted are many times as fast in sorted pairs.
     orders = [[np.argsort(pair, kind="stable") for pair in side_pairs] for side_pairs in pairs]
     pairs = [
         [pair[order] for pair, order in zip(*of_side, strict=True)]
@@ -72,7 +63,7 @@ def call_table(
 
 
 def _pairs(profile: Profile, of_table: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.int64]:
-    """Return ``callee · n + caller`` for every edge, −1 for one that leads out of the table."""
+    """Return ``callee · n + caller`` for every edge, −1 for an edge with an end outside the table."""
     if profile.edges is None:
         return np.zeros(0, np.int64)
     caller, callee = of_table[profile.edges.caller], of_table[profile.edges.callee]
@@ -85,7 +76,7 @@ def _side(
     orders: Sequence[npt.NDArray[np.intp]],
     keys: npt.NDArray[np.int64],
 ) -> CallSide:
-    """Sum the edges of each run by key; `pairs` are in order, `orders` the edges that they are of."""
+    """Sum each run's edges by key; `pairs` are sorted, and `orders` are the edge numbers in that order."""
     shape = (len(profiles), len(keys))
     counts, own, times = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for run, (profile, pair, order) in enumerate(zip(profiles, pairs, orders, strict=True)):

@@ -1,4 +1,4 @@
-"""How far two sides can be compared at all: a score, and what differs besides the code."""
+"""How comparable two sides are: a score, and their differences other than code."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from profkit.model.arrays import median
 
 Rows = npt.NDArray[np.integer]
 
-#: What each difference leaves of the score; products of them. They order the cases by how much of a ranking
-#: the difference can explain alone, and are conventions, not measurements.
+#: Factors by which a difference lowers the score, by how much of a ranking it can explain (conventions).
 SAMPLED = 0.3
 CUMTIME_ONLY = 0.3
 THREADS = 0.5
@@ -27,14 +26,14 @@ PYTHON = 0.8
 CPU_MODEL = 0.8
 CPUS = 0.9
 HOST = 0.95
-#: Share of self time in functions that only one side has, above which the sides ran different things.
+#: Share of self time in functions of one side only, above which the sides ran different programs.
 MUCH_RESIDUE = 0.1
-#: Factor of all calls between the sides above which the workload differs.
+#: Factor between the sides' calls above which the workload differs.
 CALLS_FACTOR = 1.1
 
 
 def same_capture(baseline: Run, candidate: Run) -> bool:
-    """Return whether two runs hold the same profiles to the last bit: clocks never repeat a whole run."""
+    """Return whether two runs hold bit-identical profiles: clocks never repeat a whole run."""
     profiles_a = [t.profile for p in baseline.processes for t in p.threads]
     profiles_b = [t.profile for p in candidate.processes for t in p.threads]
     if len(profiles_a) != len(profiles_b) or not any(len(p) for p in profiles_a):
@@ -43,19 +42,19 @@ def same_capture(baseline: Run, candidate: Run) -> bool:
 
 
 def same_captures(pair: Pair) -> npt.NDArray[np.bool_]:
-    """Return for each run of the baseline and each of the candidate whether both are one capture."""
+    """Return, for each run of the baseline and each of the candidate, whether both are one capture."""
     runs, others = (side.runs.runs for side in pair.sides)
     return np.array([[same_capture(a, b) for b in others] for a in runs])
 
 
 def residue_of(pair: Pair) -> Residue:
-    """Return how much only one side has, by number of functions and by self time."""
+    """Return the residue of each side, as a number of functions and a share of self time."""
     of_one_side = pair.table.one_sided
 
     def only(rows: Rows, behind: Rows, profile: Profile) -> tuple[int, float]:
         alone = rows[np.isin(rows, behind[of_one_side])]
         total = profile.total
-        # Added in another order, a few of the rows can come to a little more than all of them.
+        # Summed in another order, a subset of rows can slightly exceed the total.
         return len(alone), min(1.0, float(profile.tottime[alone].sum()) / total) if total > 0 else 0.0
 
     alone = pair.alignment.baseline_only, pair.alignment.candidate_only
@@ -64,10 +63,9 @@ def residue_of(pair: Pair) -> Residue:
 
 
 def comparability(pair: Pair, residue: Residue, calls_factor: float, *, shared: bool) -> Comparability:
-    """Score how alike the sides are in all that is known of them.
+    """Score how alike the sides are in all that is known of them; `shared`: a run is on both.
 
-    `calls_factor` is the candidate's calls over the baseline's, weighted by time; NaN where unknown. `shared`:
-    some run is on both sides.
+    `calls_factor` is candidate over baseline calls, weighted by time, NaN if unknown.
     """
     baseline, candidate = (side.runs for side in pair.sides)
     score = 1.0

@@ -1,8 +1,4 @@
-"""Comprehensions that one Python runs as functions and another inlines (PEP 709, from 3.12 on).
-
-Before such profiles are compared, the time of list, dict and set comprehensions is added to the enclosing
-function. Generator expressions stay: they are functions in every version.
-"""
+"""Folding of comprehensions into their functions, since Python 3.12 inlines them (PEP 709)."""
 
 from __future__ import annotations
 
@@ -23,28 +19,27 @@ Index = npt.NDArray[np.int32]
 COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")
 #: The first Python that inlines comprehensions.
 INLINED_FROM = (3, 12)
-#: Without versions: a side with at most this part of the other's comprehension rows is taken to inline them.
-#: 3.12 still keeps those in class bodies, so the part is not zero.
+#: Without versions, a side inlines if it has at most this part of the other's comprehension rows. It is not
+#: 0: 3.12 keeps comprehensions in class bodies as functions.
 FEW = 0.1
 
 
 def comprehension_rows(profile: Profile) -> Index:
-    """Return the rows that are list, dict or set comprehensions."""
+    """Return the rows of list, dict and set comprehensions."""
     wanted = np.array([s in COMPREHENSIONS for s in profile.strings], np.bool_)
     return np.flatnonzero(wanted[profile.name]).astype(np.int32)
 
 
 def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
-    """Return the profile with comprehensions folded into their functions, and where each folded row went.
+    """Return the profile with comprehensions folded, and the new row of each folded row.
 
-    Self time and edges move to the function, whose calls and cumulative times stay: they included the
-    comprehension. A comprehension whose function is not in the profile stays, and is not in the mapping.
+    The function's calls and cumulative time stay, since they include the comprehension.
     """
     inner = comprehension_rows(profile)
     target = np.arange(len(profile), dtype=np.int32)
     for row in inner.tolist():
         target[row] = _enclosing(profile, row, inner)
-    # A comprehension inside a comprehension leads to the function in as many steps as they are nested.
+    # Nested comprehensions need one step per level.
     for _ in range(len(inner)):
         further = target[target]
         if np.array_equal(further, target):
@@ -89,7 +84,7 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
 
 
 def _estimates(profile: Profile, keep: npt.NDArray[np.bool_], moved: Index) -> Mapping[str, Any]:
-    """Return how well the remaining rows are known: their own calls, and the time folded into them too."""
+    """Return the estimates of the remaining rows; errors of time include what was folded in."""
     if profile.calls_low is None:
         return {}
     own = estimates_of(profile)
@@ -101,8 +96,7 @@ def _estimates(profile: Profile, keep: npt.NDArray[np.bool_], moved: Index) -> M
 def needs_folding(baseline: Profile, candidate: Profile) -> bool:
     """Return whether one side runs comprehensions as functions and the other inlines or merges them.
 
-    Both sides are then folded, since the inlining side may keep a few (class bodies in 3.12), and a plain
-    profile merges comprehensions nested on one line.
+    Both then need folding: 3.12 inlines none in class bodies; plain profiles merge those nested on one line.
     """
     version, of_other = infer_python(baseline), infer_python(candidate)
     if version is not None and of_other is not None:
@@ -115,7 +109,7 @@ def needs_folding(baseline: Profile, candidate: Profile) -> bool:
 
 
 def _mixed_up(profile: Profile, other: Profile) -> bool:
-    """Return whether `other` knows no qualified names, and so not all comprehensions of `profile`."""
+    """Return whether `other` lacks qualified names and so merges comprehensions that `profile` separates."""
     if other.qualname.any() or not profile.qualname.any():
         return False
     rows = comprehension_rows(profile)
@@ -124,13 +118,13 @@ def _mixed_up(profile: Profile, other: Profile) -> bool:
 
 
 def _inlines(profile: Profile, other: Profile) -> bool:
-    """Return whether a profile's Python inlines comprehensions, where the versions of both are not known."""
+    """Return whether a profile's Python seems to inline comprehensions, where versions are unknown."""
     mine, theirs = len(comprehension_rows(profile)), len(comprehension_rows(other))
     return mine < theirs and mine <= FEW * theirs
 
 
 def _enclosing(profile: Profile, row: int, inner: Index) -> int:
-    """Return the row of the function around a comprehension, the row itself where that is not known."""
+    """Return the row of the function around a comprehension, or `row` itself where unknown."""
     same_file = profile.file == profile.file[row]
     edges = profile.edges
     if edges is not None and len(edges):
@@ -155,7 +149,7 @@ def _enclosing(profile: Profile, row: int, inner: Index) -> int:
 
 
 def _fold_edges(edges: Edges | None, keep: npt.NDArray[np.bool_], place: Index) -> Edges | None:
-    """Return edges between the rows that stay: what a folded row called, its function calls."""
+    """Return the edges between remaining rows; callees of a folded row become callees of its function."""
     if edges is None:
         return None
     stays = keep[edges.callee]

@@ -1,8 +1,6 @@
-"""Functions that not every run records on their own, compared as parts of their callers.
+"""Folding of functions that not every run records separately into their callers.
 
-A tracer with a budget throttles short functions that are called very often, at a time that depends on the
-machine; sampled stacks may lack native functions. Their time is then their callers', so they are folded into
-these in every run: the callers' total is the same either way.
+A budget throttles at a machine-dependent time, and sampled stacks may lack native functions.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from profkit.model.profile import Floats, Ints
 
 Bools = npt.NDArray[np.bool_]
 
-#: Callers between a folded function and one that is not: more than in any program's hot loop.
+#: Limit on chains of folded functions; no program's hot loop has as many.
 LEVELS = 64
 #: Part of a folded function's time from which a caller's source counts as changed with it.
 LEAST_PART = 0.01
@@ -43,7 +41,7 @@ LEAST_PART = 0.01
 
 @dataclass(frozen=True, slots=True)
 class _Folding:
-    """Functions to fold, and for those whose source differs between the sides the hash on one of them."""
+    """Functions to fold, and one side's source hash of those whose source differs between the sides."""
 
     keys: frozenset[FunctionKey]
     changed: Mapping[FunctionKey, str] = field(default_factory=dict)
@@ -52,7 +50,7 @@ class _Folding:
 def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, tuple[Notice, ...]]:
     """Fold throttled functions, and native ones that a sampled run lacks, in all runs of both sides.
 
-    A caller of a folded function whose source differs counts as changed: its hash includes that function's.
+    A caller's source hash then includes that of a folded function whose source differs.
     """
     runs = (*baseline.runs, *candidate.runs)
     throttled = throttled_in(runs)
@@ -78,10 +76,7 @@ def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, t
 
 
 def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:
-    """Return the native functions that some run has and in which a sampled run has no sample.
-
-    Functions that wait by design stay: a run without a sample in one did not wait there.
-    """
+    """Return the native functions, except waits, of any run in which some sampled run has no sample."""
     sampled = [run for run in runs if unseen_seconds(run.processes) > 0]
     if not sampled:
         return frozenset()
@@ -91,7 +86,7 @@ def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:
 
 
 def _native_in(run: Run, *, hit: bool = False) -> frozenset[FunctionKey]:
-    """Return the native functions of a run; with `hit`, only those in which samples were taken."""
+    """Return the native functions of a run; with `hit`, only those that have samples."""
     found: set[FunctionKey] = set()
     for process, thread in _threads((run,)):
         keys = function_keys(thread.profile, process.roots)
@@ -107,7 +102,7 @@ def _threads(runs: Iterable[Run]) -> Iterable[tuple[Process, Thread]]:
 
 
 def throttled_in(runs: Iterable[Run]) -> frozenset[FunctionKey]:
-    """Return the functions that were throttled in any thread of some runs."""
+    """Return the functions that were throttled in any thread of the runs."""
     found: set[FunctionKey] = set()
     for process, thread in _threads(runs):
         if thread.throttled:
@@ -122,7 +117,7 @@ def folded(run: Run, keys: frozenset[FunctionKey]) -> Run:
 
 
 def _hashes(side: RunSet, wanted: frozenset[FunctionKey]) -> dict[FunctionKey, str]:
-    """Return source hashes of functions where known, from the first thread that has them."""
+    """Return the known source hashes of functions, from the first thread that has each."""
     found: dict[FunctionKey, str] = {}
     for process, thread in _threads(side.runs):
         profile = thread.profile
@@ -165,7 +160,7 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
     keep = np.ones(len(profile), np.bool_)
     keep[parts.rows] = False
     used = profile.ncalls.astype(np.bool_) | (profile.tottime != 0) | (profile.cumtime != 0)
-    keep[[row for row in known if not used[row]]] = False  # only named
+    keep[[row for row in known if not used[row]]] = False  # named, but never called
     if keep.all():
         return thread
     place = np.where(keep, np.cumsum(keep) - 1, -1)
@@ -200,7 +195,6 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
 
 
 def _folded_pauses(pauses: tuple[Pause, ...] | None, goes: Ints) -> tuple[Pause, ...] | None:
-    """Return a thread's pauses, with those of a folded function moved to the function it is folded into."""
     if pauses is None:
         return None
     return tuple(
@@ -209,7 +203,6 @@ def _folded_pauses(pauses: tuple[Pause, ...] | None, goes: Ints) -> tuple[Pause,
 
 
 def _folded_lines(lines: tuple[Line, ...] | None, goes: Ints, place: Ints) -> tuple[Line, ...] | None:
-    """Return a thread's lines, moved in the same way."""
     if lines is None:
         return None
     return tuple(
@@ -221,7 +214,7 @@ def _folded_lines(lines: tuple[Line, ...] | None, goes: Ints, place: Ints) -> tu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
-    """Where k functions are folded to: the `share`, shape (k, m), that each of m callers gets of each."""
+    """Where k functions are folded to; each of m callers gets the part `share`, shape (k, m)."""
 
     rows: Ints
     callers: Ints
@@ -235,7 +228,7 @@ class _Parts:
 
 
 def _parts(edges: Edges, n: int, rows: Ints) -> _Parts:
-    """Divide functions among the callers that stay, by the time that they took for each."""
+    """Divide functions among their remaining callers by the time that they took for each."""
     position = np.full(n, -1, np.int64)
     position[rows] = np.arange(len(rows))
     into = np.flatnonzero((position[edges.callee] >= 0) & (edges.caller != edges.callee))
@@ -283,7 +276,7 @@ def _marked(profile: Profile, parts: _Parts, changed: Mapping[int, str | None]) 
 
 
 def _folded_profile(profile: Profile, parts: _Parts) -> Profile:
-    """Add self times of the folded functions to their callers; the rows of folded functions stay."""
+    """Add self times of folded functions to their callers; the rows of folded functions stay."""
 
     def gathered(values: Floats | None) -> Floats | None:
         if values is None:
@@ -309,7 +302,7 @@ def _folded_profile(profile: Profile, parts: _Parts) -> Profile:
 
 
 def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
-    """Return the edges among functions that stay: what a folded function called, its callers call."""
+    """Return the edges among remaining functions; callees of a folded one become its callers' callees."""
     position = np.full(n, -1, np.int64)
     position[parts.rows] = np.arange(len(parts.rows))
     of_caller, of_callee = position[edges.caller], position[edges.callee]
@@ -330,7 +323,7 @@ def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
 
 
 def _folded_paths(paths: Paths, place: Ints) -> Paths:
-    """Return the paths of functions that stay; a folded function's path joins the path around it."""
+    """Return the paths of remaining functions; a folded function's path joins its parent."""
     n = len(paths)
     known = paths.function >= 0
     function = np.where(known, place[np.where(known, paths.function, 0)], -1)

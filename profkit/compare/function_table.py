@@ -25,19 +25,16 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.integer]
 
-#: A change beyond this many standard deviations of the replicates is no noise.
+#: A change beyond this many standard deviations of the replicates is not noise.
 SIGMAS = 3.0
-#: A function that both sides define took up to so much less on the side that has not seen it (convention).
+#: Factor on unseen seconds for a function whose definition the missing side has too (convention).
 LESS_OF_DEFINED = 4.0
 
 
 def build_table(
     joined: Joined, found: Alignment, a: Replicates, b: Replicates, by: str
 ) -> tuple[DiffTable, tuple[Rows, Rows]]:
-    """Return the functions of both sides, greatest absolute change first, and their rows in each side.
-
-    The rows are −1 on a side that lacks the function. `by` is ``tottime`` or ``cumtime``.
-    """
+    """Return the table, greatest absolute change first, and each row's row in both sides (−1: absent)."""
     none_a, none_b = len(found.candidate_only), len(found.baseline_only)
     row_a = np.concatenate([found.baseline, found.baseline_only, np.full(none_a, -1, np.int32)])
     row_b = np.concatenate([found.candidate, np.full(none_b, -1, np.int32), found.candidate_only])
@@ -87,10 +84,7 @@ def build_table(
 
 
 def _may_be_missed(side: Replicates, own: SideTable, other: SideTable, stands: Bools) -> Bools:
-    """Return rows that a side lacks, and that take so little on the other that it may have missed them.
-
-    What it defines may have been called there, and taken less: more of it is missed.
-    """
+    """Return rows that a side lacks and may have missed, since they take little on the other side."""
     seen_s = np.maximum(other.tottime, other.cumtime)
     if other.tottime_error is not None:
         seen_s = seen_s - other.tottime_error
@@ -100,14 +94,14 @@ def _may_be_missed(side: Replicates, own: SideTable, other: SideTable, stands: B
 
 
 def _stands(joined: Joined, found: Alignment, row_a: Rows, row_b: Rows) -> Bools:
-    """Return rows of one side whose definition the other side has as well."""
+    """Return one-sided rows whose definition the other side has as well."""
     of_a, of_b = standing_rows(joined, found)
     stands: Bools = ((row_b < 0) & np.isin(row_a, of_a)) | ((row_a < 0) & np.isin(row_b, of_b))
     return stands
 
 
 def _without_calls(side: SideTable, missed: Bools) -> SideTable:
-    """Return the side with calls marked as not known where it may have missed a function."""
+    """Return the side with calls marked unknown (NaN) where it may have missed the function."""
     if side.calls_low is None or side.calls_high is None:
         return side
     low, high = (np.where(missed, np.nan, limit) for limit in (side.calls_low, side.calls_high))
@@ -117,7 +111,7 @@ def _without_calls(side: SideTable, missed: Bools) -> SideTable:
 def busy_seconds(
     a: Profile, b: Profile, rows: tuple[Rows, Rows], *, cumulative: bool = False
 ) -> tuple[Floats, Floats]:
-    """Return seconds on a CPU by row of the table; all self time unless both sides' tracers separate it."""
+    """Return CPU seconds by table row, or all time unless both sides measured waiting."""
     names = ("cumwait", "cumblocked", "cumtime") if cumulative else ("wait", "blocked", "tottime")
     measured = all(getattr(p, name) is not None for p in (a, b) for name in names[:2])
 
@@ -131,14 +125,14 @@ def busy_seconds(
 
 
 def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Floats, Floats] | None:
-    """Return self time off the CPU, not queued, by row of the table; ``None`` unless both measured it."""
+    """Return self time off the CPU without queueing, by table row; ``None`` unless both sides measured it."""
     if a.blocked is None or b.blocked is None:
         return None
     return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
 
 
 def _value(profile: Profile, by: str, active: bool) -> Floats:
-    """Return the seconds that functions are ranked by, without unqueued time off the CPU if `active`."""
+    """Return the seconds that functions are ranked by; if `active`, less unqueued time off the CPU."""
     whole = profile.tottime if by == "tottime" else profile.cumtime
     off = profile.blocked if by == "tottime" else profile.cumblocked
     if not active or off is None:
@@ -148,7 +142,7 @@ def _value(profile: Profile, by: str, active: bool) -> Floats:
 
 
 def _at(values: npt.NDArray[np.generic], rows: npt.NDArray[np.integer]) -> Floats:
-    """Return the values of rows, 0 where the row is absent (−1)."""
+    """Return the values at `rows`, 0 where a row is −1."""
     if not len(values):
         return np.zeros(len(rows))
     return np.where(rows >= 0, values[rows].astype(np.float64), 0.0)
@@ -159,7 +153,7 @@ def _column_at(values: Floats | None, rows: Rows) -> Floats | None:
 
 
 def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
-    """Return places in the order of keys, for rows whose value another row has too; 0 for all others."""
+    """Return positions in key order for rows that share their value with another row; 0 for all others."""
     ordered = np.sort(values)
     if (ordered[1:] > ordered[:-1]).all():
         return np.zeros(len(values), np.int64)
@@ -210,7 +204,7 @@ def _side_table(
 
 
 def _added_lines(joined: Joined, found: Alignment, row_a: Rows) -> Ints:
-    """Return how many lines an edit added to each function, as far as definitions below it show."""
+    """Return how many lines an edit added to each function, as the shift of definitions below it shows."""
     lines = np.zeros(len(joined.baseline.line) + 1, np.int64)
     for row, added in edited_rows(joined, found).items():
         lines[row] = added
@@ -219,7 +213,7 @@ def _added_lines(joined: Joined, found: Alignment, row_a: Rows) -> Ints:
 
 
 def _same_source(joined: Joined, row_a: Rows, row_b: Rows, added: Ints) -> Looked[bool | None]:
-    """Return whether sources are the same: by their hashes, or not, by definitions that moved."""
+    """Return whether sources are equal, from hashes, or from definitions that moved."""
     both = (row_a >= 0) & (row_b >= 0)
     hash_a, hash_b = joined.baseline.source_hash[row_a[both]], joined.candidate.source_hash[row_b[both]]
     found = np.where(added != 0, 2, 0).astype(np.int8)
@@ -238,11 +232,9 @@ def _anomalous(
     log_ratio: Floats,
     by: str,
 ) -> Bools:
-    """Return the rows that moved among the others by more than noise, and whose seconds did too.
+    """Return the rows whose rank and seconds changed by more than noise.
 
-    A climb is weighted by the share it reaches. The first of a ranking cannot climb, so a share that grew
-    beyond clean differences, or a time per call that left the common factor, counts too; replicates lower the
-    limits.
+    Since the top row cannot climb, a grown share or a time per call apart from the common factor counts too.
     """
     seconds_a = side_a.active if by == "tottime" else side_a.cumtime
     seconds_b = side_b.active if by == "tottime" else side_b.cumtime
@@ -250,7 +242,7 @@ def _anomalous(
     least = max(noise.MIN_SECONDS, noise.MIN_SHARE * max(a.profile.total, b.profile.total))
     matters = np.abs(change) >= least
     if by == "tottime":
-        # Of sampled times, what lies within their intervals is no change.
+        # Sampled times that differ within their intervals did not change.
         matters &= np.abs(change) > np.hypot(_error(side_a), _error(side_b))
     both = side_a.present & side_b.present
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -272,14 +264,13 @@ def _anomalous(
 
 
 def _error(side: SideTable) -> Floats:
-    """Return half the widths of the intervals of self times."""
     return np.zeros(len(side.tottime)) if side.tottime_error is None else side.tottime_error
 
 
 def _noise(
     a: Replicates, b: Replicates, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer], by: str
 ) -> Floats:
-    """Return the change of ln of a row's seconds that noise can make: its own where replicates show it."""
+    """Return the change of ln seconds that noise can cause, by row; pooled without enough replicates."""
     pooled = np.full(len(row_a), np.log(noise.TOTAL_RATIO_P95))
     if min(a.runs, b.runs) < noise.MIN_RUNS_NOISE:
         return pooled
@@ -303,7 +294,7 @@ def _p_values(
     side_b: SideTable,
     by: str,
 ) -> Floats:
-    """Return adjusted rank-sum p-values of rows that are large enough to matter; NaN for the others."""
+    """Return adjusted rank-sum p-values of rows that are large enough to matter, NaN for the others."""
     result = np.full(len(row_a), np.nan)
     if min(a.runs, b.runs) < noise.MIN_RUNS_TEST:
         return result
@@ -318,7 +309,7 @@ def _p_values(
 def _labels(
     joined: Joined, a: Replicates, b: Replicates, row_a: Rows, row_b: Rows
 ) -> tuple[Keys, Looked[str], Looked[str], Looked[int]]:
-    """Return key, name, file and line of every row, the candidate's where it has the row."""
+    """Return key, name, file and line of every row, from the candidate where it has the row."""
     n = len(row_a)
     from_b = row_b >= 0
     columns = {}
@@ -327,7 +318,7 @@ def _labels(
         column[from_b] = getattr(joined.candidate, name)[row_b[from_b]]
         column[~from_b] = getattr(joined.baseline, name)[row_a[~from_b]]
         columns[name] = column
-    # Reports show the qualified name, even where only one side knows it.
+    # Show the qualified name even where only one side knows it.
     ours = np.zeros(n, np.int32)
     ours[row_a >= 0] = joined.baseline.qualname[row_a[row_a >= 0]]
     named = np.where(columns["qualname"] != 0, columns["qualname"], ours)
@@ -339,7 +330,7 @@ def _labels(
 
 
 def _relative_files(joined: Joined, a: Replicates, b: Replicates) -> list[tuple[str, str]]:
-    """Return files by common number; project files that no vote paired are cut at their inferred root."""
+    """Return files by common number; project files left absolute are cut at their inferred root."""
     if not any(root == PROJECT and (path[:1] == "/" or path[1:2] == ":") for root, path in joined.files):
         return list(joined.files)
     project = tuple(

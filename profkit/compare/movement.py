@@ -1,4 +1,4 @@
-"""How the table of functions moved as a whole: calls, times per call, gains, scatter of the replicates."""
+"""How the function table moved as a whole: calls, times per call, gains, scatter of the replicates."""
 
 from __future__ import annotations
 
@@ -20,29 +20,28 @@ __all__ = ["CALLS_CHANGED", "ROOT_SHARE", "STILL_THERE", "Movement", "movement"]
 
 Floats = npt.NDArray[np.float64]
 
-#: Part of the baseline's time in functions that the candidate has too, below which it is another program.
+#: Part of the baseline's time in functions that the candidate still has, below which it is another program.
 STILL_THERE = 0.5
-#: Rows that are looked at for a changed function with much below it.
+#: Number of rows searched for a changed function with much time below it.
 MOST_BELOW = 200
-#: Part of the greatest cumulative time from which a function is a root of everything: all gains are below it.
+#: Part of the greatest cumulative time from which a function is a root: all gains are below it.
 ROOT_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """How the table moved as a whole; parts are of 1, and NaN stands for what cannot be known.
+    """How the table moved as a whole; parts are 0 to 1, NaN means unknown, rows are −1 where there is none.
 
-    `calls_factor`, with its limits, is the factor of the time that other calls account for. `calls_known` and
-    `gains_known` are the parts of common time and of all gains in functions with well-known calls (1: all
-    exact), `calls_changed` the part of the time in functions whose calls changed by more than
-    `CALLS_CHANGED`; all without waits. `ratio` and `spread` are median and scaled MAD of ln self time per
-    call over the `functions` that are heavy and do not wait.
+    `calls_factor`, with its 95 % limits, is the factor of time explained by changed calls. `calls_known` and
+    `gains_known` are the parts of common time and of gains in functions with well-known calls;
+    `calls_changed` is the part of time in functions whose calls changed by more than `CALLS_CHANGED`. All
+    exclude waits. `ratio` and `spread` are median and scaled MAD of ln self time per call over heavy
+    `functions`.
 
-    Rows are −1 where there is none. `top_*` is the function with the greatest gain in busy seconds.
-    `changed_row` is the one among those whose source differs or that are new with it, `changed_part` and
-    `changed_gain` are of all of these, and `changed_beyond` is their part of the gain beyond `ratio`, since
-    drift slows everything. `below_*` is the greatest gain including callees of a changed function that is not
-    the root of everything. `stopped_work` is the part of added off-CPU time outside of waits.
+    `top_*` is the function with the greatest gain in CPU seconds, `changed_row` the greatest whose source
+    differs or that is new. `changed_part` and `changed_gain` sum over these; `changed_beyond` is their part
+    of the gain beyond `ratio`, since drift slows everything. `below_*` is the changed function, other than a
+    root, that gained most with callees. `stopped_work` is the part of added off-CPU time outside waits.
     """
 
     calls_factor: float
@@ -86,10 +85,10 @@ def movement(
     within: tuple[Floats, Floats] | None = None,
     stopped: tuple[Floats, Floats] | None = None,
 ) -> Movement:
-    """Summarise how times and calls moved over the table; arrays have shape (n,).
+    """Summarise how times and calls moved over the table; arrays have shape (n,), times are seconds.
 
-    `busy` is seconds on a CPU (self time where not measured), `within` the same with callees, `stopped` off
-    the CPU without queueing. Calls `of_processes` come with the number of processes, and are no work.
+    `busy` is CPU time, `within` the same with callees, `stopped` time off the CPU without queueing. Calls
+    `of_processes` come with the number of processes and are not work.
     """
     a, b = table.baseline, table.candidate
     busy_a, busy_b = busy
@@ -108,7 +107,7 @@ def movement(
     factor = (b.ncalls - of_processes)[active] / a.ncalls[active]
     low, high = (factor * (limit / called.value)[active] for limit in (called.low, called.high))
     weight = 0.5 * (time_a / max(before, 1e-12) + time_b / max(after, 1e-12))
-    with np.errstate(divide="ignore"):  # an interval may begin at no call
+    with np.errstate(divide="ignore"):  # an interval may begin at 0 calls
         log_low, log_high = np.log(low), np.log(high)
     altered = (log_low > math.log1p(CALLS_CHANGED)) | (log_high < -math.log1p(CALLS_CHANGED))
     added = b.ncalls - a.ncalls
@@ -126,7 +125,7 @@ def movement(
     other = [table.same_source[i] is False for i in heavy.tolist()]
     new = [table.match[i] == "new" for i in heavy.tolist()]
     changed = np.array([o and (s or n) for o, s, n in zip(ours, other, new, strict=True)], np.bool_)
-    # New functions are a change of the code where a source is known to differ, or in a project that is still there.
+    # New functions are changed code where a source is known to differ, or in a project that is still there.
     still = float(busy_a[b.present].sum()) >= STILL_THERE * total_a > 0
     named = np.array(
         [
@@ -169,11 +168,7 @@ def movement(
 def _calls_index(
     sites: CallSites, busy: tuple[Floats, Floats], with_processes: Floats, rows: npt.NDArray[np.intp]
 ) -> tuple[float, float, float]:
-    """Return the index of the calls of some functions with the limits of its interval; NaN without time.
-
-    Montgomery's and Vartia's: seconds that other calls account for, over the logarithmic mean of both sides'
-    time. Errors are common to functions, as bursts are: they do not cancel in a sum.
-    """
+    """Return the index of the calls of `rows` with its 95 % interval (Montgomery, Vartia), or NaN."""
     whole = logarithmic_mean(*(np.array([side[rows].sum()]) for side in busy)).item()
     own = 1.0 - np.clip(with_processes, 0.0, 1.0)
     found = []
@@ -190,7 +185,7 @@ def _part(known: float, whole: float) -> float:
 def _below_changed(
     table: DiffTable, within: tuple[Floats, Floats] | None, gains: float, python_differs: bool
 ) -> tuple[int, float]:
-    """Return the row of changed source that gained most with callees, and its part of all; or (−1, 0)."""
+    """Return the changed row that gained most with callees, and its part of all gains; or (−1, 0)."""
     if within is None or gains <= 0:
         return -1, 0.0
     before, after = within
@@ -208,7 +203,7 @@ def _below_changed(
 
 
 def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> float:
-    """Return the part of added time off the CPU in functions that do not wait by design; NaN if unknown."""
+    """Return the part of added off-CPU time in functions that do not wait by design; NaN if unknown."""
     if stopped is None:
         return float("nan")
     grown = np.maximum(stopped[1] - stopped[0], 0.0)

@@ -1,8 +1,4 @@
-"""Where other calls and other costs originate: in a function whose source changed, or in more work.
-
-More calls originate in a caller if it makes more of them each time it is called: caller–callee sums show
-that. Changed costs per call below a function whose source changed originate in that function.
-"""
+"""Where changed calls and costs originate: in changed code, or in more work."""
 
 from __future__ import annotations
 
@@ -24,26 +20,23 @@ from profkit.model import BUILTIN, PROJECT
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-#: Steps after which what callers hand down has reached the functions below them; call stacks are deeper, but what
-#: is left then is a small part.
+#: Steps after which calls handed down by callers count as spread; deeper stacks leave only a small part.
 STEPS = 64
-#: Rounds in which libraries learn what changed calls of their callers come to.
+#: Rounds that pass changed calls of callers on to library functions.
 ROUNDS = 6
-#: Functions beside the changed ones from which their common factor is known.
+#: Least number of unchanged functions from which their common factor is known.
 FEWEST_OTHERS = 3
-#: Part of a function's time, callees included, below changed code from which it is none of these.
+#: Functions with at least this part of their changed cost below changed code do not count as unchanged.
 MOSTLY_BELOW = 0.5
-#: Origins that are kept.
+#: Number of origins kept.
 MOST_ORIGINS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A function from which other calls come: it (`row`) calls `callee` (a row) more or less often.
+    """A function (`row`) that calls `callee` more or less often per call of its own (`before`, `after`).
 
-    `before` and `after` are calls of the callee per call of the function, `calls` the function's own in the
-    candidate. `seconds` is what these calls take with all that they call, at the baseline's cost; negative
-    for fewer calls.
+    `seconds` is what the changed calls take with callees at the baseline's cost, negative for fewer calls.
     """
 
     row: int
@@ -57,10 +50,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origins:
-    """Parts of what changed that come from changed code, over the table's rows; `found`: greatest first.
-
-    `cost_from_code` is the part of the changed cost per call, 0 to 1; `sites` has that of the calls.
-    """
+    """Parts (0 to 1) of the change that come from changed code, by table row; `found` is sorted."""
 
     ratios: CallRatios
     cost_from_code: Floats
@@ -84,11 +74,9 @@ def find_origins(
     *,
     python_differs: bool = False,
 ) -> Origins:
-    """Separate calls and costs that come from changed code; arrays have shape (n,), one per row of the table.
+    """Separate calls and costs that come from changed code; arrays have shape (n,), one per table row.
 
-    `busy` and `within` are CPU seconds without and with callees. Calls of functions in `waits` are neither
-    work nor a change; `of_processes` are added calls that come with the number of processes
-    (`profkit.compare.process_calls`).
+    `busy` and `within` are CPU seconds without and with callees. Calls of `waits` are ignored.
     """
     a, b = table.baseline, table.candidate
     calls_a, calls_b = a.ncalls.astype(np.float64), b.ncalls.astype(np.float64)
@@ -113,7 +101,7 @@ def find_origins(
             break
     below = _below(table, calls, code, roots, (calls_a, calls_b))
     cost = _cost_part(table, busy, below, ratios, sites)
-    # More calls of changed code are other calls: what each costs less or more belongs to the same change.
+    # Where changed code changes the number of calls, their changed cost belongs to the same change.
     other_calls = ratios.changed & (np.abs(calls_b - calls_a) > CALLS_CHANGED * np.maximum(calls_a, 1.0))
     cost = np.where(other_calls, np.maximum(cost, from_code), cost)
     with_processes = np.clip(with_processes, 0.0, 1.0)
@@ -124,14 +112,14 @@ def find_origins(
 
 
 def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:
-    """Return functions whose source differs, and those new or gone with a change of the project's code."""
+    """Return functions whose source differs, and project functions that are new or gone with them."""
     n = len(table)
     project, differs = table.in_roots(PROJECT), table.differs
     if python_differs:
         differs &= project
     redefined = table.redefined
     sources_known = table.sources_known
-    # New functions are a change of the code of a project that is still there, not another program.
+    # New functions are a code change only if the project is still there; otherwise it is another program.
     still = float(busy[0][table.candidate.present].sum()) >= STILL_THERE * float(busy[0].sum()) > 0
     if n and sources_known and still:
         differs |= redefined & project
@@ -139,7 +127,7 @@ def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool
 
 
 class _Edges:
-    """Caller–callee counts of both sides, without functions that wait, and what each call hands down."""
+    """Caller–callee counts of both sides, without functions that wait, and the calls that each call makes."""
 
     def __init__(
         self, calls: CallTable, calls_a: Floats, calls_b: Floats, waits: Bools, ratios: CallRatios
@@ -152,20 +140,20 @@ class _Edges:
         self.after = calls.candidate.ncalls[kept].astype(np.float64)
         of_a, of_b = calls_a[self.caller], calls_b[self.caller]
         known = of_a > 0
-        # Callers whose calls are not known hand down nothing that is.
+        # Callers whose calls are unknown hand down nothing.
         self.per_call = ratios.weighed[self.caller] * np.where(
             known, self.before / np.maximum(of_a, 1.0), self.after / np.maximum(of_b, 1.0)
         )
-        #: Calls that the caller's own calls do not explain.
+        #: Calls that a change of the caller's own calls does not explain.
         self.originating = self.after - self.before - self.per_call * (of_b - of_a)
-        # A function that one side lacks hands down what it does; it originates nothing by itself.
+        # A function that one side lacks hands down its calls; it originates none.
         self.originating[(of_a <= 0) | (of_b <= 0)] = 0.0
-        # What estimates of the calls of either may be off originates nowhere.
+        # Calls within the error of the estimates originate nowhere.
         with np.errstate(invalid="ignore"):
             doubt = ratios.doubt[self.callee] * self.after + ratios.doubt[self.caller] * self.per_call * of_b
         self.originating[~(np.abs(self.originating) > doubt)] = 0.0
-        #: Seconds of each call with all that it calls: of this pair where the baseline has it, not of the callee,
-        #: whose calls from elsewhere may be another matter.
+        #: Seconds per call with callees, of this pair where the baseline has it: other callers' calls may
+        #: cost something else.
         spent = [side.cumtime[kept] for side in (calls.baseline, calls.candidate)]
         self.cost = np.where(
             self.before > 0,
@@ -182,10 +170,10 @@ def _origins(
     within: tuple[Floats, Floats],
     with_processes: Floats,
 ) -> tuple[Origin, ...]:
-    """Return functions from which the changed calls come, by the seconds that these calls take."""
+    """Return the functions that originate the changed calls, by the seconds that these calls take."""
     seconds = edges.originating * edges.cost * (1.0 - with_processes)[edges.callee]
     by_caller = np.bincount(edges.caller, seconds, edges.n)
-    # What took less does not explain why all took more.
+    # Fewer seconds do not explain a total that grew, nor more seconds one that shrank.
     way = by_caller * np.sign(float(within[1].max(initial=0.0)) - float(within[0].max(initial=0.0)))
     whole = float(way[way > 0].sum())
     least = max(noise.MIN_SECONDS, noise.TV_P95 * float(within[0].max(initial=0.0)))
@@ -199,8 +187,8 @@ def _origins(
         before = edges.before[edge] / max(1.0, edges.calls_a[row])
         after = edges.after[edge] / max(1.0, edges.calls_b[row])
         alone = way[row] >= ALONE * whole > 0
-        # Where no source is known: the loop of a function that is called again and again is its code, that of a
-        # function which runs once is the amount of work.
+        # Without known sources: the loop of a function called repeatedly is taken as its code; the loop of a
+        # function that runs once is the amount of work.
         guessed = (
             table.same_source[row] is None
             and table.keys[row].root == PROJECT
@@ -221,8 +209,8 @@ def _origins(
     return tuple(found)
 
 
-#: Part of all changed calls that go the way of the whole, by their time, that must come from one function whose
-#: source is not known, for its code to be taken for what changed; and how often it must have been called.
+#: Without known sources, one function's code counts as changed if it originates this part of the changed
+#: calls' time in the direction of the total, and both sides call it this often.
 ALONE = 0.6
 CALLED_AGAIN = 3
 
@@ -230,8 +218,7 @@ CALLED_AGAIN = 3
 def _blame(table: DiffTable, edges: _Edges, assumed: Bools, from_code: Floats) -> Floats:
     """Return the part of each function's change that comes from its own code or from changed callers.
 
-    A library's function does what its arguments say: where it calls others differently, that comes from those
-    of its callers whose calls changed, as far as they are changed code, called by it, or to blame.
+    A library function does what its arguments say, so it inherits changes from callers.
     """
     n = edges.n
     library = ~table.in_roots(PROJECT) & ~assumed
@@ -267,7 +254,7 @@ def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools
         if np.allclose(following, current, rtol=1e-6, atol=0.5):
             current = following
             break
-        # Recursion among functions may hand down more than there is: calls bound it.
+        # Recursion may hand down more calls than changed; bound it by the change.
         current = np.clip(following, -np.abs(change), np.abs(change))
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(change != 0, current / change, 0.0)
@@ -276,7 +263,7 @@ def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools
 
 
 def _sites_from_code(sites: CallSites, edges: _Edges, blame: Floats, from_code: Floats, pairs: int) -> Floats:
-    """Return the part of each site's other calls from changed code, or its function's where not known."""
+    """Return the part of each site's changed calls from changed code, or its function's where unknown."""
     change = edges.after - edges.before
     handed = edges.per_call * (from_code * (edges.calls_b - edges.calls_a))[edges.caller]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -291,7 +278,7 @@ def _sites_from_code(sites: CallSites, edges: _Edges, blame: Floats, from_code: 
 def _below(
     table: DiffTable, calls: CallTable, code: Bools, roots: Bools, counts: tuple[Floats, Floats]
 ) -> Floats:
-    """Return the part of each function's changed cost below changed code: 1 for changed functions."""
+    """Return the part of each function's changed cost below changed code, 1 for changed functions."""
     part = code.astype(np.float64)
     if not code.any():
         return part
@@ -305,7 +292,8 @@ def _below(
     whole = np.bincount(callee, moved, n)
     weight = np.where(whole[callee] > 0, moved / np.maximum(whole[callee], 1e-300), 0.0)
     builtin = table.in_roots(BUILTIN)
-    # Everything is below a root: of what it calls only native functions, whose arguments it made, are its code.
+    # Everything is below a root, so a root passes its part only to native functions, which run on its
+    # arguments.
     passes = ~roots[caller] | builtin[callee]
     for _ in range(STEPS):
         following = np.bincount(callee, weight * passes * part[caller], n)
@@ -320,7 +308,7 @@ def _below(
 def _cost_part(
     table: DiffTable, busy: tuple[Floats, Floats], below: Floats, ratios: CallRatios, sites: CallSites
 ) -> Floats:
-    """Return the part of cost below changed code that is beyond the factor that all other functions share."""
+    """Return the part of the cost below changed code beyond the factor that all other functions share."""
     if not below.any():
         return below
     a, b = table.baseline, table.candidate
@@ -336,6 +324,6 @@ def _cost_part(
 
 
 def _common(ratios: Sequence[float] | Floats) -> float:
-    """Return the log of the common factor of functions that did not change; 0 where there are too few."""
+    """Return the log of the unchanged functions' common factor, 0 where there are too few."""
     known = np.asarray(ratios)[np.isfinite(ratios)]
     return location_and_spread(known)[0] if len(known) >= FEWEST_OTHERS else 0.0

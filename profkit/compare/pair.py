@@ -1,7 +1,4 @@
-"""Two sides prepared for their comparison, once: what is selected, folded, aligned, and in one table.
-
-All that is measured later (`profkit.compare.signals`) is taken from here, and nothing is prepared again.
-"""
+"""Two sides prepared once for comparison: selected, folded, aligned, and in one table."""
 
 from __future__ import annotations
 
@@ -39,15 +36,13 @@ Chosen = Sequence[tuple[Process, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """One side of a `Pair`.
+    """One side of a `Pair`; `runs` are as read, `processes` the compared ones of each.
 
-    `runs` are as they were read, of each `processes` are compared. Functions are measured of `measured`: the
-    same runs, or these processes in shares of time. For each run, `selected` is what is compared, `profiles`
-    the same with comprehensions folded, and `rows` maps the rows of the former to those of `replicates`, of
-    which `folded` took in comprehensions.
-
-    `sampled`: another profiler sampled it. `threads_mixed`: it holds calls of all threads where cProfile before
-    3.12 holds those of one. `python` is empty where not known.
+    `measured` are the runs whose functions are measured: `runs`, or the compared processes in shares of time.
+    For each run, `selected` is what is compared, `profiles` the same with comprehensions folded, and `rows`
+    maps rows of `selected` to `replicates`. `folded` rows of `replicates` took in comprehensions. `sampled`:
+    by another profiler. `threads_mixed`: calls of all threads, where cProfile before 3.12 holds one thread's.
+    `python` is empty where unknown.
     """
 
     runs: RunSet
@@ -67,10 +62,8 @@ class Side:
 class Pair:
     """Two sides under the rows of one table, ranked `by` ``tottime`` or ``cumtime``.
 
-    `behind` are the rows of each side's `replicates` behind those of the table, `of_table` those of the table
-    for each row of `replicates`; −1 without one. `by_share`: a side was sampled by another profiler, so that only
-    shares of time are compared. `folded` says which functions are parts of their callers, `narrowed` that one
-    process of a side is compared.
+    `behind` maps table rows to rows of each side's `replicates`, `of_table` the reverse (−1: none).
+    `by_share`: another profiler sampled a side, so only shares of time are compared.
     """
 
     baseline: Side
@@ -103,16 +96,15 @@ class Pair:
 
     @property
     def python_differs(self) -> bool:
-        """Whether both sides' Python is known and differs in its minor version."""
+        """Whether both sides' Python versions are known and differ in major or minor version."""
         first, second = (side.python.split(".")[:2] for side in self.sides)
         return first != [""] and second != [""] and first != second
 
 
 def pair_of(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process: str | None = None) -> Pair:
-    """Prepare two sides; several runs of a side are replicates.
+    """Prepare two sides; raise `UsageError` for an empty side, an unknown `by`, or a missing process.
 
-    `by` is the ranking, ``tottime`` or ``cumtime``. `process` is ``None`` (all, summed), ``main``, ``rank:N``
-    or ``pid:N``. Raises `UsageError` where a side is empty, `by` is neither, or a run has no such process.
+    `process` is ``None`` (all, summed), ``main``, ``rank:N`` or ``pid:N``.
     """
     check_ranked_by(by)
     for side in (baseline, candidate):
@@ -126,7 +118,7 @@ def pair_of(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process
         for side, selector in zip(runs, selectors, strict=True)
     ]
     by_share = any(_noted(side, "sampled-profile", "foreign-samples") for side in runs)
-    # What the runs say of themselves stays; what is measured of functions is of these.
+    # Facts of the runs still come from `runs`; only functions are measured in `measured`.
     measured = in_shares(runs, processes) if by_share else runs
     chosen = [[run.processes for run in side.runs] for side in measured] if by_share else processes
     selected = [[summed(of_run) for of_run in of_side] for of_side in chosen]
@@ -157,12 +149,12 @@ def _inverse(behind: Rows, n: int) -> Rows:
 def select_pair(
     baseline: Run, candidate: Run, process: str | None
 ) -> tuple[str | None, str | None, tuple[Notice, ...]]:
-    """Return selectors under which the first runs of two sides hold the same part of a job, with warnings.
+    """Return selectors for which the first runs of both sides hold the same part of a job, with warnings.
 
-    A foreign file has the main thread alone: against a whole captured run, all others would look new.
+    A foreign file has the main thread alone: against a whole captured run, other functions would look new.
     """
     if process is not None:
-        # A foreign file is one process, whatever the user calls it.
+        # A foreign file is one process under any selector.
         alike = is_foreign(baseline) == is_foreign(candidate)
         return (
             process if alike or not is_foreign(baseline) else FIRST,
@@ -180,7 +172,7 @@ def select_pair(
 
 
 def _noted(side: RunSet, *codes: str) -> bool:
-    """Whether the reader of some run said so: the columns do not show it."""
+    """Return whether a reader's notice says so; the columns do not show it."""
     return any(notice.code in codes for run in side.runs for notice in run.warnings)
 
 
@@ -195,7 +187,7 @@ def _python(side: RunSet, profile: Profile) -> str:
 def _side(
     runs: RunSet, processes: Chosen, measured: RunSet, selected: Sequence[Selected], *, merged: bool
 ) -> Side:
-    """Bring the runs of a side under common rows, with comprehensions `merged` into their functions."""
+    """Bring the runs of a side under common rows, with comprehensions folded if `merged`."""
     found = [fold_comprehensions(one.profile) if merged else (one.profile, {}) for one in selected]
     profiles = tuple(profile for profile, _ in found)
     unseen = [unseen_seconds(one.processes) for one in selected]

@@ -1,4 +1,4 @@
-"""What a report shows of a pair beside the table: its sides, the lines of a function, calling contexts."""
+"""Details of a pair that reports show beside the table: its sides, lines of a function, calling contexts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def function_lines(pair: Pair, row: int) -> FunctionLines:
-    """Return the lines of a function by its row of the table."""
+    """Return the lines of the function in a table row."""
     found: list[tuple[SeenLine, ...]] = []
     for side, behind in zip(pair.sides, pair.behind, strict=True):
         known, at = side.replicates, int(behind[row])
@@ -46,7 +46,7 @@ def stacks_of_pair(pair: Pair) -> StackTable | None:
 
 
 def side_summary(side: Side, facts: SideFacts) -> SideSummary:
-    """Return what a report says of a side; numbers are medians over its runs."""
+    """Return a report's facts about a side; numbers are medians over its runs."""
 
     def middle(name: str) -> float | None:
         sums = []

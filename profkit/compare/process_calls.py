@@ -1,8 +1,4 @@
-"""Calls that come with the number of processes: a setting, and no work.
-
-Each process imports modules, opens pipes and gets its share in messages. These calls are recognised by their
-callers: the import system, or the modules that start and feed processes.
-"""
+"""Calls that come with the number of processes, not with work: by the import system and by process pools."""
 
 from __future__ import annotations
 
@@ -25,17 +21,14 @@ _PROCESSES = re.compile(
     r"|(?:^|/)subprocess\.py$"
 )
 _IMPORTS = re.compile(r"<frozen (?:importlib\.|zipimport)|(?:^|/)importlib/")
-#: Steps after which what callers hand down has reached the functions below them.
+#: Steps after which calls handed down by callers count as spread.
 STEPS = 64
 
 
 def calls_of_processes(
     table: DiffTable, calls: CallTable | None, ratios: CallRatios, processes: tuple[int, int]
 ) -> Floats:
-    """Return how many of each function's added calls come with another number of processes; shape (n,).
-
-    Signed, and no more than the added calls; 0 without a `CallTable`.
-    """
+    """Return how many of each function's added calls, shape (n,), come with another number of processes."""
     n = len(table)
     if calls is None or not len(calls) or processes[0] == processes[1]:
         return np.zeros(n)
@@ -45,8 +38,8 @@ def calls_of_processes(
     before, after = (side.ncalls.astype(np.float64) for side in (calls.baseline, calls.candidate))
     calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))
     change = np.where(ratios.weighed, calls_b - calls_a, 0.0)
-    # What a module runs while it is imported may be anything. A process module hands the program its work, too:
-    # of what it calls, only the library's functions serve the processes themselves.
+    # A module may run anything while it is imported. A process module also hands the program its work, so
+    # only the library functions that it calls serve the processes themselves.
     direct = imports[caller] | (feeds[caller] & (library | feeds)[callee])
     source = np.bincount(callee[direct], (after - before)[direct], n).astype(np.float64)
     source = np.where(feeds, change, source)

@@ -19,19 +19,19 @@ from profkit.model.arrays import median
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.integer]
 
-#: Functions that enter the rank-biased overlap.
+#: Number of functions in the rank-biased overlap.
 DEPTH = 50
-#: Standard deviations of half the width of a 95 % interval of a normal variable.
+#: Half-width of the 95 % interval of a normal variable, in standard deviations.
 NORMAL = 1.96
-#: Ranks from which on no draw of the runs brings a function among the first `DEPTH`.
+#: Rank beyond which no bootstrap draw brings a function among the first `DEPTH`.
 REACH = 4 * DEPTH
 
 
 def ranking_of(pair: Pair) -> Ranking:
-    """Compare the orders of both sides, by what they are ranked by."""
+    """Compare the orders of both sides."""
     table, rows = pair.table, pair.behind
     before, after = table.baseline, table.candidate
-    # Shares of active time, whatever the functions are ranked by; only functions that matter on either side count.
+    # Total variation always compares active time, of functions that matter on either side.
     share_a, share_b = (s.active / max(float(s.active.sum()), 1e-12) for s in (before, after))
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
     distance = rbo_distance(_order(before.rank), _order(after.rank), depth=DEPTH)
@@ -54,9 +54,9 @@ def ranking_of(pair: Pair) -> Ranking:
 
 
 def _of_samples(sides: tuple[SideTable, SideTable], rows: npt.NDArray[np.bool_]) -> float:
-    """Return the total variation by which samples of one program scatter in at most 39 of 40 pairs.
+    """Return the total variation that sampling alone causes in at most 39 of 40 pairs; 0 without samples.
 
-    0 without samples. In units of σ, |x| of a normal variable has mean √(2/π) and deviation √(1 − 2/π).
+    |x| of a standard normal variable has mean √(2/π) and variance 1 − 2/π.
     """
     variance = np.zeros(int(rows.sum()))
     for side in sides:
@@ -82,7 +82,7 @@ def _order(rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _first(times: Floats) -> npt.NDArray[np.intp]:
-    """Return rows in the order of their medians, without those of no time."""
+    """Return rows by descending median, without rows of zero time."""
     middle = median(times, axis=0)
     order = np.argsort(-middle, kind="stable")
     return order[: np.count_nonzero(middle > 0)]
@@ -105,7 +105,7 @@ def _displacement(times_a: Floats, times_b: Floats) -> float:
 
 
 def _own_floor(times: Floats) -> float:
-    """Return the pooled floor, or the distance that repeats of the baseline reach where that is greater."""
+    """Return the pooled floor, or the largest distance between baseline repeats if greater."""
     if len(times) < noise.MIN_RUNS_NOISE:
         return noise.RBO_P99
     orders = [np.argsort(-row, kind="stable")[:DEPTH] for row in times]

@@ -1,8 +1,4 @@
-"""One side of a comparison: its replicates under common rows, and the medians over them.
-
-Runs are aligned to the union of those before them, so that no function is lost. A sampled run may have missed
-a function that it lacks: its calls are then not known, and its time is at most what can be missed.
-"""
+"""One side's replicates under common rows, and the medians over them."""
 
 from __future__ import annotations
 
@@ -29,12 +25,11 @@ VALUE_COLUMNS = (*CALL_COLUMNS, "tottime", "cumtime", "wait", "blocked", "cumwai
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replicates:
-    """Replicates of one side, in `profile` as medians over the runs, without edges.
+    """Replicates of one side; `profile` holds their medians, without edges.
 
-    A run that lacks a function counts as 0 there, calls that are not known are left out. `ncalls`, `tottime`
-    and the others have shape (runs, n), NaN for calls not known; `blocked` and `cumblocked` are ``None``
-    unless every run measured them. `places` has the row of `profile` for each row of each run. `unseen_s` is
-    the most that a function may take unseen in all these runs, 0 where one is exact.
+    `ncalls` to `cumblocked` have shape (runs, n): 0 where a run lacks a function, NaN for unknown calls,
+    ``None`` unless every run measured them. `places` holds the row of `profile` for each row of each run.
+    `unseen_s` is the most seconds that all runs may have missed of a function, 0 where one is exact.
     """
 
     profile: Profile
@@ -71,10 +66,7 @@ def ranked_times(a: Replicates, b: Replicates, by: str) -> tuple[Floats, Floats]
 
 
 def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float] = ()) -> Replicates:
-    """Bring one or more runs of a side under common rows.
-
-    `unseen_s` is from `profkit.compare.sampled_calls.unseen_seconds` for each run, empty where all are exact.
-    """
+    """Bring one or more runs of a side under common rows; `unseen_s` is empty where all are exact."""
     exact: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
     union = replace(profiles[0], edges=None, **exact)
     known = roots[0]
@@ -129,14 +121,14 @@ def _median(stack: Floats) -> Floats:
 
 
 def _missed_by_all(unseen_s: Sequence[float]) -> float:
-    """Return seconds that each run may have missed of a function that none saw: their samples add up."""
+    """Return the seconds that all runs may have missed of a function: their samples add up."""
     return 1.0 / sum(1.0 / seconds for seconds in unseen_s) if all(s > 0 for s in unseen_s) else 0.0
 
 
 def _estimates(
     profiles: Sequence[Profile], places: Sequence[Index], unseen_s: Sequence[float], n: int
 ) -> dict[str, Floats] | None:
-    """Return how well each run knows the rows of all; ``None`` where all are exact."""
+    """Return how well each run knows each row, by name; ``None`` where all are exact."""
     if all(p.calls_low is None and not unseen for p, unseen in zip(profiles, unseen_s, strict=True)):
         return None
     stacks = {name: np.zeros((len(profiles), n)) for name in ESTIMATES}
@@ -166,7 +158,7 @@ def _both(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _extended(union: Profile, profile: Profile, rows: Index) -> Profile:
-    """Return the union with further rows, whose times are filled in later for all runs at once."""
+    """Return the union with further rows; `gather` fills in their times."""
     if not len(rows):
         return union
     table = {text: i for i, text in enumerate(union.strings)}
@@ -184,7 +176,7 @@ def _extended(union: Profile, profile: Profile, rows: Index) -> Profile:
 
 
 def _stacked(profiles: Sequence[Profile], places: Sequence[Index], name: str, n: int) -> Floats | None:
-    """Return one column of all runs, ``None`` where some run lacks it."""
+    """Return one column of all runs, shape (runs, n), or ``None`` where a run lacks it."""
     stack = np.zeros((len(profiles), n))
     for i, (profile, place) in enumerate(zip(profiles, places, strict=True)):
         values = getattr(profile, name)

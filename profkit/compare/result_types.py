@@ -1,4 +1,4 @@
-"""What the measurements of two sides return: tables of functions, rankings, summaries. Data only."""
+"""Results of measuring two sides: tables of functions, rankings, summaries. Data only."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideTable:
-    """One side's columns of a `DiffTable`, shape (n,), in seconds; 0 where not `present`.
+    """One side's columns of a `DiffTable`, shape (n,): medians in seconds, 0 if not `present`.
 
-    Counts and times are medians over replicates. `rank` is 1 for the most `active` time (self time less what
-    was off the CPU without queueing, where both sides measured that), or cumtime; `share` is the part of this
-    side's total active time, or of the largest cumtime. `wait` and `cumwait` are seconds queued for a CPU,
-    where measured. The columns from `calls_low` on are as in `profkit.model.Profile`: ``None`` where all is
-    exact, NaN for calls of a function that the side may have missed.
+    `rank` is 1 for the most `active` time (self time less time off the CPU without queueing, where both sides
+    measured that), or the most cumtime; `share` is the part of total active time, or of the largest cumtime.
+    `wait` and `cumwait` are queueing. Columns from `calls_low` on are as in `profkit.model.Profile`: ``None``
+    where all is exact, NaN for calls of functions that may have been missed.
     """
 
     present: npt.NDArray[np.bool_]
@@ -47,7 +46,7 @@ class SideTable:
 
     @property
     def estimates(self) -> tuple[Floats, Floats, Ints, Floats]:
-        """Limits of calls, samples, and errors of self times, also where all is exact."""
+        """Limits of calls, samples, and errors of self times; defined also where all is exact."""
         low, high, samples, error = self.calls_low, self.calls_high, self.samples, self.tottime_error
         if low is None or high is None or samples is None or error is None:
             calls, none = self.ncalls.astype(np.float64), np.zeros(len(self.ncalls))
@@ -66,13 +65,13 @@ class SideTable:
 class DiffTable:
     """Functions of both sides, greatest absolute change in seconds first.
 
-    `name` is the ``qualname`` where known, `file` and `line` are the candidate's, else the baseline's.
-    `match` is a rung of `RUNGS`, ``new``, ``gone``, ``uncalled``: one side did not call it, but defines it, or
-    ``unseen``: one side lacks it, but was sampled and may have missed it. `per_call_ratio` is candidate over
-    baseline self time per call, NaN where unknown; `same_source` is ``None`` unless both sides hash the source or
-    an edit shows in the places of definitions, which `added_lines` counts (n,), 0 where not seen; `anomalous` is
-    beyond the noise of the rows themselves. `p_value` is NaN with too few runs. `by_share`: a side was sampled,
-    times are shares of the baseline's total, and calls are 0.
+    `name` is the ``qualname`` where known; `file` and `line` are the candidate's, else the baseline's.
+    `match` is a rung of `RUNGS`, ``new``, ``gone``, ``uncalled`` (one side defines but did not call it), or
+    ``unseen`` (one side was sampled and may have missed it). `per_call_ratio` is candidate over baseline self
+    time per call, NaN where unknown. `same_source` comes from source hashes or from shifted definitions, else
+    ``None``; `added_lines` counts the shift, 0 where not seen. `anomalous` rows moved beyond their noise.
+    `p_value` is NaN with too few runs. `by_share`: a side was sampled, times are shares of the baseline's
+    total, and calls are 0.
     """
 
     keys: Sequence[FunctionKey]
@@ -94,38 +93,38 @@ class DiffTable:
 
     @property
     def one_sided(self) -> npt.NDArray[np.bool_]:
-        """Rows that only one side has, and that the other would have seen."""
+        """Rows that one side lacks and would have seen."""
         alone: npt.NDArray[np.bool_] = ~(self.baseline.present & self.candidate.present)
         alone[[row for row in np.flatnonzero(alone).tolist() if self.match[row] == UNSEEN]] = False
         return alone
 
     @property
     def redefined(self) -> npt.NDArray[np.bool_]:
-        """Rows whose definition only one side has, as far as that is known."""
+        """Rows whose definition is known on one side only."""
         return self.one_sided & ~self.uncalled
 
     @property
     def uncalled(self) -> npt.NDArray[np.bool_]:
-        """Rows that one side defines, and did not call."""
+        """Rows that one side defines but did not call."""
         return rows_where(self.match, lambda match: match == UNCALLED)
 
     @property
     def differs(self) -> npt.NDArray[np.bool_]:
-        """Rows whose source is known on both sides to be another."""
+        """Rows whose source is known on both sides and differs."""
         return rows_where(self.same_source, _is_false)
 
     @property
     def sources_known(self) -> bool:
-        """Whether the sources of some function are known on both sides."""
+        """Whether any function's source is known on both sides."""
         return bool(rows_where(self.same_source, _is_known).any())
 
     @property
     def native(self) -> npt.NDArray[np.bool_]:
-        """Rows whose name begins as those of native functions do; those of module bodies and lambdas, too."""
+        """Rows whose name begins with "<": native functions, but also module bodies and lambdas."""
         return rows_starting(self.name, "<")
 
     def in_roots(self, *roots: str) -> npt.NDArray[np.bool_]:
-        """Return the rows of functions under one of `profkit.model.ROOTS`."""
+        """Return the rows of functions under some of `profkit.model.ROOTS`."""
         return rows_in(self.keys, *roots)
 
 
@@ -139,10 +138,7 @@ def _is_known(same: bool | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SideSummary:
-    """What heads a side of the report; medians over its runs, ``None`` where not known.
-
-    `inventory`, `command` and `environment` are its first run's; `neighbours` ran while it queued.
-    """
+    """Facts about a side for a report: medians over its runs, or the first run's; ``None`` where unknown."""
 
     label: str
     runs: int
@@ -163,7 +159,7 @@ class SideSummary:
 
 @dataclass(frozen=True, slots=True)
 class Comparability:
-    """How far the two sides can be compared; a score of 1 means alike in all that is known."""
+    """How far the two sides can be compared; score 1 means no known difference."""
 
     score: float
     warnings: tuple[Notice, ...]
@@ -174,10 +170,10 @@ class Ranking:
     """How far the order of functions by `by` moved.
 
     `rbo` is the rank-biased overlap *distance* of the top 50, p = 0.9 (Webber et al. 2010): 0 alike, 1
-    disjoint; `rbo_interval` its 95 % bootstrap interval, NaN below three runs a side; `noise_floor` the
-    distance between clean repeats, beyond which it is `reordered`. `total_variation` is half the sum of
-    absolute differences of shares. `displacement` is the mean of |ln(rank / rank)| over heavy functions,
-    weighted by share; ``None`` if not compared.
+    disjoint. `rbo_interval` is its 95 % bootstrap interval, NaN below three runs a side; beyond
+    `noise_floor`, the distance of clean repeats, it is `reordered`. `total_variation` is half the sum of
+    absolute differences of shares. `displacement` is the mean |ln(rank / rank)| of heavy functions weighted
+    by share, ``None`` if not compared.
     """
 
     by: str
@@ -191,7 +187,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """What only one side has: how many functions, and their share of that side's self time."""
+    """Number of functions that only one side has, and their share of that side's self time."""
 
     baseline_only: int
     candidate_only: int

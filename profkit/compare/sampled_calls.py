@@ -1,7 +1,4 @@
-"""What a sampled side can say of calls: how they changed, with intervals, and what it may have missed.
-
-Where both sides are exact, every ratio is known, and its interval is the ratio itself.
-"""
+"""Changes of call counts where a side was sampled: their intervals, and what the side may have missed."""
 
 from __future__ import annotations
 
@@ -22,26 +19,23 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-#: What a row of a `DiffTable` has for `match` that one side lacks, and may have missed.
+#: `DiffTable.match` of a row that one side lacks and may have missed.
 UNSEEN = "unseen"
-#: … or has, from where its neighbours are defined, and did not call.
+#: `DiffTable.match` of a row that one side defines, as neighbouring definitions show, but did not call.
 UNCALLED = "uncalled"
-#: Upper limit of the 95 % interval of a Poisson count of which nothing was seen: the rule of three (Hanley and
-#: Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983).
+#: Upper 95 % limit of a Poisson count when nothing was seen: the rule of three (Hanley and Lippman-Hand, "If
+#: nothing goes wrong, is everything all right?", JAMA 249, 1983).
 NONE_SEEN = 3.0
-#: Calls of a function that differ by more than this part have changed.
+#: Relative change beyond which calls count as changed.
 CALLS_CHANGED = 0.1
-#: Relative half-width of the 95 % interval of a ratio of calls up to which its estimate is used as a weight. A side
-#: that counted 61 calls in bursts has it (1.96 / √61). Of a function with half of a program's CPU time, an eighth of
-#: all is then in the wrong one of work and speed, which is what clean repeats differ by (``noise.speed``).
+#: Relative half-width of the 95 % interval of a call ratio up to which the estimate weighs times. 61 calls
+#: counted in bursts have it (1.96 / √61). For a function with half of the CPU time, it misplaces an eighth of
+#: all time between work and speed, as much as clean repeats differ (``noise.speed``).
 HALF_WIDTH = 0.25
 
 
 def unseen_seconds(processes: Sequence[Process]) -> float:
-    """Return the most self time, seconds, that a function may have taken in one run without being sampled.
-
-    The upper 95 % limit: `NONE_SEEN` over the number of samples, of the sampled time. 0 if all was traced.
-    """
+    """Return the most self time (upper 95 % limit, s) of a function without samples in a run; 0 if traced."""
     seconds, samples, longest = 0.0, 0, 0.0
     for process in processes:
         span = _sampled_span(process)
@@ -49,12 +43,12 @@ def unseen_seconds(processes: Sequence[Process]) -> float:
         for thread in process.threads if span > 0 else ():
             seconds += min(thread.profile.total, span)
             samples += int(thread.profile.samples.sum()) if thread.profile.samples is not None else 0
-    # Without samples nothing is known of what ran.
+    # Without samples, all of the time may have been in one function.
     return seconds * min(1.0, NONE_SEEN / samples) if samples else max(seconds, longest)
 
 
 def _sampled_span(process: Process) -> float:
-    """Return the seconds for which a process was sampled; infinite where not known of a sampled one."""
+    """Return the seconds for which a process was sampled; infinite where unknown."""
     if not process.tiers:
         estimated = any(thread.profile.calls_low is not None for thread in process.threads)
         return math.inf if estimated else 0.0
@@ -66,11 +60,10 @@ def _sampled_span(process: Process) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallRatios:
-    """Candidate's calls over the baseline's with the 95 % interval, by row of a `DiffTable`, shape (n,).
+    """Candidate calls over baseline calls with the 95 % interval, by table row, shape (n,); NaN if unknown.
 
-    They are NaN where a side has no calls or does not know them. `known`: exact, or within `HALF_WIDTH`, so
-    that times can be weighed; a function that a side lacks has no calls, unless it may have been missed.
-    `apart`: the interval is wider, but all of it is beyond a change by `CALLS_CHANGED`.
+    `known`: exact (also if a side lacks the function and cannot have missed it), or within `HALF_WIDTH`.
+    `apart`: wider, but wholly beyond a change by `CALLS_CHANGED`.
     """
 
     value: Floats
@@ -82,25 +75,25 @@ class CallRatios:
 
     @property
     def weighed(self) -> Bools:
-        """Rows of which the ratio, or one of its limits, weighs times."""
+        """Rows whose ratio, or a limit of it, can weigh times."""
         either: Bools = self.known | self.apart
         return either
 
     @property
     def weight(self) -> Floats:
-        """What weighs times: the estimate, or the limit nearer to 1, which the change reaches at least."""
+        """The ratio that weighs times: the estimate, or where `apart` the limit nearer to 1."""
         near = np.where(self.low > 1, self.low, self.high)
         return np.where(self.apart, near, self.value)
 
     @property
     def changed(self) -> Bools:
-        """Rows whose calls are shown to differ: the interval leaves out 1, or one side has none."""
+        """Rows whose calls differ for certain: the interval excludes 1, or one side has no calls."""
         beyond: Bools = (self.low > 1) | (self.high < 1)
         return self.weighed & (beyond | np.isnan(self.value))
 
     @property
     def doubt(self) -> Floats:
-        """Half the width of the interval over the estimate: 0 where exact, infinite where it weighs nothing."""
+        """Half-width of the interval over the estimate; 0 where exact, infinite where not `weighed`."""
         with np.errstate(invalid="ignore"):
             part = 0.5 * (self.high - self.low) / self.value
         return np.where(self.exact, 0.0, np.where(self.weighed, part, np.inf))
@@ -127,7 +120,7 @@ def call_ratios(table: DiffTable) -> CallRatios:
     exact = told & (low_a == high_a) & (low_b == high_b)
     value[~told] = np.nan
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Errors of both sides are independent: their logarithms add up in quadrature.
+        # Errors of both sides are independent, so their logarithms add in quadrature.
         down = np.hypot(np.log(calls_b / low_b), np.log(high_a / calls_a))
         up = np.hypot(np.log(high_b / calls_b), np.log(calls_a / low_a))
         low, high = value * np.exp(-down), value * np.exp(up)
@@ -142,5 +135,5 @@ def _limits(side: SideTable) -> tuple[Floats, Floats]:
     calls = side.ncalls.astype(np.float64)
     if side.calls_low is None or side.calls_high is None:
         return calls, calls
-    # An estimate that was rounded may lie outside of its own narrow interval.
+    # A rounded estimate may lie outside its own narrow interval.
     return np.minimum(side.calls_low, calls), np.maximum(side.calls_high, calls)

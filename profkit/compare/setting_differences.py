@@ -1,7 +1,4 @@
-"""What differs around the program: machine, interpreter, thread variables, pools, packages, revision.
-
-Both manifests are compared; a foreign profile has none, and then nothing is known to differ.
-"""
+"""Differences between both manifests: machine, interpreter, variables, packages, revision."""
 
 from __future__ import annotations
 
@@ -14,10 +11,7 @@ from profkit.model import Host, Pool, Process, Run, RunSet
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One thing that differs: a ``machine``, ``python``, ``variable``, ``pool``, ``package`` or ``source``.
-
-    A side's value is empty where it is not set, not installed or not known.
-    """
+    """One difference, of a `kind` in `_KINDS`; a value is empty if not set, not installed or unknown."""
 
     kind: str
     name: str
@@ -26,10 +20,7 @@ class Setting:
 
 
 def differences(baseline: RunSet, candidate: RunSet) -> tuple[Setting, ...]:
-    """Return what differs between the first runs of two sides, in the order of `Setting.kind`.
-
-    Empty where a side has no manifest. Replicates have one configuration, so that one stands for all.
-    """
+    """Return the differences of the first runs, ordered by `_KINDS`; empty if a side has no manifest."""
     a, b = baseline.runs[0], candidate.runs[0]
     if a.manifest is None or b.manifest is None:
         return ()

@@ -1,4 +1,4 @@
-"""The signals of a comparison: the one object that every reading of the rules is taken from."""
+"""The signals of a comparison: the one object from which all readings of the rules are taken."""
 
 from __future__ import annotations
 
@@ -37,27 +37,26 @@ if TYPE_CHECKING:
     from profkit.measure.range_stats import RangeChange
     from profkit.measure.range_waiting import RangeWaiting
 
-#: A shell's exit status of a program that a signal ended: this much and the signal's number, of which there are 64.
+#: A shell reports a signal as this exit status plus the number of the signal, 1 to 64.
 SIGNALLED = 128
 MOST_SIGNALS = 64
 
 
 def signal_number(exit_status: int) -> int | None:
-    """Return the signal that ended a program, from its exit status as a shell sees it; ``None`` for none."""
+    """Return the signal that ended a program, from its exit status in a shell; ``None`` for none."""
     return exit_status - SIGNALLED if SIGNALLED < exit_status <= SIGNALLED + MOST_SIGNALS else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signals:
-    """Everything that is known of two sides.
+    """Everything that is measured of two sides.
 
-    `total_scatter` is the standard deviation of ln of the ratio of totals, and `noisier` the mean over
-    functions of ln of candidate's over baseline's scatter, both from repeats, else NaN. `lost_throughout`: at
-    least three repeats of the candidate each took longer than every baseline run, with medians beyond their
-    noise. `signs` has the order of `profkit.compare.starvation_signs.SIGNS`; `lumps` are the slices lost.
-
-    `threads_differ`: one side has calls of threads that the other could not see. `exits` are as a shell sees
-    them, of the first target that failed; 0 also if not known.
+    `total_scatter` is the standard deviation of ln(candidate / baseline total), and `noisier` the mean over
+    functions of ln(candidate / baseline scatter); both are NaN without repeats. `lost_throughout`: at least
+    three candidate repeats each took longer than every baseline run, with medians beyond their noise. `signs`
+    has the order of `profkit.compare.starvation_signs.SIGNS`; `lumps` are lost time slices. `threads_differ`:
+    one side has calls of threads that the other could not see. `exits` are shell exit statuses of the first
+    failed target, 0 also if unknown.
     """
 
     baseline: SideFacts
@@ -87,22 +86,22 @@ class Signals:
 
     @property
     def unmatched(self) -> float:
-        """Part of self time in functions of one side only, of the side with less of it."""
+        """Part of self time in functions of one side only, on the side where it is smaller."""
         return min(self.residue.baseline_only_share, self.residue.candidate_only_share)
 
     @property
     def capture_s(self) -> tuple[float, float]:
-        """Seconds that capture added to each wall, 0 if not known of both."""
+        """Seconds that capture added to each wall, 0 unless both sides know it."""
         return self.walls.baseline.capture_s, self.walls.candidate.capture_s
 
     @property
     def repeats(self) -> int:
-        """Runs of the side with fewer."""
+        """Number of runs of the side with fewer."""
         return min(self.baseline.runs, self.candidate.runs)
 
     @property
     def unfinished(self) -> bool:
-        """Whether the targets ended in different ways, or by a signal, or failed before anything was profiled."""
+        """Whether exit statuses differ, a signal ended a target, or one failed before any profiling."""
         failed = any(self.exits) and not len(self.table)
         return failed or self.exits[0] != self.exits[1] or any(map(signal_number, self.exits))
 
@@ -113,12 +112,12 @@ class Signals:
 
     @property
     def moved(self) -> bool:
-        """Whether the order of functions, or the time between them, left the noise."""
+        """Whether the order of functions, or the time between them, moved beyond noise."""
         return self.ranking.reordered or self.ranking.total_variation > noise.TV_P99
 
     @property
     def cpu_part(self) -> float:
-        """Part of ln of the slow-down that the tree's growth in CPU time explains; NaN if unknown."""
+        """Part of the log slow-down that growth of the program's CPU time explains; NaN if unknown."""
         run_a, run_b = self.baseline.own_run_s, self.candidate.own_run_s
         if not run_a or not run_b or self.log_slowdown <= 0:
             return float("nan")
@@ -126,7 +125,7 @@ class Signals:
 
     @property
     def log_slowdown(self) -> float:
-        """`log_walls` of the program alone, without what capture added."""
+        """`log_walls` without what capture added."""
         a, b = (
             (side.wall_s or 0.0) - s
             for side, s in zip((self.baseline, self.candidate), self.capture_s, strict=True)
@@ -135,7 +134,7 @@ class Signals:
 
     @property
     def log_walls(self) -> float:
-        """Return ln of the candidate's wall over the baseline's; of the totals where one is unknown."""
+        """Ln of the candidate's wall over the baseline's, or of their totals where a wall is unknown."""
         a, b = self.baseline, self.candidate
         if a.wall_s and b.wall_s:
             return math.log(b.wall_s / a.wall_s)
@@ -143,7 +142,7 @@ class Signals:
 
 
 def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
-    """Measure a pair; `iterations` names the NVTX ranges that are one iteration, where a user did."""
+    """Measure a pair; `iterations` names the NVTX ranges that a user declared as one iteration."""
     table, calls = pair.table, pair.calls
     ratios = call_ratios(table)
     busy = busy_seconds(*pair.profiles, pair.behind)
@@ -180,7 +179,7 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
         ranking=ranking_of(pair),
         comparability=comparability(pair, residue, moved.calls_shown, shared=bool(same.any())),
         residue=residue,
-        # A few captures that both sides share prove nothing.
+        # It takes more than a few shared captures to call the sides identical.
         identical=bool(same.any(axis=0).all() and same.any(axis=1).all()),
         python_differs=pair.python_differs,
         sampled_differs=pair.baseline.sampled != pair.candidate.sampled,
@@ -202,10 +201,10 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
 
 
 def _processes(pair: Pair) -> tuple[int, int]:
-    """Processes of each side, median over its runs."""
+    """Return the number of processes of each side, median over its runs."""
     before, after = (int(median([len(one.processes) for one in side.selected])) for side in pair.sides)
     if (before, after) == (1, 1) and pair.exact:
-        # A plain profile holds one; how many it started, its calls say.
+        # A plain profile holds one process; its calls show how many that one started.
         return started(pair.table).processes
     return before, after
 
@@ -219,13 +218,13 @@ def _facts(side: Side) -> SideFacts:
 
 
 def _exit(side: Side) -> int:
-    """Exit status of a side's first target that failed; 0 where all succeeded or nothing is known."""
+    """Return the exit status of a side's first failed target; 0 where all succeeded or it is unknown."""
     statuses = (run.manifest.exit_status for run in side.runs.runs if run.manifest is not None)
     return next((status for status in statuses if status), 0)
 
 
 def _total_scatter(totals_a: npt.NDArray[np.float64], totals_b: npt.NDArray[np.float64]) -> float:
-    """Standard deviation of ln(candidate's total / baseline's), from the repeats; NaN without."""
+    """Return the standard deviation of ln(candidate total / baseline total) from repeats; NaN without."""
     if min(len(totals_a), len(totals_b)) < noise.MIN_RUNS_NOISE:
         return float("nan")
     spread_a, spread_b = (location_and_spread(np.log(totals))[1] for totals in (totals_a, totals_b))
@@ -233,7 +232,7 @@ def _total_scatter(totals_a: npt.NDArray[np.float64], totals_b: npt.NDArray[np.f
 
 
 def _has_ranges(side: Side) -> bool:
-    """Whether any run recorded NVTX ranges; the modules that process them are imported only then."""
+    """Return whether any run recorded NVTX ranges; only then are the modules for them imported."""
     return any(process.ranges is not None for run in side.runs.runs for process in run.processes)
 
 
@@ -256,7 +255,7 @@ def _compared_ranges(pair: Pair) -> tuple[RangeChange, ...]:
 
 
 def _ranges(side: Side) -> tuple[list[list[Ranges]], list[list[RangeWaiting | None]]]:
-    """NVTX ranges of the selected processes of every run that recorded any, and their waiting."""
+    """Return NVTX ranges of the selected processes of every run that recorded any, and their waiting."""
     from profkit.measure.range_waiting import waiting_of
 
     runs = [[p for p in chosen if p.ranges is not None] for chosen in side.processes]

@@ -1,7 +1,6 @@
-"""Functions as they called each other, outermost first: the tree that a flame graph draws.
+"""The tree of calling contexts that a flame graph draws, outermost function first.
 
-Without calling contexts (`Thread.paths`), the tree is made of caller–callee sums as gprof does (Graham,
-Kessler, McKusick 1982): a function divides its time over its callees alike, whoever called it.
+Without `Thread.paths`, it is built from caller–callee sums as in gprof (Graham, Kessler, McKusick 1982).
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ from profkit.model.paths import Paths, depths, with_callees
 Index = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
-#: In the place of a function's row: calls that are too short to be kept apart.
+#: Stands for a function's row: calls too short to be shown separately.
 OTHERS = -1
-#: Part (1) of the time that must have traced contexts for a tree to be made of them.
+#: Part (0 to 1) of the time that must have traced contexts before a tree is built from them.
 COVERED = 0.9
-#: Contexts that a tree holds.
+#: Most contexts of a tree.
 MOST_NODES = 3000
-#: Part (1) of a side's time from which a context is kept apart: less than a pixel, unless most of the time is
-#: waiting.
+#: Part (0 to 1) of a side's time from which a context is shown separately: less than a pixel, unless waiting
+#: takes most of the time.
 LEAST_SHARE = 1e-4
-#: Calls inside each other that are followed.
+#: Most nested calls that are followed.
 DEEPEST = 80
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionTimes:
-    """One side's functions, by row; seconds, 0 where nothing was measured."""
+    """One side's functions, by row; seconds, 0 where not measured."""
 
     tottime: Floats
     cumtime: Floats
@@ -45,9 +44,9 @@ class FunctionTimes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackSide:
-    """One side's columns of a `StackTable`, shape (n,): seconds of self time, 0 where it lacks a context.
+    """One side's columns of a `StackTable`, shape (n,): seconds, 0 where it lacks a context.
 
-    `ncalls` is a fraction where apportioned; `queued` and `blocked` (otherwise off the CPU) are in `own`.
+    `ncalls` is fractional where apportioned; `queued` and `blocked` are included in `own`.
     """
 
     ncalls: Floats
@@ -58,11 +57,11 @@ class StackSide:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackTable:
-    """Calling contexts of one or more sides as one tree, in preorder, those that took most first.
+    """Calling contexts of one or more sides as one tree in preorder, widest first; arrays have shape (n,).
 
-    Arrays have shape (n,). `depth` is 0 for a context that nothing calls; its parent is the last one before
-    it with a lesser depth. `row` is that of the table of functions, or `OTHERS`. `again`: the function is
-    open further out, and is followed no further. `measured`: contexts were traced, not made of pairs.
+    `depth` is 0 for a root; a parent is the last context before with a lesser depth. `row` is a row of the
+    function table, or `OTHERS`. `again`: the function is already open further out, and is followed no
+    further. `measured`: contexts were traced, not built from pairs.
     """
 
     depth: Index
@@ -75,15 +74,12 @@ class StackTable:
         return len(self.row)
 
 
-#: Paths of one thread, and the row of the table for each row of its profile, −1 without one.
+#: Paths of one thread, and the table row for each row of its profile, −1 without one.
 PlacedPaths = tuple[Paths, npt.NDArray[np.integer]]
 
 
 def placed_paths(selected: Selected) -> list[PlacedPaths] | None:
-    """Return the paths of all threads of a run with the rows of its selected profile.
-
-    ``None`` where a noticeable part of the time has no path: from another profiler, or from an older profkit.
-    """
+    """Return all threads' paths with their rows; ``None`` if less than `COVERED` of the time has paths."""
     found: list[PlacedPaths] = []
     with_paths = everything = 0.0
     for process, rows in zip(selected.processes, selected.rows, strict=True):
@@ -96,10 +92,7 @@ def placed_paths(selected: Selected) -> list[PlacedPaths] | None:
 
 
 def stacks_of_paths(sides: Sequence[Sequence[Sequence[PlacedPaths]]]) -> StackTable | None:
-    """Merge traced contexts (threads by side and run) into one tree, ``None`` where there are none.
-
-    Several runs of a side are averaged, so that times still add up.
-    """
+    """Merge traced contexts (threads by side and run, runs averaged) into one tree; ``None`` without any."""
     placed = [(side, len(runs), part) for side, runs in enumerate(sides) for run in runs for part in run]
     placed = [entry for entry in placed if len(entry[2][0])]
     if not placed:
@@ -119,7 +112,7 @@ def stacks_of_paths(sides: Sequence[Sequence[Sequence[PlacedPaths]]]) -> StackTa
     size = len(around)
 
     def summed(name: str) -> Floats:
-        """Return values by column, side and node."""
+        """Return values by side and node."""
         found = np.zeros((len(sides), size))
         for at, (side, runs, (paths, _)) in enumerate(placed):
             values = np.nan_to_num(getattr(paths, name).astype(np.float64)) / runs
@@ -163,7 +156,7 @@ def _merged(
     for level in range(int(depth.max(initial=0)) + 1):
         here = np.flatnonzero(depth == level)
         outer = np.where(parent[here] >= 0, node[parent[here]], -1)
-        # What was folded into its caller, as comprehensions are, is that.
+        # A function folded into its caller, such as a comprehension, is the same node.
         same = (
             (outer >= 0) & (row[here] == known_row[np.maximum(outer, 0)])
             if size
@@ -183,9 +176,9 @@ def _merged(
 def _kept(
     around: npt.NDArray[np.int64], row: npt.NDArray[np.int64], times: Floats, active: Floats
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Choose the nodes that stay: the widest by all time or by active time, and one for the others of each.
+    """Choose the widest nodes, by all or active time, and one node for the others of each parent.
 
-    Returns parent and row of each, shape (k, 2), and which of them each node is booked with, shape (n,).
+    Return parent and row of each, shape (k, 2), and the chosen node that each node is booked on, shape (n,).
     """
     wide = np.zeros(len(around))
     for measure in (times, active):
@@ -218,7 +211,7 @@ def _kept(
 
 @dataclass(slots=True)
 class _Node:
-    """A context while the tree is made; `times`, `own` and `calls` have one value a side."""
+    """A context while the tree is built; `times`, `own` and `calls` have one value per side."""
 
     row: int
     parent: int
@@ -232,7 +225,7 @@ class _Node:
 def stacks_of_pairs(
     caller: Index, callee: Index, pairs: Sequence[CallSide], functions: Sequence[FunctionTimes]
 ) -> StackTable | None:
-    """Make paths of caller–callee sums, shape (m,), the widest first; ``None`` if no side took time."""
+    """Build a tree from caller–callee sums, shape (m,), widest first; ``None`` if no side took time."""
     totals = np.array([side.tottime.sum() for side in functions])
     if not (totals > 0).any():
         return None
@@ -251,7 +244,7 @@ def stacks_of_pairs(
 
 
 def _divided(calls: Floats, own: Floats, row: Index, times: FunctionTimes) -> StackSide:
-    """Divide self times as those of their functions are divided."""
+    """Divide self times into queued and blocked parts as for the whole function."""
     known = (row >= 0) & (times.tottime[row] > 0)
     parts = [
         np.where(
@@ -334,7 +327,7 @@ def _grown(
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """Return `part` of `whole`, at most 1, and 0 where `whole` is 0."""
+    """Return ``part / whole``, at most 1, and 0 where `whole` is 0."""
     return np.minimum(np.divide(part, whole, where=whole > 0, out=np.zeros(len(part))), 1.0)
 
 

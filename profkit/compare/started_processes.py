@@ -1,4 +1,4 @@
-"""How many processes and threads a side started, from the calls that start them: for profiles without counters."""
+"""How many processes and threads a side started, from the calls that start them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _PROCESSES = re.compile(
     r"<built-in method (?:posix\.(?:fork|forkpty|posix_spawnp?)|_posixsubprocess\.fork_exec)>"
 )
 _THREADS = re.compile(r"<built-in method _thread\.start_(?:new|joinable)_thread>")
-#: Ranks are started by others, and wait for each other all the same.
+#: Ranks are started from outside, and still wait for each other.
 _RANKS = "mpi4py/"
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Processes and threads that each side started (baseline, candidate), and whether it is one of several ranks."""
+    """Processes and threads that each side started (baseline, candidate); `ranks`: it uses MPI."""
 
     processes: tuple[int, int]
     threads: tuple[int, int]
@@ -33,7 +33,7 @@ class Started:
 
     @property
     def growth(self) -> float:
-        """The factor by which the candidate started more processes, or more threads, whichever is greater."""
+        """The greater of the factors by which processes and threads grew."""
         return max(after / max(before, 1) for before, after in (self.processes, self.threads))
 
 

@@ -1,7 +1,4 @@
-"""How likely two plain profiles are to show starvation: a logistic model over the numbers of `signs`.
-
-Used without kernel counters; ``docs/verdict.md`` says how good it is on programs that it was not learnt on.
-"""
+"""Probability that two plain profiles show starvation: a logistic model over `signs`."""
 
 from __future__ import annotations
 
@@ -18,22 +15,19 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Starvation:
-    """Probability (0 to 1) that the candidate was denied CPU where the baseline was not.
-
-    It holds from `threshold` on, chosen so that at most 15 in a thousand other pairs pass.
-    """
+    """Probability that only the candidate was denied CPU; at most 1.5 % of other pairs reach `threshold`."""
 
     probability: float
     threshold: float
 
     @property
     def holds(self) -> bool:
-        """Whether the probability is beyond the threshold."""
+        """Whether the probability reaches the threshold."""
         return self.probability >= self.threshold
 
 
 def starvation(signs: Floats, weights: Weights = ONE_RUN) -> Starvation:
-    """Return the probability that the signs, shape (len(SIGNS),), give with these weights."""
+    """Return the probability for signs of shape (len(SIGNS),)."""
     values = (signs - np.array(weights.centre)) / np.array(weights.scale)
     score = float(values @ np.array(weights.weight)) + weights.intercept
     return Starvation(1.0 / (1.0 + math.exp(-min(50.0, max(-50.0, score)))), weights.threshold)

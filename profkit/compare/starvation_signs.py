@@ -1,8 +1,7 @@
-"""Signs of starvation in two plain profiles: what a busy machine does to self times, as numbers.
+"""Signs of starvation in two plain profiles: how a busy machine changes self times, as numbers.
 
-A program that is denied CPU loses it in lumps of a scheduler's slice (milliseconds). Functions of a few
-milliseconds are then spared or hit by a whole lump, while their median stays; slower hardware, larger inputs
-and changed code move them together or not at all.
+A starved program loses a scheduler's slices (milliseconds): short functions lose a whole lump or nothing, and
+their median stays. Slower hardware, larger inputs and changed code move them together or not at all.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from profkit.model.arrays import median, quantile
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-#: Names of the numbers, in the order in which `signs` returns them.
+#: Names of the numbers, in the order of `signs`.
 SIGNS = (
     "shares_apart",
     "busy_shares_apart",
@@ -50,31 +49,29 @@ SIGNS = (
     "range_of_large",
     "calls_changed",
 )
-#: Self time of functions that a lump can be seen in, seconds: below, the clock's own noise; above, a lump is little.
+#: Self time, in seconds, of functions that show a lump: below it the clock's noise, above it a lump is too
+#: small.
 SMALL = (1e-4, 2e-2)
-#: A lump: so many seconds, and this part of what the function took before.
+#: Least lump: seconds, and part of the function's usual time.
 LUMP_S = 1e-3
 LUMP_PART = 0.5
-#: Lumps within so much of their median are alike.
+#: Relative distance from their median within which lumps are alike.
 LIKE = 0.25
-#: Fewer functions than this do not show their distribution.
+#: Least number of functions that show a distribution.
 FEWEST = 5
-#: Share of self time from which a function is among the large ones.
+#: Share of self time from which a function is large.
 LARGE = 0.02
-#: Share of self time, on either side, from which a function's scatter over repeats is looked at.
+#: Share of self time on either side from which a function's scatter over repeats counts.
 SCATTER_SHARE = 1e-3
-#: Bounds of logarithms of ratios: what lies beyond adds nothing.
+#: Bound on logarithms of ratios; anything beyond adds nothing.
 MOST_LOG = 3.0
-#: Functions that enter the rank-biased overlap.
+#: Number of functions in the rank-biased overlap.
 DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matched:
-    """Functions that both sides have: seconds of self time and calls, shape (runs of that side, n).
-
-    `waits` marks functions that wait by design; `total_a` and `total_b` include unmatched functions.
-    """
+    """Functions of both sides: self time (s) and calls, shape (runs, n); totals include other functions."""
 
     time_a: Floats
     time_b: Floats
@@ -88,10 +85,7 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Lumps:
-    """Time slices that small functions lost: how many, their median in seconds, and how alike they are.
-
-    `alike` is the part within `LIKE` of the median. Below two lumps both are NaN.
-    """
+    """Time slices that small functions lost; `alike` is the part within `LIKE` of the median."""
 
     count: int
     median_s: float = math.nan
@@ -125,10 +119,7 @@ def matched(pair: Pair) -> Matched:
 
 
 def signs(both: Matched) -> Floats:
-    """Return the numbers of `SIGNS`, averaged over pairs of runs; zero where there are too few functions.
-
-    Run *i* of one side is paired with run *i* of the other, repeating the shorter side.
-    """
+    """Return the numbers of `SIGNS`, averaged over pairs of runs; 0 where there are too few functions."""
     average: Floats = np.mean([_of_pair(both, i, j) for i, j in _pairs(both)], axis=0)
     return average
 
@@ -145,10 +136,9 @@ def lumps_of(both: Matched) -> Lumps:
 
 
 def noisier(both: Matched) -> float:
-    """Return how much more the candidate's repeats scatter than the baseline's: the mean of ln(s_b / s_a).
+    """Return the mean of ln(s_b / s_a): how much more the candidate's repeats scatter than the baseline's.
 
-    s is a function's standard deviation over repeats of ln self time per call, without each run's common
-    factor. NaN below `noise.MIN_RUNS_NOISE` runs a side or `FEWEST` usable functions.
+    s is a function's standard deviation of ln self time per call; NaN with too few runs or functions.
     """
     if min(len(both.total_a), len(both.total_b)) < noise.MIN_RUNS_NOISE:
         return float("nan")
@@ -160,7 +150,7 @@ def noisier(both: Matched) -> float:
     usable = everywhere & ~both.waits & (share >= SCATTER_SHARE)
     if np.count_nonzero(usable) < FEWEST:
         return float("nan")
-    # A lump that hits one run of five is an outlier that a median of deviations would not see.
+    # A median of deviations would miss a lump that hits one run of five.
     before, after = (
         _deviation(times[:, usable] / np.maximum(calls[:, usable], 1.0))
         for times, calls in ((both.time_a, both.calls_a), (both.time_b, both.calls_b))
@@ -169,7 +159,7 @@ def noisier(both: Matched) -> float:
 
 
 def _deviation(per_call: Floats) -> Floats:
-    """Return the standard deviation over runs of ln of each function's time, at least `noise.MIN_SCATTER`."""
+    """Return the standard deviation over runs of ln time per call, at least `noise.MIN_SCATTER`."""
     logs = np.log(per_call)
     logs = logs - logs.mean(axis=0)
     logs = logs - median(logs, axis=1, keepdims=True)
@@ -183,7 +173,7 @@ def _pairs(both: Matched) -> Sequence[tuple[int, int]]:
 
 
 def _ratios(both: Matched, i: int, j: int) -> tuple[Floats, Floats, Floats, Bools]:
-    """Return self times of a pair of runs, ln of the change per call, and where calls permit one."""
+    """Return self times of a pair of runs, ln of the change per call, and where that is defined."""
     a, b = both.time_a[i], both.time_b[j]
     calls_a, calls_b = np.maximum(both.calls_a[i], 1.0), np.maximum(both.calls_b[j], 1.0)
     same = (np.abs(np.log(calls_b / calls_a)) < np.log1p(CALLS_CHANGED)) & (a > 0) & (b > 0) & ~both.waits
@@ -194,7 +184,7 @@ def _ratios(both: Matched, i: int, j: int) -> tuple[Floats, Floats, Floats, Bool
 
 
 def _lumps(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> Floats:
-    """Return seconds that small functions hit by a lump lost beyond what all of them lost."""
+    """Return the seconds that small functions hit by a lump lost beyond the common loss."""
     small = of & same & (a >= SMALL[0]) & (a < SMALL[1])
     if np.count_nonzero(small) < FEWEST:
         return np.zeros(0)

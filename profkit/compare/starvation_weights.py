@@ -1,6 +1,6 @@
-"""The learnt weights of `starvation`, written by ``python -m benchmarks.verdict report --learn``.
+"""The learned weights of `starvation`, written by ``python -m benchmarks.verdict report --learn``.
 
-They come from plain profiles of labelled runs, without those that a quota or a stop signal took in lumps.
+Runs that a quota or a stop signal interrupted in lumps were left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Two sides of which one was sampled, made alike: the same functions, the same total, no calls.
+"""Two sides made alike where one was sampled: same functions, same total, one call each.
 
-A sampling profiler knows no calls, may count built-in functions in their callers, and may not cover the whole
-program. So only shares of time are compared: runs are scaled to one total, each function has one call.
+A sampling profiler knows no calls, may count built-in functions in callers, and may not cover the program.
 """
 
 from __future__ import annotations
@@ -21,22 +20,18 @@ from profkit.model.profile import ESTIMATES
 
 Floats = npt.NDArray[np.float64]
 
-#: What the file of built-in functions is in a profile.
+#: File name of built-in functions in a profile.
 _NATIVE = "~"
-#: Built-in functions that call each other, one in another, at most so deep.
+#: Most levels of built-in functions that call each other.
 _DEPTH = 16
-#: Of the side that another profiler sampled it is not known how well anything is known.
+#: Another profiler does not say how well its values are known.
 _UNSTATED: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
 
 
 def in_shares(
     runs: tuple[RunSet, RunSet], processes: Sequence[Sequence[tuple[Process, ...]]]
 ) -> tuple[RunSet, RunSet]:
-    """Return the chosen processes of each run of both sides, each run scaled to one total of self time.
-
-    It is the baseline's median. Built-in functions are in their callers where a side has none. Counters and
-    manifests are dropped.
-    """
+    """Return the chosen processes of both sides, with each run scaled to the baseline's median total."""
     sides = [
         [replace(run, processes=chosen) for run, chosen in zip(side.runs, of_side, strict=True)]
         for side, of_side in zip(runs, processes, strict=True)
@@ -50,7 +45,7 @@ def in_shares(
 
 
 def calls_unknown(table: DiffTable, calls: CallTable | None) -> tuple[DiffTable, CallTable | None]:
-    """Return the tables as they are shown for such sides: without calls and times per call."""
+    """Return the tables to show for such sides: without calls and times per call."""
 
     def rows(side: SideTable) -> SideTable:
         none = np.zeros_like(side.ncalls)
@@ -74,7 +69,7 @@ def calls_unknown(table: DiffTable, calls: CallTable | None) -> tuple[DiffTable,
 
 
 def _each(run: Run, change: Callable[[Profile], Profile]) -> Run:
-    """Change the profile of every thread, and drop what the kernel counted."""
+    """Change the profile of every thread, and drop kernel counters."""
     return replace(
         run,
         processes=tuple(
@@ -142,10 +137,9 @@ def _has_natives(run: Run) -> bool:
 
 
 def _without_natives(profile: Profile) -> Profile:
-    """Add the self time of built-in functions to the Python functions that called them.
+    """Add the self time of built-in functions, unless nothing called them, to their Python callers.
 
-    A built-in function's own time is known by caller. What it got from others that it called is divided among
-    its callers as its cumulative time is. One that nothing has called stays.
+    Self time is divided by caller; time received from other built-in functions like cumulative time.
     """
     edges, native = profile.edges, _native_rows(profile)
     if edges is None or not native.any():

@@ -1,8 +1,4 @@
-"""Which functions wait by design, and which only serve them: their calls and their time are no work.
-
-`waits_by_name.is_wait` knows native waits by name. What those call, and what only wraps them (``Connection.poll``,
-``Queue.get``), is found from who calls whom: a longer wait calls all of these more often.
-"""
+"""Functions that wait by design (by name), and their callees and wrappers, whose time is not work."""
 
 from __future__ import annotations
 
@@ -16,11 +12,11 @@ from profkit.model import BUILTIN, STDLIB
 
 Bools = npt.NDArray[np.bool_]
 
-#: Part of a function's calls that must come from functions that wait, for it to serve them.
+#: Part of a function's calls that must come from waiting functions for it to serve them.
 SERVES = 0.9
-#: Part of a function's time, callees included, that must be in functions that wait, for it to wrap them.
+#: Part of a function's cumulative time that must be in waiting functions for it to wrap them.
 WRAPS = 0.5
-#: Levels of wrappers and servants that are looked at.
+#: Most levels of wrappers and servants.
 LEVELS = 6
 
 
@@ -30,7 +26,7 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     Only native and standard library functions wrap or serve: a project's polling loop does not.
     """
     named = np.zeros(len(table), np.bool_)
-    # A project's function never waits by its name: most rows need no check.
+    # Project functions never wait by name, so most rows need no check.
     asked = np.flatnonzero(table.native | table.in_roots(STDLIB)).tolist()
     named[[row for row in asked if is_wait(table.name[row], table.keys[row].root)]] = True
     if calls is None or not len(calls) or not named.any():
@@ -42,7 +38,7 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     time = calls.baseline.cumtime + calls.candidate.cumtime
     called = np.bincount(callee, count, n)
     whole = table.baseline.cumtime + table.candidate.cumtime
-    # What reads a file computes around it: whoever wraps that does not wait by design.
+    # Wrappers of file reads also compute, so they do not wait by design.
     reads = np.zeros(n, np.bool_)
     reads[[row for row in np.flatnonzero(named).tolist() if reads_files(table.name[row])]] = True
     waits: Bools = named & ~reads

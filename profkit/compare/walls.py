@@ -25,16 +25,16 @@ from profkit.model.arrays import median
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-#: What capture adds where it traces nothing.
+#: The effect of capture that traces nothing.
 _NO_EFFECT = Effect(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideWalls:
-    """The walls of one side's runs.
+    """The walls of one side's runs, `own_s` without what capture added; in s, shape (runs,).
 
-    `seconds` and `own_s`, shape (runs,), are with and without what capture added; self times where a wall is not
-    known. `capture_s` is the median of the latter, 0 if not known of both sides. `parts` are over the table.
+    They are self times where a wall is unknown. `capture_s` is the median of what capture added, 0 unless
+    known of both sides. `parts` are over the table's rows.
     """
 
     seconds: Floats
@@ -53,10 +53,10 @@ class Walls:
 
 
 def walls_of(pair: Pair, waits: Bools) -> Walls:
-    """Return how the walls of a pair are made up; `waits` are the rows of its table that wait by design."""
+    """Return how the walls of a pair are made up; `waits` are the table's rows that wait by design."""
     rank = path_rank(pair.baseline.selected[0].processes, pair.candidate.selected[0].processes)
     effects = [_effects(side, rank) for side in pair.sides]
-    # What is known of one side alone is no difference.
+    # What capture added can only be compared if both sides know it.
     captured = all(effects) and any(side != [_NO_EFFECT] * len(side) for side in effects)
     masks = (waits, *_masks(pair.table))
     first, second = (
@@ -92,9 +92,9 @@ def _side_walls(
 
 
 def _masks(table: DiffTable) -> tuple[Bools, Bools]:
-    """Return the rows that wait for other ranks, and those that read."""
+    """Return the rows that wait for other ranks, and those that read files."""
     ranks, reads = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
-    # Only native functions wait for ranks, and of large tables hardly a row does.
+    # Only native functions wait for ranks or read files.
     native = [(i, table.name[i]) for i in np.flatnonzero(table.native).tolist()]
     ranks[[i for i, name in native if waits_for_ranks(name)]] = True
     reads[[i for i, name in native if reads_files(name)]] = True
@@ -102,14 +102,14 @@ def _masks(table: DiffTable) -> tuple[Bools, Bools]:
 
 
 def _effects(side: Side, rank: int | None) -> list[Effect]:
-    """What capture added to each run of a side; empty where it is not known of all."""
+    """Return what capture added to each run of a side; empty unless known of all."""
     found = [path_effect(selected, rank) for selected in side.selected]
     known = [effect for effect in found if effect is not None]
     return known if len(known) == len(found) else []
 
 
 def _totals(side: Side) -> Floats:
-    """Wall-clock seconds of every run of a side, or its self time where a wall is not known."""
+    """Return the wall of every run of a side in seconds, or self times where a wall is unknown."""
     walls = [run.manifest.wall_s for run in side.measured.runs if run.manifest is not None]
     if len(walls) == side.replicates.runs and all(wall > 0 for wall in walls):
         return np.array(walls, np.float64)

@@ -1,1 +1,1 @@
-"""Signals of one run or of two: counters, waiting, inventory, ranges, movement, statistics. Pure; judges nothing."""
+"""What is measured of one run or one side, and the statistics for it. Pure; judges nothing."""

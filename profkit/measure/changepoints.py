@@ -1,10 +1,8 @@
-"""Where a series of repeated measurements changed for good: E-divisive with permutation tests.
+"""Lasting changes in a series of repeated measurements: E-divisive with permutation tests.
 
-Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate data",
-Journal of the American Statistical Association 109, 2014, as Daly and others apply it to benchmarks ("The use
-of change point detection to identify software performance regressions in a continuous integration system",
-ICPE 2020). The order of the noise must not matter, and nothing else is assumed of it. Changes too small to
-matter are dropped, as by Fleming and others ("Hunter", ICPE 2023).
+Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate data", JASA
+109, 2014, as Daly and others apply it to benchmarks (ICPE 2020). It assumes only that the noise is
+exchangeable. Changes too small to matter are dropped, as in Fleming and others ("Hunter", ICPE 2023).
 """
 
 from __future__ import annotations
@@ -20,21 +18,21 @@ from profkit.model.arrays import median
 
 Floats = npt.NDArray[np.float64]
 
-#: Values that either side of a change has at least: fewer may be a machine that was busy for a moment.
+#: Least number of values on either side of a change: fewer may be a briefly busy machine.
 LEAST_RUNS = 4
-#: p-value up to which a change is one: one of 50 series that do not change has one. Of series of 40 points, that is
+#: Largest p-value of a change: one of 50 series without changes shows one. For series of 40 points, that is
 #: one false change in 2 000 points.
 SIGNIFICANCE = 0.02
-#: Permutations for a p-value: its least value is then 1 in 400.
+#: Permutations for a p-value, whose least value is then 1 in 400.
 PERMUTATIONS = 399
-#: Part (1) below which a change is not reported: machines change that much by themselves.
+#: Relative change below which nothing is reported: machines vary that much.
 LEAST_CHANGE = 0.02
 SEED = 2014
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePoint:
-    """A lasting change at the first value that differs, with the medians of the parts that meet there."""
+    """A lasting change at the first value that differs, with the medians of the adjacent parts."""
 
     at: int
     before: float
@@ -48,22 +46,21 @@ class ChangePoint:
 
 
 def divergence(values: Floats) -> tuple[int, float]:
-    """Return where the second part of the best division of a series begins, and the statistic Q.
+    """Return where the second part of the best division begins, and the statistic Q.
 
-    Q is equation (7) of Matteson and James with α = 1: the energy distance of both parts times n·m / (n + m).
-    The series needs at least ``2 * LEAST_RUNS`` values.
+    Equation (7) of Matteson and James with α = 1; the series needs at least ``2 * LEAST_RUNS`` values.
     """
     return _best(np.abs(values[:, None] - values[None, :]))
 
 
 def _best(distances: Floats) -> tuple[int, float]:
     n, least = len(distances), LEAST_RUNS
-    # Sums of the distances of each value to those before it: with them, those within the first t are a running sum.
+    # A running sum of each value's distances to earlier values gives the distances within the first t.
     before = np.tril(distances).sum(axis=1)
     within_first = np.cumsum(before)
     whole = float(within_first[-1])
     to_all = distances.sum(axis=1)
-    first = np.arange(least, n - least + 1)  # how many are in the first part
+    first = np.arange(least, n - least + 1)  # number of values in the first part
     inside = within_first[first - 1]
     crossing = np.cumsum(to_all)[first - 1] - 2 * inside
     second = n - first
@@ -79,12 +76,12 @@ def _best(distances: Floats) -> tuple[int, float]:
 
 
 def shifts(logs: Floats) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
-    """Return the greatest lasting shift of each of many series at once: where, how much, how far beyond noise.
+    """Return the greatest lasting shift of each series: where, how much, how far beyond noise.
 
-    `logs` (series × values). The place divides the means best, and the size is the difference of the medians
-    around it. The noise is its standard error by the mean absolute deviation from them. With it, one of 2 000 series
-    without a shift is beyond 6.5, whether of 10 or 200 values; the median deviation is nearly 0 in some short series.
-    For one series `change_points` says more; this one asks ten thousand of them in a moment, and tests nothing.
+    `logs` has shape (series, values). The place is the best division of means; the size is the difference of
+    medians. The noise is its standard error from the mean absolute deviation: one of 2 000 series of 10 to
+    200 values without a shift exceeds 6.5. The median deviation would be nearly 0 in some short series. It
+    tests nothing, but handles ten thousand series quickly.
     """
     n = logs.shape[1]
     first = np.arange(LEAST_RUNS, n - LEAST_RUNS + 1)
@@ -100,7 +97,7 @@ def shifts(logs: Floats) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
     ]
     left = np.abs(logs - np.where(is_first, *medians))
     size = (medians[1] - medians[0])[:, 0]
-    # √(π/2): makes the mean absolute deviation estimate the standard deviation of normal data.
+    # √(π/2) makes the mean absolute deviation estimate the standard deviation of normal data.
     scatter = np.maximum(np.sqrt(np.pi / 2) * left.sum(axis=1) / (n - 2), 1e-9)
     return at, size, np.abs(size) * np.sqrt(at * (n - at) / n) / scatter
 
@@ -108,7 +105,7 @@ def shifts(logs: Floats) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
 def change_points(values: Sequence[float], *, least_change: float = LEAST_CHANGE) -> tuple[ChangePoint, ...]:
     """Return the lasting changes of a series of positive values, in order of time; the seed is fixed.
 
-    Values are compared as logarithms, since noise of run times is a factor. `least_change` is a part of 1.
+    Values are compared as logarithms, since noise of run times is a factor.
     """
     logs = np.log(np.asarray(values, np.float64))
     random = np.random.default_rng(SEED)
@@ -133,10 +130,7 @@ def change_points(values: Sequence[float], *, least_change: float = LEAST_CHANGE
 
 
 def _permuted(distances: Floats, statistic: float, random: np.random.Generator) -> float:
-    """Return the p-value of a division; the draws end when it can no longer be significant.
-
-    Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991.
-    """
+    """Return a division's p-value; stop once it cannot be significant (Besag, Clifford, Biometrika 1991)."""
     most = int(SIGNIFICANCE * (PERMUTATIONS + 1)) - 1
     greater = 0
     for drawn in range(1, PERMUTATIONS + 1):
@@ -149,7 +143,7 @@ def _permuted(distances: Floats, statistic: float, random: np.random.Generator) 
 
 
 def _great_enough(logs: Floats, places: list[int], least: float) -> list[int]:
-    """Leave out changes of the median that are too small, the smallest first: its parts become one."""
+    """Merge parts whose medians differ too little, the smallest change first."""
     kept = list(places)
     while kept:
         edges = [0, *kept, len(logs)]

@@ -1,7 +1,7 @@
-"""One run along its critical path: the seconds of its wall time by what they were spent on, and by function.
+"""The critical path of one run: its wall time by what it was spent on, and by function.
 
-The path is the main thread of the main process or of one rank. While it is off the CPU, other threads and
-processes that run or queue are the path, scaled to fill that time; the rest is waiting or blocked.
+The path is the main thread of the main process or of one rank. While that thread is off the CPU, running or
+queueing helpers count as the path, scaled to fill that time; the rest is waiting or blocked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.integer]
 
-#: Kinds of waiting that no thread of the same process ends that runs no Python.
+#: Kinds of waiting that threads of the same process without Python cannot end.
 _NOT_FOR_THREADS = [
     WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "sleep", "stopped")
 ]
@@ -40,17 +40,16 @@ _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "poll")]
 class PathReading:
     """What was read of one run: seconds, and arrays over the n rows of its selected profile.
 
-    `wall_s` is the self time of the path's thread where the command's wall time is not known. `life_s`,
-    `run_s` and `queue_s` are ``None`` without the kernel's counters, `own_wait` (queued) and `own_blocked`
-    (off the CPU otherwise) where no tracer measured them. `helpers` is active time of the program's other
-    threads and processes; its parts `helpers_wait` and `helpers_blocked` are 0 where not measured.
-    `native_run_s` and `native_queue_s` are the part in `helpers_run_s` and `helpers_queue_s` of threads in
-    the path's process that run no Python.
+    `wall_s` is self time of the path's thread where the command's wall is unknown. `life_s`, `run_s` and
+    `queue_s` are ``None`` without kernel counters; `own_wait` (queued) and `own_blocked` (off the CPU
+    otherwise) are ``None`` where not traced. `helpers` is active time of the program's other threads and
+    processes; `helpers_wait` and `helpers_blocked` are 0 where not measured. `native_run_s` and
+    `native_queue_s` are the parts of the helpers' sums in the path's process that run no Python.
 
-    `own_waits` and `helpers_waits`, shape (len(WAITS), n), are blocked time by what was waited for
-    (`model.pauses`). `collected` is the garbage collector's time in the path's thread, `held` how long
-    threads waited while a function held the interpreter's lock, `helpers_imports` the part of `helpers` that
-    imported modules in other processes.
+    `own_waits` and `helpers_waits`, shape (len(WAITS), n), are blocked time by cause (`model.pauses`).
+    `collected` is the garbage collector's time in the path's thread; `held` is how long threads waited while
+    a function held the interpreter's lock; `helpers_imports` is the part of `helpers` that imported modules
+    in other processes.
     """
 
     wall_s: float
@@ -80,7 +79,7 @@ class PathReading:
         return self.life_s is not None and self.run_s is not None and self.queue_s is not None
 
     def placed(self, rows: Rows, n: int) -> PathReading:
-        """Return the same over ``n`` other rows; ``rows`` is where each row goes, −1 to leave it out."""
+        """Return the same over `n` other rows; `rows` says where each row goes, −1 to drop it."""
         kept = rows >= 0
 
         def moved(values: Any) -> Any:
@@ -95,20 +94,20 @@ class PathReading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Composition:
-    """How the wall time of one run, or of a side's repeats, is made up: seconds, and arrays over n functions.
+    """How the wall of one run, or of a side's repeats, is made up: seconds, and arrays over n functions.
 
-    `startup_s` is outside of all functions. `own_run_s` is the part of `run` in the path's own thread,
-    `helpers_queue_s` the part of `queue_s` of others that the main thread waited for, `queued` its measured
-    part in functions. Without `counters`, queueing is in `run` and `queue_s` is 0. `delivering` and
-    `waiting_for_ranks` are `loading_s` and `imbalance_s` by function, `waits` is CPU time of functions that
-    poll, `imports` that of processes that import on the path, and `off_by`, shape (len(WAITS), n), is the
-    part of `blocked` with a known cause (`model.pauses`).
+    `startup_s` is outside all functions. `own_run_s` is the part of `run` in the path's thread,
+    `helpers_queue_s` the helpers' part of `queue_s`, `queued` its measured part by function. Without
+    `counters`, queueing is in `run` and `queue_s` is 0. `delivering` and `waiting_for_ranks` are `loading_s`
+    and `imbalance_s` by function; `waits` is CPU time of functions that poll; `imports` is CPU time of other
+    processes that import on the path; `off_by`, shape (len(WAITS), n), is the part of `blocked` with a known
+    cause (`model.pauses`).
 
-    `gil` (waiting for the interpreter's lock) and `collected` (CPU time of the garbage collector) are in
-    `blocked` and `run` where they are ``None``. `held` is no part of the wall: how long threads waited while
-    a function held the lock. `untraced_run_s` and `untraced_blocked_s` are the path of a run without captured
+    `gil` (waiting for the interpreter's lock) and `collected` (CPU time of garbage collection) are in
+    `blocked` and `run` where ``None``. `held`, not a part of the wall, is how long threads waited while a
+    function held the lock. `untraced_run_s` and `untraced_blocked_s` are the path of a run without captured
     functions, else 0. `capture_s` and `capture_error_s` (half the 95 % interval) are 0 unless `less_capture`
-    took them out of the other parts.
+    set them.
     """
 
     startup_s: float
@@ -160,10 +159,9 @@ class Composition:
         )
 
     def less_capture(self, effect: Effect) -> Composition:
-        """Return the same with what capture added as a part of its own.
+        """Return the same with what capture added taken out of the other parts.
 
-        It is taken out of all CPU time alike, since the tracer ran in what it traced, then out of the time
-        off the CPU, in which the thread waited for it, and then out of what lies outside of all functions.
+        CPU time comes first, since the tracer ran in what it traced, then the waiting for it off the CPU.
         """
         whole = max(0.0, effect.seconds)
         cpu = float(self.run.sum() + self.waits.sum()) + self.untraced_run_s
@@ -190,7 +188,7 @@ class Composition:
         return self._each(lambda value: value * factor)
 
     def taken(self, rows: Rows) -> Composition:
-        """Return the same of some functions only."""
+        """Return the same for some functions only."""
         return self._each(lambda value: value[..., rows] if isinstance(value, np.ndarray) else value)
 
     def _each(self, change: Callable[[Any], Any]) -> Composition:
@@ -203,12 +201,12 @@ class Composition:
 
     @staticmethod
     def mean(parts: Sequence[Composition]) -> Composition:
-        """Return the mean over runs by part; errors of one tracer may be alike, and do not cancel."""
+        """Return the mean of each part over runs; errors of one tracer may be alike and do not cancel."""
         return Repeats(parts).mean(np.arange(len(parts)))
 
 
 class Repeats:
-    """The compositions of one or more runs, as arrays of which the mean of any draw is taken."""
+    """The compositions of several runs, as arrays from which the mean of any draw is taken."""
 
     def __init__(self, runs: Sequence[Composition]) -> None:
         self._values = {
@@ -219,11 +217,11 @@ class Repeats:
             for name, values in self._values.items()
             if isinstance(values[0], np.ndarray) and not any(value is None for value in values)
         }
-        # Most parts of most programs are 0 in all runs, and so is each of their means.
+        # Most parts are 0 in all runs, and so are their means.
         self._zero = {name: not stack.any() for name, stack in self._stacks.items()}
 
     def mean(self, drawn: npt.NDArray[np.integer]) -> Composition:
-        """Return the mean of these runs, each as often as it is named; see `Composition.mean`."""
+        """Return the mean of the drawn runs, with repetition; see `Composition.mean`."""
         runs = drawn.tolist()
 
         def mean_of(name: str) -> Any:
@@ -241,10 +239,7 @@ class Repeats:
 
 
 def path_rank(baseline: Sequence[Process], candidate: Sequence[Process]) -> int | None:
-    """Return the rank whose active time grew most; ``None`` for one main process or unknown ranks.
-
-    For one run alone, pass the same processes twice.
-    """
+    """Return the rank whose active time grew most, or that has most if one object is passed twice."""
     before, after = ({p.rank: p for p in main_processes(side)} for side in (baseline, candidate))
     common = [rank for rank in after if rank is not None and rank in before]
     if len(common) < 2:
@@ -259,7 +254,7 @@ def path_rank(baseline: Sequence[Process], candidate: Sequence[Process]) -> int 
 
 
 def _useful(process: Process) -> float:
-    """Return the seconds that the first thread ran or queued, without calls that wait for other ranks."""
+    """Return the seconds that the first thread ran or queued, less CPU time in calls that wait for ranks."""
     thread = first_thread(process)
     if thread is None:
         return 0.0
@@ -331,7 +326,7 @@ def _path_process(selected: Selected, rank: int | None) -> Process | None:
 
 
 def path_effect(selected: Selected, rank: int | None) -> Effect | None:
-    """Return what capture added to the path's wall time: 0 without functions, ``None`` if not known."""
+    """Return what capture added to the path's wall: 0 without functions, ``None`` if unknown."""
     process = _path_process(selected, rank)
     if process is None or process.effect is not None:
         return None if process is None else process.effect
@@ -342,7 +337,7 @@ def path_effect(selected: Selected, rank: int | None) -> Effect | None:
 def _of_threads(
     selected: Selected, wanted: Callable[[Thread], bool], n: int
 ) -> tuple[Floats, Floats | None, Floats | None]:
-    """Return self, queueing and blocked time of threads by row; ``None`` for the latter if one lacks it."""
+    """Return self, queueing and blocked time of threads by row; the last two ``None`` if not measured."""
     total, wait, blocked = np.zeros(n), np.zeros(n), np.zeros(n)
     measured = True
     for process, places in zip(selected.processes, selected.rows, strict=True):
@@ -365,7 +360,7 @@ def _added(
     seconds: Callable[[Thread], Floats],
     shape: tuple[int, ...],
 ) -> Floats:
-    """Add up what each wanted thread has in its functions: the last axis of `seconds`, by row of the result."""
+    """Sum `seconds` of each wanted thread by row of the result (its last axis)."""
     result = np.zeros(shape)
     for process, places in zip(selected.processes, selected.rows, strict=True):
         for thread, rows in zip(process.threads, places, strict=True):
@@ -375,7 +370,7 @@ def _added(
 
 
 def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
-    """Return what threads without functions (BLAS, OpenMP) ran in other processes, by their functions."""
+    """Return CPU time of threads without functions (BLAS, OpenMP) in helper processes, by their functions."""
     result = np.zeros(n)
     for process, places in zip(selected.processes, selected.rows, strict=True):
         native_s = known_sum([thread.run_s for thread in process.threads if not len(thread.profile)]) or 0.0
@@ -401,7 +396,7 @@ def _ran(profile: Profile) -> Floats:
 
 
 def _tracing(thread: Thread) -> Floats:
-    """Return the time that tracing took, in no function's time, as a common factor on all that ran."""
+    """Return the tracing time, which no function includes, spread over functions by CPU time."""
     ran = _ran(thread.profile)
     whole = float(ran.sum())
     part: Floats = ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))
@@ -409,10 +404,7 @@ def _tracing(thread: Thread) -> Floats:
 
 
 def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:
-    """Return how the wall time of one run is made up; the parts add up to ``reading.wall_s``.
-
-    The masks are functions that wait by design, that wait for other ranks, and that wait by reading.
-    """
+    """Return how the wall of one run is made up; the masks are waits by design, for ranks, and by reading."""
     if not reading.counters:
         return _composed_plainly(reading, waits, ranks)
     assert reading.life_s is not None
@@ -422,14 +414,14 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     if not len(reading.own):
         return _composed_of_counters(reading, reading.life_s, reading.run_s, off_s)
     busy, off = _busy_and_off(reading, waits, off_s)
-    # The clock of functions and the kernel's differ by a little: neither may exceed what the kernel counted.
+    # The profiler's clock and the kernel's differ slightly; neither time may exceed the kernel's count.
     busy = _at_most(busy, reading.run_s)
     off = _at_most(off, off_s)
     of_ranks = np.where(ranks, busy + off, 0.0)
     imbalance = float(of_ranks.sum())
     busy, off = np.where(ranks, 0.0, busy), np.where(ranks, 0.0, off)
     off_by = _known_waits(reading.own_waits, off)
-    # Who has the interpreter's lock may run meanwhile, but not for this thread.
+    # The holder of the interpreter's lock may run meanwhile, but not for this thread.
     gil = off_by[pause_seconds.GIL].copy()
     off_by[pause_seconds.GIL] = 0.0
     off = off - gil
@@ -437,10 +429,11 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     busy = busy - collected
     own_run = float(busy.sum())
     waiting = float(off.sum())
-    # Helpers that were stopped, or read a file, kept the main thread waiting too; waiting by design did not.
+    # Helpers that were stopped or read a file kept the path's thread waiting; helpers that wait by design did
+    # not.
     stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
     stood_by = _known_waits(reading.helpers_waits, stood)
-    # One that waits for another of the program's is waited for where that one is.
+    # A helper that waits for another helper is covered by that helper's time.
     stood = stood - stood_by[_FOR_OTHERS].sum(axis=0)
     stood_by[_FOR_OTHERS] = 0.0
     active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
@@ -461,12 +454,12 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     gil += off_by[pause_seconds.GIL]
     off_by[pause_seconds.GIL] = 0.0
     left = left - delivering + part * (stood - stood_by[pause_seconds.GIL])
-    # Reading a file computes (decoding, copying) as well as it waits; only polling is no work at all.
+    # Reading a file also computes (decoding, copying), so only polling is not work.
     polls = waits & ~reads
     polling = np.where(polls, run, 0.0)
     run = np.where(polls, 0.0, run)
     helpers_queue = part * reading.helpers_queue_s - spun * reading.native_queue_s
-    # What lies outside of all functions: of the CPU time, of the time off the CPU, and of the wall around its life.
+    # All time in functions; the rest of the wall is `startup_s`.
     known = (
         own_run
         + float(collected.sum())
@@ -512,24 +505,21 @@ def _known_waits(by_kind: Floats | None, off: Floats) -> Floats:
 
 
 def _native_part(reading: PathReading, part: float, waiting: float) -> float:
-    """Return how many seconds of native threads of the path's process count as what it waits for.
-
-    BLAS threads that spin for new work run while the main thread waits for something else, and not for them.
-    """
+    """Return the part of native threads in the path's process that it waits for; idle BLAS threads spin."""
     active = reading.native_run_s + reading.native_queue_s
     return min(part, max(0.0, waiting) / active) if active > 0 else part
 
 
 def _within_wall(wall_s: float, **parts: Any) -> Composition:
-    """Compose these parts; where clocks differ and the functions exceed the wall time, scale all to fit."""
+    """Compose these parts; if clocks differ and the functions exceed the wall, scale all to fit."""
     over = -min(0.0, parts["startup_s"])
     whole = Composition(**parts | {"startup_s": max(0.0, parts["startup_s"])})
     return whole.scaled(wall_s / (wall_s + over)) if over > 0 else whole
 
 
 def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off_s: float) -> Composition:
-    """Compose without functions, of the kernel's counters of the path's thread and its helpers."""
-    # Life, CPU time and queueing are read one after the other: what a later reading has more is no part of the wall.
+    """Compose the wall of a run without functions from kernel counters."""
+    # Counters are read one after the other; a later reading's excess is not part of the wall.
     life_s = min(life_s, reading.wall_s)
     run_s = min(run_s, life_s)
     off_s = min(off_s, life_s - run_s)
@@ -559,7 +549,8 @@ def _busy_and_off(reading: PathReading, waits: Bools, off_s: float) -> tuple[Flo
     """Return CPU time and time off the CPU of the path's thread, by function."""
     if reading.own_wait is not None and reading.own_blocked is not None:
         return np.maximum(reading.own - reading.own_wait - reading.own_blocked, 0.0), reading.own_blocked
-    # A plain profile beside counters: functions that wait by design hold the time off the CPU; beyond that they spin.
+    # A plain profile with counters: time off the CPU goes to functions that wait by design; the rest of those
+    # spins.
     assert reading.run_s is not None
     assert reading.queue_s is not None
     off = _at_most(np.where(waits, reading.own, 0.0), off_s)
@@ -569,7 +560,7 @@ def _busy_and_off(reading: PathReading, waits: Bools, off_s: float) -> tuple[Flo
     missing = max(0.0, off_s - float(off.sum()))
     excess = max(0.0, float(working.sum()) - active)
     if missing > 0 and excess > 0:
-        # Functions that were stopped, or read a file, were off the CPU too.
+        # Functions that were stopped or read a file were off the CPU too.
         off = off + working * (min(missing, excess) / float(working.sum()))
     return busy, off
 
@@ -580,10 +571,9 @@ def _at_most(values: Floats, whole: float) -> Floats:
 
 
 def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools, spun_s: float) -> Floats:
-    """Return CPU time on the path of other threads and processes, by their functions.
+    """Return CPU time of helpers on the path, by function.
 
-    What they ran in no known function (a library's own threads) belongs to the functions in which the main
-    thread waited for it; `spun_s` of that was not run for anybody.
+    Their CPU time outside known functions (a library's threads) goes to the functions that waited for it.
     """
     known = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
     rest = max(0.0, reading.helpers_run_s - float(known.sum()))

@@ -1,7 +1,4 @@
-"""Orders of functions and how far two of them are apart: ranks, shares, rank-biased overlap, per-call ratios.
-
-Plain formulas on arrays, each with its source; `noise` has the floors beyond which a distance counts.
-"""
+"""Orders of functions and distances between them: ranks, shares, rank-biased overlap, per-call ratios."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ MAD_SCALE = 1.4826
 
 
 def ranks(values: Floats, tiebreak: npt.NDArray[np.integer] | None = None) -> Ints:
-    """Return ranks, 1 for the greatest value, none shared; of equal values the lowest `tiebreak` is first."""
+    """Return unique ranks, 1 for the greatest value; of equal values the lowest `tiebreak` comes first."""
     order = ascending(-values, np.arange(len(values)) if tiebreak is None else tiebreak)
     result = np.empty(len(values), np.int64)
     result[order] = np.arange(1, len(values) + 1)
@@ -26,14 +23,14 @@ def ranks(values: Floats, tiebreak: npt.NDArray[np.integer] | None = None) -> In
 
 
 def ascending(values: Floats, tiebreak: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
-    """Return ``numpy.lexsort((tiebreak, values))``, in half of the time where no values are equal."""
+    """Return ``numpy.lexsort((tiebreak, values))``, in half the time where all values differ."""
     order = np.argsort(values)
     ordered = values[order]
     return order if (ordered[1:] > ordered[:-1]).all() else np.lexsort((tiebreak, values))
 
 
 def shares(values: Floats) -> Floats:
-    """Return parts of the sum, 0 everywhere where the sum is 0."""
+    """Return parts of the sum; all 0 where the sum is 0."""
     total = float(values.sum())
     return values / total if total > 0 else np.zeros(len(values))
 
@@ -43,9 +40,8 @@ def rbo_distance(
 ) -> float:
     """Return the rank-biased overlap distance ``1 − RBO_EXT`` of two rankings: 0 alike, 1 disjoint.
 
-    Rankings list identities, each once, most important first. `p` = 0.9 puts 86 % of the weight on the first
-    ten. Webber, Moffat and Zobel, "A similarity measure for indefinite rankings", ACM TOIS 28(4), 2010,
-    equation (32), the form for lists of uneven length; for even lists it is their equation (30).
+    Rankings have no duplicates, most important first. `p` = 0.9 puts 86 % of the weight on the first ten.
+    Webber, Moffat and Zobel, ACM TOIS 28(4), 2010, equation (32), which allows uneven lengths.
     """
     short, long = sorted((order_a[:depth], order_b[:depth]), key=len)
     s, n = len(short), len(long)
@@ -70,7 +66,7 @@ def total_variation(share_a: Floats, share_b: Floats) -> float:
 
 
 def log_ratios(time_a: Floats, calls_a: Ints, time_b: Floats, calls_b: Ints) -> Floats:
-    """Return the natural log of the change of self time per call; NaN where a side has no time or call."""
+    """Return ln of the change of self time per call; NaN where a side has no time or call."""
     known = (time_a > 0) & (time_b > 0) & (calls_a > 0) & (calls_b > 0)
     result = np.full(len(time_a), np.nan)
     result[known] = np.log(time_b[known] / calls_b[known]) - np.log(time_a[known] / calls_a[known])
@@ -78,11 +74,7 @@ def log_ratios(time_a: Floats, calls_a: Ints, time_b: Floats, calls_b: Ints) -> 
 
 
 def location_and_spread(values: Floats) -> tuple[float, float]:
-    """Return the median and the scaled median absolute deviation of values that are not NaN; NaN without any.
-
-    The factor 1.4826 makes it estimate a standard deviation (Rousseeuw and Croux, "Alternatives to the median
-    absolute deviation", JASA 88, 1993).
-    """
+    """Return median and scaled MAD of the finite values, or NaN (Rousseeuw and Croux, JASA 88, 1993)."""
     values = values[np.isfinite(values)]
     if not len(values):
         return float("nan"), float("nan")

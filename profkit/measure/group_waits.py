@@ -1,7 +1,6 @@
 """How the processes of a run wait for each other: main processes or ranks, their workers, other children.
 
-The first thread's time off the CPU is known by kind (a lock, a pipe, a child), not by whom; so it is given to
-a group as a whole, and only where such a group exists.
+Off-CPU time is known by kind (a lock, a pipe, a child), not by process, so it is booked on a whole group.
 """
 
 from __future__ import annotations
@@ -20,16 +19,13 @@ from profkit.model.pauses import WAITS
 
 GroupName: TypeAlias = Literal["main", "ranks", "workers", "children"]
 
-#: What another process, or a thread that serves it, can end.
+#: Kinds of waiting that another process, or a thread that serves it, can end.
 _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "socket", "poll")]
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """How the life of one process's first thread was divided; the parts add up to its wall, seconds.
-
-    `others_s` was spent waiting for other groups, `peers_s` for other ranks, on a CPU or off it.
-    """
+    """Seconds of a process's first thread: `others_s` waits for other groups, `peers_s` for other ranks."""
 
     process: Process
     running_s: float
@@ -40,27 +36,24 @@ class Lane:
 
     @property
     def wall_s(self) -> float:
-        """Seconds from the beginning to the end of the process."""
+        """Seconds from the start to the end of the process."""
         return self.running_s + self.queued_s + self.others_s + self.peers_s + self.rest_s
 
 
 @dataclass(frozen=True, slots=True)
 class WaitGroup:
-    """Processes that do the same, in the run's order."""
+    """Processes of one role, in the run's order."""
 
     name: GroupName
     lanes: tuple[Lane, ...]
 
     def mean(self, part: str) -> float:
-        """Return seconds of one part (``others_s``), as a mean over the processes."""
+        """Return the mean seconds of one part (``others_s``) over the processes."""
         return float(np.mean([getattr(lane, part) for lane in self.lanes]))
 
 
 def group_waits(run: Run) -> tuple[WaitGroup, ...]:
-    """Return the groups of a run: the main process or ranks first, then those that they started.
-
-    Processes without counters are left out; without a first group there are none.
-    """
+    """Return the groups of a run, main process or ranks first, without processes that lack counters."""
     tops = [p for p in run.processes if p.role in ("main", "rank")]
     pids = {p.pid for p in tops}
     below: tuple[tuple[GroupName, list[Process]], ...] = (
@@ -68,7 +61,7 @@ def group_waits(run: Run) -> tuple[WaitGroup, ...]:
         ("children", [p for p in run.processes if p.role == "child" and p.parent in pids]),
     )
     started = [(name, lanes) for name, found in below if (lanes := _lanes(found, others=True, peers=False))]
-    started = started[:1]  # beside workers, children are what starts and tracks them
+    started = started[:1]  # children beside workers only start and track workers
     ranked = len(tops) > 1
     first = _lanes(tops, others=bool(started), peers=ranked)
     if not first:
@@ -88,7 +81,7 @@ def _lane(process: Process, *, others: bool, peers: bool) -> Lane | None:
     thread, wall = first_thread(process), process.wall_s
     if thread is None or wall is None or thread.run_s is None or thread.run_queue_wait_s is None:
         return None
-    # The clocks of the process and of the kernel differ by a little.
+    # The clocks of the process and of the kernel differ slightly.
     run = min(thread.run_s, wall)
     queue = min(thread.run_queue_wait_s, wall - run)
     off = wall - run - queue
@@ -104,7 +97,7 @@ def _rank_rows(thread: Thread) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]
 
 
 def _for_ranks(thread: Thread) -> tuple[float, float]:
-    """Return seconds in calls that wait for other ranks: on a CPU, and off it."""
+    """Return the seconds in calls that wait for other ranks: on a CPU, and off it."""
     profile, rows = thread.profile, _rank_rows(thread)
     wait, blocked = (
         0.0 if column is None else float(column[rows].sum()) for column in (profile.wait, profile.blocked)
@@ -113,12 +106,12 @@ def _for_ranks(thread: Thread) -> tuple[float, float]:
 
 
 def _for_others(thread: Thread) -> float:
-    """Return seconds off the CPU that other processes can have ended."""
+    """Return the seconds off the CPU that other processes can have ended."""
     profile = thread.profile
     if thread.pauses is not None:
         return float(waited(thread)[_FOR_OTHERS][:, ~_rank_rows(thread)].sum())
     if profile.blocked is None:
         return 0.0
-    # Older files do not say what for: native functions that wait by design.
+    # Older files do not record causes: use native functions that wait by design.
     waits = np.isin(profile.name, [i for i, text in enumerate(profile.strings) if is_wait(text, BUILTIN)])
     return float(profile.blocked[waits & ~_rank_rows(thread)].sum())

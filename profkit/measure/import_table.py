@@ -1,7 +1,6 @@
-"""What importing takes, by package: seconds of walls, from who calls whom.
+"""Wall seconds of importing by package, from caller–callee sums; nested imports included.
 
-A package's seconds have what it imports in them, as in ``python -X importtime``: most of it is the import system's
-own, which finds and loads files, and that cannot be told apart by package. `measure.imports` has what is CPU time.
+Most is the import system's own time, which cannot be told apart by package. `measure.imports` has CPU time.
 """
 
 from __future__ import annotations
@@ -21,26 +20,23 @@ from profkit.model.arrays import median
 
 Bools = npt.NDArray[np.bool_]
 
-#: Files whose functions a module body calls to import others: of the import system, and what hands on to it.
+#: Files whose functions a module body calls to import others.
 _IMPORTING = re.compile(r"<frozen importlib\.|(?:^|/)importlib/(?:_bootstrap|__init__)")
 _BODY = "<module>"
-#: Imports matter from this part of the wall and these seconds on, or from so many seconds on (convention): those of
-#: NumPy take 0.1 s, so that a small program is not told of what it cannot help.
+#: Imports matter from this part of the wall and these seconds on, or from so many seconds on (convention).
+#: NumPy takes 0.1 s: small programs are not warned about what they cannot avoid.
 MATTER_SHARE = 0.05
 MATTER_LEAST_S = 0.1
 MATTER_S = 1.0
-#: The first lines of a comparison name them from this part of what its walls differ by (convention).
+#: Part of the difference of walls from which the first lines of a comparison name imports (convention).
 MATTER_PART = 0.1
-#: A package that took less than this, on both sides, is not listed: a clock and a scheduler's slice are as much.
+#: Packages below this on both sides are not listed: clock noise or one scheduler slice is as much.
 LISTED_S = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedPackage:
-    """A package that processes imported, with all that it imports; seconds of their walls.
-
-    `seconds`: of all processes, `main_s` of the main one or the ranks. `processes` imported it.
-    """
+    """A package that processes imported, nested imports included; seconds of all and of main processes."""
 
     package: str
     seconds: float
@@ -50,11 +46,7 @@ class ImportedPackage:
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """All importing of a run, or medians of a side's runs; `packages`, the longest first, overlap.
-
-    `seconds` is a sum over processes, which may import at the same time. `matter`: whether the average process
-    imports for long enough.
-    """
+    """All importing of a run, or a side's medians; `packages` overlap, and processes may import at once."""
 
     seconds: float
     main_s: float
@@ -63,7 +55,7 @@ class Imports:
 
 
 def imports_of(run: Run, processes: Sequence[Process]) -> Imports | None:
-    """Return what these processes of a run imported; ``None`` where no profile has a call of the import system."""
+    """Return what these processes imported; ``None`` if no profile has a call of the import system."""
     mains = {id(process) for process in main_processes(processes)}
     importing = 0
     total = in_main = 0.0
@@ -96,12 +88,12 @@ def _longest_first(rows: Iterable[ImportedPackage]) -> tuple[ImportedPackage, ..
 
 
 def matters(seconds: float, wall_s: float) -> bool:
-    """Whether so many seconds of importing, more or less, matter beside a wall."""
+    """Return whether so many seconds of importing, more or less, matter beside a wall."""
     return abs(seconds) >= min(MATTER_S, max(MATTER_LEAST_S, MATTER_SHARE * wall_s))
 
 
 def imports_of_side(side: RunSet, selected: Iterable[Sequence[Process]]) -> Imports | None:
-    """Return the medians over the runs of a side, of each of which these processes are `selected`."""
+    """Return the medians over the runs of a side; `selected` are the compared processes of each run."""
     each = [imports_of(run, processes) for run, processes in zip(side.runs, selected, strict=True)]
     known = [found for found in each if found is not None]
     if len(known) < 2:
@@ -125,7 +117,6 @@ def imports_of_side(side: RunSet, selected: Iterable[Sequence[Process]]) -> Impo
 
 
 def _rows(profile: Profile, name: str) -> Bools:
-    """Return which functions have a name."""
     named = [at for at, text in enumerate(profile.strings) if text == name]
     found: Bools = np.isin(profile.name, named)
     return found
@@ -143,13 +134,13 @@ def _is_system(profile: Profile, row: int) -> bool:
 
 
 def _packages(profile: Profile, roots: Roots, most: float) -> Iterable[tuple[str, float]]:
-    """Yield packages that a thread imported, with seconds that are to be added up.
+    """Yield packages that a thread imported, with seconds to be added up.
 
-    Of the modules of a package, the longest counts, and each further one that cannot have been inside it: that
-    takes longer than all that the longest imported. A body that took longer than all imports is the program itself.
+    A package's longest module counts, and others that take too long to be inside it. A module body longer
+    than all imports is the program itself.
     """
     body = np.flatnonzero(_rows(profile, _BODY) & (profile.cumtime <= most))
-    # A capture knows modules; keys of all functions take long.
+    # Captures record modules; computing keys of all functions is slow.
     keys = None if profile.module[body].any() else function_keys(profile, roots)
     within = np.zeros(len(profile))
     if profile.edges is None:

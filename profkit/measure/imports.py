@@ -1,4 +1,4 @@
-"""What importing takes, by function and by package, from the calling contexts of a thread."""
+"""CPU seconds of importing, by function and by package, from the calling contexts of a thread."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from profkit.model.paths import with_callees
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-#: Packages that are named.
+#: Number of packages that are named.
 PACKAGES = 3
-#: Files of the import system: as it is frozen, and as it is on a disk.
+#: Files of the import system: frozen, and on disk.
 SYSTEM = ("<frozen importlib._bootstrap>", "importlib/_bootstrap.py")
-#: The function of the import system that is around all of an import.
+#: The outermost function of the import system in every import.
 AROUND = "_find_and_load"
 
 
@@ -33,7 +33,7 @@ def import_seconds(thread: Thread) -> Floats:
 
 
 def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], ...]:
-    """Return the packages whose import took processes most, nested imports included, with CPU seconds."""
+    """Return the packages with the longest imports, nested imports included, and their CPU seconds."""
     seconds: dict[str, float] = {}
     for thread in (thread for process in processes for thread in process.threads):
         paths, inside = thread.paths, _inside_imports(thread)
@@ -54,7 +54,6 @@ def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], 
 
 
 def _active(thread: Thread) -> Floats:
-    """Return the CPU time of each calling context."""
     assert thread.paths is not None
     waited = np.nan_to_num(thread.paths.wait) + np.nan_to_num(thread.paths.blocked)
     result: Floats = np.maximum(thread.paths.tottime - waited, 0.0)
@@ -62,7 +61,7 @@ def _active(thread: Thread) -> Floats:
 
 
 def _inside_imports(thread: Thread) -> Bools:
-    """Return whether each calling context is the import system's, or called from there."""
+    """Return whether each calling context is inside an import."""
     paths, profile = thread.paths, thread.profile
     if paths is None or not len(paths.parent):
         return np.zeros(0, np.bool_)
@@ -76,7 +75,7 @@ def _inside_imports(thread: Thread) -> Bools:
 
 
 def _within(parent: npt.NDArray[np.int32], marked: Bools) -> Bools:
-    """Return whether each context is marked, or called from one that is."""
+    """Return whether each context is marked or called from a marked one."""
     found = marked.copy()
     while True:
         more: Bools = found | np.where(parent >= 0, found[parent], False)

@@ -1,7 +1,4 @@
-"""How sure a figure is: bootstrap intervals over replicates, and an exact permutation test.
-
-The random draws have a fixed seed: the same runs give the same interval.
-"""
+"""Bootstrap intervals over replicates, and an exact permutation test, with a fixed seed."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ from profkit.model.arrays import median
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
 
-#: Coverage that intervals are made for.
+#: Coverage of the intervals.
 LEVEL = 0.95
-#: Runs a side below which there is no interval: a bootstrap of two values knows three medians.
+#: Least runs per side for an interval: a bootstrap of two values has only three medians.
 MIN_RUNS_INTERVAL = 3
-#: Bootstrap samples: the ends of a 95 % interval are then the 5th values from either side.
+#: Bootstrap samples: the ends of a 95 % interval are then the 5th values from either end.
 SAMPLES = 199
-#: Ways to divide the runs up to which all are tried.
+#: Most divisions of the runs that are enumerated.
 MOST_WAYS = 20_000
 SEED = 2010
 
@@ -39,15 +36,14 @@ class Estimate:
     p_value: float = math.nan
 
 
-#: Not estimated.
+#: An estimate that was not made.
 UNKNOWN = Estimate(math.nan)
 
 
 def estimate(baseline: Floats, candidate: Floats, statistic: Callable[[Floats, Floats], float]) -> Estimate:
     """Return a statistic of two sides, one row per run, with its percentile bootstrap interval.
 
-    Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979. With few runs it
-    is too narrow: it is an aid to the eye, and decides nothing.
+    Efron, Annals of Statistics 7, 1979. With few runs it is too narrow, so nothing is decided by it.
     """
     value = statistic(baseline, candidate)
     n, m = len(baseline), len(candidate)
@@ -73,11 +69,10 @@ def ratio_estimate(baseline: Floats, candidate: Floats) -> Estimate:
 
 
 def permutation_p(baseline: Floats, candidate: Floats) -> float:
-    """Return the two-sided exact permutation p-value of the difference of means of two sides, shape (runs,).
+    """Return the two-sided exact permutation p-value of the difference of means; sides have shape (runs,).
 
-    At least 0.1 with three runs a side and 0.008 with five; NaN below `MIN_RUNS_INTERVAL` and above
-    `MOST_WAYS` ways to divide them. Fisher, "The Design of Experiments", 1935, section 21; Pitman, JRSS
-    Supplement 4, 1937.
+    At least 0.1 with three runs a side and 0.008 with five; NaN with too few or too many runs. Fisher, "The
+    Design of Experiments", 1935, section 21; Pitman, JRSS Supplement 4, 1937.
     """
     n, m = len(baseline), len(candidate)
     if min(n, m) < MIN_RUNS_INTERVAL or math.comb(n + m, n) > MOST_WAYS:
@@ -93,8 +88,7 @@ def permutation_p(baseline: Floats, candidate: Floats) -> float:
 def displacement(rank_a: Ints, rank_b: Ints, share: Floats) -> float:
     """Return how far functions moved in the order: Σ share · |ln(rank_a / rank_b)| / Σ share.
 
-    `share` is the greater of both sides. From #1 to #2 counts as from #10 to #20 (Kumar and Vassilvitskii,
-    "Generalized distances between rankings", WWW 2010, with element weights and log position weights).
+    Kumar and Vassilvitskii, "Generalized distances between rankings", WWW 2010, with log position weights.
     """
     whole = float(share.sum())
     if whole <= 0:

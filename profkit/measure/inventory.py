@@ -1,8 +1,8 @@
-"""`Run` → `Inventory`: the thread pools of its processes, and how many cores they ask for and get.
+"""The thread pools of a run's processes, and how many cores these ask for and get.
 
-A process asks for the cores of its largest pool, as it works in one at a time, and for none if it only waits
-for others. Cores are added over processes, each for the part of the run in which it lived. Demand is higher
-where several Python threads enter parallel regions: OpenMP gives each its own team.
+A process works in one pool at a time, so it asks for the cores of its largest pool, or for none if idle.
+Cores are added over processes, each weighted by the part of the run in which it lived. Demand is higher where
+several Python threads enter parallel regions: OpenMP gives each its own team.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from profkit.model import Host, Pool, Process, Run
 from profkit.model.arrays import known_sum
 from profkit.model.pools import NOT_BUSY
 
-#: Cores that a process used or queued for, over its life, below which it is idle.
+#: Average cores used or queued for below which a process is idle.
 IDLE_CORES = 0.1
 #: Names that executors give to their threads.
 _EXECUTOR_THREAD = re.compile(r"ThreadPoolExecutor-\d+_\d+$")
-#: Part of what a process ran and queued that native threads have where its pools work. In the labelled runs of
-#: programs whose pools were started and had nothing to do it was at most 4 %, of those that computed at least 7 %.
+#: Least part of a process's CPU and queueing time in native threads if its pools work. In labelled runs,
+#: pools without work had at most 4 %, pools that computed at least 7 %.
 POOL_WORKS = 0.05
-#: Demand over expectation from which a process asks for more than its pools explain. Workers that multiply
-#: matrices all the time demanded 0.90–0.99 of their pools' sizes (4 processes of 2 OpenBLAS threads on 2 CPUs,
-#: fork and spawn); the rest is room for helper threads.
+#: Demand over expected cores above which the pools do not explain demand. Workers that multiply matrices all
+#: the time demanded 0.90–0.99 of their pools' sizes (4 processes of 2 OpenBLAS threads on 2 CPUs, fork and
+#: spawn); the rest is room for helper threads.
 MORE_THAN_EXPECTED = 1.25
-#: Expected cores over available CPUs from which there is too much: DETECTION §4, demand above 1.25 × cores.
+#: Expected cores over available CPUs above which a run is oversubscribed (DETECTION §4).
 OVERSUBSCRIBED = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessNeed:
-    """What one process asks for by its settings, and what it took; ``None`` if not known.
+    """Cores that one process asks for by its settings, and those it used; ``None`` if unknown.
 
     `pools` and `expected_cores` (0 for an idle process) are ``None`` where pools were not looked for.
-    `observed_cores` are CPU seconds per second of life, `demand_cores` the same with queueing, `needed_cores`
-    the CPUs used if it never queued. `executor_threads` are those of a ``ThreadPoolExecutor`` that were
-    active for much of its life.
+    `observed_cores` is CPU seconds per second of life, `demand_cores` the same with queueing, `needed_cores`
+    the CPUs used without queueing. `executor_threads` counts ``ThreadPoolExecutor`` threads active for much
+    of its life.
     """
 
     pid: int | None
@@ -62,7 +62,7 @@ class ProcessNeed:
 
     @property
     def surprising(self) -> bool:
-        """Whether it asked for more cores than the sizes of its pools explain."""
+        """Whether it asked for more cores than its pools explain."""
         return (
             self.demand_cores is not None
             and self.expected_cores is not None
@@ -79,22 +79,18 @@ class PoolRow:
 
     @property
     def library(self) -> str:
-        """Which library keeps it."""
+        """The library that owns the pool."""
         return self.pool.library
 
     @property
     def threads(self) -> int | None:
-        """Its size."""
+        """Number of threads in the pool."""
         return self.pool.threads
 
 
 @dataclass(frozen=True, slots=True)
 class HostNeed:
-    """All processes of one machine together, as averages over the run.
-
-    `working` (not idle) and `workers` are the most alive at the same time, `at_once` is the average of
-    `working`.
-    """
+    """All processes of one machine, averaged over the run; `working` and `workers` are the most at once."""
 
     name: str
     processes: int
@@ -119,8 +115,7 @@ class HostNeed:
 class Inventory:
     """Pools, workers and ranks of a run; `hosts` begin with the machine that started it.
 
-    `affinity` are the CPUs that the command may use regardless of `quota_cpus` (cgroup, ``None`` without
-    one). `sizes` are calls by which the program sets sizes; empty for a run read without callers.
+    `affinity` ignores the cgroup's `quota_cpus`; `sizes` is empty for a run read without callers.
     """
 
     processes: tuple[ProcessNeed, ...]
@@ -148,7 +143,7 @@ class Inventory:
 
     @property
     def demand_cores(self) -> float | None:
-        """The same with the time spent queueing for a CPU."""
+        """CPU and queueing seconds per second of the run."""
         return known_sum(host.demand_cores for host in self.hosts)
 
     @property
@@ -158,7 +153,7 @@ class Inventory:
 
     @property
     def workers(self) -> int:
-        """Processes that multiprocessing or a loader started, as many as lived at the same time."""
+        """Worker processes, at most as many as were alive at once."""
         return sum(host.workers for host in self.hosts)
 
     @property
@@ -168,7 +163,7 @@ class Inventory:
 
     @property
     def oversubscription(self) -> float | None:
-        """Expected cores per available CPU where it is worst: on some machine, or within one binding."""
+        """Expected cores per available CPU, on the worst machine or within the worst binding."""
         factors = [host.oversubscription for host in self.hosts]
         factors += [
             p.expected_cores / p.available_cpus
@@ -186,7 +181,7 @@ class Inventory:
 
     @property
     def crowded(self) -> bool:
-        """Whether its settings, or the processes and threads that it starts, may be too many for its CPUs."""
+        """Whether settings, processes or executor threads may be too many for the CPUs."""
         cpus = self.available_cpus
         threads = max((process.executor_threads for process in self.processes), default=0)
         return self.oversubscribed or (cpus is not None and threads > cpus)
@@ -275,7 +270,7 @@ def _executor_threads(process: Process) -> int:
 
 def _pools_idle(process: Process) -> bool:
     if process.peak_threads is None or not process.profiled:
-        return False  # its native threads were not looked at
+        return False  # its native threads were not recorded
     own = native = 0.0
     for thread in process.threads:
         seconds = (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0)
@@ -287,7 +282,7 @@ def _pools_idle(process: Process) -> bool:
 
 
 def of_process(process: Process, own: str, of_threads: str) -> float | None:
-    """Return what was counted for a process, else the sum of what was counted for its threads."""
+    """Return a process's own counter, else the sum over its threads."""
     value: float | None = getattr(process, own)
     return value if value is not None else known_sum(getattr(t, of_threads) for t in process.threads)
 
@@ -313,7 +308,7 @@ def _host_need(
     working = [need for need, _ in here if not need.idle]
 
     def lived(need: ProcessNeed) -> float:
-        # Of a process whose life is not known, it is taken for granted that it lived throughout.
+        # A process of unknown lifetime counts as alive throughout.
         return 1.0 if need.lived_s is None or not wall else min(1.0, need.lived_s / wall)
 
     known = [need.expected_cores for need in working if need.expected_cores is not None]
@@ -326,7 +321,7 @@ def _host_need(
         workers=_most_at_once([process for need, process in here if need.role == "worker"]),
         ranks=sum(need.role == "rank" for need, _ in here),
         at_once=sum(map(lived, working)),
-        # A process whose pools are not known (another language) takes at least one core.
+        # A process with unknown pools (another language) takes at least one core.
         expected_cores=sum((need.expected_cores or 1) * lived(need) for need in working) if known else None,
         observed_cores=run_s / wall if run_s is not None and wall else None,
         demand_cores=(run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None,
@@ -335,7 +330,7 @@ def _host_need(
 
 
 def _most_at_once(processes: Sequence[Process]) -> int:
-    """Return the most processes alive at the same time; one never seen counts as alive throughout."""
+    """Return the most processes alive at once; one without samples counts as alive throughout."""
     changes: list[tuple[int, int]] = []
     for process in processes:
         if process.samples is not None and len(process.samples):
@@ -349,7 +344,7 @@ def _most_at_once(processes: Sequence[Process]) -> int:
 
 
 def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher: Host | None) -> float | None:
-    """Return the CPUs of one machine that the run may use: those of all its ranks, else the launcher's."""
+    """Return the CPUs of one machine that all its ranks, else the launcher, may use."""
     hosts = [process.host for _, process in here if process.host is not None]
     if launcher is not None and launcher.name == name:
         hosts.append(launcher)
@@ -363,7 +358,7 @@ def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher:
     cpus = max((float(host.cpus) for host in hosts if host.cpus), default=None)
     quota = min((host.quota_cpus for host in ranks if host.quota_cpus), default=None)
     if all(host.affinity_cpus for host in ranks):
-        # Ranks that are bound to CPUs of their own have all of those; ranks on one CPU have that one.
+        # Ranks bound to distinct CPUs have all of these; ranks on the same CPU share it.
         together: float | None = float(len({cpu for host in ranks for cpu in host.affinity_cpus}))
     else:
         bound = [host.available_cpus for host in ranks if host.available_cpus]

@@ -1,7 +1,6 @@
-"""Iterations of a training loop from its NVTX ranges: what bounds them, and how long it waits for data.
+"""Iterations of a training loop from its NVTX ranges: what bounds them, and how long they wait for data.
 
-A loop that loads and computes in turn takes the sum of both; with a loader in other threads or processes it
-takes the longer of the two. Which it is shows where the loading ranges are; `range_roles` finds them.
+In turn, loading and computing add up; with a loader in other threads, an iteration takes the longer of both.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ __all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typ
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-#: Iterations from which a median means something.
+#: Least number of iterations for a meaningful median.
 MIN_ITERATIONS = 5
-#: A first iteration that takes this many times what nine of ten take in the second half is still warming up:
-#: repeats of one program vary by up to 1.36× (DETECTION §2, total-time ratio of null pairs). Nine of ten, since the
-#: iterations of a loop that waits for its loader now and then are of two kinds.
+#: A first iteration this many times the 90th percentile of the second half is warming up. Repeats of one
+#: program vary by up to 1.36× (DETECTION §2). A loop that sometimes waits for its loader has two kinds of
+#: iterations, hence the percentile.
 WARM_UP_FACTOR = 1.5
-#: Largest part (1) of the iterations that warming up can be; more would be the loop itself becoming faster.
+#: Largest part (0 to 1) of the iterations that can be warm-up; beyond it the loop itself became faster.
 WARM_UP_MOST = 0.25
-#: Share (1) of an iteration from which waiting for the loader is more than handing over a batch.
+#: Part of an iteration (0 to 1) from which waiting for the loader exceeds handing over a batch.
 NOTICEABLE_WAIT = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A time per iteration, seconds; an overlapped loader's batches belong to no iteration: mean only."""
+    """A time per iteration in seconds; only the mean is known of an overlapped loader."""
 
     mean_s: float
     median_s: float | None
@@ -46,21 +45,19 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class IterationModel:
-    """How the iterations of one consumer thread go: of all `consumers`, the one that takes longest.
+    """Iterations of one consumer thread: the slowest of all `consumers`.
 
-    `iteration` names the ranges around whole iterations (`delimited`), or the range that begins each: one
-    then lasts from the end of the previous one's last computing range to that of its own. `loads`, `computes`
-    and `waits` are the range names taken for each; `count` leaves out the first `left_out` iterations.
+    `iteration` names the ranges around whole iterations (`delimited`), or the range that begins each: an
+    iteration then ends with its last computing range. `loads`, `computes` and `waits` are range names;
+    `count` excludes the first `left_out` iterations. `duration` runs from end to end of iterations. Without
+    named computing, `compute` is all that is neither loading nor waiting; `outside` is in no range. `load` is
+    per iteration; for an overlapped loader it is the mean divided by the number of `loaders` (0: the consumer
+    loads itself). `wait` is the consumer's own loading or waiting. Both are ``None`` without such ranges.
 
-    `duration` is from end to end of iterations, `compute` without named ranges what is neither loading nor
-    waiting, `outside` in none of these. `load` is per iteration, of an overlapped loader the mean divided by
-    the number of `loaders` (0: the consumer loads itself); `wait` is the consumer's own loading or waiting.
-    Both are ``None`` without ranges that name them.
-
-    `bound` is ``sum`` (in turn), or ``loading`` or ``compute`` (`overlapped`: the longer), ``None`` without
+    `bound` is ``sum`` (in turn), ``loading`` or ``compute`` (`overlapped`: the longer), or ``None`` without
     named loading. `waited` counts iterations with at least `NOTICEABLE_WAIT` of waiting;
-    `consumer_wait_share` is a part of 1. `batch` are the samples of an iteration, known from `batch_from`
-    (``--batch-size`` or ``payload``).
+    `consumer_wait_share` is 0 to 1. `batch` is samples per iteration, from `batch_from` (``--batch-size`` or
+    ``payload``).
     """
 
     pid: int | None
@@ -93,10 +90,7 @@ class IterationModel:
 
 
 def iteration_model(run: Run, names: IterationNames | None = None) -> IterationModel | None:
-    """Return the iterations of a run, ``None`` where no ranges show at least `MIN_ITERATIONS` of them.
-
-    A range that the user named and that does not exist raises `UsageError`.
-    """
+    """Return a run's iterations, ``None`` if too few; raise `UsageError` for an unknown range name."""
     said = names or IterationNames()
     parts = role_parts(run, said)
     consumers = _consumers(parts)
@@ -118,13 +112,13 @@ def iteration_model(run: Run, names: IterationNames | None = None) -> IterationM
 
 
 def iteration_seconds(run: Run) -> float | None:
-    """Return the median duration of a run's iterations, ``None`` without NVTX ranges of them."""
+    """Return the median duration of a run's iterations; ``None`` without NVTX ranges for them."""
     model = iteration_model(run) if any(p.ranges is not None for p in run.processes) else None
     return None if model is None else model.duration.median_s
 
 
 def typical_model(models: Sequence[IterationModel | None]) -> IterationModel | None:
-    """Return the model with the median rate, of several runs of one program."""
+    """Return the model with the median rate, from several runs of one program."""
     known = sorted((m for m in models if m is not None), key=lambda m: m.steps_per_s)
     return known[(len(known) - 1) // 2] if known else None
 
@@ -157,7 +151,7 @@ def _model(
     edges = np.concatenate([[first], cycle.end])
     duration = np.diff(edges) / 1e9
     compute = _per_iteration(computing, cycle.end)
-    # Together, since a range named ``next batch`` may have the loading inside it.
+    # Loading and waiting together: a range named ``next batch`` may contain the loading.
     away = _per_iteration(own.of(None, LOAD, WAIT), cycle.end)
     left_out = warming_up(duration)
     used = slice(left_out, None)
@@ -169,11 +163,11 @@ def _model(
         compute, outside = outside, np.zeros(n)
     spent: Spread | None
     if loaders.threads:
-        # What the consumer itself calls loading is where it waits for those who load.
+        # With other loaders, the consumer's own "loading" ranges are waits for them.
         spent = Spread(loaders.seconds / loaders.threads / (n - left_out), None, None)
         names = [loaders.names, names[1], tuple(dict.fromkeys([*names[0], *names[2]]))]
     else:
-        # A waiting range without any range of loading: there is a loader, but it has no ranges.
+        # Waiting ranges without loading ranges: there is a loader, but without ranges.
         spent = None if waited is None else _spread(waited[used])
     share = None if waited is None else float(waited[used].sum() / duration[used].sum())
     overlapped = loaders.threads > 0
@@ -232,13 +226,13 @@ class _Cycle:
 def _iterations(own: RolePart) -> _Cycle | None:
     whole = own.of(None, ITERATION)
     if len(whole):
-        # Of several names the one with most time: a step inside an iteration is not the iteration.
+        # With several names, take the one with most time: a step inside an iteration is not the iteration.
         names, which = np.unique(whole.label.astype(str), return_inverse=True)
         seconds = np.bincount(which.reshape(-1), (whole.end - whole.begin) / 1e9)
         name = str(names[int(seconds.argmax())])
         whole = whole.take(whole.label == name)
         if len(whole) >= MIN_ITERATIONS:
-            whole = whole.take(new_time(whole.begin, whole.end) > 0)  # one inside another of its name is none
+            whole = whole.take(new_time(whole.begin, whole.end) > 0)  # drop nested ones of one name
             return _Cycle(name, True, int(whole.begin[0]), np.maximum.accumulate(whole.end), whole.batch)
     computing = own.of(None, COMPUTE)
     computing = computing.take(new_time(computing.begin, computing.end) > 0)
@@ -256,10 +250,10 @@ def _iterations(own: RolePart) -> _Cycle | None:
 
 
 def _per_iteration(part: RolePart, ends: Ints) -> Floats:
-    """Return seconds that the ranges cover, each counted where it ends."""
+    """Return the seconds that the ranges cover in each iteration, counted where they end."""
     index = np.searchsorted(ends, part.end, "left")
     sums = np.bincount(index, new_time(part.begin, part.end) / 1e9, len(ends) + 1)
-    seconds: Floats = np.asarray(sums[: len(ends)], float)  # what ends after the last is no iteration's
+    seconds: Floats = np.asarray(sums[: len(ends)], float)  # drops ranges that end after the last iteration
     return seconds
 
 
@@ -293,12 +287,12 @@ def _loaders(
     begin: int,
     end: int,
 ) -> _Loaders:
-    """Sum up what other threads and processes loaded for this consumer while its iterations lasted."""
+    """Sum up what other threads and processes loaded for this consumer during its iterations."""
     threads, seconds, names = 0, 0.0, dict[str, None]()
     own = parts[index]
     alone = len({parts[i].process.pid for i, _ in consumers}) == 1
     for i, part in enumerate(parts):
-        # Clocks of two hosts have nothing to do with each other.
+        # Clocks of two hosts are not comparable.
         if part.host != own.host or not (alone or i == index or part.process.parent == own.process.pid):
             continue
         loading = part.of(None, LOAD)

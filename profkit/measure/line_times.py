@@ -1,8 +1,4 @@
-"""In which lines a function's time went, over the runs of one side.
-
-Lines of a Python function include the native functions that it calls there; lines of a native function are
-those from which it is called.
-"""
+"""Time of a function by line; the lines of a native function are those that call it."""
 
 from __future__ import annotations
 
@@ -16,18 +12,17 @@ from profkit.identity.function_keys import FunctionKeys
 from profkit.measure.selected_processes import Selected
 from profkit.model import FunctionKey, Profile
 
-#: Looks at a function that say nothing of its lines, if there are fewer.
+#: Fewest samples of a function from which its lines are known.
 FEWEST_SAMPLES = 10
-#: Lines of a function that are kept, and the part of its time that each has at least.
+#: Most lines kept of a function, and the least part of its time that each has.
 MOST, LEAST_SHARE = 3, 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class SeenLine:
-    """One line of a function that begins at line `first` of its file; strings are empty where not known.
+    """One line of a function that begins at line `first` of its file; strings are empty where unknown.
 
-    `seconds` and `samples` are those of all runs of the side, `share` a part of the function's time. `text`
-    is read only if the file still has the source that ran, and is not private.
+    `text` is read only if the file still has the source that ran and is not private.
     """
 
     key: FunctionKey
@@ -43,23 +38,20 @@ class SeenLine:
 
     @property
     def place(self) -> tuple[FunctionKey, str, int]:
-        """What identifies a line of the same source, wherever in its file that is."""
+        """Identifies a line of the same source, wherever in its file that is."""
         return self.key, self.source_hash, self.line - self.first
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionLines:
-    """The lines of one function on both sides, most time first; empty where too few samples met it.
-
-    Lines of a run alone are the candidate's.
-    """
+    """The lines of one function, most time first; those of a run without a baseline are the candidate's."""
 
     name: str
     baseline: tuple[SeenLine, ...]
     candidate: tuple[SeenLine, ...]
 
     def before(self, line: SeenLine) -> SeenLine | None:
-        """Return the baseline's line that is a line of the candidate; ``None`` where the source differs."""
+        """Return the baseline's line for a line of the candidate; ``None`` where the source differs."""
         return next((one for one in self.baseline if line.source_hash and one.place == line.place), None)
 
 
@@ -70,10 +62,7 @@ def seen_lines(
     keys: FunctionKeys,
     row: int,
 ) -> tuple[SeenLine, ...]:
-    """Return the lines of a function, most time first; `row` is its row in the side's `profile`.
-
-    `places` has for each run the row of `profile` for each row of its own.
-    """
+    """Return the lines of a function, most time first; `places` maps each run's rows to rows of `profile`."""
     native = profile.strings[int(profile.file[row])] == "~"
     found: dict[tuple[int, int], tuple[float, int]] = {}
     for run, place in zip(runs, places, strict=True):

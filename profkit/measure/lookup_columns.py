@@ -1,8 +1,4 @@
-"""Columns of texts and keys that are looked up: a hundred thousand functions, of which a report shows twenty.
-
-Each is a `Sequence` that makes its items on access. Predicates over all rows are evaluated once for each distinct
-value, since many rows share one.
-"""
+"""Columns of texts and keys that make items on access, and evaluate predicates once per distinct value."""
 
 from __future__ import annotations
 
@@ -36,7 +32,7 @@ class Looked(Sequence[Item], Generic[Item]):
         return np.fromiter(map(holds, self.values), np.bool_, len(self.values))[self.which]
 
     def starting(self: Looked[str], beginning: str) -> Bools:
-        """Return the rows whose text starts so; of one beginning that is asked again and again, it is remembered."""
+        """Return the rows whose text starts with `beginning`; results are cached."""
         if beginning not in self._starting:
             found = map(str.startswith, self.values, repeat(beginning))
             self._starting[beginning] = np.fromiter(found, np.bool_, len(self.values))
@@ -68,10 +64,7 @@ class Looked(Sequence[Item], Generic[Item]):
 
 
 class Keys(Sequence[FunctionKey]):
-    """The keys of functions: `file` is the index of each in `places`, which are roots and paths.
-
-    `root` is an index into `profkit.model.ROOTS`.
-    """
+    """The keys of functions; `file` indexes `places` (root and path), `root` indexes `ROOTS`."""
 
     __slots__ = ("file", "name", "places", "root")
 
@@ -110,21 +103,21 @@ class Keys(Sequence[FunctionKey]):
 
 
 def rows_where(column: Sequence[Item], holds: Callable[[Item], Any]) -> Bools:
-    """Return the rows of a column, looked up or not, whose value has a property."""
+    """Return the rows of any column whose value has a property."""
     if isinstance(column, Looked):
         return column.where(holds)
     return np.fromiter(map(holds, column), np.bool_, len(column))
 
 
 def rows_starting(column: Sequence[str], beginning: str) -> Bools:
-    """Return the rows of a column whose text starts so."""
+    """Return the rows of any column whose text starts with `beginning`."""
     if isinstance(column, Looked):
         return column.starting(beginning)
     return np.fromiter((text[: len(beginning)] == beginning for text in column), np.bool_, len(column))
 
 
 def rows_in(keys: Sequence[FunctionKey], *roots: str) -> Bools:
-    """Return the rows whose functions are of one of these roots."""
+    """Return the rows whose functions are under one of these roots."""
     if isinstance(keys, Keys):
         return np.isin(keys.root, [ROOTS.index(root) for root in roots])
     return np.fromiter((key.root in roots for key in keys), np.bool_, len(keys))

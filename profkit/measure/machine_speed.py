@@ -1,4 +1,4 @@
-"""How fast a side's machine did fixed work: its runs' yardsticks, by name."""
+"""How fast a side's machine did fixed work: the yardsticks of its runs, by name."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from profkit.model.arrays import median
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """One yardstick over a side's runs: CPU seconds of a piece, and the part that readings differ by.
-
-    `scatter` is ``None`` where the files do not say it.
-    """
+    """One yardstick over a side's runs: CPU seconds, and relative `scatter`, ``None`` if not recorded."""
 
     seconds: float
     scatter: float | None
 
 
 def speeds(runs: Sequence[Run]) -> Mapping[str, Speed]:
-    """Return the yardsticks that all runs have; what was read beside the command is left out, as it adds load."""
+    """Return the yardsticks that all runs have, except readings taken beside the command, which adds load."""
     each = [{one.name: one for one in _of_run(run)} for run in runs]
     names = [name for name in each[0] if all(name in of for of in each)] if each else []
     return {name: _over([of[name] for of in each]) for name in names}

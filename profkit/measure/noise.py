@@ -1,7 +1,6 @@
-"""How much clean repeats of one program differ: floors, scatter of replicates, and exact rank-sum tests.
+"""Differences between clean repeats of one program: floors, scatter of replicates, exact rank-sum tests.
 
-The floors are pooled over seven programs on a 2-core machine (439 runs, 10 clean ones per program); a side
-with enough replicates is judged by its own scatter instead.
+Floors are pooled over seven programs on a 2-core machine (439 runs, 10 clean ones per program).
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ RBO_P99 = 0.15
 TV_P95 = 0.08
 #: The same, 99th percentile.
 TV_P99 = 0.09
-#: Total variation below which a reordering is functions of nearly equal time changing places: half of `TV_P95`,
-#: about what two clean runs show (medians of four programs: 0.02–0.05).
+#: Total variation below which a reordering only swaps functions of nearly equal time: half of `TV_P95`, about
+#: what two clean runs show (medians of four programs: 0.02–0.05).
 NEARLY_EQUAL = 0.04
 #: Ratio of total times of two clean runs on a shared machine, 95th percentile.
 TOTAL_RATIO_P95 = 1.36
@@ -35,37 +34,34 @@ R_SPREAD_P95 = 0.11
 #: Greatest |ln(rank_a / rank_b)| · share_b of any function between two clean runs, 99th percentile of 360
 #: ordered pairs (four programs, ten runs each, on two cores).
 CLIMB_P99 = 0.12
-#: Functions below this share of self time on both sides are left out of statistics: their ratios are noise.
+#: Share of self time below which, on both sides, a function's ratios are noise.
 MIN_SHARE = 0.005
-#: Seconds below which a change of one function is nothing, whatever its factor (3 µs becoming 9 µs is 3×):
-#: the scheduling quantum of one context switch on an idle Linux machine is 1–4 ms.
+#: Seconds below which a function's change is ignored whatever its factor: one context switch on an idle Linux
+#: machine takes a scheduling quantum of 1–4 ms.
 MIN_SECONDS = 1e-3
-#: Share of self time from which a function that left its own noise, and the common factor by more than
-#: `TOTAL_RATIO_P95`, has moved: no function of 48 clean comparisons of five runs a side did (four programs); from
-#: a share of 0.01 on, 4 of the 48 had one.
+#: Share of self time from which a function moved if it left its own noise, and the common factor by more than
+#: `TOTAL_RATIO_P95`. None did in 48 clean comparisons of five runs a side (four programs); from a share of
+#: 0.01 on, 4 of 48 had one.
 OWN_NOISE_SHARE = 0.02
-#: Least scatter of the logarithm of a function's time that replicates can show: clock and rounding.
+#: Least scatter of ln time that replicates can show: clock and rounding.
 MIN_SCATTER = 0.005
-#: Scatter that a function's noise is taken to have at least, however well a few repeats happen to agree: the
-#: lower end of the medians of clean programs (0.025–0.05).
+#: Least scatter assumed for a function, even if a few repeats agree better: the lower end of the medians of
+#: clean programs (0.025–0.05).
 CLEAN_SCATTER = 0.025
-#: Runs a side from which its own scatter is used: two have no spread to speak of.
+#: Runs a side from which its own scatter is used: two show no spread.
 MIN_RUNS_NOISE = 3
-#: Runs a side from which a rank-sum test can say anything: 3 a side cannot go below p = 0.10.
+#: Least runs a side for a rank-sum test: 3 a side cannot go below p = 0.10.
 MIN_RUNS_TEST = 4
-#: Factor between the medians of repeats below which no loss is worth a word, how many standard errors it must be, and
-#: the p-value of the rank-sum test that stands for "each took longer than every run of the baseline": of 392 pairs of
-#: five runs a side none without a change reached them (benchmarks/verdict).
+#: A loss needs this factor between medians, this many standard errors, and this p-value of the rank-sum test
+#: unless all candidate runs are slower. Of 392 pairs of five runs a side without a change, none reached them
+#: (benchmarks/verdict).
 LEAST_LOSS, ERRORS_OF_LOSS, P_OF_LOSS = 1.05, 3.0, 0.01
-#: Standard error of a median over that of a mean, of a normal distribution.
+#: Standard error of a median over that of a mean, for a normal distribution.
 _MEDIAN_ERROR = math.sqrt(math.pi / 2)
 
 
 def log_scatter(times: Floats) -> Floats:
-    """Return the scaled MAD of ln time over runs, each run's common factor taken out, at least `MIN_SCATTER`.
-
-    `times` has shape (runs, n), 0 where a run lacks the function; its scatter is then NaN.
-    """
+    """Return the scaled MAD of ln time over runs (shape (runs, n)) without each run's common factor."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(times)
     whole = np.isfinite(logs).all(axis=0)
@@ -85,11 +81,11 @@ def log_scatter(times: Floats) -> Floats:
 
 @lru_cache(maxsize=64)
 def _rank_sum_counts(n: int, m: int) -> tuple[float, ...]:
-    """Return the ways to reach each U with ``n`` and ``m`` distinct observations (Mann and Whitney 1947)."""
+    """Return the ways to reach each U with n and m distinct observations (Mann and Whitney 1947)."""
     ways = np.zeros((n + 1, n * m + 1))
     ways[0, 0] = 1.0
     for value in range(1, n + m + 1):
-        # Choosing ranks one by one: the k-th chosen rank adds (rank − k) to U.
+        # Ranks are chosen one by one: the k-th chosen rank adds (rank − k) to U.
         for chosen in range(min(value, n), 0, -1):
             add = value - chosen
             if add <= m:
@@ -98,9 +94,9 @@ def _rank_sum_counts(n: int, m: int) -> tuple[float, ...]:
 
 
 def rank_sum_p(baseline: Floats, candidate: Floats) -> Floats:
-    """Return two-sided Mann–Whitney p-values of each column, exact where no two observations are equal.
+    """Return two-sided Mann–Whitney p-values of each column, exact where no observations are equal.
 
-    Else normal, corrected for ties and continuity (Mann and Whitney 1947; Lehmann, "Nonparametrics", 1975).
+    With ties: normal, corrected for ties and continuity (Lehmann, "Nonparametrics", 1975).
     """
     n, m = len(baseline), len(candidate)
     greater = (candidate[:, None, :] > baseline[None, :, :]).sum(axis=(0, 1))
@@ -135,7 +131,8 @@ def lost_throughout(baseline: Floats, candidate: Floats) -> bool:
         return False
     a, b = np.log(baseline), np.log(candidate)
     added = float(median(b) - median(a))
-    # One run that took much longer still hides no loss that all have.
+    # Smallest candidate over largest baseline: a single slow candidate run does not hide a loss that all
+    # have.
     apart = float(b.min() - a.max())
     if apart >= max(math.log(LEAST_LOSS), float(np.ptp(a))):
         return True
@@ -146,7 +143,7 @@ def lost_throughout(baseline: Floats, candidate: Floats) -> bool:
 
 
 def adjusted(p_values: Floats) -> Floats:
-    """Adjust p-values for the number of tests (Benjamini and Hochberg 1995); NaN entries are no tests."""
+    """Adjust p-values for the number of tests (Benjamini and Hochberg 1995); NaN entries are not tests."""
     result: Floats = p_values.copy()
     tested = np.flatnonzero(np.isfinite(p_values))
     if not len(tested):

@@ -1,4 +1,4 @@
-"""What functions were off the CPU for, and how long the garbage collector ran in them, as arrays over rows."""
+"""What functions waited for off the CPU, and garbage collection time in them, as arrays over rows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from profkit.model.pauses import COLLECTIONS, HELD, WAITS
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-#: Row of the interpreter's lock in what `waited` returns.
+#: Row of the interpreter's lock in the result of `waited`.
 GIL = WAITS.index("gil")
 
 
 def waited(thread: Thread) -> Floats:
-    """Return what functions were off the CPU for by kind, shape (len(WAITS), n), seconds.
-
-    The sum is what samples have seen, at most what the tracer measured off the CPU.
-    """
+    """Return off-CPU seconds of functions by kind as sampled, at most as traced; shape (len(WAITS), n)."""
     profile = thread.profile
     found = np.zeros((len(WAITS), len(profile)))
     for pause in thread.pauses or ():
@@ -36,12 +33,12 @@ def waited(thread: Thread) -> Floats:
 
 
 def collected(thread: Thread) -> Floats:
-    """Return the seconds of the garbage collector by function; shape (n,)."""
+    """Return the seconds of garbage collection by function; shape (n,)."""
     return _seconds(thread, COLLECTIONS)
 
 
 def held(thread: Thread) -> Floats:
-    """Return the seconds that other threads waited for the interpreter's lock while a function had it; shape (n,)."""
+    """Return the seconds that other threads waited for the lock while each function held it; shape (n,)."""
     return _seconds(thread, (HELD,))
 
 

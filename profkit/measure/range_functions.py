@@ -1,8 +1,4 @@
-"""Which functions ran inside the ranges of each name, and which opened them.
-
-Sums are exact: the functions inside a range add up to its thread's time in it. They exist for pushed ranges
-of threads that the compiled tracer traced; elsewhere nothing is known.
-"""
+"""Functions inside the ranges of each name, and their openers, for pushed ranges of traced threads."""
 
 from __future__ import annotations
 
@@ -23,10 +19,9 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RangeFunction:
-    """One function inside all ranges of one name, and inside ranges that are inside those; seconds.
+    """One function inside all ranges of one name, nested ranges included; seconds, ``None`` if not measured.
 
-    `ncalls` is 0 for a function that was running when they began; `share` is a part of all self time there.
-    `wait` is queued for a CPU, `blocked` off the CPU otherwise; ``None`` where not measured.
+    `ncalls` is 0 for a function already running when they began.
     """
 
     key: FunctionKey
@@ -42,7 +37,7 @@ class RangeFunction:
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """A function that opened ranges of one name, and how many; libraries open them for their callers."""
+    """A function that opened ranges of one name; libraries open them for their callers."""
 
     key: FunctionKey
     name: str
@@ -53,7 +48,7 @@ class Opener:
 
 @dataclass(frozen=True, slots=True)
 class RangeFunctions:
-    """The functions that opened the ranges of one name (most first) or ran inside (most self time first)."""
+    """Functions that opened ranges of one name (most first) or ran inside (most self time first)."""
 
     opened_by: tuple[Opener, ...]
     functions: tuple[RangeFunction, ...]
@@ -61,7 +56,7 @@ class RangeFunctions:
 
 
 class InsideRanges:
-    """What is known of the functions inside ranges, by the keys of the rows of `analysis.ranges`."""
+    """Functions inside ranges, by the key of a `RangeRow`."""
 
     def __init__(self, known: dict[tuple[str, str], RangeFunctions]) -> None:
         self._known = known
@@ -70,19 +65,19 @@ class InsideRanges:
         return bool(self._known)
 
     def of(self, key: RangeKey) -> RangeFunctions | None:
-        """Return what ran inside the ranges of a row, ``None`` where that is not known."""
+        """Return what ran inside the ranges of a row; ``None`` if unknown."""
         return None if key.mark else self._known.get((pattern_of(key.name), key.domain))
 
 
 class _Functions:
-    """Numbers functions by what they are, over all threads."""
+    """Numbers functions by key, over all threads."""
 
     def __init__(self) -> None:
         self.known: dict[FunctionKey, int] = {}
         self.described: list[tuple[FunctionKey, str, str, int]] = []
 
     def numbers(self, profile: Profile, roots: Roots, used: npt.NDArray[np.int64]) -> Ints:
-        """Return a number for each row of a profile; −1 for those that are not used."""
+        """Return a number for each row of a profile; −1 for unused rows."""
         keys = function_keys(profile, roots)
         number = np.full(len(profile), -1, np.int64)
         for row in used.tolist():
@@ -124,7 +119,7 @@ def range_functions(run: Run) -> InsideRanges:
 
 
 def _by_key(columns: npt.NDArray[Any], n: int) -> list[npt.NDArray[Any]]:
-    """Split columns by their first, and leave that out."""
+    """Split columns by the first one, and drop that."""
     ordered = columns[:, np.argsort(columns[0], kind="stable")]
     return np.split(ordered[1:], np.searchsorted(ordered[0], np.arange(1, n)), axis=1)
 
@@ -135,10 +130,7 @@ def _key(calls: RangeCalls, context: int, keys: dict[tuple[str, str], int]) -> i
 
 
 def _rows(calls: RangeCalls, own: Ints, number: Ints) -> Iterator[Floats]:
-    """Yield (key, function, calls, self time, wait, blocked) of each row, for each range around it.
-
-    A range inside one of its own name is around the same rows: they count once.
-    """
+    """Yield (key, function, calls, self time, wait, blocked) of each row, once per range name around it."""
     around: list[list[int]] = []
     for context, parent in enumerate(calls.parent.tolist()):
         outer = around[parent] if parent >= 0 else []

@@ -1,8 +1,4 @@
-"""What a range's name says it is for: loading, computing, waiting for a loader, or one whole iteration.
-
-Names are split into words: ``DataLoader.__next__``, ``load_batch 17`` and ``data/fetch`` are all loading.
-What the user specifies comes first.
-"""
+"""Roles of ranges by the words of their names, unless the user specifies them."""
 
 from __future__ import annotations
 
@@ -15,10 +11,10 @@ from profkit.errors import UsageError
 from profkit.measure.range_stats import pattern_of
 
 NO_ROLE, ITERATION, LOAD, COMPUTE, WAIT = range(5)
-#: A name that means an iteration where computing happens inside it, and loading elsewhere.
+#: A name that means an iteration if computing happens inside it, otherwise loading.
 _BATCH = 5
 
-#: An acronym, a word, or what is left in capitals: ``DataLoader`` is data and loader.
+#: An acronym, a word, or remaining capitals: ``DataLoader`` is data and loader.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -26,8 +22,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# In this order: ``optimizer step`` is computing although it has a step, ``wait for batch`` is waiting, ``load batch``
-# loading, and ``validation step`` is none of the iterations that are to be explained.
+# Order matters: ``optimizer step`` is computing, ``wait for batch`` waiting, ``load batch`` loading, and
+# ``validation step`` has no role.
 _WORDS: tuple[tuple[int, frozenset[str]], ...] = (
     (
         NO_ROLE,
@@ -55,10 +51,7 @@ _WORDS: tuple[tuple[int, frozenset[str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class IterationNames:
-    """What the user specified about the ranges of a program; where empty, the names decide.
-
-    Names may have numbers (``step 17`` is ``step {n}``) or ``*``; `batch_size` is samples an iteration.
-    """
+    """What the user specified about ranges: names with numbers (``step 17`` is ``step {n}``) or ``*``."""
 
     iteration: tuple[str, ...] = ()
     load: tuple[str, ...] = ()
@@ -69,10 +62,7 @@ class IterationNames:
 def roles_of(
     names: Sequence[str], around: Iterable[tuple[str, str]], said: IterationNames
 ) -> Mapping[str, int]:
-    """Return the role of each name; raise `UsageError` if the user named a range that does not exist.
-
-    `names` are from `profkit.measure.range_stats.fold_names`; `around` has pairs of outer and inner names.
-    """
+    """Return the role of each name; raise `UsageError` if the user named a range that does not exist."""
     roles = {name: _by_words(name) for name in names}
     for parameter, role, wanted in (
         ("iteration", ITERATION, said.iteration),
@@ -81,7 +71,7 @@ def roles_of(
     ):
         if not wanted:
             continue
-        # A role that the user specifies has no other ranges.
+        # Ranges that the user specifies for a role replace all others.
         roles = {name: NO_ROLE if found == role else found for name, found in roles.items()}
         for pattern in wanted:
             meant = [name for name in names if _means(pattern, name)]

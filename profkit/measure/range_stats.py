@@ -1,7 +1,6 @@
-"""NVTX ranges summed up by name, and compared between runs. Pure functions over `profkit.model.Ranges`.
+"""NVTX ranges summed up by name, and compared between runs.
 
-Names that differ only by a number (``step 1`` … ``step 900``) are one row, ``step {n}``. Durations within one
-run depend on each other, so their distributions are described and never tested.
+Durations within one run depend on each other, so they are described but not tested.
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ from profkit.model.ranges import MARK, OPEN, Ranges
 
 Floats = npt.NDArray[np.float64]
 
-#: What stands for the number in a folded name.
+#: Replaces numbers in a folded name.
 NUMBER = "{n}"
-# A number that a letter follows is part of a word: `conv1d` and `conv2d` are two things, `step1` and `step2`
-# one. Addresses are numbers too. A number that the collector itself has replaced is one already.
+# A number before a letter is part of a word: `conv1d` and `conv2d` differ, `step1` and `step2` do not.
+# Addresses count as numbers. The collector may have replaced numbers already.
 _NUMBER = re.compile(r"(?<!\d)(?:0x[0-9a-fA-F]+(?!\w)|\d+(?:\.\d+)?(?![A-Za-z_\d]))")
 
-#: Ranges a side from which a percentile far out means something: below, it is the longest one.
+#: Ranges a side from which a 95th percentile means something: below, it is the longest range.
 MIN_P95 = 20
-#: Ranges a side from which two distributions can be distinguished: with fewer, 1 in 100 pairs of equal programs
-#: does not overlap at all (2 / C(2n, n) for n ranges a side; n = 5 makes it 0.8 %).
+#: Ranges a side from which two distributions can be told apart: with fewer, more than 1 in 100 pairs of equal
+#: programs do not overlap at all (2 / C(2n, n) for n ranges a side; 0.8 % for n = 5).
 MIN_SHIFT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class RangeKey:
-    """What ranges of one row share: name and domain (empty for the default); a `mark` is a moment."""
+    """What ranges of one row share: name and domain (empty for the default); a `mark` has no duration."""
 
     name: str
     domain: str
@@ -42,12 +41,12 @@ class RangeKey:
 
 @dataclass(frozen=True, slots=True)
 class RangeRow:
-    """All ranges of one name; times in seconds, shares as parts of 1.
+    """All ranges of one name; times in seconds, shares 0 to 1.
 
-    `names` counts the names folded into the row, `count` the ranges that began, or marks, `unbalanced` those
-    that never ended. The times are of ranges that ended (else 0 and ``None``), and nested ranges of one name
-    count twice in the total. `parent` is the row around most of its time, ``None`` without one. `wait_s` is
-    the time that threads queued for a CPU inside, ``None`` where not counted (see `range_waiting`).
+    `names` counts the folded names, `count` the ranges that began, or marks, `unbalanced` those without an
+    end. Times are of ended ranges (else 0 and ``None``); nested ranges of one name count twice in the total.
+    `parent` is the row around most of its time, ``None`` without one. `wait_s` is queueing inside, ``None``
+    where not measured (see `range_waiting`).
     """
 
     key: RangeKey
@@ -87,10 +86,7 @@ def pattern_of(name: str) -> str:
 
 
 def fold_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the row name of each name: with ``{n}`` for its numbers where another name becomes equal.
-
-    Pass the names of both sides of a comparison, so that a name folds on both or on neither.
-    """
+    """Return the row name of each name, with ``{n}`` for numbers if names coincide (of both sides)."""
     names = set(names)
     folded = {name: pattern_of(name) for name in names}
     uses: dict[str, int] = {}
@@ -101,13 +97,11 @@ def fold_names(names: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """One row with its durations, sorted."""
-
     row: RangeRow
     durations: Floats
 
 
-#: What one process's ranges waited, where that is known.
+#: Waiting in the ranges of each process, where known.
 Waits = Sequence[RangeWaiting | None]
 
 
@@ -122,10 +116,7 @@ def compare_ranges(
     candidate: Sequence[Sequence[Ranges]],
     waits: tuple[Sequence[Waits], Sequence[Waits]] = ((), ()),
 ) -> tuple[RangeChange, ...]:
-    """Return the rows of two sides without marks, greatest change of total seconds first.
-
-    Each side holds for each run one `Ranges` per process; distributions are those of all its runs together.
-    """
+    """Return the rows of two sides (runs of one `Ranges` per process), greatest change of total first."""
     folded = fold_names(name for side in (baseline, candidate) for run in side for name in _names(run))
     a, b = (
         _side([_grouped(run, folded, waited[i] if waited else ()) for i, run in enumerate(side)])
@@ -204,7 +195,7 @@ def _grouped(
 def _waited(
     ranges: Sequence[Ranges], waits: Waits, group: npt.NDArray[np.int64], n: int
 ) -> tuple[Floats, Floats]:
-    """Return for each group the seconds waited, and the seconds for which that was counted."""
+    """Return the seconds waited in each group, and the seconds for which that was measured."""
     if not any(waits):
         return np.zeros(n), np.zeros(n)
     columns = [
@@ -240,7 +231,7 @@ def _numbers(
 def _around(
     group: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], duration: Floats, n: int
 ) -> dict[int, tuple[int, float]]:
-    """For each group, return the other group around most of its time, and that time."""
+    """Return, for each group, the other group around most of its time, and that time."""
     inside = (parent >= 0) & (parent != group)
     pairs, where = np.unique(group[inside] * n + parent[inside], return_inverse=True)
     seconds = np.bincount(where.reshape(-1), duration[inside], len(pairs))
@@ -281,7 +272,7 @@ def _change(key: RangeKey, a: _Group | None, b: _Group | None) -> RangeChange:
 
 
 def _quantile(ordered: Floats, part: float) -> float:
-    """Return a quantile of values in ascending order, as `numpy.quantile`, which takes 200 µs for it."""
+    """Return a quantile of sorted values like `numpy.quantile`, which takes 200 µs."""
     at = part * (len(ordered) - 1)
     below = int(at)
     low = float(ordered[below])

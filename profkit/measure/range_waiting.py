@@ -1,7 +1,6 @@
-"""How long the thread of a range queued for a CPU inside it, from the sampler's readings of that thread.
+"""Queueing for a CPU inside ranges, interpolated between the sampler's few readings a second.
 
-The kernel's counters are read a few times a second, and interpolated at a range's begin and end. Sums over
-many ranges are right in expectation; a single range shorter than the period is not resolved.
+Sums over many ranges are right in expectation; a single range shorter than the period is not resolved.
 """
 
 from __future__ import annotations
@@ -23,11 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeWaiting:
-    """Waiting inside the ranges of one process, shape (n,), in seconds.
-
-    `wait_s` is ready to run without a CPU, NaN where not counted; `measured_s` is the part of the range that
-    it covers, between two readings, else 0; `period_s` is the median time between readings.
-    """
+    """Queueing inside the ranges of one process, seconds, shape (n,); `wait_s` is NaN where not measured."""
 
     wait_s: Floats
     measured_s: Floats
@@ -44,10 +39,7 @@ def waiting_of(processes: Sequence[Process]) -> list[RangeWaiting | None]:
 
 
 def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None:
-    """Interpolate each thread's cumulative wait at the begin and the end of its ranges.
-
-    Only pushed ranges that ended have values: a started one may end in any thread. ``None`` without readings.
-    """
+    """Interpolate each thread's wait at the ends of its pushed ranges; others may end in another thread."""
     n = len(ranges)
     wait, measured = np.full(n, np.nan), np.zeros(n)
     rows = np.flatnonzero(ranges.ended & (ranges.kind == PUSHED))
@@ -64,7 +56,7 @@ def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None
         begin, end = ranges.begin_ns[part], ranges.end_ns[part]
         inside = np.maximum(np.minimum(end, time[-1]) - np.maximum(begin, time[0]), 0)
         known = inside > 0
-        # np.interp holds the first and the last value outside, where waiting is not known.
+        # np.interp repeats the first and the last value outside, where waiting is unknown.
         between = np.interp(end, time, waited) - np.interp(begin, time, waited)
         wait[part[known]] = between[known] / 1e9
         measured[part[known]] = inside[known] / 1e9
@@ -74,7 +66,7 @@ def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None
 
 
 def _rising(counter: Ints) -> Ints:
-    """Join the counters of successive threads with the same number: each began at 0."""
+    """Join the counters of successive threads with the same id: each began at 0."""
     step = np.diff(counter)
     step = np.where(step < 0, counter[1:], step)
     joined: Ints = np.concatenate([counter[:1], counter[0] + np.cumsum(step)])

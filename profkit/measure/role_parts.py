@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RolePart:
-    """Ranges of one process that are for something, in the order in which they began."""
+    """Ranges of one process that have a role, in the order in which they began; `begin` and `end` in ns."""
 
     process: Process
     host: str
@@ -46,7 +46,7 @@ class RolePart:
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
     def names(self) -> tuple[str, ...]:
-        """Return the different labels, in order of their first."""
+        """Return the distinct labels, in order of appearance."""
         return tuple(dict.fromkeys(self.label.tolist()))
 
 
@@ -67,7 +67,7 @@ def role_parts(run: Run, said: IterationNames) -> list[RolePart]:
 
 
 def _around(part: Ranges, folded: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return pairs of names of which the first was around the second."""
+    """Return pairs of an outer and an inner range's name."""
     rows = np.flatnonzero((part.parent >= 0) & part.ended)
     outer = part.parent[rows]
     pairs: set[int] = set()
@@ -84,7 +84,7 @@ def _part(process: Process, part: Ranges, folded: Mapping[str, str], roles: Mapp
     labels = np.array([folded.get(text, "") for text in part.strings], object)
     role_of = np.array([roles.get(label, NO_ROLE) for label in labels], np.int64)
     role = np.where(part.kind == MARK, NO_ROLE, role_of[part.name])
-    # What is loaded inside computing is part of it, and the other way round.
+    # Loading inside computing is part of it, and vice versa.
     load, compute = role == LOAD, role == COMPUTE
     role[(load & _inside(part, compute)) | (compute & _inside(part, load))] = NO_ROLE
     rows = np.flatnonzero((role != NO_ROLE) & part.ended)
@@ -102,7 +102,7 @@ def _part(process: Process, part: Ranges, folded: Mapping[str, str], roles: Mapp
 
 
 def _inside(part: Ranges, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return which ranges have one of the chosen around them."""
+    """Return which ranges have a chosen range around them."""
     inside = np.zeros(len(part), bool)
     outer = part.parent.astype(np.int64)
     while (outer >= 0).any():
@@ -125,7 +125,7 @@ def _payloads(part: Ranges) -> Floats:
 
 
 def new_time(begin: Ints, end: Ints) -> Ints:
-    """Return the time of each range, in order of begin, that none before it covers; sums count none twice."""
+    """Return the part of each range, by begin, that earlier ranges do not cover, so that sums add up."""
     if not len(begin):
         return np.zeros(0, np.int64)
     covered = np.concatenate([begin[:1], np.maximum.accumulate(end)[:-1]])

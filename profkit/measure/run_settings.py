@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from profkit.model import Git, Run
 
-#: Variables that a launcher sets by itself: they name the rank of a process, and no user sets them.
+#: Variables that launchers set themselves, such as a process's rank.
 _OF_LAUNCHERS = re.compile(
     r"(?:LOCAL_)?(?:RANK|WORLD_SIZE)$|(?:OMPI_COMM|PMI|PMIX|MPI_LOCAL|MV2_COMM|SLURM|NVTX)_?"
 )
@@ -16,7 +16,7 @@ _REVISION = re.compile(r"[0-9a-f]{7,64}")
 
 
 def set_by_hand(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the recorded variables without those that launchers set by themselves."""
+    """Return the recorded variables except those that launchers set themselves."""
     return {name: value for name, value in sorted(environment.items()) if not _OF_LAUNCHERS.match(name)}
 
 

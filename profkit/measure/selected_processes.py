@@ -1,4 +1,4 @@
-"""Which rows of a run are compared: all processes and threads summed, or those that the user named."""
+"""The part of a run that is compared: all processes and threads summed, or those that the user named."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ from profkit.model.merge import merge_with_rows
 RANKED_BY = ("tottime", "cumtime")
 #: Selector of the first process of a run: the main process, or rank 0.
 FIRST = "first"
-#: Selector of every process, where the default is one of them.
+#: Selector of all processes, where the default is one process.
 ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selected:
-    """The part of one run that is compared, summed over threads in `profile`.
-
-    `rows` has for each process and each of its threads the row of `profile` that each function was added to.
-    """
+    """The compared part of one run; `rows` has each thread's rows in the summed `profile`."""
 
     processes: tuple[Process, ...]
     profile: Profile
@@ -34,15 +31,15 @@ class Selected:
 
 
 def check_ranked_by(by: str) -> None:
-    """Raise `UsageError` unless ``by`` is among `RANKED_BY`."""
+    """Raise `UsageError` unless `by` is among `RANKED_BY`."""
     if by not in RANKED_BY:
         raise UsageError(f"functions are ranked by {' or '.join(RANKED_BY)}", parameter="by", value=by)
 
 
 def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
-    """Return the processes that a selector names; raise `UsageError` if it names none or is not understood.
+    """Return the processes of a selector; raise `UsageError` for none.
 
-    Selectors are ``all`` (as ``None``), ``main``, ``rank:N``, ``pid:N``, and `FIRST` (which viewers see).
+    Selectors are ``all`` (as ``None``), ``main``, ``rank:N``, ``pid:N``, and `FIRST`.
     """
     if process in (None, ALL):
         return run.processes
@@ -70,10 +67,7 @@ def select(run: Run, process: str | None = None, *, edges: bool = True) -> Selec
 
 
 def summed(processes: tuple[Process, ...], *, edges: bool = True) -> Selected:
-    """Sum the threads of some processes of one run, by file, line, name and qualified name.
-
-    With `edges`, caller–callee sums are kept.
-    """
+    """Sum the threads of some processes of one run, by file, line, name and qualified name."""
     profile, places = merge_with_rows([t.profile for p in processes for t in p.threads], edges=edges)
     left = iter(places)
     rows = tuple(tuple(next(left) for _ in p.threads) for p in processes)
@@ -81,12 +75,11 @@ def summed(processes: tuple[Process, ...], *, edges: bool = True) -> Selected:
 
 
 def is_foreign(run: Run) -> bool:
-    """Whether a run was read from a plain profile, which has no manifest."""
+    """Return whether a run was read from a plain profile, which has no manifest."""
     return run.manifest is None
 
 
 def _together(processes: Sequence[Process]) -> Roots:
-    """Return the directories of several processes, each once, in order."""
     return Roots(
         tuple(dict.fromkeys(d for p in processes for d in p.roots.stdlib)),
         tuple(dict.fromkeys(d for p in processes for d in p.roots.site)),

@@ -1,10 +1,9 @@
-"""A group sequential test: whether one of two programs is slower, decided while pairs of timings arrive.
+"""A group sequential test: whether a candidate is slower, decided while pairs of timings arrive.
 
-Each look takes the mean log ratio of the pairs over its standard error, and stops once that is beyond what
-chance does to *any* of the looks (Pocock, Biometrika 64, 1977; the risk is spent over the looks as by Kim and
-DeMets, Biometrika 74, 1987, with ρ = 4). Mean and error are trimmed (Tukey and McLaughlin, Sankhyā A 25,
-1963), since a hypervisor may take half of a run. What chance does depends on the number of pairs alone, and
-is simulated with a fixed seed.
+Each look divides the mean log ratio by its standard error, and stops beyond what chance does to *any* look
+(Pocock, Biometrika 64, 1977; risk spent as by Kim and DeMets, Biometrika 74, 1987, with ρ = 4). Mean and
+error are trimmed (Tukey and McLaughlin, Sankhyā A 25, 1963), since a hypervisor may take half of a run.
+Boundaries depend only on the number of pairs, and are simulated with a fixed seed.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from profkit.model.arrays import median
 
 Floats = npt.NDArray[np.float64]
 
-#: Pairs before the first look, and after the last.
+#: Pairs before the first look, and at the last.
 LEAST_PAIRS, MOST_PAIRS = 5, 10
-#: Risk of calling a program slower that is not, over all looks, if the noise is normal.
+#: Risk over all looks of calling a program slower that is not, for normal noise.
 ALPHA = 0.009
-#: Risk that a program which is slower by what is looked for is called no slower before the last look.
+#: Risk before the last look of clearing a program that is slower by the wanted amount.
 BETA = 0.02
-#: Pairs that are left out on either side of the mean.
+#: Pairs left out at either end of the mean.
 TRIMMED = 1
-#: Exponent by which the risks are spent over the looks: little at first, when a mean of few pairs is a poor one.
+#: Exponent by which risks are spent over the looks: little at first, when few pairs give a poor mean.
 SPENT = 4
 DRAWS = 200_000
 SEED = 1977
@@ -37,10 +36,9 @@ SEED = 1977
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What some pairs show: ``slower``, ``no-slower``, ``undecided``, or empty where more pairs are needed.
+    """What the pairs show: ``slower``, ``no-slower``, ``undecided``, or empty if more pairs are needed.
 
-    `ratio` is candidate over baseline, with a 95 % interval at this number of pairs (NaN before
-    `LEAST_PAIRS`).
+    `ratio` is candidate over baseline with its 95 % interval, NaN before `LEAST_PAIRS`.
     """
 
     outcome: str
@@ -51,10 +49,9 @@ class Decision:
 
 
 def decide(log_ratios: Sequence[float], least: float) -> Decision:
-    """Decide from the log ratios of all pairs so far whether a candidate is slower by `least` (0.05 for 5 %).
+    """Decide from log ratios of pairs whether a candidate is slower by `least` (0.05 for 5 %).
 
-    It is slower if the ratio cannot be 1 or less and is nearer to that of `least` than to 1, and no slower if
-    a slow-down of `least` can be excluded and the ratio is nearer to 1. In between, either may result.
+    It is slower if a ratio of 1 is excluded and `least` is nearer; in between, either outcome may result.
     """
     n = len(log_ratios)
     values = np.array(log_ratios[:MOST_PAIRS], np.float64)
@@ -91,7 +88,7 @@ def _trimmed(values: Floats) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=1)
 def _boundaries() -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
-    """Return standard errors that the mean must be away at each look: to fail, clear, or bound 95 %."""
+    """Return for each look the standard errors from the mean: to fail, to clear, and of a 95 % interval."""
     random = np.random.default_rng(SEED)
     drawn = random.standard_normal((DRAWS, MOST_PAIRS))
     looks = range(LEAST_PAIRS, MOST_PAIRS + 1)
@@ -104,7 +101,7 @@ def _boundaries() -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ..
         left = np.ones(DRAWS, np.bool_)
         bounds = []
         for look, values in enumerate(statistics, 1):
-            # So many draws have crossed by the end of this look as its part of the risk.
+            # By the end of each look, as many draws have crossed as its part of the risk.
             crossed = round(DRAWS * risk * (look / len(statistics)) ** SPENT) - int((~left).sum())
             bound = float(np.sort(values[left])[-max(1, crossed)])
             bounds.append(bound)

@@ -1,4 +1,4 @@
-"""One side's kernel counters, as medians over its runs; what was not measured is ``None``, never zero."""
+"""One side's kernel counters, as medians over its runs; what was not measured is ``None``, never 0."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
 from profkit.model.arrays import known_sum, median
 
-#: Part of the wall that a thread runs or queues from which it counts as one that works.
+#: Part of the wall for which a thread must run or queue to count as working.
 WORKS = 0.05
-#: Functions in which a consumer waits for what loaders, pools and queues bring, by the end of their file's path.
+#: Functions in which a consumer waits for loaders, pools and queues, by the end of their file's path.
 _DELIVERIES = {
     "torch/utils/data/dataloader.py": ("_next_data", "_get_data", "_try_get_data"),
     "multiprocessing/queues.py": ("get",),
@@ -33,17 +33,17 @@ _DELIVERIES = {
 class SideFacts:
     """One side's counters, medians over its runs; ``None`` where some run lacks them.
 
-    `main_run_s`, `main_wait_s` and `main_off_s` (on a CPU, queued, neither) are main threads of the main
-    process or of all `mains` ranks; `rest_*` are all other threads and processes. Fractions are wait / (run +
-    wait): the greatest of a working main thread, and that of all threads. `delivery_s` is waiting of the main
-    threads in functions that hand over what loaders and workers bring.
+    `main_run_s`, `main_wait_s` and `main_off_s` (on a CPU, queued, neither) sum the main threads of the main
+    process or of all `mains` ranks; `rest_*` sum all other threads and processes. Fractions are wait / (run +
+    wait); `worst_wait_fraction` is the greatest of a working main thread. `delivery_s` is the main threads'
+    waiting in functions that hand over batches and results.
 
     `demand_cores` is (run + wait) of the process tree per second of wall; `own_cores`, `others_cores` and
-    `steal_cores` (taken by the hypervisor) are CPU per second. `throttled` is a part of the cgroup's periods,
-    `psi_share` that of the wall in which some task of the machine waited for a CPU. `working_threads` are
-    active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working process.
-    `memory_bytes` is the most of any process at once. `file`, `inventory`, `revision` and `worker_packages`
-    (imported longest by other processes) are the first run's.
+    `steal_cores` (taken by the hypervisor) are CPU per second. `throttled` is a part of the cgroup's periods;
+    `psi_share` is the part of the wall in which some task of the machine waited for a CPU. `working_threads`
+    are active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working
+    process. `memory_bytes` is the largest peak of any process. `file`, `inventory`, `revision` and
+    `worker_packages` (longest imports of other processes) are the first run's.
     """
 
     label: str
@@ -144,7 +144,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
 
 
 def no_side() -> SideFacts:
-    """Return the empty side, for a run that is looked at alone."""
+    """Return the empty side, for a run without a baseline."""
     known: dict[str, Any] = {f.name: None for f in fields(SideFacts)}
     known |= dict.fromkeys(("label", "file", "cpu_model", "host", "revision"), "")
     known |= dict.fromkeys(("runs", "mains", "processes", "threads"), 0)
@@ -181,12 +181,12 @@ def _host(run: Run) -> Host | None:
 
 
 def main_processes(selected: Sequence[Process]) -> list[Process]:
-    """Return the processes whose first thread sets the pace."""
+    """Return the main process or the ranks, whose first threads set the pace."""
     return [p for p in selected if p.role in ("main", "rank") and p.profiled] or list(selected[:1])
 
 
 def _identity(process: Process) -> tuple[object, ...]:
-    """Return what programs that one process executed one after the other have in common."""
+    """Return what programs that one process executes in succession have in common."""
     return process.rank, process.pid
 
 
@@ -202,7 +202,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     run_s = known_sum(map(ran_s, run.processes))
     tree_s = machine.tree_cpu_s if machine else None
     if run_s is not None and tree_s is not None:
-        run_s = max(run_s, tree_s)  # with what lived too shortly to be seen
+        run_s = max(run_s, tree_s)  # includes processes too short-lived for the sampler
     wait_s = known_sum(map(queued_s, run.processes))
     own = run_s / wall if run_s is not None and wall else None
     demand = (run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None
@@ -227,7 +227,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         if (fraction := _fraction(r, w)) is not None and wall and r + w >= WORKS * wall
     ]
     host = _host(run)
-    # Of ranks that are each bound to CPUs of their own, the CPUs of all.
+    # Ranks that are bound to CPUs of their own have all of these.
     available = [asked.available_cpus, machine.quota_cpus if machine else None]
     if host is None and machine and machine.cpus:
         available.append(float(machine.cpus))
@@ -261,7 +261,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
 
 
 def gpu_share(run: Run) -> float | None:
-    """Return the mean utilisation of a machine's GPUs over a run's readings, 0 to 1; ``None`` without any."""
+    """Return the mean GPU utilisation of a machine over a run's readings, 0 to 1; ``None`` without any."""
     column = None if run.series is None else run.series.columns.get("gpu_utilisation")
     known = np.empty(0) if column is None else column[~np.isnan(column)]
     return float(known.mean()) if known.size else None
@@ -272,7 +272,7 @@ def _rest(whole: float | None, part: float | None) -> float | None:
 
 
 def first_thread(process: Process) -> Thread | None:
-    """Return the thread that the process started with; its only thread where ids are not known."""
+    """Return the thread that the process started with, or its first thread where ids are unknown."""
     for thread in process.threads:
         if thread.tid is not None and thread.tid == process.pid:
             return thread
@@ -303,7 +303,7 @@ def _working(run: Run, wall: float | None) -> float | None:
 
 
 def _pools(run: Run, wall: float | None) -> float | None:
-    """Return the threads that the libraries of all working processes use for one call each."""
+    """Return the sum over working processes of the largest pool of each."""
     sizes = []
     for process in run.processes:
         working = not wall or process.cpu_s is None or process.cpu_s >= WORKS * wall
@@ -313,10 +313,7 @@ def _pools(run: Run, wall: float | None) -> float | None:
 
 
 def delivery_seconds(process: Process) -> float | None:
-    """Return seconds off the CPU, where measured, in the longest of `_DELIVERIES` on the first thread.
-
-    Deliveries lie within each other (a loader's queue in the loader), so the greatest is taken, not the sum.
-    """
+    """Return the seconds of the longest of `_DELIVERIES`, which nest, on a process's first thread."""
     thread = first_thread(process)
     if thread is None or not len(thread.profile):
         return None

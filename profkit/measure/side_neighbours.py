@@ -1,4 +1,4 @@
-"""Who else ran while a side's runs queued, over all its repeats."""
+"""Other programs that ran while a side's runs queued, over all its repeats."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ NOTICED = 0.05
 
 
 def neighbours_of(runs: Sequence[Run]) -> Neighbours | None:
-    """Return who ran beside the runs of a side, each with its mean over them; ``None`` where none knows.
-
-    Processes of one name, user and group are matched by their order of cores used: pids differ between runs.
-    """
+    """Return a side's mean neighbours, matched by order of cores used, since pids differ between runs."""
     known = [
         run.machine.neighbours
         for run in runs

@@ -1,8 +1,4 @@
-"""`Run` → the calls by which a program itself sets how many threads or processes it has, and where they are.
-
-A profile has no arguments, so the number is not known. A call counts only if a function of the program made
-it, at most through a function or two of the library: libraries' own calls cannot be edited.
-"""
+"""Calls by which a program sets its numbers of threads or processes; arguments are not recorded."""
 
 from __future__ import annotations
 
@@ -14,14 +10,14 @@ import numpy as np
 from profkit.identity.function_keys import function_keys
 from profkit.model import PROJECT, FunctionKey, Process, Profile, Run
 
-#: Built-in functions that set the size of a library's pool, by what a profile calls them.
+#: Built-in functions that set the size of a library's pool, by their name in a profile.
 _NATIVE: Mapping[str, str] = {
     "<built-in method torch.set_num_threads>": "torch",
     "<built-in method torch._C.set_num_threads>": "torch",
     "<setNumThreads>": "opencv",
     "<built-in method cv2.setNumThreads>": "opencv",
 }
-#: Functions of Python that do, by the end of the file and the qualified name.
+#: Python functions that set a size, by the end of the file and the qualified name.
 _PYTHON: Mapping[tuple[str, str], str] = {
     ("numexpr/utils.py", "set_num_threads"): "numexpr",
     ("numba/np/ufunc/parallel.py", "set_num_threads"): "numba",
@@ -33,17 +29,13 @@ _PYTHON: Mapping[tuple[str, str], str] = {
     ("torch/utils/data/dataloader.py", "DataLoader.__init__"): "loader",
 }
 _NAMES = {name for _, name in _PYTHON} | set(_NATIVE)
-#: Functions of a library that may stand between the program and such a function (``multiprocessing.Pool``).
+#: Most library functions between the program and such a function (``multiprocessing.Pool``).
 _BETWEEN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class SizeCall:
-    """A function of the program (`caller`, beginning at `line`, 0 where not known) that sets a size.
-
-    `sets` is a library as in `profkit.model.Pool`, ``threadpoolctl``, ``pool`` (of processes),
-    ``process-executor``, ``thread-executor`` or ``loader``.
-    """
+    """A function of the program (`caller`, beginning at `line`, 0 if unknown) that sets a size."""
 
     sets: str
     caller: FunctionKey
@@ -51,14 +43,14 @@ class SizeCall:
 
 
 def sizes_itself(run: Run) -> bool:
-    """Return whether the program calls a function that sets a size, as profiles without callers show."""
+    """Return whether the run calls a function that sets a size, whoever calls it."""
     tables = _Tables()
     profiles = (thread.profile for process in run.processes for thread in process.threads)
     return any(next(tables.rows(profile), None) is not None for profile in profiles)
 
 
 def size_calls(run: Run) -> tuple[SizeCall, ...]:
-    """Return the calls of the program that set sizes, each once; none for a run read without callers."""
+    """Return the program's calls that set sizes, each once; empty for a run read without callers."""
     found: dict[SizeCall, None] = {}
     tables = _Tables()
     for process in run.processes:
@@ -68,7 +60,7 @@ def size_calls(run: Run) -> tuple[SizeCall, ...]:
 
 
 class _Tables:
-    """Finds the rows of functions that set sizes; the profiles of a run share one table of strings."""
+    """Rows of functions that set sizes; the profiles of a run share one table of strings."""
 
     def __init__(self) -> None:
         self._strings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Functions that wait by design, that read, and in which ranks wait for each other: known by their names."""
+"""Functions that wait by design, that read, and in which ranks wait for each other, known by name."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import re
 
 from profkit.model import STDLIB
 
-#: Native functions that wait by design; their time and calls follow the speed of everything else.
-#: The types are named for verbs that other types use for computing (``str.join``, ``dict.get``).
+#: Native functions that wait by design; their time and calls follow the speed of everything else. Patterns
+#: name types, since other types compute in methods of the same name (``str.join``, ``dict.get``).
 _NATIVE_WAITS = re.compile(
     r"[.' ](?:acquire|poll|epoll_wait|kqueue|select|sleep|nanosleep|recv\w*|_?accept|connect|fsync|fdatasync|flock|"
     r"wait\w*|sigtimedwait|posix\.p?readv?|nt\.read|WaitFor\w+|GetOverlappedResult)[' >]"
     r"|'(?:get|put)' of '_queue\.|'__enter__' of '_(?:multiprocessing|thread)\."
     r"|'read\w*' of '_io\.|'join' of '_thread"
 )
-#: Python functions that do nothing but wait; those of a pool's threads loop over blocking calls of native
-#: iterators, which no profile shows.
+#: Python functions that only wait; those of a pool's threads loop over blocking calls of native iterators,
+#: which no profile shows.
 _WAITS = frozenset(
     (
         *("wait", "_wait", "_wait_for_tstate_lock", "sleep", "_handle_workers", "_handle_tasks"),
         *("_handle_results", "SemLock.__enter__", "Condition.__enter__"),
     )
 )
-#: Native functions that read, from whatever it is.
+#: Native functions that read from a file, pipe or socket.
 _READS = re.compile(r"'read\w*' of '_io\.|[. ](?:posix\.p?readv?|nt\.read)>|'recv\w*' of")
-#: Native functions in which a rank waits for other ranks: MPI's calls, which spin or sleep as the library likes.
+#: Native functions in which a rank waits for other ranks: MPI calls, which spin or sleep depending on the
+#: library.
 _RANK_WAITS = re.compile(
     r"(?:mpi4py\.|'mpi4py)|\bMPI\.|torch\._C\._distributed_c10d|'(?:allreduce|allgather|broadcast|barrier|reduce_scatter)'"
     r" of 'torch"
@@ -32,20 +33,17 @@ _RANK_WAITS = re.compile(
 
 
 def is_wait(name: str, root: str) -> bool:
-    """Return whether a function waits by design (``acquire``, ``poll``, ``recv`` …).
-
-    A Python function counts only if it is in the standard library: a project's own ``wait`` may compute.
-    """
+    """Return whether a function waits by design; only native and standard library functions count."""
     if name.startswith("<"):
         return _NATIVE_WAITS.search(name) is not None
     return root == STDLIB and (name in _WAITS or name.rpartition(".")[2] in _WAITS)
 
 
 def waits_for_ranks(name: str) -> bool:
-    """Whether a native function waits for other ranks."""
+    """Return whether a native function waits for other ranks."""
     return name.startswith("<") and _RANK_WAITS.search(name) is not None
 
 
 def reads_files(name: str) -> bool:
-    """Whether a native function that may wait reads a file, a pipe or a socket."""
+    """Return whether a native function that may wait reads a file, a pipe or a socket."""
     return name.startswith("<") and _READS.search(name) is not None

@@ -1,16 +1,15 @@
-"""Where each second between two walls went: the account of the lost time, in buckets that add up to it.
+"""The account of the lost time: buckets that add up to the difference between two walls.
 
 The identity, along the critical path (`measure.critical_path`):
 
     ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δcapture
 
-A function's CPU time is its calls times its cost per call, for each place that calls it; their joint effect
-is divided between them by `compare.call_sites`. Other calls are *work*; they are *code* where they originate
-in a function whose source changed, and *startup* where they come with another number of processes. A change
-of the cost per call is *code* in changed functions and what they call, *speed* elsewhere. Queueing is run ×
-(queue/run of the candidate − that of the baseline); the part that only grew with the CPU time is booked with
-that. *capture* is what capture itself added to the walls, where known of both sides. The account of one run
-shows how its own wall is made up.
+A function's CPU time is calls times cost per call for each caller; `compare.call_sites` divides their joint
+effect. Changed calls are *work*, or *code* if they originate in a changed function, or *startup* if they come
+with another number of processes. A changed cost per call is *code* in changed functions and their callees,
+else *speed*. Queueing is run × (queue/run of the candidate − that of the baseline); the part that only grew
+with the CPU time is booked with that. *capture* is what capture added, where known of both sides. The account
+of one run divides its own wall.
 """
 
 from __future__ import annotations
@@ -37,33 +36,33 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-#: Buckets of a comparison, in the order in which they are shown.
+#: Buckets of a comparison, in display order.
 BUCKETS = ("startup", "work", "code", "speed", "queue", "blocked", "loading", "imbalance", "rest")
-#: The bucket after them, of a comparison in which it is known what capture added.
+#: Last bucket of a comparison if it is known what capture added.
 CAPTURE = "capture"
-#: Buckets of a comparison, and of one run alone, in which the tracers looked what threads wait for.
+#: Further buckets where the tracers recorded what threads wait for.
 PAUSES = ("gil", "gc")
-#: Of which bucket one of them is a part where it is not known.
+#: The bucket that contains one of `PAUSES` where that is unknown.
 _PART_OF = {"blocked": "gil", "running": "gc"}
 #: Buckets of one run alone.
 RUN_BUCKETS = ("startup", "running", "queue", "loading", "blocked", "imbalance")
-#: Functions that are kept for each bucket.
+#: Most functions kept for each bucket.
 PARTS = 8
 #: Resamples of the repeats for an interval (Efron and Tibshirani 1993), and the seed of the draw.
 RESAMPLES = 200
 SEED = 11
-#: Bounds of a 95 % interval.
+#: Percentiles that bound a 95 % interval.
 INTERVAL = (2.5, 97.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one function or NVTX range contributes to a bucket.
+    """What one function or NVTX range contributes to a bucket, in signed seconds.
 
-    `row`: of the table of functions; −1 for a range.
-    `seconds`: signed; ranges lie around functions, so theirs are not further ones.
-    `kind`: ``function``, ``range``, or ``holder``: it held the interpreter's lock while others waited.
-    `what`: of ``blocked``, its main wait, one of `profkit.model.pauses.WAITS`; empty where not seen.
+    `row` is of the function table, −1 for a range; ranges lie around functions, so they add no further
+    seconds. `kind` is ``function``, ``range``, or ``holder`` (held the interpreter's lock while others
+    waited). `what` is the main wait of a part of ``blocked``, one of `profkit.model.pauses.WAITS`, empty if
+    not seen.
     """
 
     row: int
@@ -75,11 +74,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """What was waited for on the path, off the CPU.
-
-    `what` is one of `profkit.model.pauses.WAITS`; `baseline_s` is 0 for one run alone. `row` and `name` are
-    of the function in which it changed most (of one run: was longest).
-    """
+    """Off-CPU waiting on the path for `what`, one of `WAITS`, and the function in which it changed most."""
 
     what: str
     baseline_s: float
@@ -92,11 +87,10 @@ class Waited:
 class Bucket:
     """One term of the identity; `name` is one of `BUCKETS` or `RUN_BUCKETS`, of `PAUSES`, or `CAPTURE`.
 
-    `seconds`: signed; positive makes the candidate slower.
-    `low`, `high`: 95 % interval, from the repeats or from repeats of other programs; NaN where not known.
-    `share`: part of the difference of the walls, NaN where that is 0; of one run, part of its wall.
-    `parts`: its functions, greatest first; they need not add up to it.
-    `waited`: what ``blocked`` and ``gil`` waited for, as far as seen, greatest change first.
+    `seconds` are signed; positive makes the candidate slower. `low` to `high` is the 95 % interval from the
+    repeats or from repeats of other programs, NaN if unknown. `share` is the part of the difference of the
+    walls, NaN where that is 0, or of one run's wall. `parts` are its functions, greatest first; they need not
+    add up to it. `waited` is what ``blocked`` and ``gil`` waited for, as far as seen, greatest change first.
     """
 
     name: str
@@ -117,16 +111,16 @@ class Bucket:
 class Account:
     """Where the difference between two walls went; the buckets add up to it.
 
-    `baseline_s`, `candidate_s`: walls, medians over a side's runs; the former is 0 for one run alone.
-    Without counters they are the self time of the profiled thread.
-    `buckets`: in the order of `BUCKETS` or `RUN_BUCKETS`, then `PAUSES` where the tracers recorded waits,
-    then `CAPTURE` where its cost is known.
-    `merged`: buckets that could not be separated: without counters ``("speed", "queue")``, all in the first.
-    `basis`: of the intervals: ``repeats`` of these runs, ``other-programs`` or ``none``.
-    `helpers_queue_s`: queueing of threads and processes that the main thread waits for.
-    `imports_s`: part of ``startup`` in which other processes than the main one import modules.
-    `calls_unknown`: share of the path's CPU time, of the side with more, in functions whose calls are not
-    known well enough; all that they took more is in ``speed``.
+    `baseline_s` and `candidate_s` are walls, medians over a side's runs; the former is 0 for one run alone.
+    Without counters they are self time of the profiled thread. `buckets` are in the order of `BUCKETS` or
+    `RUN_BUCKETS`, then `PAUSES`, then `CAPTURE`, where known. `merged` are buckets that could not be
+    separated, all in the first: ``("speed", "queue")`` without counters. `basis` of the intervals is
+    ``repeats``, ``other-programs`` or ``none``.
+
+    `helpers_queue_s` is queueing of helpers that the path's thread waits for; `imports_s` is the part of
+    ``startup`` in which processes other than the main one import modules. `calls_unknown` is the greater
+    side's share of the path's CPU time in functions whose calls are not known well enough; their growth is in
+    ``speed``.
     """
 
     baseline_s: float
@@ -140,26 +134,26 @@ class Account:
 
     @property
     def added_s(self) -> float:
-        """Difference of the walls, seconds."""
+        """Difference of the walls, in seconds."""
         return self.candidate_s - self.baseline_s
 
     @property
     def capture_s(self) -> float:
-        """What capture added to the difference, 0 where that is not known."""
+        """What capture added to the difference, in seconds; 0 if unknown."""
         return next((bucket.seconds for bucket in self.buckets if bucket.name == CAPTURE), 0.0)
 
     @property
     def program_s(self) -> float:
-        """Difference of the walls without what capture added to them, seconds."""
+        """Difference of the walls without what capture added, in seconds."""
         return self.added_s - self.capture_s
 
     @property
     def helpers_queue(self) -> bool:
-        """Whether most of the queueing is of threads and processes that the main thread waits for."""
+        """Whether most of the queueing is of helpers that the path's thread waits for."""
         return not self.merged and self.helpers_queue_s > value("part.most") * self.seconds("queue") > 0
 
     def bucket(self, name: str) -> Bucket:
-        """Return the bucket of this name; raises `KeyError` where there is none."""
+        """Return the bucket of this name; raise `KeyError` where there is none."""
         for one in self.buckets:
             if one.name == name:
                 return one
@@ -183,8 +177,8 @@ _Booked = dict[str, tuple[float, "Floats | None"]]
 def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) -> Account:
     """Return the account of the difference of two sides.
 
-    `unknown_code` is the row of a function that alone got slower without known source (−1: none). `spun_s`
-    bounds the seconds in which the path's thread ran only to spin for queued threads.
+    `unknown_code` is the row of the only function that got slower, with unknown source (−1: none). `spun_s`
+    bounds the seconds for which the path's thread only spun while it waited for queued threads.
     """
     table, origins, walls = signals.table, signals.origins, signals.walls
     baseline: Sequence[Composition] = walls.baseline.parts
@@ -217,7 +211,7 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
             waited = _waited(table.name, _for_lock(whole_a.gil), _for_lock(whole_b.gil))
         buckets.append(Bucket(name, seconds, low[name], high[name], share, parts, waited))
     merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
-    # Threads for which the path's own thread waits spinning are waited for, too.
+    # Threads for which the path's own thread spins count as helpers too.
     queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
     helpers = max(_more_of_helpers(whole_a, whole_b), queued_alone)
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
@@ -226,7 +220,7 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
 
 
 def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
-    """NVTX ranges whose thread queued longer for a CPU than in the baseline, greatest growth first."""
+    """Return NVTX ranges whose thread queued longer than in the baseline, greatest growth first."""
     grown = []
     for change in changes:
         before, after = (0.0 if row is None else row.wait_s for row in (change.baseline, change.candidate))
@@ -270,20 +264,20 @@ def _imports(c: Composition) -> Floats:
 
 
 def _calls_unknown(whole: Composition, origins: Origins) -> float:
-    """Share of the path's CPU time in functions whose calls are not known well enough."""
+    """Return the share of the path's CPU time in functions whose calls are not known well enough."""
     run = float(whole.run.sum())
     return float(whole.run[~origins.ratios.weighed].sum()) / run if run > 0 else 0.0
 
 
 def _own_queue(a: Composition, b: Composition) -> float:
-    """Queueing of the path's own thread beyond what grew with the CPU time."""
+    """Return queueing of the path's own thread beyond what grew with the CPU time."""
     run_a, run_b = float(a.run.sum()), float(b.run.sum())
     before, after = a.queue_s - a.helpers_queue_s, b.queue_s - b.helpers_queue_s
     return after - before - (before / run_a if run_a > 0 else 0.0) * (run_b - run_a)
 
 
 def _more_of_helpers(a: Composition, b: Composition) -> float:
-    """Queueing of helpers beyond what grew with the CPU time."""
+    """Return queueing of helpers beyond what grew with the CPU time."""
     cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
     return (
         b.helpers_queue_s - a.helpers_queue_s - _queued_per_second(a.helpers_queue_s, cpu_a) * (cpu_b - cpu_a)
@@ -291,7 +285,7 @@ def _more_of_helpers(a: Composition, b: Composition) -> float:
 
 
 def _cpu_seconds(c: Composition) -> float:
-    """CPU time on the path, polling included: all of it may queue."""
+    """Return CPU time on the path, polling included, since all of it may queue."""
     return float(c.run.sum() + c.waits.sum() + _imports(c).sum()) + c.untraced_run_s
 
 
@@ -304,7 +298,7 @@ def _queued_per_second(queue_s: float, cpu_s: float) -> float:
 
 
 def _typical(runs: Sequence[Composition], wall_s: float) -> Composition:
-    """Mean of the runs of a side, each scaled to the side's wall; runs of zero length are left out."""
+    """Return the mean of a side's runs, each scaled to the side's wall; runs of zero length are left out."""
     return Composition.mean([c.scaled(wall_s / c.wall_s) for c in runs if c.wall_s > 0] or runs)
 
 
@@ -317,7 +311,7 @@ def _book(
 ) -> _Booked:
     """Book the difference of two compositions; the buckets add up to the difference of their walls."""
     sites = origins.sites
-    seconds = sites.seconds(a.run, b.run)  # that other calls account for
+    seconds = sites.seconds(a.run, b.run)  # explained by changed calls
     per_call = b.run - a.run - sites.by_row(seconds)
     process_rows = sites.by_row(seconds * sites.of_processes)
     code_rows = sites.by_row(seconds * sites.from_code)
@@ -331,7 +325,7 @@ def _book(
         shared[unknown_code] = 0.0
     cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
     ratio_a = _queued_per_second(a.queue_s, cpu_a)
-    # Queueing that only grew with the CPU time is booked with what made that grow.
+    # Queueing that only grew with the CPU time is booked with the cause of that growth.
     with_queue = 1.0 + ratio_a
     queue = b.queue_s - a.queue_s - ratio_a * (cpu_b - cpu_a)
     spinning = max(0.0, min(spun_s, float(shared.sum()), b.own_run_s - a.own_run_s))
@@ -351,7 +345,7 @@ def _book(
         "loading": (b.loading_s - a.loading_s, b.delivering - a.delivering),
         "imbalance": (b.imbalance_s - a.imbalance_s, b.waiting_for_ranks - a.waiting_for_ranks),
     }
-    # CPU time of polling follows the time that is waited; it is no work, and no cause.
+    # CPU time of polling follows the time waited: it is neither work nor a cause.
     parts["rest"] = (float(polled.sum()), polled)
     for name, before, after in (("gil", a.gil, b.gil), ("gc", a.collected, b.collected)):
         rows = np.zeros(0) if before is None or after is None else after - before
@@ -361,7 +355,7 @@ def _book(
 
 
 def _errors(a: Composition, b: Composition, origins: Origins) -> dict[str, float]:
-    """Half the widths of 95 % intervals, from estimated calls and from the estimate of capture's cost."""
+    """Return half-widths of 95 % intervals, from estimated calls and the estimated cost of capture."""
     sites = origins.sites
     error = (1.0 + _queued_per_second(a.queue_s, _cpu_seconds(a))) * sites.errors(a.run, b.run)
     captured = math.hypot(a.capture_error_s, b.capture_error_s)
@@ -385,7 +379,7 @@ def _intervals(
     wall_a: float,
     whole_a: Composition,
 ) -> tuple[dict[str, float], dict[str, float], str]:
-    """95 % interval of each bucket: by resampling the repeats, or from repeats of other programs."""
+    """Return the 95 % interval of each bucket, from resampled repeats or from repeats of other programs."""
     if min(len(baseline), len(candidate)) >= value("repeats.least"):
         draw = np.random.default_rng(SEED)
         kept = _heavy(baseline, candidate)
@@ -403,7 +397,7 @@ def _intervals(
         low, high = {}, {}
         for name in drawn:
             at = np.percentile(np.array(drawn[name]), INTERVAL)
-            # Rows that were left out shift every resample alike.
+            # The omitted rows shift all resamples equally.
             shift = booked[name][0] - float(np.mean(drawn[name]))
             low[name], high[name] = float(at[0]) + shift, float(at[1]) + shift
         return low, high, "repeats"
@@ -412,10 +406,10 @@ def _intervals(
     for name in (*BUCKETS, *PAUSES):
         noise = value(f"noise.{name}") * wall_a
         if name == "queue":
-            # Who queues beside a busy neighbour queues for another time in each repeat.
+            # Beside a busy neighbour, queueing differs from repeat to repeat.
             noise += value("noise.queue-again") * queue_a
         if name == "startup":
-            # It queues as well.
+            # Startup queues as well.
             noise += value("noise.queue-again") * startup_a
         low[name], high[name] = booked[name][0] - noise, booked[name][0] + noise
     low[CAPTURE] = high[CAPTURE] = booked[CAPTURE][0]
@@ -423,7 +417,7 @@ def _intervals(
 
 
 def _heavy(baseline: Sequence[Composition], candidate: Sequence[Composition]) -> npt.NDArray[np.intp]:
-    """Rows that hold all but a thousandth of the path's time."""
+    """Return the rows that hold all but a thousandth of the path's time."""
     whole = sum(np.abs(c.run) + np.abs(c.blocked) + np.abs(c.waits) for c in (*baseline, *candidate))
     assert not isinstance(whole, int)
     order = np.argsort(-whole, kind="stable")
@@ -434,7 +428,7 @@ def _heavy(baseline: Sequence[Composition], candidate: Sequence[Composition]) ->
 
 
 def _waited(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Waited, ...]:
-    """What both sides waited for, by kind; `a` is ``None`` for one run alone."""
+    """Return what both sides waited for, by kind; `a` is ``None`` for one run alone."""
     if b is None or not b.size:
         return ()
     before = np.zeros(b.shape) if a is None else a
@@ -449,7 +443,7 @@ def _waited(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[W
 
 
 def _with_what(parts: Sequence[Part], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
-    """The same parts, each with what it mostly waited for."""
+    """Return the same parts, each with its main wait."""
     if b is None or not b.size:
         return tuple(parts)
     change = b if a is None else b - a
@@ -466,12 +460,12 @@ def _with_what(parts: Sequence[Part], a: Floats | None, b: Floats | None) -> tup
 
 
 def _for_lock(gil: Floats | None) -> Floats | None:
-    """Waiting for the interpreter's lock in the form that `_waited` takes, where it is the first kind."""
+    """Return waiting for the interpreter's lock in the form of `_waited`, where it is the first kind."""
     return None if gil is None else gil[np.newaxis]
 
 
 def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
-    """Functions that held the interpreter's lock while others waited longer for it."""
+    """Return functions that held the interpreter's lock while others waited longer for it."""
     if b is None or not b.size:
         return ()
     more = b if a is None else b - a
@@ -482,7 +476,7 @@ def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[
 
 
 def _largest(names: Sequence[str], rows: Floats | None, seconds: float) -> tuple[Part, ...]:
-    """Functions that moved a bucket in its direction, greatest first."""
+    """Return the functions that moved a bucket in its direction, greatest first."""
     if rows is None or not len(rows) or not seconds:
         return ()
     pushed = rows * math.copysign(1.0, seconds)

@@ -1,8 +1,4 @@
-"""Judge one run alone: how its wall is made up, and whether it lacked CPU, lacked data, or was blocked.
-
-The counterpart of `judge` for one run; causes that need a baseline (regression, workload, machine) are not
-judged.
-"""
+"""Judge one run without a baseline: how its wall is made up, and what it lacked or was blocked on."""
 
 from __future__ import annotations
 
@@ -51,10 +47,7 @@ class _OneRun:
 
 
 def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> RunVerdict:
-    """Return how one run's time is made up, and what it lacked; `processes` are those shown.
-
-    The verdict is ``None`` where the run lacked nothing, or has no kernel counters.
-    """
+    """Return how one run's time is made up, and a verdict on what it lacked, ``None`` if nothing."""
     chosen = select(Run(run.path, tuple(processes), run.manifest, run.machine), edges=False)
     keys = function_keys(chosen.profile, chosen.roots)
     account = _account(run, chosen, keys)
@@ -103,14 +96,14 @@ def _stopped(one: _OneRun) -> float:
 def _finding(rule: Rule, one: _OneRun, by: str) -> Finding:
     seconds = one.account.seconds(rule.bucket)
     found = finding_of(rule, one, READINGS_ALONE, STEPS.get(ALONE, {}), seconds, _severity(rule, one))
-    # Who ranks by cumtime has the table already that this one leads to.
+    # A report ranked by cumtime already contains the table that this advice leads to.
     return replace(
         found, advice=tuple(a for a in found.advice if a.kind != "show-waiting" or by not in a.argv)
     )
 
 
 def _severity(rule: Rule, one: _OneRun) -> float:
-    """Part of the wall, or of the active time that was queueing: one run shows no loss."""
+    """Return the part of the wall, or of active time that was queueing: one run shows no loss."""
     side = one.signals.candidate
     if rule.id == "throttling":
         return max(side.throttled or 0.0, side.wait_fraction or 0.0)
@@ -128,14 +121,14 @@ def _side(one: _OneRun) -> SideFacts:
 
 
 def _own_wait(one: _OneRun) -> float | None:
-    """Queueing of the main threads, or of the rank that queues most."""
+    """Return queueing of the main threads, or of the rank that queues most."""
     side = _side(one)
     worst = side.worst_wait_fraction if side.mains > 1 else None
     return max([v for v in (side.wait_fraction, worst) if v is not None], default=None)
 
 
 def _hidden_wait(one: _OneRun) -> float:
-    """Queueing of other threads and processes, where the main thread waits for them."""
+    """Return queueing of other threads and processes, where the main thread waits for them."""
     side = _side(one)
     waits = (side.off_cpu_fraction or 0.0) >= value("alone.waits") and (side.rest_run_s or 0.0) > 0
     return (side.rest_wait_fraction or 0.0) if waits else 0.0
@@ -160,13 +153,13 @@ def _others(one: _OneRun) -> bool:
 def _itself(one: _OneRun) -> bool:
     side = _side(one)
     cpus = side.available_cpus or math.inf
-    # More ranks than CPUs compete, whatever they demand on average.
+    # More ranks than CPUs compete, whatever their average demand.
     ranks = side.mains > cpus and (side.worst_wait_fraction or 0.0) >= value("alone.ranks")
     return (_demand(one) or 0.0) > value("demand.self") or (ranks and not _others(one))
 
 
 def _kind(one: _OneRun) -> str | None:
-    """Who takes the CPUs; if both do, own demand beyond the CPUs is compared with the others' cores."""
+    """Return who takes the CPUs; if both do, compare own demand beyond the CPUs with the others' cores."""
     itself, others = _itself(one), _others(one)
     if itself and others:
         side = _side(one)

@@ -1,7 +1,6 @@
-"""Confidence of the rules: how often each was right on labelled runs, less what is doubted.
+"""Confidence of the rules, written by ``python -m benchmarks.verdict confidences``.
 
-`STEPS` is written by ``python -m benchmarks.verdict confidences``, not by hand. Its shares follow Laplace's
-rule of succession: a rule that was right in all of few cases is not certain.
+Shares follow Laplace's rule of succession, so that a rule right in all of few cases is not certain.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TypeAlias
 
 from profkit.verdict.thresholds import value
 
-#: By rule: ``(strength from which it holds, share that was right)``, rising.
+#: By rule: ``(least strength, share that was right)``, ascending.
 Steps: TypeAlias = "Mapping[str, tuple[tuple[float, float], ...]]"
 
 #: Arm of one run without another side.
@@ -20,18 +19,18 @@ ALONE = "alone"
 
 
 def arm_of(*, counters: bool, several: bool) -> str:
-    """Key of `STEPS`: whether both sides have the kernel's counters, and repeats to know their noise."""
+    """Return the key of `STEPS`: whether both sides have kernel counters, and repeats to know their noise."""
     return f"{'counters' if counters else 'plain'}, {'several' if several else 'one'}"
 
 
 def confidence(
     rule: str, stated: float, doubt: float | None, strength: float, steps: Steps, left: float = 1.0
 ) -> tuple[float, bool]:
-    """Return the confidence of a finding, and whether it may be shown; every confidence is made here.
+    """Return the confidence of a finding, and whether it may be shown.
 
-    It is the table's share, at most `doubt` (what the rule's greatest doubt leaves, ``None`` without one),
-    times `left` (what other causes and differences leave). It is made from `stated` and not shown where the
-    table lacks the rule or the doubt is below ``confidence.shown``, since `steps` are of undoubted cases.
+    It is the table's share, at most `doubt`, times `left` (what other causes and differences leave). Rules
+    that the table lacks use `stated`, as do those doubted below ``confidence.shown``; these are not shown,
+    since `steps` come from undoubted cases.
     """
     found = steps.get(rule)
     most = stated if doubt is None else min(stated, doubt)
@@ -42,7 +41,7 @@ def confidence(
     return (share if doubt is None else min(share, doubt)) * left, True
 
 
-#: By arm and rule: ``(strength from which it holds, confidence)``, rising.
+#: By arm and rule: ``(least strength, confidence)``, ascending.
 STEPS: Mapping[str, Steps] = {
     "alone": {
         "loading": ((-math.inf, 0.923),),

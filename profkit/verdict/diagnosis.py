@@ -1,4 +1,4 @@
-"""From two sides to what makes them differ: pair, signals, account, verdict; reads no files, prints nothing."""
+"""From two sides to what makes them differ: pair, signals, account, verdict."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ def diagnose(
     iterations: IterationNames | None = None,
     calls: bool = False,
 ) -> Diff:
-    """Compare two sides and return what makes them differ; several runs of a side are replicates.
+    """Compare two sides; raise `UsageError` as `pair_of` does, or for an unknown range.
 
-    Parameters and errors are those of `pair_of`; a `UsageError` also where a run has no such range. `calls` keeps
-    `Diff.calls` and `Diff.stacks`.
+    Several runs of a side are replicates. `calls` keeps `Diff.calls` and `Diff.stacks`.
     """
     pair = pair_of(baseline, candidate, by=by, process=process)
     signals = signals_of(pair, iterations)
@@ -43,7 +42,7 @@ def diagnose(
         for side in pair.sides
         for run in side.runs.runs
         for notice in run.warnings
-        if notice.code != "functions-throttled"  # which `Pair.folded` says of all
+        if notice.code != "functions-throttled"  # `Pair.folded` already says so
     ]
     walls = signals.walls
     return Diff(

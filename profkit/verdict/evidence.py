@@ -1,4 +1,4 @@
-"""From a case to evidence: the measured facts of both sides for each name in a rule; none if not measured."""
+"""Evidence for each name in a rule: measured facts of both sides, or nothing if not measured."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from profkit.verdict.types import Evidence, Value
 if TYPE_CHECKING:
     from profkit.measure.range_stats import RangeChange
 
-#: Functions and ranges that are named.
+#: Most functions and ranges that are named.
 NAMED = 3
-#: Part of its time that a range must have queued to be named.
+#: Least part of a range's time in queueing for it to be named.
 LEAST_SHARE = 0.1
-#: Part of all queueing in functions that one must hold to be named.
+#: Least part of all queueing in functions for one to be named.
 LEAST_PART = 0.05
-#: Use of the GPUs below which they are not in use, the least that NVML can say; and what it must fall to, of the
-#: baseline's, before it is said to have fallen: what one reading of a GPU says varies.
+#: GPU utilisation below which GPUs are not in use (the least that NVML reports), and factor of the baseline's
+#: at which it has fallen: single readings vary.
 LEAST_GPU_SHARE, GPU_FELL = 0.01, 0.8
-#: Rows of the table among which a function with other calls is looked for.
+#: Table rows that are searched for a function with changed calls.
 LOOKED_AT = 20
 
 Found = Iterable[Evidence]
@@ -51,7 +51,7 @@ def produce(names: Iterable[str], case: Judged) -> tuple[Evidence, ...]:
 
 
 def wall(case: Case) -> Found:
-    """Return the walls of both sides, or their self times where a wall is not known."""
+    """Return the walls of both sides, or their self times where a wall is unknown."""
     a, b = case.signals.baseline, case.signals.candidate
     walls = bool(a.wall_s) and bool(b.wall_s)
     factor = math.exp(case.signals.log_walls)
@@ -78,7 +78,7 @@ def _active(run_s: float | None, wait_s: float | None) -> float | None:
 
 
 def _queue(case: Judged) -> Found:
-    """Queueing of the threads that carry the cause: the main thread's, one rank's, or the helpers'."""
+    """Return queueing of the threads that carry the cause: the main thread's, one rank's, or the helpers'."""
     a, b = case.signals.baseline, case.signals.candidate
     who = str(case.read("contention.who"))
     if who == "main":
@@ -155,7 +155,7 @@ def _demand(case: Judged) -> Found:
 
 
 def _asked(case: Case) -> Found:
-    """Cores that both sides' pools ask for; nothing if not measured or not too many."""
+    """Return the cores that both sides' pools ask for, if known and too many."""
     a, b = case.signals.baseline.inventory, case.signals.candidate.inventory
     if not case.read("contention.itself") or a.expected_cores is None or b.expected_cores is None:
         return
@@ -174,7 +174,7 @@ def _asked(case: Case) -> Found:
 
 
 def _largest_pool(of: Inventory) -> tuple[str, int, int, str, str]:
-    """Library, threads, processes with that pool, the size's origin, and the variable."""
+    """Return library, threads, processes with that pool, the size's origin, and the variable."""
     rows = [row for row in of.rows if row.threads and row.threads > 1 and not row.process.idle]
     if not rows:
         return "", 0, 0, "", ""
@@ -196,7 +196,7 @@ def _others(case: Judged) -> Found:
 
 
 def _neighbours(case: Judged) -> Found:
-    """Other programs that ran while the candidate queued, most CPU first."""
+    """Return other programs that ran while the candidate queued, most CPU first."""
     found = case.signals.candidate.neighbours
     if found is None or not case.read("contention.others"):
         return
@@ -219,7 +219,7 @@ def _neighbours(case: Judged) -> Found:
 
 
 def _gpu(case: Case) -> Found:
-    """How much of the time the GPUs were in use; nothing if unused, or not clearly less than before."""
+    """Return the GPUs' utilisation if only the candidate's is known, or if it clearly fell."""
     a, b = case.signals.baseline, case.signals.candidate
     if a.gpu_share is None:
         if b.gpu_share is not None and b.gpu_share >= LEAST_GPU_SHARE:
@@ -303,7 +303,7 @@ def _life(side: SideFacts) -> float | None:
 
 def _off(case: Judged) -> Found:
     a, b = case.signals.baseline, case.signals.candidate
-    # One run alone has lost nothing that could be known.
+    # One run alone shows no loss.
     part = case.read("account.off") if b.wall_s and a.wall_s else None
     yield Evidence(
         "main.off",
@@ -321,7 +321,7 @@ def _compares(case: Judged) -> bool:
 
 
 def _imports(case: Judged) -> Found:
-    """What other processes import, and for how long of the path."""
+    """Return what other processes import, and for how long on the path."""
     if case.account.imports_s > 0:
         packages = case.signals.candidate.worker_packages
         yield Evidence(
@@ -340,7 +340,7 @@ def _processes(case: Judged) -> Found:
 
 
 def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
-    """What a bucket's time waited for on the path, and in which function most."""
+    """Make a producer for what a bucket's time waited for, and the main function of each wait."""
 
     def found(case: Judged) -> Found:
         for bucket in case.account.buckets:
@@ -417,7 +417,7 @@ def _calls_known(case: Case) -> Found:
 
 
 def _calls_between(case: Case) -> Found:
-    """Interval of the calls' factor, over functions whose calls are known well enough."""
+    """Return the interval of the calls' factor, over functions with well-known calls."""
     low, high = case.read("calls.low"), case.read("calls.high")
     if low is not None and high is not None:
         yield Evidence(
@@ -450,7 +450,7 @@ def _calls_everywhere(case: Case) -> Found:
 
 
 def _origin(case: Case) -> Found:
-    """Where changed calls come from: calls of a function per call of its caller."""
+    """Return where changed calls come from: calls of a function per call of its caller."""
     table = case.signals.table
     for origin in case.signals.origins.found[:1]:
         yield Evidence(
@@ -465,7 +465,7 @@ def _origin(case: Case) -> Found:
 
 
 def _top_calls(case: Case) -> Found:
-    """Calls of the function that changed most in seconds and was called differently."""
+    """Return the calls of the function that changed most in seconds and was called differently."""
     table = case.signals.table
     shown = case.signals.origins.ratios.changed
     for row in range(min(len(table), LOOKED_AT)):

@@ -1,8 +1,6 @@
-"""From signals to a case, and to a verdict: evaluate every rule, and name what explains most of the lost time.
+"""From signals to a case and a verdict: evaluate every rule, and name what explains most of the lost time.
 
-All causes that hold are findings; the verdict is the one with the largest bucket. Two programs, or runs of
-which one did not finish, are not judged. Where no rule holds the answer is ``inconclusive``, with what would
-settle it.
+Different programs and unfinished runs are not judged; without a rule that holds it is ``inconclusive``.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from profkit.verdict.types import COUNTED, NO_HARM, Advice, Checked, Evidence, F
 
 
 def judge(case: Case) -> Verdict:
-    """Return what makes the candidate differ; ``inconclusive`` with what would settle it if no rule holds."""
+    """Return what makes the candidate differ, or ``inconclusive`` with what would settle it."""
     estimated = not case.signals.exact or case.read("account.capture") is not None
     held, checks = rules_held((*RULES, *(RULES_OF_ESTIMATES if estimated else ())), case.read, READINGS)
     findings = tuple(_finding(rule, case) for rule in held if rule.cause != "inconclusive")
@@ -65,7 +63,7 @@ def judge(case: Case) -> Verdict:
 
 
 def _doubts(case: Case, cause: str) -> dict[str, float]:
-    """Codes of other differences of the sides, each with the part of the confidence that it leaves."""
+    """Return codes of other differences of the sides, with the part of the confidence that each leaves."""
     a, b = case.signals.baseline, case.signals.candidate
     doubts = {}
     if any(case.signals.exits):
@@ -73,7 +71,7 @@ def _doubts(case: Case, cause: str) -> dict[str, float]:
     if case.signals.python_differs:
         doubts["python-differs"] = value("confidence.python-differs")
     if a.cpu_model and b.cpu_model and a.cpu_model != b.cpu_model:
-        # What it does to a program is this cause itself.
+        # For this cause, the other CPU is the explanation.
         doubts["cpu-model-differs"] = 1.0 if cause == "slower-machine" else value("confidence.cpu-differs")
     elif a.host and b.host and a.host != b.host:
         doubts["host-differs"] = value("confidence.host-differs")
@@ -83,7 +81,7 @@ def _doubts(case: Case, cause: str) -> dict[str, float]:
 def rules_held(
     rules: Sequence[Rule], read: Callable[[str], Value], readings: Mapping[str, Reading]
 ) -> tuple[tuple[Rule, ...], tuple[Checked, ...]]:
-    """Return the rules that hold, evaluated in their order: each may yield to earlier ones that hold."""
+    """Return the rules that hold, evaluated in order: each may yield to earlier ones that hold."""
     held: dict[str, Rule] = {}
     checks: list[Checked] = []
     for rule in rules:
@@ -110,7 +108,7 @@ def best_of(findings: Sequence[Finding]) -> Finding | None:
 
 
 def _trusted(finding: Finding) -> bool:
-    """Whether its rule states enough for a verdict to name it; the measured confidence does not count."""
+    """Return whether its rule states enough to be named; the measured confidence does not count."""
     stated = finding.stated if finding.doubt is None else finding.doubt
     return stated >= value("confidence.named")
 
@@ -120,27 +118,24 @@ def _weight(finding: Finding) -> float:
 
 
 def case_of(signals: Signals) -> Case:
-    """Return what a comparison is judged by: its signals, and the account that is made of them."""
+    """Return the case of a comparison: its signals, and the account made from them."""
     known = Known(signals)
     booked = account(signals, unknown_code=_lone_function(known), spun_s=spinning(known))
     return Case(signals, booked)
 
 
 def _lone_function(known: Known) -> int:
-    """Return the row of the function that alone got slower, where sources are not known; −1 without one.
-
-    The account books its cost as code, so it is found before the account.
-    """
+    """Return the row of the only function that got slower, with unknown source; −1 without one."""
     own = replace(ONE_FUNCTION, unless=())
     holds, _ = evaluate(own, known.read, READINGS, frozenset())
     return known.signals.movement.top_row if holds else -1
 
 
 def _another_program(table: DiffTable) -> bool:
-    """Whether the sides share hardly any function of their projects, by number and by time.
+    """Return whether the sides share hardly any function of their projects, by number and by time.
 
-    Module bodies and comprehensions do not count: every program has them. Where most functions are missing,
-    one of equal name and other source (many a ``main``) counts as another.
+    Module bodies and comprehensions do not count. Where most functions are missing, one of equal name and
+    different source (many a ``main``) counts as missing too.
     """
     project = table.in_roots(PROJECT)
     project[[row for row in np.flatnonzero(project).tolist() if is_anonymous(table.name[row])]] = False
@@ -165,7 +160,6 @@ def _another_program(table: DiffTable) -> bool:
 
 
 def _lone_native(case: Case) -> bool:
-    """Whether one native function alone got slower per call."""
     part, apart = case.read("function.part"), case.read("function.apart")
     return (
         bool(case.read("function.native"))
@@ -178,7 +172,7 @@ def _lone_native(case: Case) -> bool:
 
 def _finding(rule: Rule, case: Case) -> Finding:
     seconds = case.account.seconds(rule.bucket) if rule.bucket else math.nan
-    # Off the CPU is one loss, whatever was waited for.
+    # All time off the CPU is one loss, whatever it waited for.
     if rule.bucket in ("blocked", "loading"):
         seconds = sum(map(case.account.seconds, ("blocked", "loading", "imbalance")))
     severity = _severity(case, seconds) if rule.bucket else math.nan
@@ -188,7 +182,7 @@ def _finding(rule: Rule, case: Case) -> Finding:
 def finding_of(
     rule: Rule, case: Judged, readings: Mapping[str, Reading], steps: Steps, seconds: float, severity: float
 ) -> Finding:
-    """Return what a rule that holds says; `seconds` and `severity` are of its bucket."""
+    """Return the finding of a rule that holds; `seconds` and `severity` are of its bucket."""
     strength = case.read(rule.strength) if rule.strength else None
     known_strength = float(strength) if isinstance(strength, (int, float)) else math.nan
     doubt = doubted(rule, case.read, readings)
@@ -220,7 +214,7 @@ def _steps(case: Case) -> Steps:
 
 
 def _lowered(case: Case, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings with the confidence that other findings and other differences leave."""
+    """Return the findings with the confidence that other findings and differences of the sides leave."""
     harmful = {f.cause for f in findings if _trusted(f) and f.cause not in NO_HARM}
     result = []
     for f in findings:
@@ -233,7 +227,7 @@ def _lowered(case: Case, findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _severity(case: Case, seconds: float) -> float:
-    """Part of the lost time that a bucket holds, 0 to 1; NaN where nothing was lost."""
+    """Return the part of the lost time that a bucket holds, 0 to 1; NaN where nothing was lost."""
     added = case.account.program_s
     if math.isnan(seconds) or not added:
         return math.nan
@@ -268,7 +262,7 @@ def _named(
 def _inconclusive(
     case: Case, reason: str, findings: tuple[Finding, ...], checks: tuple[Checked, ...]
 ) -> Verdict:
-    """Nothing decides: what is known, and what would settle it."""
+    """Return what is known where nothing decides, and what would settle it."""
     s = case.signals
     mover = worst_mover(s)
     waited, helpers = case.read("main.wait"), case.read("helpers.wait")

@@ -32,8 +32,7 @@ INSTRUCTION_SETS = (
 class Fixed:
     """CPU seconds of one fixed piece of work on both sides.
 
-    `scatter` (at least 1) is the factor by which two readings of one machine may differ; `measured`: whether
-    these runs measured it, which older files do not.
+    `scatter` (at least 1) is the factor by which readings may differ, if `measured`: older files lack it.
     """
 
     name: str
@@ -44,7 +43,7 @@ class Fixed:
 
     @property
     def factor(self) -> float:
-        """How many times as long the candidate's machine took."""
+        """The candidate's seconds over the baseline's."""
         return self.after_s / self.before_s
 
     @property
@@ -54,7 +53,7 @@ class Fixed:
 
 
 def fixed_work(a: SideFacts, b: SideFacts) -> tuple[Fixed, ...]:
-    """Return the work timed on both sides, that with the candidate's greatest slow-down first."""
+    """Return the work timed on both sides, greatest slow-down of the candidate first."""
     found = []
     for name, before in a.yardsticks.items():
         after = b.yardsticks.get(name)
@@ -69,17 +68,17 @@ def fixed_work(a: SideFacts, b: SideFacts) -> tuple[Fixed, ...]:
 
 
 def machine_slower(a: SideFacts, b: SideFacts) -> float | None:
-    """Return the greatest slow-down of fixed work on the candidate's machine beyond scatter, a factor."""
+    """Return the greatest slow-down factor of fixed work on the candidate's machine beyond scatter."""
     return max((one.beyond for one in fixed_work(a, b)), default=None)
 
 
 def one_machine(a: SideFacts, b: SideFacts) -> bool:
-    """Whether both ran on one host, with the same CPU model and instructions."""
+    """Return whether both ran on one host, with the same CPU model and instructions."""
     return bool(a.host) and a.host == b.host and not models_differ(a, b) and not other_instructions(a, b)
 
 
 def models_differ(a: SideFacts, b: SideFacts) -> bool:
-    """Whether both CPU models are known and differ."""
+    """Return whether both CPU models are known and differ."""
     return bool(a.cpu_model and b.cpu_model) and a.cpu_model != b.cpu_model
 
 

@@ -9,9 +9,9 @@ from profkit.measure.line_times import FunctionLines
 from profkit.verdict.account import Account
 from profkit.verdict.types import Verdict
 
-#: Part of the time that is explained which a function has at least: the lines of a smaller one explain nothing.
+#: Least part of the explained time in a function for its lines to be shown.
 LEAST_PART = 0.1
-#: Causes that lie in functions, and not in what is around the program.
+#: Causes that lie in functions rather than around the program.
 _IN_FUNCTIONS = frozenset(
     ("code-change", "workload-change", "blocked", "data-starvation", "interpreter-lock", "start-up", "faster")
 )
@@ -23,7 +23,7 @@ _Lines = Callable[[int], FunctionLines]
 def lines_of_verdict(
     verdict: Verdict, account: Account, names: Sequence[str], lines: _Lines
 ) -> FunctionLines | None:
-    """Return the lines of the function that a comparison's verdict is about; ``None``: not known."""
+    """Return the lines of the function that a comparison's verdict is about; ``None`` if unknown."""
     if verdict.cause not in _IN_FUNCTIONS:
         return None
     rows = [
@@ -43,7 +43,6 @@ def lines_of_account(verdict: Verdict | None, account: Account, lines: _Lines) -
 
 
 def _parts(account: Account, buckets: set[str]) -> list[int]:
-    """Rows of the functions in some buckets, the largest part first."""
     parts = [
         part
         for bucket in account.buckets

@@ -1,4 +1,4 @@
-"""Every value that the rules of a comparison may read: its unit, what it is, and how it is computed."""
+"""Every value that the rules of a comparison may read: its unit, its meaning, and its computation."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from profkit.verdict.rule import Reading, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Value
 
-#: Native functions that do the same work whenever a program starts: they read code and compile it.
+#: Native functions that do the same work at every program start: they read code and compile it.
 YARDSTICKS = frozenset(("<built-in method marshal.loads>", "<built-in method builtins.compile>"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What is known before the account, of which some readings are taken."""
+    """What is known before the account; enough for some readings."""
 
     signals: Signals
 
     def read(self, name: str) -> Value:
-        """Return the value of a reading; NaN counts as not known."""
+        """Return the value of a reading; NaN becomes ``None`` (unknown)."""
         found = READINGS[name].of(self)
         return None if isinstance(found, float) and math.isnan(found) else found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case(Known):
-    """What a comparison is judged by."""
+    """Everything by which a comparison is judged."""
 
     account: Account
 
@@ -55,7 +55,7 @@ class Case(Known):
 
 
 def _part(case: Case, *names: str) -> float | None:
-    """Part of the difference of the walls that some buckets hold, 0 to 1."""
+    """Return the part of the difference of the walls that some buckets hold, 0 to 1."""
     found = case.account
     seconds = sum(found.seconds(name) for name in names)
     if seconds <= 0:
@@ -82,7 +82,7 @@ def _saved(case: Case) -> float | None:
 
 
 def _captured(case: Case) -> float | None:
-    """Capture's part of what moved the walls, whichever way capture and the program went."""
+    """Return capture's part of the summed absolute changes by capture and by the program."""
     found = case.account
     whole = abs(found.capture_s) + abs(found.program_s)
     if not whole or all(bucket.name != CAPTURE for bucket in found.buckets):
@@ -98,10 +98,7 @@ def _helpers_part(case: Case) -> float | None:
 
 
 def _settings_queue(case: Case) -> float | None:
-    """Part of the lost time that more threads or workers explain: queueing, their start, waiting for them.
-
-    Waiting counts as far as they queued longer meanwhile; 0 where there are no more of them.
-    """
+    """Return the part of the lost time that more threads or workers explain, by queueing or waiting."""
     found, a, b = case.account, case.signals.baseline, case.signals.candidate
     if found.merged or a.rest_wait_s is None or b.rest_wait_s is None:
         return None
@@ -109,7 +106,7 @@ def _settings_queue(case: Case) -> float | None:
         return 0.0
     queue = found.seconds("queue")
     if found.imports_s > queue:
-        return 0.0  # they are busy with their start, and hardly lack CPUs
+        return 0.0  # they are busy importing, and hardly lack CPUs
     waited = sum(found.seconds(name) for name in ("startup", "blocked", "loading", "rest"))
     theirs = max(0.0, (b.rest_wait_s - a.rest_wait_s) - max(0.0, found.helpers_queue_s))
     seconds = queue + min(max(0.0, waited), theirs)
@@ -121,7 +118,7 @@ def _slowdown(case: Case) -> float:
 
 
 def _drift(case: Case) -> float:
-    """Factor that the totals of clean runs may differ by: pooled, or by the repeats' own scatter."""
+    """Return the factor by which totals of clean runs differ: pooled, or from the repeats' own scatter."""
     s = case.signals
     pooled = value("time.drift")
     if s.repeats < value("repeats.least") or not math.isfinite(s.total_scatter):
@@ -150,7 +147,7 @@ def _demand(case: Case) -> float | None:
 
 
 def _itself(case: Case) -> bool:
-    """Whether the program's own threads ask for more than the available CPUs, or for more than before."""
+    """Return whether the program's own threads ask for more than the CPUs, or for more than before."""
     demand = _demand(case)
     if demand is not None and demand > value("demand.self"):
         return True
@@ -175,16 +172,16 @@ def _more_stolen(case: Case) -> float:
 
 
 def _more_threads(case: Known) -> bool | None:
-    """Whether the candidate has more runnable threads per CPU; ``None``: not known."""
+    """Return whether the candidate has more runnable threads per CPU; ``None`` if unknown."""
     growth = _threads_growth(case)
     return None if growth is None else growth >= value("threads.more")
 
 
 def _threads_growth(case: Known) -> float | None:
-    """Growth factor of threads or processes per CPU: the greatest of the ways to count them."""
+    """Return the greatest growth factor of threads or processes per CPU, over the ways to count them."""
     a, b = case.signals.baseline, case.signals.candidate
     most = None
-    # Under contention a thread that hardly works may count as one that does: only where there are more of them.
+    # Contention may raise the count of working threads, so more of them count only if there are more threads.
     working = b.working_threads if b.threads > a.threads else a.working_threads
     for before, after in (
         (a.pool_threads, b.pool_threads),
@@ -198,7 +195,7 @@ def _threads_growth(case: Known) -> float | None:
 
 
 def _kind(case: Case) -> str | None:
-    """Who takes the CPUs: of both, the one whose demand differs between the sides."""
+    """Return who takes the CPUs; if both do, the one whose demand grew."""
     a, b = case.signals.baseline, case.signals.candidate
     itself, others = _itself(case), _others(case)
     if itself and others:
@@ -209,15 +206,12 @@ def _kind(case: Case) -> str | None:
         return "self-oversubscription" if more else "external-load"
     if itself or others:
         return "self-oversubscription" if itself else "external-load"
-    # As much as beside the baseline: it is known that they were running, not that they took more.
+    # Others used as much beside the baseline: they were running, but did not take more.
     return "external-load" if (b.others_cores or 0.0) >= value("others") else None
 
 
 def spinning(known: Known) -> float:
-    """Return the most seconds in which main threads can have run only to spin for threads that queued.
-
-    Zero where no thread queued more than in the baseline, or there are no more threads.
-    """
+    """Return the most seconds for which main threads can have spun while waiting for queued threads."""
     a, b = known.signals.baseline, known.signals.candidate
     if a.rest_wait_s is None or b.rest_wait_s is None or not _more_threads(known):
         return 0.0
@@ -252,7 +246,7 @@ def waited_row(case: Case) -> int:
 
 
 def periodic(case: Case) -> bool:
-    """Whether the lost slices are of one length, and longer than a scheduler's tick: what a clock stops."""
+    """Return whether lost slices have one length beyond a scheduler's tick, as if a timer stopped it."""
     found = case.signals.lumps
     return (
         found.count >= value("lumps.fewest")
@@ -267,7 +261,7 @@ def _waited_function(case: Case) -> str:
 
 
 def _who_queued(case: Case) -> str:
-    """Whose queueing is beyond its thresholds: the main thread's, one rank's, or the helpers'."""
+    """Return whose queueing is beyond its thresholds: the main thread's, one rank's, or the helpers'."""
     s = case.signals
     if case.account.helpers_queue:
         return "helpers"
@@ -284,13 +278,13 @@ def _who_queued(case: Case) -> str:
 
 
 def _stopped(case: Case) -> float:
-    # Where nothing was off the CPU longer, nothing was stopped.
+    # If no time off the CPU was added, nothing was stopped.
     part = case.signals.movement.stopped_work
     return part if math.isfinite(part) else 0.0
 
 
 def _loading_of_off(case: Case) -> float | None:
-    """Of the added time off the CPU, the part that ends when a loader or a worker delivers."""
+    """Return the part of the added time off the CPU that ends when a loader or a worker delivers."""
     found = case.account
     off = found.seconds("blocked") + found.seconds("loading") + found.seconds("imbalance")
     if off <= 0:
@@ -299,7 +293,7 @@ def _loading_of_off(case: Case) -> float | None:
 
 
 def _holder_changed(case: Case) -> bool:
-    """Whether the source changed of the function that held the interpreter's lock longest."""
+    """Return whether the source of the main holder of the interpreter's lock changed."""
     for bucket in case.account.buckets:
         held = [part for part in bucket.parts if part.kind == "holder"]
         if held:
@@ -308,7 +302,7 @@ def _holder_changed(case: Case) -> bool:
 
 
 def blocked_on(account: Account) -> str | None:
-    """Return what most time off the CPU waited for; ``None`` where no wait is most, or that was not seen."""
+    """Return what most time off the CPU waited for; ``None`` without a main wait, or if not seen."""
     for bucket in account.buckets:
         if bucket.name == "blocked" and bucket.waited:
             most = bucket.waited[0]
@@ -330,15 +324,12 @@ def _calls(case: Case) -> float | None:
 
 
 def _calls_known(case: Case) -> float:
-    """Share of the CPU time, or of its growth if smaller, in functions with calls known well enough."""
+    """Return the share of CPU time, or of its growth if smaller, in functions with well-known calls."""
     return min(case.signals.movement.calls_known, case.signals.movement.gains_known)
 
 
 def _same_calls(case: Case) -> bool | None:
-    """Whether other calls cost no time: as many calls, or made by changed code, or cheap.
-
-    ``None`` where the intervals of the calls permit both, or too few calls are known.
-    """
+    """Return whether changed calls cost no time; ``None`` where the intervals of the calls allow both."""
     factor = _calls(case)
     if case.signals.exact:
         if factor is None or value("work.fewer") < factor < value("work.calls"):
@@ -385,7 +376,7 @@ def _top_gain(case: Case) -> float | None:
 
 
 def _dearer(case: Case) -> float | None:
-    """Part of the baseline's active time in functions whose calls cost ``per-call.dearer`` more at least."""
+    """Return the part of the baseline's active time in functions dearer by ``per-call.dearer``."""
     if _calls_known(case) < value("calls.known"):
         return None
     table = case.signals.table
@@ -398,13 +389,12 @@ def _dearer(case: Case) -> float | None:
 
 
 def _others_apart(case: Case) -> float | None:
-    """Factor, at least 1, that the cost per call of all other functions moved by, either way."""
+    """Return the factor, at least 1, by which the cost per call of functions moved, up or down."""
     ratio = case.signals.movement.ratio
     return math.exp(abs(ratio)) if math.isfinite(ratio) else None
 
 
 def _code_subject(case: Case) -> str:
-    """The function whose code changed: the origin of changed calls, else the one that gained most."""
     row = code_row(case)
     return readable_name(case.signals.table.name[row]) if row >= 0 else ""
 
@@ -423,14 +413,14 @@ def code_row(case: Case) -> int:
 
 
 def uncalled_row(signals: Signals) -> int:
-    """Return the row of the function that takes most of what the baseline defines and did not call, or −1."""
+    """Return the row of the longest function that the baseline defines but did not call, or −1."""
     table = signals.table
     rows = np.flatnonzero(table.candidate.present & table.uncalled)
     return int(rows[table.candidate.cumtime[rows].argmax()]) if len(rows) else -1
 
 
 def _uncalled_part(case: Case) -> float | None:
-    """Part of the lost time in this function and what it calls, beyond what one that is called no more held."""
+    """Return the part of the lost time in this function with callees, less what one like it held before."""
     table, row, lost = case.signals.table, uncalled_row(case.signals), case.account.program_s
     if row < 0 or lost <= 0:
         return None
@@ -439,7 +429,6 @@ def _uncalled_part(case: Case) -> float | None:
 
 
 def _code_place(case: Case) -> str:
-    """File and line of the function whose code changed."""
     row = code_row(case)
     table = case.signals.table
     if row < 0 or not table.keys[row].path:
@@ -459,20 +448,20 @@ def _machines_differ(case: Case) -> bool:
 
 
 def _machine_part(case: Case) -> float | None:
-    """Share of the log slow-down that fixed work on the candidate's machine explains."""
+    """Return the share of the log slow-down that fixed work on the candidate's machine explains."""
     slower = machine_slower(case.signals.baseline, case.signals.candidate)
     whole = _dearer_or_slower(case)
     return min(1.0, math.log(slower) / whole) if slower is not None and whole > 0 else None
 
 
 def _dearer_or_slower(case: Case) -> float:
-    """Log of what is to be explained: cost per call or whole time, whichever grew more."""
+    """Return the log of the cost per call or of the whole time, whichever grew more."""
     moved = case.signals.movement.ratio
     return max(case.signals.log_slowdown, moved if math.isfinite(moved) else 0.0)
 
 
 def _machine_as_fast(case: Case) -> bool:
-    """Whether no fixed work slowed enough to explain most of the slow-down."""
+    """Return whether no fixed work slowed enough to explain most of the slow-down."""
     a, b = case.signals.baseline, case.signals.candidate
     known = fixed_work(a, b)
     most = math.exp(value("part.most") * max(0.0, _dearer_or_slower(case)))
@@ -480,7 +469,7 @@ def _machine_as_fast(case: Case) -> bool:
 
 
 def _yardsticks(case: Case) -> tuple[float, float]:
-    """CPU seconds of the start-up's own work, which is the same on both sides."""
+    """Return the CPU seconds of the program start's own work, which is the same on both sides."""
     table = case.signals.table
     a, b = table.baseline, table.candidate
     before = after = 0.0
@@ -502,7 +491,7 @@ def _yardstick_apart(case: Case) -> float | None:
 
 
 def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:
-    """Return sizes that show that the candidate worked on more data: (which, bytes before, after)."""
+    """Return sizes by which the candidate worked on more data: (which, bytes before, after)."""
     found = []
     for name, before, after, throughout in (
         ("memory.peak", a.memory_bytes, b.memory_bytes, _more_memory_throughout(a, b)),
@@ -519,7 +508,7 @@ def _larger(before: float, after: float, throughout: bool) -> bool:
 
 
 def _more_memory_throughout(a: SideFacts, b: SideFacts) -> bool:
-    """Whether each of several repeats needed more memory than every run of the other side."""
+    """Return whether each of several repeats needed more memory than every run of the other side."""
     several = min(a.runs, b.runs) >= value("repeats.least")
     return several and (b.memory_least or 0.0) > (a.memory_most or math.inf)
 
@@ -534,7 +523,7 @@ def _command_differs(case: Case) -> bool:
 
 
 def worst_mover(signals: Signals) -> int:
-    """Return the row of the function that changed most beyond noise, waits left out; −1 if none did."""
+    """Return the row of the function that changed most beyond noise, except waits; −1 if none did."""
     table = signals.table
     for row in table.anomalous.nonzero()[0].tolist():
         if not is_wait(table.name[row], table.keys[row].root):

@@ -1,8 +1,4 @@
-"""What a rule is, and how one is evaluated: conditions on readings against thresholds.
-
-Rules are data, and the engine knows no cause. A rule holds where its required readings are known, no rule
-that it yields to holds, all its conditions hold, and one group of each set of alternatives holds.
-"""
+"""Rules, which are data, and their evaluation: conditions on readings against thresholds."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ class Sides(Protocol):
 
 
 class Judged(Protocol):
-    """What evidence and advice are made from, for a comparison and for one run alike."""
+    """The input of evidence and advice, for a comparison and for one run alike."""
 
     @property
     def signals(self) -> Sides:
@@ -41,12 +37,12 @@ class Judged(Protocol):
         """Where the time went."""
 
     def read(self, name: str) -> Value:
-        """Return the value of a reading; ``None``: not known."""
+        """Return the value of a reading; ``None`` if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A reading compared with a threshold (``>=``, ``<=``), or required to be true (``is``) or not (``not``).
+    """A reading compared with a threshold (``>=``, ``<=``), or required to be true (``is``) or false.
 
     The whole interval of an estimated reading must be beyond the threshold.
     """
@@ -58,10 +54,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value that rules may read; its unit is one of `profkit.verdict.types.UNITS`.
+    """One value that rules may read, in one of `UNITS`; `of` computes it (``None``: unknown).
 
-    `of` computes it from the case (``None``: not known). `compares` lists for ``--explain`` the comparisons
-    that it makes itself; none of them decides alone.
+    `compares` lists, for ``--explain``, comparisons that the reading makes itself; none decides alone.
     """
 
     unit: str
@@ -98,15 +93,13 @@ Group = tuple[Condition, ...]
 class Rule:
     """One way to recognise a cause, one of `profkit.verdict.types.CAUSES`; `id` is unique.
 
-    `bucket`: what it explains of the account; empty for a rule of no loss.
-    `kind`: the reading with the kind of contention; empty without kinds.
-    `requires`: readings that must be known; `unless`: rules that it yields to, evaluated before it.
-    `conditions`: all must hold; `alternatives`: of each set, one group must hold.
-    `confidence`: orders findings until the measured confidence replaces it.
-    `doubts`: groups of conditions that lower it, each with what is left.
-    `strength`: the reading by which the measured confidence is looked up; empty for one value.
-    `evidence`, `advice`: producers of `profkit.verdict.evidence` and `profkit.verdict.advice`, in order.
-    `subject`, `numbers`: readings that its sentence needs.
+    `bucket` is the one that it explains, empty for a rule of no loss; `kind` is the reading with the kind of
+    contention. Readings in `requires` must be known; rules in `unless` come before it, and it yields to them.
+    All `conditions` must hold, and one group of each set of `alternatives`. `confidence` orders findings
+    until the measured confidence replaces it; `doubts` are groups of conditions, each with the confidence
+    that it leaves. `strength` is the reading by which the measured confidence is looked up, empty for a
+    single value. `evidence` and `advice` name producers, in order; `subject` and `numbers` are readings for
+    its sentence.
     """
 
     id: str
@@ -189,7 +182,7 @@ def _check(
     if condition.operator == "known":
         held = found is not None
     elif condition.operator in ("is", "not"):
-        # What is not known is neither so nor not so.
+        # An unknown reading is neither true nor false.
         held = found is not None and bool(found) is (condition.operator == "is")
     elif isinstance(found, (int, float)) and against is not None and math.isfinite(found):
         low, high = (found.low, found.high) if isinstance(found, Bounded) else (found, found)

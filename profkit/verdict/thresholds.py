@@ -1,7 +1,6 @@
-"""Every threshold of the rules in one table: its value, unit and measured origin.
+"""All thresholds of the rules by id, each with value, unit and measured origin.
 
-``docs/rules.md`` and ``--explain`` print it. Rules and readings name thresholds by id and contain no numbers;
-those of `profkit.measure` and `profkit.compare` are defined there.
+``docs/rules.md`` and ``--explain`` print them; some are defined in `profkit.measure` and `profkit.compare`.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ class Threshold:
     provenance: str
 
 
-#: 439 runs of seven programs on two cores.
+#: The labelled runs of seven programs.
 _SEVEN = "439 runs of 7 programs on 2 cores"
-#: Programs of benchmarks/verdict.
+#: The programs of benchmarks/verdict.
 _BENCH = "benchmarks/verdict"
 _CLEAN = "95th percentile over 460 pairs of clean runs of 23 programs (benchmarks/verdict)"
 _NEIGHBOUR = (
@@ -264,7 +263,7 @@ _TABLE = (
     Threshold("wait.twice", 0.3, "share", "twice wait.much"),
     Threshold("alone.working", 0.5, "cores", "half of one worker (convention)"),
     Threshold("workers.busy", 0.5, "share", "half of one worker, of the wall (convention)"),
-    # Which finding is named, and how sure it is
+    # Which finding is named, and with what confidence
     Threshold(
         "findings.about-equal",
         0.15,
@@ -318,7 +317,7 @@ _TABLE = (
     Threshold("noise.rest", 0.022, "share", _CLEAN),
     Threshold("noise.gil", 0.012, "share", "as noise.blocked, of which it was a part"),
     Threshold("noise.gc", 0.01, "share", "as noise.work"),
-    # Behind what is measured: by its name in profkit.measure or profkit.compare
+    # Used in measuring: named as in profkit.measure or profkit.compare
     Threshold("threads.work", side_facts.WORKS, "share", "of the wall: a thread that works (convention)"),
     Threshold("functions.share", noise.MIN_SHARE, "share", "of self time: less is noise"),
     Threshold(
@@ -466,5 +465,5 @@ THRESHOLDS: Mapping[str, Threshold] = {threshold.id: threshold for threshold in 
 
 
 def value(name: str) -> float:
-    """Return the value of a threshold; raises `KeyError` for an unknown name."""
+    """Return the value of a threshold; raise `KeyError` for an unknown name."""
     return THRESHOLDS[name].value

@@ -1,4 +1,4 @@
-"""What the verdict package returns, as data: evidence, advice, findings, verdicts, the whole comparison."""
+"""Results of the verdict package, as data: evidence, advice, findings, verdicts, the whole comparison."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ CAUSES = (
     "faster",
     "inconclusive",
 )
-#: Causes that make no candidate slower.
+#: Causes that do not make a candidate slower.
 NO_HARM = frozenset(("no-change", "faster", "inconclusive"))
-#: What counted calls or the source show, whatever capture added to the walls.
+#: Causes that counted calls or the source show, whatever capture added to the walls.
 COUNTED = frozenset(("code-change", "workload-change"))
 
-#: Units of values: seconds, a part of 1, a factor, CPU cores, a count, bytes, a distance of rankings, text, and
-#: yes or no.
+#: Units of values: seconds, a part of 1, a factor, CPU cores, a count, bytes, a distance of rankings, text,
+#: and a boolean.
 UNITS = ("s", "share", "factor", "cores", "count", "bytes", "distance", "text", "bool")
 
 
 class Bounded(float):
-    """An estimated value, with its 95 % interval."""
+    """An estimated value with its 95 % interval."""
 
     __slots__ = ("high", "low")
     low: float
@@ -74,7 +74,7 @@ class Bounded(float):
         return found
 
 
-#: One measured value; ``None`` where it is not known.
+#: One measured value; ``None`` if unknown.
 Value: TypeAlias = "float | str | bool | None"
 
 
@@ -82,12 +82,11 @@ Value: TypeAlias = "float | str | bool | None"
 class Evidence:
     """One measured fact of both sides; a run alone has no baseline.
 
-    `signal`: what was measured, a key of `profkit.report.wording.SIGNALS`.
-    `unit`: one of `UNITS`; ``text`` for names, such as a CPU's.
-    `threshold`: what the candidate's value was compared with, in the same unit.
-    `reading`: what they say, a key of `profkit.report.wording.READINGS`; empty where the numbers suffice.
-    `subject`: a function, NVTX range or variable; empty for the whole program.
-    `whole`: the total that each side's value is part of (CPUs available, active time), or ``None``.
+    `signal` is what was measured, a key of `profkit.report.wording.SIGNALS`; `unit` is one of `UNITS`.
+    `threshold` is what the candidate's value was compared with. `reading`, a key of
+    `profkit.report.wording.READINGS`, interprets the numbers; empty where they suffice. `subject` is a
+    function, NVTX range or variable, empty for the whole program. `whole` is the total that each side's value
+    is part of, or ``None``.
     """
 
     signal: str
@@ -105,10 +104,10 @@ class Evidence:
 class Advice:
     """One thing to do next; `kind` is a key of `profkit.report.wording.ADVICE`.
 
-    `argv`: the command to run, empty for an edit or a machine setting; `files` follow as its last words.
-    `cures`: the bucket of the account that it empties; empty where it only measures more.
-    `predicted_gain_s`: seconds of the candidate's wall that it should win back, NaN where not known.
-    `where`, `line`: the function to edit and where it begins; ``None`` and 0 where not known.
+    `argv` is the command to run, with `files` as its last words; empty for an edit or a machine setting.
+    `cures` is the bucket that it empties, empty where it only measures more. `predicted_gain_s` is how many
+    seconds shorter the candidate's wall should be, NaN if unknown. `where` and `line` are the function to
+    edit and its first line, ``None`` and 0 if unknown.
     """
 
     kind: str
@@ -127,12 +126,11 @@ class Advice:
 class Checked:
     """One condition of a rule, as it was evaluated.
 
-    `rule`: of the rule; where `part` is ``reading``, the reading that compares by itself.
-    `part`: ``requires``, ``unless``, ``conditions``, ``alternatives``, ``doubts`` or ``reading``.
-    `choice`, `group`: of ``alternatives``, set and group from 1; of each set one group must hold.
-    Of ``doubts``, `choice` is the number of the doubt. Both are 0 elsewhere.
-    `value`, `threshold`: ``None`` where not known.
-    `margin`: value beyond threshold, in its unit; negative where it did not hold, NaN without numbers.
+    `rule` is the rule, or the reading that compares by itself where `part` is ``reading``; other parts are
+    ``requires``, ``unless``, ``conditions``, ``alternatives`` and ``doubts``. `choice` and `group` number the
+    sets and groups of ``alternatives`` from 1, and `choice` the ``doubts``; otherwise 0. `value` and
+    `threshold` are ``None`` if unknown. `margin` is the value beyond the threshold in its unit, negative
+    where it did not hold, NaN without numbers.
     """
 
     rule: str
@@ -153,15 +151,14 @@ class Checked:
 class Finding:
     """One cause that holds, with its evidence; `cause` is one of `CAUSES`.
 
-    `bucket`, `seconds`: what it explains of the account; empty and NaN for a finding of no loss.
-    `severity`: part of the lost time that it explains, 0 to 1; NaN where that cannot be known.
-    `confidence`: share of right verdicts of its rule on labelled runs, less what is doubted, 0 to 1.
-    It only orders findings where `calibrated` is false.
-    `strength`: the value by which the confidence was looked up; NaN where the rule has none.
-    `kind`: of ``contention``, ``self-oversubscription``, ``external-load``, ``cpu-quota`` or ``None``.
-    `subject`: a function or range; empty for the whole program.
-    `stated`, `doubt`, `left`: what the rule states, what its greatest doubt leaves (``None`` without one),
-    and what everything else leaves: the confidence is made from these and the table.
+    `bucket` and `seconds` are what it explains of the account, empty and NaN without a loss; `severity` is
+    its part of the lost time, 0 to 1, NaN if unknown. `confidence` is the share of right verdicts of its rule
+    on labelled runs, reduced by doubts, 0 to 1; it only orders findings unless `calibrated`. `strength` is
+    the value by which it was looked up, NaN without one. `kind` of ``contention`` is
+    ``self-oversubscription``, ``external-load``, ``cpu-quota``, ``shared-hardware`` or ``None``. `subject` is
+    a function or range, empty for the whole program. `stated` (by the rule), `doubt` (what its greatest doubt
+    leaves, ``None`` without one) and `left` (what everything else leaves) determine the confidence together
+    with the table.
     """
 
     rule: str
@@ -186,14 +183,11 @@ class Finding:
 class Verdict:
     """The finding that explains most, and all findings.
 
-    `cause`: ``inconclusive`` where no finding decides.
-    `rule`: of the finding; of ``inconclusive`` the reason: ``another-program``, ``unfinished``, ``sampled``,
-    ``nothing-decides`` or one of `profkit.verdict.rules.undecided`.
-    `confidence`: 0 to 1; ``None`` where nothing is claimed or it was not calibrated.
-    `findings`: all that hold, first the one that the verdict names, unless it is inconclusive.
-    `checks`: every condition of every rule, in the order of the rules.
-    `doubts`: codes of notices on other differences of the sides; each lowered the confidence, and comes
-    before the cause.
+    `cause` is ``inconclusive`` where no finding decides; `rule` is then the reason: ``another-program``,
+    ``unfinished``, ``sampled``, ``nothing-decides`` or one of `profkit.verdict.rules.undecided`. `confidence`
+    is 0 to 1, ``None`` where nothing is claimed or it was not calibrated. `findings` begin with the named
+    one, unless inconclusive. `checks` are the conditions of all rules, in order. `doubts` are codes of
+    notices on other differences of the sides; each lowered the confidence, and is shown before the cause.
     """
 
     cause: str
@@ -221,10 +215,9 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diff:
-    """The whole result of ``profkit diff``, before layout; `calls` and `stacks` only where requested.
+    """The whole result of ``profkit diff`` before layout; `calls` and `stacks` only where requested.
 
-    `slowdown` is the candidate's wall over the baseline's (self time where a wall is not known). `lines` are
-    of the function that the verdict names, ``None`` where not known; so is what a side imported.
+    `slowdown` is the candidate's wall over the baseline's (self time where a wall is unknown).
     """
 
     baseline: SideSummary

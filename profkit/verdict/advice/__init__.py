@@ -1,4 +1,4 @@
-"""What to do next: from a case to commands, variables and edits that should empty a bucket of the account."""
+"""Advice: commands, variables and edits that should empty a bucket of the account."""
 
 from __future__ import annotations
 

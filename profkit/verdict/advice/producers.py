@@ -1,4 +1,4 @@
-"""Advice by the names that rules use: commands, variables, and the gain to expect of each."""
+"""Advice by the names that rules use: commands, variables, and the expected gain of each."""
 
 from __future__ import annotations
 
@@ -20,34 +20,31 @@ from profkit.verdict.readings import Case, code_row
 from profkit.verdict.rule import Judged
 from profkit.verdict.types import Advice
 
-#: Variables that size thread pools; those that the run had set come first, OpenMP's is always named.
+#: Variables that size thread pools; variables that the run set come first, else the first two are named.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-#: Functions that grew most among which one is looked for that only waited.
+#: Number of functions that grew most among which one that only waited is searched.
 MOST_BLAMED = 10
 #: Runs a side from which replicates separate causes that one pair confuses (recall 0.89, false alarms 1.6 %).
 ENOUGH_RUNS = 5
 
-#: Part of the wall that advice must promise to be given at all: less is within what runs differ by.
+#: Least gain of advice, as a part of the wall: runs differ by less.
 LEAST_GAIN = 0.02
 #: Part of the CPUs from which they are full.
 FULL = 0.9
-#: Of a function that waited for CPUs: the part of its growth that is queueing, and how far its own CPU time per call
-#: may have changed.
+#: For a function that waited for CPUs: least part of its growth that is queueing, and greatest factor of its
+#: own CPU time per call.
 WAITED, SAME_PER_CALL = 0.7, 1.1
-#: Kinds of advice whose words are the recorded command, changed; and kinds that edit a line of the program.
+#: Kinds of advice that change the recorded command, and kinds that edit a line of the program.
 _COMMANDS = frozenset(("limit-threads", "within-quota", "more-cpus", "same-settings"))
 _EDITS = frozenset(("edit-code", "start-fewer"))
-#: Variables of batch systems, which give a job its CPUs: those of others are not to be taken.
+#: Variable prefixes of batch systems, which assign CPUs to a job: it must not take those of others.
 _BATCH = ("SLURM_", "PBS_", "LSB_")
 
 Found = Iterable[Advice]
 
 
 def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> tuple[Advice, ...]:
-    """Return the advice of some names: greatest gain first, then advice that measures or says more.
-
-    `seconds` is what `bucket` holds, and the most that advice for it can win back.
-    """
+    """Return the advice of some names, greatest gain first, at most the `seconds` of `bucket`."""
     lost = seconds if seconds > 0 else math.nan
     found = []
     for name in names:
@@ -64,7 +61,7 @@ def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> t
 
 
 def can_be_tried(advice: Advice) -> bool:
-    """Whether advice changes the recorded command, or a line of the program whose place is known."""
+    """Return whether advice changes the recorded command, or a program line whose place is known."""
     if advice.kind in _COMMANDS:
         return bool(advice.argv)
     return advice.kind in _EDITS and advice.where is not None and bool(advice.subject)
@@ -78,7 +75,7 @@ def _by_gain(advice: Advice) -> float:
 
 
 def _limit_threads(case: Judged, lost: float) -> Found:
-    """Cut what asks for too much, as the inventory shows it where there is one."""
+    """Cut what asks for too much, as shown by the inventory, or by the number of processes."""
     side = case.signals.candidate
     yield from _limits(case, lost)
     if side.available_cpus and _pools_unknown(side):
@@ -96,7 +93,7 @@ def _pools_unknown(side: SideFacts) -> bool:
 
 
 def _limits(case: Judged, lost: float) -> Found:
-    """Advice on what the inventory shows to be too large, where cutting it can win something back."""
+    """Return advice on sizes that the inventory shows to be too large, where cutting them pays."""
     side = case.signals.candidate
     most = tuple(
         math.inf
@@ -109,7 +106,7 @@ def _limits(case: Judged, lost: float) -> Found:
 
 
 def _least_wall(case: Judged, cpus: float | None, *, spins: bool) -> float | None:
-    """Seconds that the work takes with all CPUs busy; ``None`` where not known.
+    """Return the seconds that the work takes with all CPUs busy; ``None`` if unknown.
 
     Threads that wait for each other spin: only a baseline shows how much of their CPU time was work.
     """
@@ -140,7 +137,7 @@ def _more_cpus(case: Judged, lost: float) -> Found:
 
 
 def _free_to_take(case: Judged) -> int:
-    """CPUs of the machine where the run was bound to fewer and nothing else uses the others, else 0."""
+    """Return the machine's CPUs if the run was bound to fewer and the others are free, else 0."""
     side = case.signals.candidate
     found = side.inventory
     batch = any(name.startswith(_BATCH) for name in side.environment)
@@ -184,7 +181,7 @@ def _raise_quota(case: Judged, lost: float) -> Found:
 
 
 def _not_the_code(case: Judged, lost: float) -> Found:
-    """The function that grew most and only waited for CPUs: a profiler alone would blame it."""
+    """Name the function that grew most but only waited for CPUs, which a profiler alone would blame."""
     if not isinstance(case, Case):
         return
     table = case.signals.table
@@ -216,14 +213,13 @@ def _not_the_code(case: Judged, lost: float) -> Found:
 
 
 def _capture_both(case: Case, lost: float) -> Found:
-    """Counters for the sides that have none."""
     for name, side in (("baseline", case.signals.baseline), ("candidate", case.signals.candidate)):
         if side.wait_fraction is None:
             yield Advice("capture-side", side.command, subject=name)
 
 
 def _same_settings(case: Case, lost: float) -> Found:
-    """The candidate's command with the baseline's variables, where they differ."""
+    """Run the candidate's command with the baseline's variables, where they differ."""
     before, after = (
         set_by_hand(side.environment) for side in (case.signals.baseline, case.signals.candidate)
     )
@@ -236,7 +232,6 @@ def _same_settings(case: Case, lost: float) -> Found:
 
 
 def _more_runs(case: Case, lost: float) -> Found:
-    """Replicates, up to the number that separates causes."""
     missing = ENOUGH_RUNS - case.signals.repeats
     if missing > 0:
         yield Advice("more-runs", numbers={"runs": missing})
@@ -262,13 +257,13 @@ def _run_to_end(case: Case, lost: float) -> Found:
 
 
 def _git_log(case: Case, lost: float) -> Found:
-    """The file's changes in git between the revisions of both sides, or those not yet committed."""
+    """Show the file's changes in git between the revisions of both sides, or uncommitted changes."""
     row = code_row(case)
     table = case.signals.table
     before, after = (side.revision.split(" ") for side in (case.signals.baseline, case.signals.candidate))
     captured = case.signals.candidate.command
     if row < 0 or not table.keys[row].path or (captured and not after[0]):
-        return  # outside of a repository there is nothing to ask
+        return  # the candidate ran outside a repository
     if not before[0] or not after[0]:
         words: tuple[str, ...] = ("log", "-p")
     elif len(after) > 1:
@@ -281,7 +276,7 @@ def _git_log(case: Case, lost: float) -> Found:
 
 
 def _await(case: Judged, lost: float) -> Found:
-    """What to do about the main wait; where it was not seen, how to record it."""
+    """Address the main wait; if it was not seen, say how to record it."""
     for bucket in case.account.buckets:
         longer = [one for one in bucket.waited if one.candidate_s > one.baseline_s and one.what != "other"]
         if bucket.name == "blocked" and longer:
@@ -299,7 +294,7 @@ def _await(case: Judged, lost: float) -> Found:
 
 
 def _start_once(case: Judged, lost: float) -> Found:
-    """Start workers once; name the imports that the program could do without."""
+    """Start workers once; name an import that the program could do without."""
     packages = case.signals.candidate.worker_packages
     others = [package for package in packages if package not in sys.stdlib_module_names]
     yield Advice("start-once", subject=others[0] if others else "", cures="startup")

@@ -1,8 +1,4 @@
-"""`Inventory` → advice that makes a run fit its CPUs, naming only what the run contains.
-
-The edit is where the pool's size is set: a command's option with the measured number, a library's variable,
-or the line of code that sets the size. Returns nothing where nothing has to be cut.
-"""
+"""Advice that makes a run fit its CPUs, by edits of its command, its variables or its code."""
 
 from __future__ import annotations
 
@@ -18,10 +14,10 @@ from profkit.model import Pool
 from profkit.model.pools import NOT_BUSY, POOL_VARIABLES
 from profkit.verdict.types import Advice, Value
 
-#: The variable to set where none is set: the narrowest that does it for the whole library.
+#: The variable to set where none is set: the narrowest one for the whole library.
 _PREFERRED: Mapping[str, str] = {"torch": "OMP_NUM_THREADS"}
 
-#: How a program sets a size itself; OpenMP and BLAS have no call of their own in Python.
+#: Calls by which a program sets a size; OpenMP and BLAS have none in Python.
 _CODE: Mapping[str, str] = {
     "torch": "torch.set_num_threads({n})",
     "opencv": "cv2.setNumThreads({n})",
@@ -29,12 +25,12 @@ _CODE: Mapping[str, str] = {
     "numba": "numba.set_num_threads({n})",
     "tensorflow": "tf.config.threading.set_intra_op_parallelism_threads({n})",
 }
-#: Runtimes whose threads are PyTorch's as well.
+#: Runtimes whose threads PyTorch shares.
 _OPENMP = frozenset(("libgomp", "libomp", "libiomp5"))
 #: What threadpoolctl sizes, beside PyTorch.
 _OF_THREADPOOLCTL = _OPENMP | {"openblas", "mkl", "blis"}
 _OTHER_CODE = "threadpoolctl.threadpool_limits({n})"
-#: What starts workers, by what `profkit.measure.size_calls` calls it.
+#: Calls that start workers, by their name in `profkit.measure.size_calls`.
 _STARTERS: Mapping[str, str] = {
     "pool": "Pool({n})",
     "process-executor": "ProcessPoolExecutor({n})",
@@ -42,25 +38,24 @@ _STARTERS: Mapping[str, str] = {
 }
 _EXECUTOR = "ThreadPoolExecutor({n})"
 
-#: Options that say how many workers or jobs a program starts, in their usual spellings.
-#: ``--trainer.num_workers=4`` and Hydra's ``trainer.num_workers=4`` among them. A bare ``n_jobs`` is one only before
-#: its ``=``: a word by itself may be anything.
+#: Options for the number of workers or jobs, including ``--trainer.num_workers=4`` and Hydra's
+#: ``trainer.num_workers=4``. A bare ``n_jobs`` counts only before ``=``: a word by itself may be anything.
 _WORKER_OPTION = re.compile(
     r"(?:-j|(?:--|(?=[\w-]+[.=]))(?:[\w-]+\.)*(?:(?:n[_-]?)?jobs|(?:num[_-]|n[_-]|data(?:loader)?[_-])*workers"
     r"|workers[_-]per[_-]\w+|(?:num[_-]|n[_-])?(?:procs|processes)|nproc[_-]per[_-]node))"
 )
-#: Options that say how many threads it has; of the last ones only where no option is about threads.
+#: Options for the number of threads; the second pattern counts only where the first finds none.
 _THREAD_OPTION = re.compile(r"(?:-[tT]|(?:--|(?=[\w-]+\.))(?:[\w-]+\.)*(?:\w+[_-])*n?threads?(?:[_-]\w+)*)")
 _CPU_OPTION = re.compile(
     r"(?:-j|(?:--|(?=[\w-]+\.))(?:[\w-]+\.)*(?:\w+[_-])*(?:n?(?:cpus?|cores?|jobs)|parallel(?:ism)?))"
 )
-#: Options of launchers that say how many ranks there are.
+#: Options of launchers for the number of ranks.
 _RANK_OPTION = re.compile(r"-{1,2}(?:n|np|c|ntasks|nproc[_-]per[_-]node)")
 _LAUNCHERS = frozenset(
     ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "torchrun", "horovodrun")
 )
 
-#: Cores that a process needs over its life from which workers cannot have its CPU: half of one.
+#: Cores needed from which workers cannot have a process's CPU: half of one.
 _BUSY_CORES = 0.5
 
 
@@ -79,7 +74,7 @@ class _Share(NamedTuple):
 
     @property
     def most(self) -> int:
-        """Processes that the command may start: workers, where it has some."""
+        """Most processes that the command may start: workers, where it has any."""
         return self.workers if self.host.workers else self.processes
 
 
@@ -99,11 +94,10 @@ def limit_advice(
     lost_s: float = math.nan,
     most_s: tuple[float, float] = (math.inf, math.inf),
 ) -> tuple[Advice, ...]:
-    """Return advice that makes all processes ask for no more than the available CPUs, greatest gain first.
+    """Return advice that makes all processes fit the available CPUs, greatest gain first.
 
-    The gain is the part of `lost_s` (NaN: not known) lost to what the advice cuts, at most `most_s` (of
-    threads that may spin, of others). Of equals: command, lines of code, number of processes. Empty where the
-    pools are not known or already fit. `environment` defaults to the inventory's.
+    The gain is the part of `lost_s` (NaN: unknown) lost to what the advice cuts, at most `most_s` (of threads
+    that may spin, of others).
     """
     variables = inventory.environment if environment is None else environment
     share = _share(inventory)
@@ -124,7 +118,7 @@ def _share(inventory: Inventory) -> _Share | None:
     if not hosts:
         return None
     host = max(hosts, key=lambda h: h.oversubscription or 0.0)
-    # A quota of 1.5 CPUs holds one busy thread.
+    # A quota of 1.5 CPUs has room for one busy thread.
     cpus = max(1, math.floor(host.available_cpus or 1))
     threads = max(1, cpus // max(1, round(host.at_once)))
     bound = [p.available_cpus for p in inventory.processes if p.available_cpus and not p.idle]
@@ -138,7 +132,7 @@ def _share(inventory: Inventory) -> _Share | None:
 
 
 def _needs(process: ProcessNeed) -> float:
-    """Cores that a process would use if it never queued; one where that was not counted."""
+    """Return the cores that a process would use if it never queued; 1 if unknown."""
     known = (process.needed_cores, process.demand_cores)
     return next((cores for cores in known if cores is not None), 1.0)
 
@@ -151,7 +145,7 @@ class _Crew:
         self.sizes = inventory.sizes
         self.cpus = share.host.available_cpus or 1.0
         self.working = [p for p in inventory.processes if not p.idle and p.host == share.host.name]
-        # Each for the part of the run in which it lived: together as many as there were at once.
+        # Weighted by lifetime, so that the weights add up to the processes working at once.
         lived = [p.lived_s for p in self.working if p.lived_s]
         whole = sum(lived) if len(lived) == len(self.working) else 0.0
         self._weight = {
@@ -161,20 +155,16 @@ class _Crew:
         bound = [
             p.expected_cores / p.available_cpus for p in self.working if p.expected_cores and p.available_cpus
         ]
-        #: Whether processes that are bound to CPUs of their own have too many threads for those.
+        #: Whether processes bound to CPUs of their own have too many threads for these.
         self.bound_too_tightly = max(bound, default=0.0) > OVERSUBSCRIBED
         self.asks = self.with_sizes(_threads_of)
 
     def with_sizes(self, threads_of: Callable[[ProcessNeed], float]) -> float:
-        """Cores that all would ask for together if each process had so many threads at once."""
+        """Return the cores that all ask for together if each process had so many threads at once."""
         return sum(self._weight[id(p)] * threads_of(p) for p in self.working)
 
     def limited(self, libraries: set[str]) -> float:
-        """Cores that they would ask for with the pools of some libraries cut to their share.
-
-        A process works in one pool at a time: of two that are too large, each accounts for half of the
-        excess.
-        """
+        """Return the cores asked for with the pools of `libraries` cut; two large pools share the excess."""
         threads = self.share.threads
 
         def left(process: ProcessNeed) -> float:
@@ -192,11 +182,11 @@ class _Crew:
 
     @property
     def fewer(self) -> float:
-        """Part of the processes that remains when no more of them work at once than there are CPUs."""
+        """Part of the processes that remains if no more work at once than there are CPUs."""
         return min(1.0, self.share.processes / max(1.0, self.share.host.at_once))
 
     def emptied(self, asks: float) -> float:
-        """Part of the demand beyond the CPUs that is gone when the run asks for `asks`."""
+        """Return the part of the demand beyond the CPUs that is gone when the run asks for `asks`."""
         beyond = self.asks - self.cpus
         return max(0.0, min(1.0, (self.asks - asks) / beyond)) if beyond > 0 else 1.0
 
@@ -207,7 +197,7 @@ def _threads_of(process: ProcessNeed) -> float:
 
 
 def _pools_of(process: ProcessNeed) -> list[Pool]:
-    """Pools that may be at work; idle ones take no CPU from anyone."""
+    """Return the pools that may be at work; idle ones take no CPU."""
     if process.idle or process.pools_idle:
         return []
     return [pool for pool in process.pools or () if pool.library not in NOT_BUSY]
@@ -234,7 +224,7 @@ def _thread_cures(
             or _set_inside(pool, variables, command)
             or _set_by_call(pool, crew) is not None
         )
-        # Jobs may be processes: such an option sizes a pool where the program set it, and has no workers.
+        # Such an option may mean processes: it counts only where the program set the size and has no workers.
         meant = (_THREAD_OPTION, _CPU_OPTION) if inside and not share.host.workers else (_THREAD_OPTION,)
         option = _option_of(command, pool.threads, *meant)
         if option is not None and (inside or pool.origin != "variable"):
@@ -248,7 +238,7 @@ def _thread_cures(
             code.setdefault(edit.subject, (edit, set()))[1].add(pool.library)
     bound = _bound(edited, share, variables)
     words = _fewer_processes(bound, share)
-    # What no variable sizes takes one thread for each CPU that it may use, and counts no quota.
+    # A pool without a variable takes one thread per usable CPU, ignoring the quota.
     unnamed = any(pool.origin == "default" and not _variable(pool, variables) for pool in pools)
     over_quota = bool(
         inventory.quota_cpus and inventory.affinity and inventory.quota_cpus < inventory.affinity and pools
@@ -278,7 +268,7 @@ def _too_large(working: Sequence[ProcessNeed], threads: int) -> list[Pool]:
 
 
 def _variable(pool: Pool, environment: Mapping[str, str]) -> str:
-    """The variable that sizes this pool: the one already in effect, else the library's own."""
+    """Return the variable that sizes this pool: the one in effect, else the library's own."""
     names = POOL_VARIABLES.get(pool.library, ())
     held = pool.variable.partition("=")[0]
     if held in names:
@@ -288,7 +278,6 @@ def _variable(pool: Pool, environment: Mapping[str, str]) -> str:
 
 
 def _set_inside(pool: Pool, environment: Mapping[str, str], command: Sequence[str]) -> bool:
-    """Whether the program itself sets the pool's variable, whatever it is started with."""
     name, _, value = pool.variable.partition("=")
     if pool.origin != "variable" or environment.get(name) == value:
         return False
@@ -296,15 +285,14 @@ def _set_inside(pool: Pool, environment: Mapping[str, str], command: Sequence[st
 
 
 def _set_by_call(pool: Pool, crew: _Crew) -> SizeCall | None:
-    """The call in the program that sets a pool's size; it overrides variables.
+    """Return the call in the program that sets a pool's size, which overrides variables.
 
-    A worker that was ended left only a snapshot of its pools, which misses what another thread gave to
-    OpenMP.
+    The pools recorded of a killed worker may miss it.
     """
     setters = [pool.library]
     if pool.library in _OPENMP:
-        setters.append("torch")  # has no threads but those
-    # Whether a limit of OpenMP and BLAS was meant for PyTorch, only its size says.
+        setters.append("torch")  # PyTorch's threads are OpenMP's
+    # Only the size shows whether a limit of OpenMP and BLAS was meant for PyTorch.
     if pool.library in _OF_THREADPOOLCTL or (pool.library == "torch" and pool.origin == "program"):
         setters.append("threadpoolctl")
     made = [size for setter in setters for size in crew.sizes if size.sets == setter]
@@ -320,7 +308,7 @@ def _edit(pool: Pool, variable: str, crew: _Crew) -> Advice:
     named = pool.library if pool.library in _CODE else "threadpoolctl"
     sets = named if call_made is None else call_made.sets
     call = _CODE.get(sets, _OTHER_CODE)
-    # OpenCV has no threads at all with 0, and one thread that is not the caller's with 1.
+    # With 0, OpenCV has no threads; with 1, one thread beside the caller.
     return _edit_of(call.format(n=0 if pool.library == "opencv" and n == 1 else n), (sets,), crew)
 
 
@@ -345,7 +333,7 @@ def _start_fewer(crew: _Crew) -> Advice:
     }
     if not host.workers:
         return Advice("start-fewer", cures="queue", numbers=numbers)
-    # The parent of a pool only waits for it, that of a loader computes.
+    # The parent of a pool only waits for it, but that of a loader computes.
     numbers["workers"] = share.workers
     found = next((size for size in crew.sizes if size.sets in _STARTERS), None)
     if found is None:
@@ -388,7 +376,7 @@ class _Option(NamedTuple):
 
 
 def _option_of(command: Sequence[str], number: int | None, *patterns: re.Pattern[str]) -> _Option | None:
-    """Find the option whose number is a measured size; of several, one whose name says threads first."""
+    """Find the option whose number is a measured size; earlier patterns come first."""
     for pattern in patterns:
         for at, word in enumerate(command):
             attached = re.fullmatch(rf"({pattern.pattern}=|-[jtT])(\d+)", word)
@@ -405,7 +393,7 @@ def _begins(head: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]:
-    """Replace values that the command sets itself (``env NAME=8``, ``mpirun -x NAME=8``): they override."""
+    """Replace values that the command sets (``env NAME=8``, ``mpirun -x NAME=8``), since they override."""
     names = (word.partition("=")[0] for word in command)
     return [
         f"{name}={settings[name]}" if name in settings and word != name else word
@@ -414,7 +402,7 @@ def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]
 
 
 def _bound(command: list[str], share: _Share, environment: Mapping[str, str]) -> list[str]:
-    """Make the launcher of several ranks bind each of them to its own cores."""
+    """Make the launcher of several ranks bind each rank to its own cores."""
     name = command[0].rpartition("/")[2] if command else ""
     if share.host.ranks < 2 or name not in _LAUNCHERS or any(_binds(word) for word in command):
         return command

@@ -1,7 +1,4 @@
-"""The rules of a comparison and of one run alone, one module per cause, in the order of evaluation.
-
-Of findings that explain about as much of the lost time, the first here is named.
-"""
+"""All rules, in the order of evaluation; of about equal findings, the first is named."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from profkit.verdict.rules import (
 
 __all__ = ["RULES", "RULES_ALONE", "RULES_OF_ESTIMATES"]
 
-#: Of a comparison.
+#: Rules of a comparison.
 RULES: tuple[Rule, ...] = (
     no_change.IDENTICAL,
     workload_change.CALL_COUNTS,
@@ -54,10 +51,10 @@ RULES: tuple[Rule, ...] = (
     no_change.NOTHING_BEYOND,
 )
 
-#: Of a comparison in which a side was sampled, or of which it is known what capture added; after those above.
+#: Further rules where a side was sampled, or where it is known what capture added.
 RULES_OF_ESTIMATES: tuple[Rule, ...] = (undecided.CAPTURE_ITSELF, undecided.CALLS_UNKNOWN)
 
-#: Of one run alone: what it lacked can be seen, what changed cannot.
+#: Rules of one run alone: it shows what it lacked, but not what changed.
 RULES_ALONE: tuple[Rule, ...] = (
     start_up.WORKER_IMPORTS_ALONE,
     contention.THROTTLED_ALONE,

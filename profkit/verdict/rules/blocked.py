@@ -1,4 +1,4 @@
-"""Rules of ``blocked``: off the CPU without queueing for one, and not for want of data."""
+"""Rules of ``blocked``: off the CPU without queueing for one, and not for lack of data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of ``code-change``: a changed function, or what it calls, holds the loss; or one alone got slower."""
+"""Rules of ``code-change``: a changed function with its callees holds the loss, or only one got slower."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ONE_FUNCTION = Rule(
     conditions=(
         more("function.part", "one-function.part"),
         more("function.gain", "code.of-baseline"),
-        # Native code has no source here: where it alone is slower, its threads or its input are as likely.
+        # Native code has no source here: its threads or its input may as well have changed.
         no("function.source-known"),
         no("function.native"),
         more("function.apart", "one-function.apart"),
@@ -59,7 +59,7 @@ ONE_FUNCTION = Rule(
     ),
     alternatives=(((yes("pair.plain"),), (less("main.wait", "wait.much"),)),),
     confidence=0.85,
-    # Right in 5 of 12 labelled pairs of plain profiles of a second: shown as what it might be.
+    # Right in 5 of 12 labelled pairs of plain profiles of one second, so shown as a possibility only.
     doubts=(((yes("pair.plain"), less("function.apart", "one-function.far")), 0.45),),
     evidence=("top-function", "top-function-calls", "top-function-per-call"),
     subject="function.subject",

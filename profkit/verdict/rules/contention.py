@@ -1,10 +1,10 @@
-"""Rules of ``contention``: the program was ready to run and no CPU was free, or a quota stopped it."""
+"""Rules of ``contention``: the program was ready to run but no CPU was free, or a quota stopped it."""
 
 from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
 
-#: Queueing of main threads or of one rank that is beyond doubt, or less of it where it explains much of the loss.
+#: Clear queueing of main threads or of one rank, or less queueing if it explains much of the loss.
 _OWN_QUEUE = tuple(
     group
     for who in ("main", "rank")
@@ -23,7 +23,7 @@ _OWN_QUEUE = tuple(
         ),
     )
 )
-#: The same of threads and processes that the main thread waits for.
+#: The same for helpers that the main thread waits for.
 _HELPERS_QUEUE = (
     (
         more("helpers.wait", "wait.much"),
@@ -37,7 +37,7 @@ _HELPERS_QUEUE = (
         more("account.helpers-queue", "queue.least-helpers"),
     ),
 )
-#: More threads or workers than before, in a program whose baseline may have queued as well.
+#: More threads or workers than before, where the baseline may have queued as well.
 _SETTINGS = (
     (
         yes("contention.itself"),
@@ -71,10 +71,10 @@ RUN_QUEUE_WAIT = Rule(
     kind="contention.kind",
     requires=("pair.counters",),
     unless=("throttling",),
-    # Threads that hand the interpreter's lock to each other queue as well.
+    # Threads that pass the interpreter's lock to each other queue as well.
     conditions=(no("account.gil-over-queue"),),
     alternatives=(
-        # Time was lost, or queued away although the baseline happened to be as slow.
+        # Time was lost, or the candidate clearly queued while the baseline happened to be as slow.
         (
             (more("time.slowdown", "time.noticed"),),
             (
@@ -85,7 +85,7 @@ RUN_QUEUE_WAIT = Rule(
             ),
         ),
         (*_OWN_QUEUE, *_HELPERS_QUEUE, *_SETTINGS),
-        # Queueing that no one caused must explain most of the loss.
+        # Queueing without a known cause must explain most of the loss.
         (
             (yes("contention.known"), more("account.queue", "queue.least")),
             (more("account.queue", "part.most"), yes("account.queue-beyond")),
@@ -150,7 +150,7 @@ SHARED_HARDWARE = Rule(
     numbers=("per-call", "per-call.everywhere", "others.added"),
 )
 
-#: Of two plain profiles of one program, whose candidate took longer.
+#: Two plain profiles of one program, with a slower candidate.
 WAITED = (
     yes("pair.plain"),
     no("pair.python-differs"),
@@ -158,7 +158,7 @@ WAITED = (
     less("pair.residue", "programs.threads"),
 )
 
-#: … and was stopped by a clock.
+#: Two such profiles whose candidate stalled periodically.
 PERIODIC = (
     yes("pair.plain"),
     yes("lumps.periodic"),
@@ -273,7 +273,7 @@ QUEUED_ALONE = Rule(
     unless=("throttling",),
     conditions=(more("wall", "alone.wall"),),
     alternatives=(
-        # Threads that hand data to each other queue on an idle machine too: something must have wanted the CPUs.
+        # Threads that hand over data queue on an idle machine too, so someone must have taken the CPUs.
         (
             (yes("contention.known"), more("own.wait", "wait.some")),
             (yes("contention.known"), more("hidden.wait", "wait.much")),

@@ -13,7 +13,7 @@ LOADING = Rule(
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.off", "part.most"),
-        # Functions that do not wait by design stood still as well: loaders are not what was missing.
+        # Functions that compute were off the CPU too, so the loaders are not the cause.
         less("stopped", "part.stopped"),
     ),
     alternatives=(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, yes
 
-#: The baseline was the one that lacked CPUs.
+#: The baseline lacked CPUs.
 _FREED = (more("main.wait-before", "wait.much"), more("main.wait-fell", "wait.growth"))
 
 LESS_TIME = Rule(
@@ -17,7 +17,7 @@ LESS_TIME = Rule(
         (
             (*_FREED, more("time.speedup", "time.noticed")),
             (yes("order.shifted"), more("time.speedup", "time.slower")),
-            # What it saved is queueing, waiting, calls or code, which do not drift as a CPU's speed does.
+            # Queueing, waiting, calls and code do not drift like a CPU's speed.
             (more("account.saved", "part.most"), more("time.speedup", "time.noticed")),
             (more("time.under-drift", "time.drift-or-own"),),
         ),

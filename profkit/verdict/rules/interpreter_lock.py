@@ -1,4 +1,4 @@
-"""Rules of ``interpreter-lock``: threads of one process wait for each other's turn to run Python."""
+"""Rules of ``interpreter-lock``: threads of one process wait for each other to run Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GIL = Rule(
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.gil", "part.most"),
-        # Then it has the lock for longer because of its code.
+        # If its source changed, its code is the reason that it held the lock longer.
         no("gil.holder-changed"),
     ),
     confidence=0.9,

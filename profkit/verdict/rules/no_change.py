@@ -1,13 +1,10 @@
-"""Rules of ``no-change``: one capture on both sides, nothing beyond noise, or no loss.
-
-A loss that every repeat shows is none of them, however small.
-"""
+"""Rules of ``no-change``: one capture on both sides, nothing beyond noise, or no loss in every repeat."""
 
 from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, no, yes
 
-#: Neither side queued much more than the other: then something changed, whatever the totals say.
+#: Neither side queued much more than the other; otherwise something changed, whatever the totals say.
 _QUEUE_ALIKE = (
     (yes("pair.plain"),),
     (less("main.wait-growth", "wait.much"), less("main.wait-fell", "wait.much")),
@@ -36,7 +33,7 @@ WITHIN_NOISE = Rule(
     ),
     alternatives=(
         _QUEUE_ALIKE,
-        # Without counters a slow-down of less than that may be anything.
+        # Without counters, only a smaller slow-down counts as none.
         ((yes("pair.counters"),), (less("time.slowdown", "time.sure-of-none"),)),
     ),
     confidence=0.9,

@@ -1,10 +1,10 @@
-"""Rules of ``slower-machine``: the same calls cost more CPU time, and the CPU is what differs."""
+"""Rules of ``slower-machine``: the same calls cost more CPU time because the CPU differs."""
 
 from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
 
-#: Nothing says that CPUs were lacking.
+#: Nothing shows a lack of CPUs.
 _NO_QUEUE = ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),))
 
 SLOWER_CPU = Rule(
@@ -26,13 +26,13 @@ SLOWER_CPU = Rule(
     ),
     alternatives=(
         (
-            # Other programs beside the candidate take of caches and memory, and make no machine slower.
+            # Other programs that take caches and memory do not make the machine slower.
             (more("machine.part", "part.most"), no("contention.others")),
             (yes("instructions.differ"),),
             (yes("machines.differ"), no("machine.known")),
         ),
         _NO_QUEUE,
-        # Where the input grew as well, only one factor for all functions is a machine's.
+        # Where the input grew too, only one factor common to all functions points to the machine.
         ((no("input.larger"), no("command.differs")), (less("spread", "spread.twice"),)),
     ),
     confidence=0.9,
@@ -63,7 +63,7 @@ ONE_FACTOR = Rule(
         no("order.moved"),
         more("per-call.functions", "machine.functions"),
     ),
-    # A machine is slower at the start-up's own work, too.
+    # A slower machine is slower at the program start's own work too.
     alternatives=(_NO_QUEUE, ((no("yardstick.known"),), (less("yardstick.apart", "one-function.apart"),))),
     confidence=0.6,
     strength="time.log-slowdown",

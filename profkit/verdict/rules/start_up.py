@@ -1,4 +1,4 @@
-"""Rules of ``start-up``: other processes import modules, and the program waits for that."""
+"""Rules of ``start-up``: the program waits while other processes import modules."""
 
 from __future__ import annotations
 

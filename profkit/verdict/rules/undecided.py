@@ -1,7 +1,4 @@
-"""Rules of ``inconclusive``: capture's cost or estimated calls leave no answer.
-
-Evaluated only where a side was sampled, or where capture's cost is known.
-"""
+"""Rules of ``inconclusive``, for sampled sides or a known cost of capture, which leave no answer."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ CALL_COUNTS = Rule(
     ),
     confidence=0.95,
     doubts=(
-        # More threads recorded, another profiler, another program: more calls, whatever the work.
+        # Further recorded threads, another profiler or another program have more calls for the same work.
         ((yes("pair.threads-differ"),), 0.4),
         ((more("pair.residue", "programs.threads"),), 0.4),
-        # Another Python calls its library differently, above all while importing.
+        # Another Python calls its library differently, above all in imports.
         ((yes("pair.python-differs"),), 0.6),
         ((less("calls.everywhere", "work.everywhere"),), 0.7),
     ),
@@ -68,7 +68,7 @@ LARGER_INPUT = Rule(
     alternatives=(
         (
             (yes("input.larger"), more("time.slowdown", "time.slower")),
-            # Another command line may mean nothing; then the difference itself must be beyond doubt.
+            # Another command line alone proves nothing, so the difference itself must be beyond doubt.
             (yes("command.differs"), more("order.tv", "moved.tv"), more("time.slowdown", "time.slower")),
             (yes("command.differs"), more("time.over-drift", "time.drift-or-own")),
         ),
@@ -83,7 +83,7 @@ LARGER_INPUT = Rule(
     numbers=("time.slowdown", "function.part", "command.differs"),
 )
 
-#: The program takes longer, on a machine that is as fast, with the same source.
+#: The program takes longer on an equally fast machine with the same source.
 _MORE_OF_THE_SAME = (
     yes("machine.same"),
     yes("sources.same"),
@@ -111,7 +111,7 @@ MORE_PER_CALL = Rule(
     ),
     alternatives=(
         ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),
-        # One factor of many functions looks like a machine, whatever fixed work says.
+        # One factor for many functions looks like a slower machine, whatever fixed work says.
         ((more("function.part", "part.most"),), (more("spread", "spread.clean"),)),
     ),
     confidence=0.75,
