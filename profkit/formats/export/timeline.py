@@ -1,7 +1,6 @@
-"""What writers of timelines share: one clock for all processes, tracks of ranges, JSON.
+"""Common parts of timeline writers: one clock for all processes, tracks of ranges, JSON.
 
-Used by `chrome` and `speedscope`. A track holds the ranges of one thread in one domain, since only there do
-they nest. Nothing here knows a format.
+A track holds the ranges of one thread in one domain, since only these nest.
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ CHUNK_ROWS = 1 << 16
 @dataclass(frozen=True, slots=True)
 class Export:
     """A file about to be written: `chunks` of bytes, made on request.
-    `left_out` says in sentences what of the run the format cannot hold."""
+
+    `left_out` are sentences about what the format cannot hold.
+    """
 
     chunks: Iterator[bytes]
     left_out: tuple[str, ...] = ()
@@ -33,8 +34,10 @@ class Export:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """The ranges of one thread (the system's id) in one domain, rows in the order in which they began.
-    `domain` is empty for the default domain."""
+    """Ranges of one thread (system id) in one domain, rows in order of their beginnings.
+
+    `domain` is empty for the default domain.
+    """
 
     thread: int
     domain: str
@@ -45,7 +48,7 @@ def tracks(ranges: Ranges) -> list[Track]:
     """Divide the ranges of one process by thread and domain; a thread's default domain comes first."""
     if not len(ranges):
         return []
-    order = np.lexsort((ranges.begin_ns, ranges.domain, ranges.thread))  # stable: what began first is around
+    order = np.lexsort((ranges.begin_ns, ranges.domain, ranges.thread))  # stable sort: the range that began first is the outer one
     thread, domain = ranges.thread[order], ranges.domain[order]
     change = np.flatnonzero((np.diff(thread) != 0) | (np.diff(domain) != 0)) + 1
     return [
@@ -83,7 +86,7 @@ def process_label(process: Process) -> str:
 
 
 def thread_names(process: Process) -> dict[int, str]:
-    """Return thread names by id, in the order in which the run lists the threads."""
+    """Return thread names by id, in the run's order of threads."""
     return {thread.tid: thread.name for thread in process.threads if thread.tid is not None}
 
 
