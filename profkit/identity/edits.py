@@ -36,11 +36,11 @@ def edited_rows(joined: Joined, found: Alignment) -> dict[int, int]:
 
 
 def standing_rows(joined: Joined, found: Alignment) -> tuple[Ints, Ints]:
-    """Return the rows of the project's functions that one side lacks, and whose definition both sides have.
+    """Return project functions listed by only one side but defined on both: the baseline's, the candidate's.
 
-    Those of the baseline, and those of the candidate: the definitions before and after each of them are the same
-    number of lines apart on both sides, the one before has no other source, and no function that only the other side
-    has stands in its line. So it was not called, or not seen. What is in a line of such a function belongs to it.
+    Such a function was not called or not seen. The definitions before and after it are equally far apart on
+    both sides, the one before has the same source, and no unmatched function of the other side is in its
+    line. An anonymous function follows the unmatched function around it.
     """
     a, b = joined.baseline, joined.candidate
     hash_a, hash_b = a.source_hash[found.baseline], b.source_hash[found.candidate]

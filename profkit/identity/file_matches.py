@@ -123,7 +123,7 @@ def _vote(
     names_a: dict[tuple[str, str], set[int]],
     names_b: dict[tuple[str, str], set[int]],
 ) -> list[tuple[tuple[str, str], tuple[str, str], str]]:
-    """Pair files by the prefix pairs that most functions vote for; return ``(key_a, key_b, common path)``."""
+    """Pair files by the prefix pairs that share most functions; return ``(key_a, key_b, common path)``."""
     votes: dict[tuple[str, str, str, str], int] = {}
     for key_a, key_b, common in _longest_suffixes(left_a, left_b):
         if key_a[0] == SITE and key_b[0] == SITE:

@@ -58,11 +58,10 @@ def tracks(ranges: Ranges) -> list[Track]:
 
 
 def to_unix_ns(run: Run) -> tuple[list[int], int]:
-    """Return the offset from each process's monotonic clock, and from the machine series', to Unix time in
-    ns; 0 if unknown.
+    """Return offsets in ns to Unix time of each process's monotonic clock and of the machine series.
 
-    Processes of one host share its clock and thus one offset, the first that is known: readings of the pair
-    of clocks differ by adjustments of the wall clock in between.
+    They are 0 if unknown. Processes of one host share the first offset known for it: readings of the pair of
+    clocks differ by adjustments of the wall clock.
     """
     manifest = run.manifest
     home = manifest.host.name if manifest is not None else ""
