@@ -1,7 +1,4 @@
-"""Files written completely or not at all.
-
-The launcher imports this before the target starts, so it must stay light. The agent has its own copy.
-"""
+"""Files written completely or not at all; stays light, as the launcher imports it before the target."""
 
 from __future__ import annotations
 
@@ -22,10 +19,9 @@ def replacing(
 ) -> Iterator[BinaryIO]:
     """Open a seekable file for writing that replaces `path` in one step when the block ends.
 
-    It has a temporary name in the same directory; on an exception it is removed and `path` is unchanged.
-    Links are followed, and an existing file keeps its permissions. With `durable`, the content is on the disk
-    before the rename; with `private`, only the owner can read a new file. Raise an `OSError` that names
-    `path` if it is not writable, or is a directory, a device or a pipe.
+    Links are followed, and an existing file keeps its permissions; `private` makes a new one readable by its
+    owner only. With `durable`, the content reaches the disk first. After an exception `path` is unchanged; an
+    `OSError` names it.
     """
     target = os.path.realpath(path)
     mode = _mode_of(target)
@@ -84,9 +80,9 @@ def _sync_directory(directory: str) -> None:
 
 
 def lock(file: BinaryIO, *, wait: bool = True) -> bool:
-    """Lock an open file for this process until it is closed; do nothing where there are no locks.
+    """Lock an open file until it is closed; return ``False`` if another process holds the lock.
 
-    Return ``False`` if another process holds the lock and `wait` is false.
+    Without locks in the system, return ``True``.
     """
     try:
         import fcntl

@@ -1,7 +1,6 @@
 """Named runs to compare others with, in ``.profkit/baselines`` of a project.
 
-A run file is stored once, under its hash. A baseline is a small file that lists runs. Runs in no list are
-removed under a lock.
+A run file is stored once, under its hash; a baseline is a small file that lists runs.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 class Baseline:
     """Runs under a name.
 
-    `saved` is UTC, ISO 8601. `files` are the paths of its runs, `sources` the base names of the files that
-    they were saved from. `used` is true for the baseline in use.
+    `saved` is UTC, ISO 8601; `sources` are the base names of the files from which `files` were copied.
     """
 
     name: str
@@ -46,8 +44,8 @@ class Baseline:
 def store_of(directory: str | os.PathLike[str] | None = None) -> Store:
     """Return the store of baselines in `directory`.
 
-    The default is ``PROFKIT_BASELINES``, else ``.profkit/baselines`` of the nearest parent that has one, else
-    of the nearest Git repository, else of the working directory.
+    Default: ``PROFKIT_BASELINES``, else ``.profkit/baselines`` of the nearest parent that has it, else of the
+    nearest Git repository, else of the working directory.
     """
     chosen = directory or os.environ.get("PROFKIT_BASELINES")
     if chosen:
@@ -72,10 +70,7 @@ class Store:
         self.directory = directory
 
     def save(self, name: str, files: Sequence[str | os.PathLike[str]]) -> Baseline:
-        """Copy run files into the store under a name, replacing an earlier baseline of that name.
-
-        Raise `UsageError` if the name is invalid or the store cannot be written.
-        """
+        """Copy run files into the store under a name, replacing its runs; raise `UsageError` on failure."""
         path = self._list(name)
         try:
             self._runs.mkdir(parents=True, exist_ok=True)
@@ -96,10 +91,7 @@ class Store:
         return self.read(name)
 
     def use(self, name: str) -> Baseline:
-        """Make a baseline the one that ``baseline:`` without a name refers to.
-
-        Raise `UsageError` if it does not exist or the store cannot be written.
-        """
+        """Make a baseline the one that ``baseline:`` without a name means; raise `UsageError` on failure."""
         found = self.read(name)
         try:
             _write(self._used_file, name + "\n")
@@ -108,10 +100,7 @@ class Store:
         return found
 
     def remove(self, name: str) -> None:
-        """Remove a baseline, and the runs that no other lists.
-
-        Raise `UsageError` if it does not exist or the store cannot be written.
-        """
+        """Remove a baseline, and the runs that no other lists; raise `UsageError` on failure."""
         self.read(name)
         try:
             with self._locked():
@@ -123,7 +112,7 @@ class Store:
             raise _unwritable(self.directory, error) from error
 
     def used(self) -> str:
-        """Return the name of the baseline in use, empty if there is none."""
+        """Return the name of the baseline in use, empty if none."""
         try:
             with open(self._used_file, "rb") as file:
                 name = file.read(200).decode("utf-8", "replace").strip()
@@ -138,7 +127,7 @@ class Store:
     def read(self, name: str) -> Baseline:
         """Return a baseline; for an empty name, the one in use.
 
-        Raise `UsageError` if there is none, and `FormatError` if its list is damaged or a run is missing.
+        Raise `UsageError` if there is none, `FormatError` if its list is damaged or a run is missing.
         """
         used = self.used()
         name = name or used

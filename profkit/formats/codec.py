@@ -1,12 +1,8 @@
 """Dataclasses as JSON objects and back, derived from the types of their fields.
 
-Input is untrusted: a wrong type, or a number out of bounds (`model.bounds`), raises a `MemberError` that
-names the field. Missing fields get defaults; unknown fields (of later versions) are ignored.
-
-Supported types: ``str``, ``int`` (64 bits), ``float`` (finite), both with bounds, ``bool``, ``X | None``,
-``tuple[X, ...]``, ``Mapping[str, X]``, ``Literal`` of strings, dataclasses, and ``TypedDict`` with optional
-keys. A dataclass with ``as_json()`` and class method ``from_json(value)``, which raises `ValueError`,
-converts itself.
+Input is untrusted: wrong types and numbers out of bounds (`model.bounds`) raise `MemberError`. Missing fields
+get defaults; unknown ones (of later versions) are ignored. `_reader` lists the types; a dataclass with
+``as_json()`` and class method ``from_json(value)``, which raises `ValueError`, converts itself.
 """
 
 from __future__ import annotations
@@ -117,7 +113,7 @@ class Codec(Generic[Record]):
     def write(self, record: Record) -> dict[str, Any]:
         """Return the object for a record.
 
-        A number that its type or JSON (NaN, infinite) rejects becomes null if allowed; mappings omit it.
+        A number that its type or JSON rejects becomes null, or is left out of a mapping.
         """
         if isinstance(record, Mapping):
             return {
@@ -126,14 +122,11 @@ class Codec(Generic[Record]):
         return {name: _plain(type_, getattr(record, name)) for name, type_ in self._types.items()}
 
     def read(self, name: str, value: Any) -> Record:
-        """Return the record for an object; `name` is the object's name in messages.
-
-        Raise `MemberError` if it is no object, lacks a field without default, or has a value of a wrong type.
-        """
+        """Return the record for an object; `name` is for messages. Raise `MemberError` if it is invalid."""
         return self._record(**self.read_fields(name, value))
 
     def read_fields(self, name: str, value: Any) -> dict[str, Any]:
-        """Return a record's fields as arguments for its class; parameters and errors as for `read`."""
+        """Return a record's fields as arguments for its class; see `read`."""
         given = as_object(name, value)
         found = {
             key: read(f"{name}.{key}", given[key]) for key, read in self._readers.items() if key in given

@@ -1,11 +1,9 @@
 """How much a file may hold, in proportion to its size.
 
-Compressed data may claim a thousand times its size. So content is weighed before it is allocated, by the
-memory that the costliest command needs for it, and refused above `FLOOR` plus `FACTOR` times the file size.
-
-The weights are that command's measured peak memory less that of an empty run, for files of one kind of
-content each (``tests/hostile_files.py``). It is nearly always ``diff --ticket``, which holds two runs, their
-masked copies and the new archives; half of the peak counts for one file.
+Compressed data may claim a thousand times its size. So content is weighed before it is allocated, by the peak
+memory of the costliest command, measured with files of one kind of content (``tests/hostile_files.py``). This
+is nearly always ``diff --ticket``, which holds two runs, their masked copies and the new archives; half of
+the peak counts for a file.
 """
 
 from __future__ import annotations
@@ -94,8 +92,5 @@ def text_sizes(strings: Sequence[str]) -> npt.NDArray[np.int64]:
 
 
 def spend_names(budget: Budget, sizes: npt.NDArray[np.int64], columns: Iterable[npt.NDArray[Any]]) -> None:
-    """Weigh the texts that columns refer to, once per reference, as viewers' formats repeat them.
-
-    `sizes` is from `text_sizes`; the columns must be checked. Raise `LimitError` if they exceed the limit.
-    """
+    """Weigh the texts that checked columns refer to, as viewers' formats repeat them; raise `LimitError`."""
     budget.spend("bytes of names", sum(int(sizes[column].sum()) for column in columns))

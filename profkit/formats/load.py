@@ -1,8 +1,4 @@
-"""Runs from a file, directory, glob or baseline that a user names.
-
-Replicates of a side are gathered, and the ranks of one job joined. `runfile`, `pstats_file` and `foreign`
-read the formats.
-"""
+"""Runs from a file, directory, glob or baseline that a user names; joins the ranks of one job."""
 
 from __future__ import annotations
 
@@ -45,11 +41,10 @@ BASELINE = "baseline:"
 
 
 def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Run:
-    """Read a run file, a pstats file of any profiler, or another tool's file (`profkit.formats.foreign`).
+    """Read a run file, a pstats file of any profiler, or another tool's file; raise only `FormatError`.
 
     Without `edges` every ``profile.edges`` is ``None``; without `processes` only the manifest is read. A
-    foreign profile becomes one process with one thread and no manifest; its ``python`` is derived from
-    library paths, and ``warnings`` state its limits. Raise only `FormatError`, whatever the bytes are.
+    foreign profile is one process with one thread; its ``python`` is derived from library paths.
     """
     if _tail_is_zip(path):
         from profkit.formats.runfile import read_run
@@ -94,11 +89,10 @@ def _tail_is_zip(path: StrPath) -> bool:
 
 
 def load_side(spec: StrPath) -> RunSet:
-    """Read one side of a comparison, its runs in the order of file names.
+    """Read one side of a comparison, in the order of file names; raise `FormatError` if nothing can be read.
 
-    `spec` is a file, a directory (its own ``*.prof`` files), a glob, or ``baseline:NAME``
-    (`profkit.formats.baselines`). Ranks of one job become one run; unreadable files go to ``skipped``. Raise
-    `FormatError` if no file exists or can be read.
+    `spec` is a file, a directory (its own ``*.prof`` files), a glob, or ``baseline:NAME``. Ranks of one job
+    become one run; unreadable files go to ``skipped``.
     """
     paths, many = files_of(spec)
     if not many:
@@ -123,7 +117,7 @@ def skipped(error: FormatError) -> Notice:
 
 
 def files_of(spec: StrPath) -> tuple[list[str], bool]:
-    """Return a side's files in order, and whether the specification may name several.
+    """Return a side's files in order, and whether `spec` may name several.
 
     Raise `FormatError` if a directory or pattern has none; a single file need not exist.
     """
@@ -154,10 +148,10 @@ def _rank_of(run: Run) -> int | None:
 
 
 def ranks_joined(runs: Sequence[Run]) -> list[Run]:
-    """Join ranks of one job; a rank that occurs again begins the job's next run.
+    """Join ranks of one job.
 
-    A batch job often repeats its command under one job id. The n-th file of each rank, by start time, then
-    belongs to the n-th repetition.
+    A batch job may repeat its command under one job id: the n-th file of each rank, by start time, is of
+    repetition n.
     """
     return [ranks[0] if len(ranks) == 1 else join_ranks(ranks) for ranks in rank_groups(runs)]
 
@@ -193,13 +187,12 @@ def _started(run: Run) -> str:
 
 
 def join_ranks(runs: Sequence[Run]) -> Run:
-    """Join the files of one job's ranks, at least one and in any order, to one run, lowest rank first.
+    """Join the files of one job's ranks, in any order, to one run, lowest rank first.
 
     Manifest and machine counters are the lowest rank's, the wall is the longest, the exit status the first
-    other than 0. The host's CPUs are those that any of its files may use; each process gets its own host.
-    ``warnings`` name missing ranks and differing hosts (machine counters are those of one host). Raise
-    `ValueError` without runs, and `FormatError` for two jobs, a repeated rank, or more calls than a run can
-    make.
+    other than 0, the host's CPUs those of all its files. ``warnings`` name missing ranks and differing hosts.
+    Raise `ValueError` without runs, and `FormatError` for two jobs, a repeated rank, or more calls than a run
+    can make.
     """
     order = _rank_order(runs)
     ordered = [runs[i] for i in order]
@@ -211,11 +204,10 @@ def join_ranks(runs: Sequence[Run]) -> Run:
 def join_files(
     files: Sequence[StrPath | Run], progress: Callable[[str], None] = lambda doing: None
 ) -> tuple[Run, Iterator[Sequence[Process]]]:
-    """Return the joined run without processes, and its processes file by file, as `write_run` takes them.
+    """Like `join_ranks`, with one file's processes in memory at a time.
 
-    Like `join_ranks`, with one file's processes in memory at a time; `progress` is called before each file.
-    The iterator raises what `load_run` raises. Raise `ValueError` without files, and `FormatError` for an
-    unreadable file, two jobs, or a repeated rank.
+    Return the run without processes, and an iterator over the processes of each file, which raises what
+    `load_run` does. `progress` is called before each file.
     """
     heads = [file if isinstance(file, Run) else load_run(file, processes=False) for file in files]
     order = _rank_order(heads)
@@ -240,10 +232,7 @@ def _rank_order(runs: Sequence[Run]) -> list[int]:
 
 
 def _check_one_job(runs: Sequence[Run]) -> None:
-    """Refuse files of two jobs, as far as launchers name the job, and repeated ranks.
-
-    The `FormatError` names the second of the two files.
-    """
+    """Raise `FormatError` for files of two jobs, as far as launchers name the job, and repeated ranks."""
     named: Run | None = None
     sized: Run | None = None
     seen: dict[int, Run] = {}

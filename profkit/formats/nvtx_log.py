@@ -1,7 +1,7 @@
-"""Reader of the NVTX collector's files in a spool directory: events and definitions of one process.
+"""Reader of the NVTX collector's files of one process.
 
-The layout is in ``profkit/capture/native/nvtx/layout.h``. The writer may have been killed at any instruction,
-or still run, so whole records are read and nothing in them is trusted.
+Their layout is in ``profkit/capture/native/nvtx/layout.h``. The writer may have been killed at any
+instruction, or still run: only whole records are read, and nothing in them is trusted.
 """
 
 from __future__ import annotations
@@ -58,10 +58,9 @@ _MOST_COUNTED = 1 << 53
 class NvtxLog:
     """The NVTX events of one process.
 
-    `pid`, `parent` and `command` are as at the first event; `command` is empty if unreadable. `fork_parent`
-    is 0 unless the process was forked from one with the collector. `thread_names` are by thread id, as set
-    through NVTX. `names` and `domains` map the collector's numbers, which the tracer uses for ranges, to
-    texts.
+    `pid`, `parent` and `command` (empty if unreadable) are as at the first event. `fork_parent` is 0 unless
+    the process was forked from one with the collector. `thread_names` are by thread id. `names` and `domains`
+    are by the collector's numbers, which the tracer uses for ranges.
     """
 
     ranges: Ranges
@@ -85,10 +84,10 @@ class _Definitions:
 
 
 def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
-    """Read the ``.nvtx`` event file of a process and the definitions beside it.
+    """Read the ``.nvtx`` event file of a process and the definitions beside it; raise only `FormatError`.
 
-    ``ranges`` are ordered by thread (by first event), then by begin. Raise only `FormatError`, if the file is
-    unreadable or no event file, whatever the bytes are; ``warnings`` state damage inside it.
+    ``ranges`` are ordered by thread (by first event), then by begin; ``warnings`` state damage inside the
+    file.
     """
     warnings: list[Notice] = []
     header, records = _read_events(path, warnings)
@@ -160,7 +159,7 @@ def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[
 def _in_order(
     records: npt.NDArray[Any], warnings: list[Notice]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the records of events and gaps in the order in which each thread wrote them.
+    """Return the records of events and gaps as each thread wrote them.
 
     The int64 arrays are the thread's number in the process, its id, and the record's place in the file.
     """
@@ -189,10 +188,7 @@ def _in_order(
 def _ranges(
     records: npt.NDArray[Any], serial: npt.NDArray[np.int64], offset: npt.NDArray[np.int64], generation: int
 ) -> tuple[dict[str, npt.NDArray[Any]], int]:
-    """Pair begins with ends; return the columns of ranges and marks, and the number of ends without a begin.
-
-    The columns are ``row`` (of `records`), ``kind``, ``begin_ns``, ``end_ns`` and ``parent``.
-    """
+    """Pair begins with ends; return columns of ranges and marks, and the number of unpaired ends."""
     kind = records["kind"].copy()
     time = records["time"].astype(np.int64)
     # After a gap it is unknown which ranges are open: earlier ones stay without end.

@@ -1,8 +1,4 @@
-"""Matching of begins with ends for whole NVTX logs at once.
-
-Pushes and pops of a stack pair like brackets: a begin matches the next end on its level. Levels are running
-sums, so ten million events need a few sorts and no loop.
-"""
+"""Matching of begins with ends for whole NVTX logs, by running sums and sorts instead of a loop."""
 
 from __future__ import annotations
 
@@ -37,7 +33,7 @@ def _lonely(group: Ints, step: Ints) -> Flags:
 
 
 def pair_pushes(stack: Ints, pushed: Flags) -> tuple[Ints, int]:
-    """Pair pushes with pops; events of one stack are in time order.
+    """Pair pushes with pops, each stack in time order.
 
     Return the event that popped each push, −1 elsewhere, and the number of pops of an empty stack.
     """
@@ -80,8 +76,8 @@ def _parents(group: Ints, step: Ints) -> Ints:
 def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
     """Return for each push the push of the innermost range around it, −1 if none; int64, shape (n,).
 
-    Each domain of a thread has its own stack. Events of one thread are together and in time order; `match` is
-    from `pair_pushes`. Ranges of the thread's other domains count if both their ends are around the range.
+    Events of one thread are together and in time order; each domain has its own stack. Ranges of other
+    domains of the thread count if both their ends are around the range.
     """
     result = np.full(len(stack), -1, np.int64)
     if not len(stack):
@@ -113,9 +109,9 @@ def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
 def pair_starts(offset: Ints, ended: npt.NDArray[np.uint64], time: Ints, generation: int) -> tuple[Ints, int]:
     """Return the first end of each started range, −1 if none, and the number of ends without an open range.
 
-    `offset` (n,) is each begin's place in its file. `ended` (m,) are the ids of ends, ``generation << 48 |
-    offset``, and `time` (m,) their times. Ids of another `generation` belong to a process from which this one
-    was forked; they are not counted.
+    `offset` (n,) is each begin's place in its file; `ended` (m,) are ids of ends, ``generation << 48 |
+    offset``. Another `generation` is that of a process from which this one was forked; its ids are not
+    counted.
     """
     partner = np.full(len(offset), -1, np.int64)
     ours = np.flatnonzero((ended >> np.uint64(48)) == generation)

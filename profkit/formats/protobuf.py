@@ -1,7 +1,4 @@
-"""Protocol Buffers encoding as far as pprof needs it: integers, strings and messages.
-
-Groups do not occur; fixed-width fields are skipped.
-"""
+"""Protocol Buffers encoding as far as pprof needs it: integers, strings and messages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Reader of pstats files: ``cProfile`` of Python 2.7 to 3.15, ``profile``, yappi, the sampling profiler.
-
-Regular dumps take the compiled reader (`pstats_native`), others the general one (`pstats_objects`). Names and
-paths are kept as stored.
-"""
+"""Reader of pstats files: ``cProfile`` of Python 2.7 to 3.15, ``profile``, yappi, the sampling profiler."""
 
 from __future__ import annotations
 
@@ -36,10 +32,8 @@ _THREAD_ENTRY = ("_bootstrap", "_bootstrap_inner", "run")
 class PstatsFile:
     """A pstats dump and how far to trust it.
 
-    Rows of `profile` are in file order; in a sampled file, in the order of each function's first row. With
-    edges, callers without an entry (cut, or not yet returned at the dump) follow as rows of zero calls and
-    seconds. `python` is the interpreter's version according to library paths: ``(3, 12)``. `sampled`: counts
-    are samples, and rows of the file are executed lines instead of functions.
+    With edges, callers without an entry (cut, or not yet returned) follow as rows of zero calls and seconds.
+    `python` is derived from library paths: ``(3, 12)``. `sampled`: counts are samples.
     """
 
     profile: Profile
@@ -89,10 +83,7 @@ def like_it(path: str | os.PathLike[str]) -> str:
 
 
 def read_dump(path: str | os.PathLike[str]) -> bytes:
-    """Read a file.
-
-    Raise `FormatError` if it does not exist, is not a regular file, is empty, or is not readable.
-    """
+    """Read a file; raise `FormatError` if it is missing, not regular, empty, or unreadable."""
     try:
         # Non-blocking: a pipe without a writer must not hang the command.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -127,15 +118,12 @@ def _reason(error: Exception) -> str:
 
 
 def read_pstats(path: str | os.PathLike[str], *, edges: bool = True) -> PstatsFile:
-    """Read a pstats file; without `edges`, ``profile.edges`` is ``None``.
-
-    Raise only `FormatError`, whatever the bytes are.
-    """
+    """Read a pstats file; without `edges`, ``profile.edges`` is ``None``. Raise only `FormatError`."""
     return parse_pstats(path, read_dump(path), edges=edges)
 
 
 def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = True) -> PstatsFile:
-    """Parse the bytes of a file; parameters, result and errors as for `read_pstats`."""
+    """Parse the bytes of a file as `read_pstats` does."""
     budget = Budget(len(data))
     columns = read_columns(data, edges=edges)
     if columns is None:

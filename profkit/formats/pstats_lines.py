@@ -1,7 +1,4 @@
-"""Sums by function of executed lines, which Python 3.15's sampling profiler writes as rows.
-
-The name of a row is the function's qualified name.
-"""
+"""Sums by function of executed lines, which Python 3.15's sampling profiler writes as rows."""
 
 from __future__ import annotations
 
@@ -14,11 +11,10 @@ from profkit.model.merge import collapse
 
 
 def fold_lines(profile: Profile) -> Profile:
-    """Sum rows of executed lines to one row per function, with the lowest line that was seen.
+    """Sum executed lines by function, each with the lowest line seen; anonymous ones stay apart by line.
 
-    Anonymous functions (``<lambda>``, ``<genexpr>``) stay separate by line, since several may share a
-    qualified name. A sample counts a recursive function once per line on the stack, so its cumulative time
-    may exceed the true one by a factor of up to these lines; it is limited to the time of all samples.
+    A sample counts a recursive function once per line on the stack: its cumulative time may exceed the true
+    one by a factor of up to these lines, and is limited to the time of all samples.
     """
     numbers, of_row = np.unique(profile.name, return_inverse=True)
     names = [profile.strings[i] for i in numbers.tolist()]

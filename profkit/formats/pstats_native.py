@@ -1,8 +1,4 @@
-"""Columns of a pstats dump, and the compiled reader of regular dumps (``native/pstats``).
-
-For other dumps, or without the compiled reader, `pstats_objects` makes the same `Columns` in fifty times the
-time.
-"""
+"""Columns of a pstats dump, and the compiled reader, fifty times as fast as `pstats_objects`."""
 
 from __future__ import annotations
 
@@ -25,12 +21,10 @@ _MODULE = Path(__file__).parent / "native" / "lib" / "_pstats.abi3.so"
 class Columns:
     """A pstats dump in file order: `n` entries, `extra` callers without an entry, and `m` edges.
 
-    `strings` begins with the empty string; `file` and `name` are indices into it. Row columns have shape (n +
-    extra,), those callers last; `extra` is 0 without edges. `caller` and `callee` are rows, shape (m,). Times
-    are seconds. `first` and `second` are an entry's ``cc`` and ``nc``, `edge_first` and `edge_second` a
-    caller's ``nc`` and ``cc``. `plain_callers`: a caller is a bare count (pure-Python ``profile``, the
-    sampling profiler). `sampled`: the dump has the sampling profiler's mark. `trailing`: bytes after the
-    dump.
+    `file` and `name` are indices into `strings`. Row columns have shape (n + extra,), those callers last.
+    `caller` and `callee` are rows, shape (m,). Times are seconds. `first` and `second` are an entry's ``cc``
+    and ``nc``, `edge_first` and `edge_second` a caller's ``nc`` and ``cc``. `plain_callers`: a caller is a
+    bare count. `sampled`: the dump has the sampling profiler's mark. `trailing`: bytes after the dump.
     """
 
     strings: tuple[str, ...]
@@ -71,10 +65,7 @@ _KINDS = ("i4", "i4", "i4", "i8", "i8", "f8", "f8", "i4", "i4", "i8", "i8", "f8"
 
 
 def read_columns(data: bytes, *, edges: bool) -> Columns | None:
-    """Return the columns of a dump; ``None`` if it is irregular or the reader was not built.
-
-    Without `edges` the edge columns are empty.
-    """
+    """Return the columns of a dump; ``None`` if it is irregular or the reader was not built."""
     parts = None if _COMPILED is None else _COMPILED.read(data, edges)
     if parts is None:
         return None

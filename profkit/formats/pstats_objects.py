@@ -1,10 +1,9 @@
 """General reader of pstats dumps, token by token: slow, and safe on hostile input.
 
-It reads what the compiled reader (`pstats_native`) does not: dumps of Python 2, of pure-Python ``profile``
-(callers are bare counts) and of the sampling profiler (a mark among the keys), counts beyond 32 bits, bytes
-after the dump; and everything if that was not built. ``python -m profile`` names a row by a code object, of
-which the name is kept. It has its own unmarshaller: `marshal.loads` trusts sizes and references (hashing a
-tuple that contains itself crashes the interpreter) and does not read Python 2's string references.
+It reads what the compiled reader does not: dumps of Python 2, of pure-Python ``profile`` (callers are bare
+counts, and ``python -m profile`` has a code object as name) and of the sampling profiler, counts beyond 32
+bits, bytes after the dump. `marshal.loads` is no choice: hashing a tuple that contains itself crashes the
+interpreter.
 """
 
 from __future__ import annotations
@@ -44,10 +43,7 @@ class MalformedError(Exception):
 
 
 def decode_text(raw: bytes) -> str:
-    """Decode a string as Python 3 marshals it (surrogates allowed), or raw bytes of Python 2.
-
-    Bytes that are not UTF-8 become lone surrogates, as in Python's file names.
-    """
+    """Decode a string of Python 3 (surrogates allowed) or 2; other bytes become lone surrogates."""
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -286,11 +282,7 @@ class _Rows:
 
 
 def decode_columns(data: bytes, budget: Budget, *, edges: bool) -> Columns:
-    """Read any pstats dump, rows in file order.
-
-    Raise `MalformedError` if the data is not a profile or is damaged, and `LimitError` if it exceeds the
-    budget.
-    """
+    """Read any pstats dump; raise `MalformedError` or `LimitError`."""
     reader = _Reader(data, budget)
     top = reader.object()
     if not isinstance(top, _Pairs):

@@ -1,4 +1,4 @@
-"""Reading of files with untrusted names: no pipe or device, and no more memory than the file's size."""
+"""Reading of files with untrusted names: never a pipe or device, and no more memory than the file's size."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class NotRegularError(ValueError):
 def read_regular(path: str | os.PathLike[str], most: int, *, cut: bool = False) -> bytes:
     """Return a regular file of at most `most` bytes; with `cut`, the first `most` bytes of a larger one.
 
-    Never wait for a pipe without a writer. Raise `OSError` if it cannot be read, and `NotRegularError` if it
-    is not a regular file, is too large, or has an invalid name.
+    Raise `OSError` if it cannot be read, and `NotRegularError` if it is not regular, too large, or has an
+    invalid name.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size

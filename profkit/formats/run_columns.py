@@ -1,8 +1,4 @@
-"""All profiles of a run as one set of arrays, and back: the numeric half of the run file.
-
-The threads' columns are concatenated over one string table; each thread has row ranges. Array bytes are
-checked against their headers and each other before use.
-"""
+"""All profiles of a run as one set of arrays, and back: columns of all threads over one string table."""
 
 from __future__ import annotations
 
@@ -48,10 +44,7 @@ _NPY_HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The members of a run file being read, within its `budget`.
-
-    `read` returns a member's bytes, given its name and the most it may have; `sizes` are claimed bytes.
-    """
+    """Members of a run file; `read` takes a name and the most bytes allowed, `sizes` are claimed bytes."""
 
     read: Callable[[str, int], bytes]
     sizes: Mapping[str, int]
@@ -64,11 +57,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
-    """Columns of all threads, over one string table.
-
-    `sizes` are the lengths of the strings. `functions` and `edges` are columns by name, `edges` empty if not
-    requested; `rows` and `links` are their rows, each of one thread.
-    """
+    """Columns of all threads; `edges` is empty if not requested, each row belongs to one thread."""
 
     strings: tuple[str, ...]
     sizes: Array
@@ -79,10 +68,9 @@ class Arrays:
     budget: Budget
 
     def profile(self, rows: slice, links: slice | None) -> Profile:
-        """Return the profile of one thread; `links` is ``None`` if edges do not exist or are not wanted.
+        """Return one thread's profile; `links` is ``None`` without edges.
 
-        Raise `ProfileError` if the columns contradict each other, and `LimitError` if their names exceed the
-        limit.
+        Raise `ProfileError` or `LimitError`.
         """
         if rows.start == rows.stop and (links is None or links.start == links.stop):
             # A run may have thousands of threads without functions; nothing to check.
@@ -150,8 +138,8 @@ def gather_group(
 ) -> Iterator[tuple[str, Array]]:
     """Concatenate columns of the same name in all `parts`; yield member names without suffix, and values.
 
-    `dtypes` are the columns with the types to write. Columns in `texts` are indices into their part's string
-    table, whose entries are in the joined table at `places` (from `Strings.join`).
+    Columns in `texts` are indices into their part's string table, whose entries move to `places`
+    (`Strings.join`).
     """
     for name, dtype in dtypes.items():
         columns = [getattr(part, name) for part in parts]
@@ -218,10 +206,9 @@ def read_column(members: Members, name: str, dtype: np.dtype[Any], most: int) ->
 def read_group(
     members: Members, group: str, dtypes: Mapping[str, np.dtype[Any]], what: str
 ) -> dict[str, Array]:
-    """Read the columns of a group that `gather_group` wrote.
+    """Read a group's columns; `what` is the key of its rows in `limits.WEIGHTS`.
 
-    `what` is the key of its rows in `limits.WEIGHTS`. Raise `MemberError` if a column is missing or differs
-    in type or length, and `LimitError` if there are too many rows.
+    Raise `MemberError` or `LimitError`.
     """
     first, dtype = next(iter(dtypes.items()))
     most = members.most(f"{group}/{first}", dtype)

@@ -1,8 +1,4 @@
-"""Groups of columns in a run file: ranges, functions inside ranges, calling contexts, samples of threads.
-
-Columns of all processes or threads are concatenated; each has a row range. A run without such rows lacks the
-group's members.
-"""
+"""Groups of columns in a run file: ranges, functions inside ranges, calling contexts, samples of threads."""
 
 from __future__ import annotations
 
@@ -21,10 +17,9 @@ from profkit.model.columns import column_dtypes
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Columns with the same number of rows, in members below `name`.
+    """Columns in members below `name`.
 
-    `what` is the key of its rows in `limits.WEIGHTS`; `texts` are columns of indices into the group's string
-    table.
+    `what` is the key in `limits.WEIGHTS`; `texts` are columns of indices into the group's string table.
     """
 
     name: str

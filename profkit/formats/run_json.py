@@ -1,8 +1,4 @@
-"""JSON members of the run file: records and row ranges.
-
-Dataclasses define the records (`codec`). Profiles, ranges and samples are columns; the objects hold their row
-ranges.
-"""
+"""JSON members of the run file; for what is stored as columns, they hold row ranges."""
 
 from __future__ import annotations
 
@@ -53,10 +49,7 @@ class Rows:
         self._left = count
 
     def take(self, name: str, value: Any) -> slice:
-        """Return the rows of a ``[start, stop]`` pair.
-
-        Raise `MemberError` if it is no such pair, is out of range, or more rows are taken than exist.
-        """
+        """Return the rows of a ``[start, stop]`` pair; raise `MemberError` if invalid or taken before."""
         pair = as_list(name, value)
         if len(pair) != 2 or not 0 <= whole(name, pair[0]) <= whole(name, pair[1]) <= self.count:
             raise MemberError(f"{name} is not a range of its {self.count} rows")

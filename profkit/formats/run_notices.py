@@ -1,7 +1,6 @@
 """Notices in a run file: objects, or sentences in older files.
 
-A sentence becomes a notice of code ``text``, except those on which results depend: that a profile was
-sampled, or mixes threads. These are recognised by their beginning.
+Sentences on which results depend are recognised by their beginning; others become notices of code ``text``.
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ _VERSION = re.compile(r"\d+\.\d+")
 
 
 def read_notices(name: str, value: object) -> tuple[Notice, ...]:
-    """Return notices from objects (`Notice.as_json`) or sentences; `name` is the field's name in messages.
-
-    Raise `ValueError` for anything else.
-    """
+    """Return notices from objects (`Notice.as_json`) or sentences; raise `ValueError` for anything else."""
     if not isinstance(value, list | tuple):
         raise ValueError(f"{name} is not a list")
     found = []

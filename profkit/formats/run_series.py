@@ -1,4 +1,4 @@
-"""The machine's counters over time as arrays, and back. A run without a sampler lacks them."""
+"""The machine's counters over time as arrays, and back."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ def gather_series(series: Series | None) -> Iterator[tuple[str, Array]]:
 
 
 def read_series(members: Members) -> Series | None:
-    """Read the machine's series, with columns of any name; ``None`` if there is none.
-
-    Raise `MemberError` if a column is no array of its type, `ProfileError` if columns contradict each other.
-    """
+    """Read the machine's series, ``None`` if there is none; raise `MemberError` or `ProfileError`."""
     if f"{_SERIES_TIME}.npy" not in members.sizes:
         return None
     names = sorted(match[1] for member in members.sizes if (match := _SERIES_MEMBER.fullmatch(member)))

@@ -1,6 +1,5 @@
-"""The run file: a ``.prof`` that every viewer opens, followed by all the evidence of a run.
+"""The run file: a pstats dump of the first process for viewers, then a ZIP archive with all the evidence.
 
-It is a plain pstats dump of the first process and then a ZIP archive of JSON members and numpy arrays.
 Marshal readers stop after the first object and ZIP readers start at the end. ``docs/format.md`` describes the
 members.
 """
@@ -92,12 +91,11 @@ _ZIP_ERRORS = (
 def write_run(
     path: str | os.PathLike[str], run: Run, *, portions: Iterable[Sequence[Process]] | None = None
 ) -> None:
-    """Write a run to one file, completely or not at all; ``run.path`` is not stored.
+    """Write a run to one file, completely or not at all.
 
-    An existing file keeps its permissions and is replaced once the new one is on the disk. `portions` of
-    processes are written in place of ``run.processes``, one in memory at a time; a temporary file beside
-    `path` holds their columns meanwhile. Raise `OSError` if it cannot be written (nothing is left behind),
-    and `ProfileError` if the calls of all portions are more than any run can make.
+    `portions` of processes replace ``run.processes``, one in memory at a time; a temporary file beside `path`
+    holds their columns meanwhile. Raise `OSError`, and `ProfileError` if there are more calls than any run
+    can make.
     """
     with replacing(path) as file:
         if portions is None:
@@ -154,10 +152,7 @@ def _plain_profile(processes: Sequence[Process]) -> bytes:
 
 
 class _Columns:
-    """Columns of a run's processes, which arrive in portions.
-
-    They are kept in the file `kept`, or in memory if that is ``None``.
-    """
+    """Columns of a run's processes, which arrive in portions; kept in the file `kept`, or in memory."""
 
     def __init__(self, kept: BinaryIO | None) -> None:
         self._kept = kept
@@ -272,11 +267,10 @@ class _Documents:
 
 
 def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: bool = True) -> Run:
-    """Read a run file; all its profiles share one string table.
+    """Read a run file; raise only `FormatError`.
 
     Without `edges` every ``profile.edges`` and ``thread.paths`` is ``None``; without `processes` only the
-    manifest is read. Raise only `FormatError`, whatever the bytes are: unreadable, damaged, or written by a
-    later profkit.
+    manifest is read.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -1,7 +1,4 @@
-"""One-to-one alignment of the functions of two profiles, with the rung of each pair and the residue.
-
-Comprehensions that only one Python inlines are folded before (`compare.folded_comprehensions`).
-"""
+"""One-to-one alignment of the functions of two profiles."""
 
 from __future__ import annotations
 
@@ -28,10 +25,7 @@ _EXACT, _ROOTED, _SAME_SOURCE, _NEAREST, _FOLDED = range(len(RUNGS))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
-    """Matched rows of two profiles, shape (k,), each row once, and the residue of each side.
-
-    `rung` is an index into `RUNGS`.
-    """
+    """Matched rows of two profiles, shape (k,), and the residue; `rung` is an index into `RUNGS`."""
 
     baseline: Index
     candidate: Index
@@ -75,10 +69,7 @@ def join(
     candidate_roots: Roots = ANYWHERE,
     known: KnownFiles | None = None,
 ) -> Joined:
-    """Number strings and files of two validated profiles in common; empty roots are inferred.
-
-    `known` keeps the roots and paths of files for the next alignment.
-    """
+    """Number strings and files of two profiles in common; empty roots are inferred."""
     table: dict[str, int] = dict(zip(baseline.strings, range(len(baseline.strings)), strict=True))
     if len(table) == len(baseline.strings):
         place_a = np.arange(len(table), dtype=np.int32)
@@ -129,10 +120,7 @@ def align(
     *,
     known: KnownFiles | None = None,
 ) -> Alignment:
-    """Match the functions of two validated profiles; for arguments see `join`.
-
-    Pairs are in order of the baseline's rows.
-    """
+    """Match the functions of two validated profiles; pairs are in the baseline's order."""
     joined = join(baseline, candidate, baseline_roots, candidate_roots, known)
     return align_joined(joined, baseline, candidate)
 
@@ -145,11 +133,7 @@ def align_joined(
     baseline_folded: Index | None = None,
     candidate_folded: Index | None = None,
 ) -> Alignment:
-    """Match as `align`, for profiles already numbered in common.
-
-    Pairs with a row in `*_folded` (see `compare.folded_comprehensions`) get the rung
-    ``folded-comprehension``.
-    """
+    """Match as `align` does after `join`; pairs with a row in `*_folded` get the rung of folded ones."""
     a, b = joined.baseline, joined.candidate
     n, m = len(baseline), len(candidate)
     partner = np.full(n, -1, np.int32)
@@ -249,10 +233,7 @@ def _names(
 
 
 def _groups(a: Columns, b: Columns) -> tuple[Index, Index]:
-    """Number groups of rows that may be the same function: same file, name, and qualname where known.
-
-    Qualified names count only if every row of a group has one: a foreign profile has none.
-    """
+    """Number groups of rows that may be one function: same file and name, and qualname if all have it."""
     n = len(a.file)
     plain = _dense(np.concatenate([a.file, b.file]), np.concatenate([a.name, b.name]))
     qualname = np.concatenate([a.qualname, b.qualname])
@@ -304,7 +285,7 @@ def _order(
     """Order rows by group, line, and then by what repeats from run to run.
 
     Copies of a module that count as one file differ in raw names, used if both sides have them (`on_both`).
-    Generated methods share file, line and name; their calls and times are the last resort.
+    Generated methods share file, line and name, so calls and times are the last resort.
     """
     raw_file = np.where(on_both[side.raw_file], side.raw_file, 0)
     calls = (profile.tottime, profile.primitive_calls, profile.ncalls)

@@ -1,7 +1,7 @@
 """Which functions were edited, from the lines of definitions: for profiles without sources.
 
-An edit that adds or removes lines shifts all definitions below it in its file. So a function was edited if
-the next definition moved by another number of lines than the function itself.
+A function was edited if the next definition of its file moved by another number of lines than the function
+itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Which file of one side is which of the other: the first step of the alignment.
+"""Which file of one side is which of the other: a vote pairs the prefixes of two checkouts.
 
-A project has another prefix in every checkout, and a foreign profile does not record it: a vote finds the
-pairs of prefixes. Ambiguous files stay in the residue, which is visible; a wrong pair would not be.
+Ambiguous files stay in the residue, which is visible; a wrong pair would not be.
 """
 
 from __future__ import annotations
@@ -68,10 +67,7 @@ def match_files(
     candidate_names: Index,
     known: KnownFiles | None = None,
 ) -> FileMatch:
-    """Give the same file the same number on both sides; empty roots are found by vote.
-
-    `*_names` are the function names of the rows in common numbering, the evidence of the vote.
-    """
+    """Give the same file the same number on both sides; shared names are the evidence of the vote."""
     known = known or KnownFiles()
     files_a, of_row_a = unique_files(baseline)
     files_b, of_row_b = unique_files(candidate)

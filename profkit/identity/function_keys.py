@@ -21,10 +21,7 @@ MIN_ROOT_PARTS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionKeys:
-    """Keys of a profile's rows as columns: indices into `profkit.model.ROOTS`, `paths` and `names`.
-
-    Names are qualified where the profile has qualified names.
-    """
+    """Keys of a profile's rows as columns: indices into `profkit.model.ROOTS`, `paths` and `names`."""
 
     root: npt.NDArray[np.int8]
     path: Index
@@ -62,10 +59,7 @@ def unique_files(profile: Profile) -> tuple[Index, Index]:
 
 
 def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> FunctionKeys:
-    """Return the key of every row.
-
-    An unknown project directory is inferred, to keep home directories out of keys.
-    """
+    """Return the key of every row; an unknown project root is inferred, to keep home directories out."""
     if not roots.project:
         roots = Roots(roots.stdlib, roots.site, infer_roots(profile).project)
     files, of_row = unique_files(profile)
@@ -85,10 +79,7 @@ def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> FunctionKeys:
 
 
 def infer_roots(profile: Profile) -> Roots:
-    """Infer the roots of a foreign profile from its files.
-
-    ``stdlib`` and ``site`` are recognised by their form; ``project`` are the deepest directories of the rest.
-    """
+    """Infer the roots of a foreign profile; ``project`` are the deepest directories without libraries."""
     stdlib: set[str] = set()
     site: set[str] = set()
     project: list[list[str]] = []

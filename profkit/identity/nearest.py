@@ -1,8 +1,4 @@
-"""Pairing of same-named functions of one file that differ in number between the sides.
-
-It keeps the order of lines and moves lines as little as possible, after correcting for insertions and
-removals above.
-"""
+"""Pairing of same-named functions of one file that differ in number between the sides."""
 
 from __future__ import annotations
 
@@ -30,8 +26,8 @@ def pair_nearest(
 ) -> tuple[Ints, Ints]:
     """Return the pairs of rows of each group with the least sum of line distances, in order.
 
-    Rows are ordered by group and line. Every group is on both sides; all rows of its smaller side are paired.
-    `anchors` (file, baseline line, candidate line of matched functions) tell how lines shifted.
+    Rows are ordered by group and line; every group is on both sides. `anchors` (file, baseline line,
+    candidate line of matched functions) tell how lines shifted.
     """
     above_a, below_a = _shifts(file_a, line_a, anchors[0], anchors[1], anchors[2])
     above_b, below_b = _shifts(file_b, line_b, anchors[0], anchors[2], anchors[1])
@@ -57,10 +53,7 @@ def pair_nearest(
 
 
 def _shifts(file: Index, line: Index, anchor_file: Index, here: Index, there: Index) -> tuple[Ints, Ints]:
-    """Return lines shifted to the other side, by the matched function above and by the one below.
-
-    An insertion may be above or below a function. The start of a file is an anchor that never moves.
-    """
+    """Return lines shifted to the other side, by the matched function above and by the one below."""
     lines = line.astype(np.int64)
     if not len(anchor_file):
         return lines, lines

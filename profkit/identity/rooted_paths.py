@@ -1,7 +1,6 @@
-"""Source paths as ``(root, path relative to that root)``.
+"""Source paths of any operating system as ``(root, path relative to that root)``.
 
-The run's recorded directories decide, else the form of the path. A profile may come from another system:
-Windows paths are understood on Linux and the reverse.
+The run's recorded directories decide, else the form of the path.
 """
 
 from __future__ import annotations
@@ -57,10 +56,7 @@ _STDLIB_MODULES = frozenset(sys.stdlib_module_names) | _REMOVED
 
 
 def normalise(file: str) -> str:
-    """Return a path with ``/`` between its parts, without ``./`` and double separators, drive in lower case.
-
-    Backslashes separate only in Windows paths. Undecodable bytes may be surrogates.
-    """
+    """Return a path with ``/`` between its parts, without ``./`` and ``//``, drive in lower case."""
     if "\\" in file and (_DRIVE.match(file) or file.startswith("\\\\") or "/" not in file):
         file = _EXTENDED.sub("", file).replace("\\", "/")
     elif file[1:3] != ":/" and "//" not in file and "./" not in file:
@@ -87,8 +83,7 @@ def directory_form(directory: str) -> str:
 def rooted(file: str, roots: Roots = ANYWHERE) -> tuple[str, str]:
     """Return the root (one of `profkit.model.ROOTS`) of a recorded file name, and the path relative to it.
 
-    Names may be ``~`` (built-in functions), ``<frozen os>`` or ``<string>``. Without roots the form of the
-    path decides; project files outside every known root keep the normalised path.
+    Project files outside every known root keep the normalised path.
     """
     if file == "~":
         return BUILTIN, ""
@@ -152,10 +147,7 @@ def _of_directory(directory: str, roots: Roots) -> tuple[str, str] | None:
 
 
 def relative_to(path: str, directories: tuple[str, ...]) -> str | None:
-    """Return the part of a normalised path below the deepest of the directories, ``None`` if it is in none.
-
-    Paths with a drive are compared without case.
-    """
+    """Return a normalised path below the deepest of the directories; ``None`` if it is in none."""
     best: str | None = None
     for directory in directories:
         prefix = directory_form(directory)

@@ -1,7 +1,6 @@
 """Writer of Callgrind's format, for KCachegrind and QCachegrind.
 
-Costs are wall time in nanoseconds. A function's line is its first one, a call's line that of the caller. An
-unknown number of calls is 0, which viewers show as an active call.
+Costs are wall time in nanoseconds. An unknown number of calls is 0, which viewers show as an active call.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ _HEAD = (
 
 
 def callgrind_profile(run: Run, profile: Profile) -> Export:
-    """Lay out the functions and calls of a run's profile.
-
-    Raise `FormatError` if no function has a time.
-    """
+    """Lay out the functions and calls of a run's profile; raise `FormatError` if no function has a time."""
     profile = collapse(profile)
     if not (profile.tottime > 0).any():
         raise FormatError(run.path, "holds no functions to write")

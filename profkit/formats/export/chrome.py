@@ -1,8 +1,8 @@
 """Writer of Chrome traces, for ui.perfetto.dev, chrome://tracing and others.
 
-It uses the JSON object form of Chromium's "Trace Event Format". Pushed ranges are complete events on one
-track per thread and domain, where they nest. Ranges that may end in another thread are nestable async events,
-marks are instant events, samples are counters. Functions are left out: they are sums without a place in time.
+It writes the JSON object form of Chromium's "Trace Event Format". Pushed ranges are complete events on a
+track per thread and domain, where they nest. Started ranges are nestable async events, marks instant events,
+samples counters. Functions are left out: they are sums without a place in time.
 """
 
 from __future__ import annotations
@@ -51,10 +51,9 @@ class _Lane:
 
 
 def chrome_trace(run: Run) -> Export:
-    """Lay out a run on one time axis that begins with its first event.
+    """Lay out a run on one time axis of microseconds; raise `FormatError` if nothing has a time.
 
-    ``ts`` and ``dur`` are microseconds. ``baseTimeNanoseconds`` is the Unix time of ``ts`` 0, absent if no
-    clock gives it. Raise `FormatError` if nothing in the run has a time.
+    ``baseTimeNanoseconds`` is the Unix time of ``ts`` 0, absent if no clock gives it.
     """
     offsets, machine = to_unix_ns(run)
     begins = [_begin(p) + offset for p, offset in zip(run.processes, offsets, strict=True) if _has_times(p)]

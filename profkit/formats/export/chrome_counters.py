@@ -1,7 +1,6 @@
 """Counter events of a Chrome trace: the machine's series, and each thread's share of a CPU.
 
-A counter event holds until the next one. Cumulative values are therefore written as rates from one reading to
-the next; the last interval's rate is repeated at its end.
+A counter holds until the next event, so cumulative values are written as rates from one reading to the next.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ _LEVELS = {
 
 
 def of_series(series: Series, shift_ns: int) -> Iterator[bytes]:
-    """Yield the machine's counters as process 0; failed readings (NaN) are left out.
-
-    `shift_ns` converts their times to the trace's.
-    """
+    """Yield the machine's counters as process 0; failed readings (NaN) are left out."""
     for column, values in series.columns.items():
         there = np.isfinite(values)
         time, numbers = series.time_ns[there] + shift_ns, values[there]
@@ -56,10 +52,7 @@ def of_series(series: Series, shift_ns: int) -> Iterator[bytes]:
 
 
 def of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
-    """Yield the shares of time that each active thread ran and queued.
-
-    `names` are by thread id; `pid` is their process's number, `shift_ns` as in `of_series`.
-    """
+    """Yield the shares of time that each active thread ran and queued; `names` are by thread id."""
     if not len(samples):
         return
     change = np.flatnonzero(np.diff(samples.tid)) + 1

@@ -1,7 +1,6 @@
 """Writer of collapsed stacks: per line, frames from the outermost, separated by semicolons, and microseconds.
 
-Processes and threads are the outermost frames, as in py-spy's output; queueing and off-CPU time is a frame
-above its function.
+As in py-spy's output, processes and threads are the outermost frames. Waiting is a frame above its function.
 """
 
 from __future__ import annotations
@@ -18,10 +17,7 @@ _PLAIN = str.maketrans({";": ",", **dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u202
 
 
 def collapsed_stacks(run: Run) -> Export:
-    """Lay out the self times of all threads.
-
-    Raise `FormatError` if none rounds to a microsecond.
-    """
+    """Lay out the self times of all threads; raise `FormatError` if none rounds to a microsecond."""
     lines: dict[str, float] = {}
     for process in run.processes:
         for thread in process.threads:

@@ -1,7 +1,6 @@
 """Writer of the Firefox Profiler's (profiler.firefox.com) processed profile format, version 48.
 
-Each thread is a track of its process, which is named after its run's file if there are several runs. Samples
-are calling contexts, weighted by milliseconds, in sequence; their order is not one in time.
+Samples are calling contexts, weighted by milliseconds; their order is not one in time.
 """
 
 from __future__ import annotations
@@ -36,10 +35,7 @@ _OTHER = ("Other", "grey")
 
 
 def firefox_profile(runs: Sequence[Run]) -> Export:
-    """Lay out the functions of all threads of all runs in one file.
-
-    Raise `FormatError` if a run has none.
-    """
+    """Lay out the functions of all threads of all runs in one file; raise `FormatError` if a run has none."""
     labels = [os.path.basename(run.path) for run in runs]
     if len(set(labels)) < len(labels):
         labels = [run.path for run in runs]

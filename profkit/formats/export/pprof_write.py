@@ -1,7 +1,6 @@
-"""Writer of pprof's profile (`proto/profile.proto` of github.com/google/pprof), not yet compressed.
+"""Writer of uncompressed pprof profiles (`proto/profile.proto` of github.com/google/pprof).
 
-A sample is a calling context of one thread, which labels name. Times are integer nanoseconds; queueing and
-off-CPU time are values of their own. Counts that are not exact are left out.
+A sample is a calling context of one thread. Times are nanoseconds; counts that are not exact are left out.
 """
 
 from __future__ import annotations
@@ -45,10 +44,7 @@ class _Tables:
 
 
 def pprof_profile(run: Run) -> Export:
-    """Lay out the functions of all threads.
-
-    Raise `FormatError` if the run has none with a self time.
-    """
+    """Lay out the functions of all threads; raise `FormatError` if none has a self time."""
     threads = [(p, t) for p in run.processes for t in p.threads if (t.profile.tottime > 0).any()]
     if not threads:
         raise FormatError(run.path, "holds no functions to write")

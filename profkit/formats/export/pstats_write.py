@@ -1,8 +1,4 @@
-"""Writer of plain pstats data, for every viewer of ``.prof`` files.
-
-It is lossy: functions that share ``(file, line, name)`` are summed (cProfile's own dump keeps only the last
-one); waiting, hashes and qualified names are dropped.
-"""
+"""Writer of plain pstats data for viewers; waiting, hashes and qualified names are lost."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ def _printable(text: str) -> str:
 
 
 def write_pstats(profile: Profile) -> bytes:
-    """Marshal a profile as `pstats` loads it; without edges, functions have no callers.
+    """Marshal a profile as `pstats` loads it, summing functions that share ``(file, line, name)``.
 
     The result is ``{(file, line, name): (primitive calls, calls, tottime, cumtime, callers)}`` with callers
     ``{(file, line, name): (calls, primitive calls, tottime, cumtime)}``. Path bytes that are not UTF-8 are

@@ -1,9 +1,7 @@
 """Writer for speedscope (`file-format-schema.json` of its package).
 
-A thread's pushed ranges of one domain are an evented profile, in time order. Functions are a sampled profile
-per thread, weighted by self time: calling stacks if the tracer kept them, else stacks of one frame. Waiting
-is a frame above its function. Marks, and ranges that may end in another thread, are left out: they have no
-place in a stack.
+A thread's pushed ranges of one domain are an evented profile; its functions are a sampled one, weighted by
+self time. Marks, and ranges that may end in another thread, have no place in a stack and are left out.
 """
 
 from __future__ import annotations
@@ -52,10 +50,9 @@ class _Frames:
 
 
 def speedscope_file(run: Run) -> Export:
-    """Lay out a run as one file: a profile per track of ranges and per thread's functions.
+    """Lay out a run as one file; raise `FormatError` without nesting ranges and functions.
 
-    Times of ranges are nanoseconds since the track's first range, self times are seconds. Raise `FormatError`
-    if the run has neither nesting ranges nor functions.
+    Times are nanoseconds since a track's first range, and seconds of self time.
     """
     nested = [
         (process, track, process.ranges)
@@ -117,8 +114,8 @@ def _chunks(
 def evented(begin: Sequence[int], end: Sequence[int]) -> Iterator[tuple[int, bool, int]]:
     """Yield the openings and closings of ranges in time order: range, whether it opens, and time.
 
-    `begin` and `end` are sorted by begin, the outer range first on ties. If ranges overlap without nesting,
-    the inner one is cut at the outer's end.
+    `begin` and `end` are sorted by begin, the outer range first on ties. A range that outlasts the outer one
+    is cut.
     """
     around: list[tuple[int, bool, int]] = []  # closing events of the open ranges
     for row, (first, last) in enumerate(zip(begin, end, strict=True)):

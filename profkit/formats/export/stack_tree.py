@@ -1,8 +1,4 @@
-"""Functions of a thread as stacks with self times, and what formats of stacks cannot hold.
-
-Without calling contexts, each function is a stack of one frame: sums by caller and callee do not determine
-stacks.
-"""
+"""Functions of a thread as stacks with self times, and what formats of stacks cannot hold."""
 
 from __future__ import annotations
 
@@ -28,9 +24,9 @@ SHORT = "[short calls]"
 class Contexts:
     """Calling contexts of a thread, callers first; columns of shape (n,).
 
-    `parent` is the caller's row, −1 for none; `function` the row in the thread's profile, −1 for `SHORT`.
-    `tottime`, `queued` and `off_cpu` are seconds, the last two parts of the first, 0 where not measured.
-    `calls` are NaN where not exact.
+    `parent` is the caller's row, −1 for none; `function` the row in the profile, −1 for `SHORT`. `calls` are
+    NaN where not exact. Times are seconds; `queued` and `off_cpu` are parts of `tottime`, 0 where not
+    measured.
     """
 
     parent: Ints
@@ -56,7 +52,7 @@ class Contexts:
 
 
 def contexts_of(thread: Thread) -> Contexts:
-    """Return the calling contexts of a thread, or its functions without callers if none were kept."""
+    """Return a thread's calling contexts, or its functions without callers if none were kept."""
     profile, paths = thread.profile, thread.paths
     exact = exact_calls(profile)
     values: Profile | Paths = profile if paths is None else paths

@@ -1,7 +1,4 @@
-"""Common parts of timeline writers: one clock for all processes, tracks of ranges, JSON.
-
-A track holds the ranges of one thread in one domain, since only these nest.
-"""
+"""Common parts of timeline writers: one clock for all processes, tracks of ranges, JSON."""
 
 from __future__ import annotations
 
@@ -23,10 +20,7 @@ CHUNK_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file about to be written: `chunks` of bytes, made on request.
-
-    `left_out` are sentences about what the format cannot hold.
-    """
+    """A file to be written: `chunks` made on request, and sentences about what was left out."""
 
     chunks: Iterator[bytes]
     left_out: tuple[str, ...] = ()
@@ -34,10 +28,7 @@ class Export:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """Ranges of one thread (system id) in one domain, rows in order of their beginnings.
-
-    `domain` is empty for the default domain.
-    """
+    """Ranges of one thread (system id) in one domain (empty: the default), by begin; only these nest."""
 
     thread: int
     domain: str
@@ -58,10 +49,10 @@ def tracks(ranges: Ranges) -> list[Track]:
 
 
 def to_unix_ns(run: Run) -> tuple[list[int], int]:
-    """Return offsets in ns to Unix time of each process's monotonic clock and of the machine series.
+    """Return offsets in ns to Unix time, of each process's monotonic clock and of the machine series.
 
-    They are 0 if unknown. Processes of one host share the first offset known for it: readings of the pair of
-    clocks differ by adjustments of the wall clock.
+    Unknown ones are 0. Processes of a host share its first known offset: later readings differ by adjustments
+    of the wall clock.
     """
     manifest = run.manifest
     home = manifest.host.name if manifest is not None else ""

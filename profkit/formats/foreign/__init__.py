@@ -1,7 +1,4 @@
-"""Readers of other tools' files. Each returns a `Run`; what a format lacks stays unknown.
-
-The content selects the reader, not the file name. `formats.pstats_file` reads pstats dumps.
-"""
+"""Readers of other tools' files, selected by content; what a format lacks stays unknown."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ _AGAIN = "copy it again, or record again"
 
 
 def read_foreign(path: Any, *, edges: bool = True) -> Run | None:
-    """Read the profile of another tool; return ``None`` for an unknown format.
-
-    Raise only `FormatError`, whatever the bytes are.
-    """
+    """Read the profile of another tool, ``None`` for an unknown format; raise only `FormatError`."""
     try:
         with open_regular(path) as file:
             head = file.read(_HEAD)

@@ -22,9 +22,10 @@ RangeRow: TypeAlias = tuple[int, int, str, str, int, int]
 
 
 def profile_from_calls(calls: Iterable[Call], unit_s: float, *, edges: bool) -> Profile:
-    """Sum the calls of one thread by function, and by caller and callee; `unit_s` is their time unit.
+    """Sum the calls of one thread by function, and by caller and callee.
 
-    A call that outlasts its caller is cut at the caller's end. Raise `ProfileError` for impossible numbers.
+    A call that outlasts its caller is cut. `unit_s` is the time unit in seconds. Raise `ProfileError` for
+    impossible numbers.
     """
     numbers: dict[Frame, int] = {}
     # Calls, primitive calls, self time, cumulative time.

@@ -1,7 +1,7 @@
 """Reader of Chrome JSON traces: torch.profiler (Kineto), VizTracer, py-spy and others.
 
-Complete events of a thread nest: they are calls. Kineto and VizTracer record every call; other writers may
-sample, so their calls are not known.
+Kineto and VizTracer record every call as a complete event; other writers may sample, so their calls are not
+known.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Reader of collapsed stacks: per line, the frames of a stack, outermost first, and its count.
-
-Written by py-spy (``--format raw``), stackcollapse-perf, Tachyon (``--collapsed``) and Austin. Only Austin
-records how long a sample lasts.
-"""
+"""Reader of collapsed stacks of py-spy (``--format raw``), perf, Tachyon (``--collapsed``) and Austin."""
 
 from __future__ import annotations
 

@@ -17,11 +17,10 @@ _KEPT = 50
 def gpu_use(
     work: Iterable[tuple[float, float]], running: Iterable[tuple[Stack, float, float]], unit_s: float
 ) -> GpuUse | None:
-    """Return how much the GPUs worked, ``None`` if they did not.
+    """Return how much the GPUs worked, ``None`` if they did not; raise `ProfileError` for impossible times.
 
-    `work` are begins and ends. `running` are the stacks of the thread that launches the work, in time order
-    and without overlaps; only time between work counts. `unit_s` is the time unit in seconds. Raise
-    `ProfileError` for impossible times.
+    `work` are begins and ends. `running` are the stacks of the launching thread, in time order without
+    overlaps. `unit_s` is the time unit in seconds.
     """
     busy: list[list[float]] = []
     for begin, end in sorted(work):

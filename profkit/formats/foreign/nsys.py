@@ -1,7 +1,7 @@
 """Reader of ``nsys export --type sqlite``: NVTX ranges, CPU samples or CUDA calls, and the GPU.
 
-The tables are those of NVIDIA's "SQLite Export Schema Reference". Empty tables are absent, and versions
-differ in columns, so each is selected by name. Data of ``--python-sampling`` is not read.
+The tables are those of NVIDIA's "SQLite Export Schema Reference"; empty ones are absent, and columns depend
+on the version. Data of ``--python-sampling`` is not read.
 """
 
 from __future__ import annotations
@@ -100,10 +100,7 @@ class _Export:
         return replace(run, gpu=self._gpu())
 
     def _gpu(self) -> GpuUse | None:
-        """Return what the thread with most CUDA calls did while the GPU was idle.
-
-        Its ranges tell it, else its samples, else its calls.
-        """
+        """Return GPU use, by the ranges, samples or calls of the thread with most CUDA calls."""
         work = [
             row
             for table in ("KERNEL", "MEMCPY", "MEMSET")

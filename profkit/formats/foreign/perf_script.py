@@ -1,7 +1,7 @@
 """Reader of ``perf script`` output: samples with stacks, innermost frame first.
 
-From 3.12, Python names its functions for perf (``-X perf``) as ``py::name:file``. The interpreter's frames
-between them are dropped, so that their time is that of the Python function that they run.
+With ``-X perf``, Python from 3.12 names its functions ``py::name:file``. The interpreter's frames between
+them are dropped: their time is that of the Python function.
 """
 
 from __future__ import annotations

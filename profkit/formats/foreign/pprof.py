@@ -1,8 +1,4 @@
-"""Reader of pprof profiles (`proto/profile.proto` of github.com/google/pprof), already unpacked.
-
-Written by Go, Pyroscope, Parca, dd-trace and others. Self time is a value with a time unit; calls are not
-known.
-"""
+"""Reader of unpacked pprof profiles (`proto/profile.proto` of github.com/google/pprof)."""
 
 from __future__ import annotations
 

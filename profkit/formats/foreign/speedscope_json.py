@@ -1,6 +1,6 @@
-"""Reader of speedscope's JSON (`file-format-schema.json` of its package): sampled and evented profiles.
+"""Reader of speedscope's JSON (`file-format-schema.json` of its package).
 
-Written by py-spy and others. An evented profile may come from a tracer or a sampler, so calls are not known.
+Evented profiles may come from tracers or samplers, so calls are not known.
 """
 
 from __future__ import annotations

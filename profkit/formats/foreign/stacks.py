@@ -1,8 +1,4 @@
-"""Profiles from weighted stacks of any tool.
-
-Samples do not tell how often a function was called: calls are unknown, and self times have the interval that
-follows from the number of samples.
-"""
+"""Profiles from weighted stacks: calls are unknown, self times have intervals by number of samples."""
 
 from __future__ import annotations
 
@@ -89,10 +85,7 @@ def run_of_threads(
     python: str = "",
     ranges: Mapping[int | None, Ranges] = MappingProxyType({}),
 ) -> Run:
-    """Return the threads and ranges of a file's processes as a run, main threads first.
-
-    Raise `FormatError` if no process has a function or a range.
-    """
+    """Return a file's threads and ranges as a run, main threads first; raise `FormatError` if empty."""
     made: list[Process] = []
     for pid in dict.fromkeys([*processes, *ranges]):
         threads = [thread for thread in processes.get(pid, ()) if len(thread.profile)]
@@ -113,11 +106,10 @@ def run_of_threads(
 
 
 def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = False) -> Profile:
-    """Sum weighted stacks by function, and by caller and callee; self times are sampled, calls unknown.
+    """Sum weighted stacks by function, and by caller and callee; recursion counts once.
 
-    With `executed_lines`, lines are executed ones; a function gets the lowest that was seen. Cumulative time
-    counts recursion once. Empty stacks are skipped. The caller limits the number and depth of stacks. Raise
-    `ProfileError` for impossible numbers.
+    With `executed_lines`, lines are executed ones, and a function gets the lowest. Empty stacks are skipped.
+    The caller limits the number and depth of stacks. Raise `ProfileError` for impossible numbers.
     """
     whole: dict[Stack, list[float]] = {}
     for stack, seconds, samples in stacks:
@@ -181,10 +173,7 @@ def profile_of(
 
 
 def _by_function(stacks: dict[Stack, list[float]]) -> dict[Stack, list[float]]:
-    """Give each function the lowest of its lines that was seen.
-
-    Anonymous functions stay separate by line, as in `pstats_lines`, since several may share a name.
-    """
+    """Give each function the lowest line seen; anonymous ones stay separate by line."""
     first: dict[Frame, int] = {}
     for stack in stacks:
         for frame in stack:

@@ -1,7 +1,6 @@
-"""Reader of the binary file of CPython 3.15's sampling profiler (Tachyon), format version 1.
+"""Reader of the file of CPython 3.15's sampling profiler (Tachyon), format version 1.
 
-Source: CPython's ``Modules/_remote_debugging/binary_io.h``. The file has a header, samples as changes of each
-thread's last stack, a string table, a frame table, and a footer. Lines are executed ones.
+Source: CPython's ``Modules/_remote_debugging/binary_io.h``. Lines are executed ones.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ def _number(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _decompressed(path: object, data: bytes) -> bytes:
-    """Unpack samples with Zstandard, which is in Python from 3.14, and in a PyPI package for older ones."""
+    """Unpack samples with Zstandard: in Python from 3.14, else of a PyPI package."""
     most = FLOOR + FACTOR * len(data)
     for name in ("compression.zstd", "backports.zstd"):
         try:
