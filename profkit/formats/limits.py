@@ -32,7 +32,7 @@ WEIGHTS: Mapping[str, int] = {
     "calling contexts": 150,
     "samples of threads": 120,
     "readings of the machine": 40,
-    # A string and its place in a dictionary.
+    # A string, and its entry in a dictionary.
     "strings": 100,
     # In the string table.
     "bytes of strings": 12,
@@ -62,10 +62,7 @@ class Budget:
         self._left = FLOOR + FACTOR * file_size
 
     def spend(self, what: str, count: int) -> None:
-        """Subtract the weight of `count` things of a kind in `WEIGHTS`, before memory is allocated for them.
-
-        Raise `LimitError` if that is more than is left.
-        """
+        """Subtract the weight of `count` things, before their memory is allocated; raise `LimitError`."""
         self._left -= WEIGHTS[what] * count
         if self._left < 0:
             raise LimitError(

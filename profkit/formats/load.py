@@ -119,7 +119,7 @@ def skipped(error: FormatError) -> Notice:
 def files_of(spec: StrPath) -> tuple[list[str], bool]:
     """Return a side's files in order, and whether `spec` may name several.
 
-    Raise `FormatError` if a directory or pattern has none; a single file need not exist.
+    Raise `FormatError` if there are none; a single file need not exist.
     """
     text = os.fspath(spec)
     if text.startswith(BASELINE):
@@ -148,11 +148,7 @@ def _rank_of(run: Run) -> int | None:
 
 
 def ranks_joined(runs: Sequence[Run]) -> list[Run]:
-    """Join ranks of one job.
-
-    A batch job may repeat its command under one job id: the n-th file of each rank, by start time, is of
-    repetition n.
-    """
+    """Join ranks of one job; the n-th file of each rank, by start time, is of the job's n-th repetition."""
     return [ranks[0] if len(ranks) == 1 else join_ranks(ranks) for ranks in rank_groups(runs)]
 
 
@@ -204,10 +200,10 @@ def join_ranks(runs: Sequence[Run]) -> Run:
 def join_files(
     files: Sequence[StrPath | Run], progress: Callable[[str], None] = lambda doing: None
 ) -> tuple[Run, Iterator[Sequence[Process]]]:
-    """Like `join_ranks`, with one file's processes in memory at a time.
+    """Join as `join_ranks`, with one file's processes in memory at a time.
 
-    Return the run without processes, and an iterator over the processes of each file, which raises what
-    `load_run` does. `progress` is called before each file.
+    Return the run without processes, and an iterator over each file's processes, which raises what `load_run`
+    does. `progress` is called before each file.
     """
     heads = [file if isinstance(file, Run) else load_run(file, processes=False) for file in files]
     order = _rank_order(heads)

@@ -166,8 +166,7 @@ def _in_order(
     index = np.flatnonzero(records["kind"])
     (head,) = np.nonzero(records["kind"][index] == SEGMENT)
     heads = records[index[head]]
-    # A thread may continue in the rest of an older thread's chunk, so its segments are ordered by begin time,
-    # not by place in the file.
+    # A thread may continue in the rest of an older thread's chunk: place in the file is not order in time.
     order = np.lexsort((heads["time"], heads["string"]))
     sizes = np.diff(np.append(head, len(index)))[order]
     stops = np.cumsum(sizes)

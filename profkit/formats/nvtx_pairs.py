@@ -89,8 +89,7 @@ def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
     within = _parents(stack[order], np.where(pushed[order], 1, -1))
     found = within >= 0
     result[order[found]] = order[within[found]]
-    # Again over all domains of a thread, with complete ranges only: a leaked one would enclose all later
-    # ones.
+    # Again over all domains of a thread. A leaked range would enclose all later ones, so only complete ones.
     complete = match >= 0
     complete[match[match >= 0]] = True
     kept = np.flatnonzero(complete)

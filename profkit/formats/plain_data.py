@@ -12,8 +12,7 @@ from typing import Any, Final
 
 #: Deepest nesting of lists and dictionaries; the deepest in a record are the spans of a note.
 _DEEPEST = 8
-#: Most lists and dictionaries: so many, and one more per so many bytes. They take more memory than their
-#: bytes.
+#: Most lists and dictionaries, plus one per so many bytes: they take more memory than their bytes.
 _CONTAINERS, _BYTES_A_CONTAINER = 1_000, 24
 #: Most objects read one by one; large data is in tables.
 _MOST_OBJECTS = 5_000_000

@@ -14,8 +14,7 @@ class NotRegularError(ValueError):
 def read_regular(path: str | os.PathLike[str], most: int, *, cut: bool = False) -> bytes:
     """Return a regular file of at most `most` bytes; with `cut`, the first `most` bytes of a larger one.
 
-    Raise `OSError` if it cannot be read, and `NotRegularError` if it is not regular, too large, or has an
-    invalid name.
+    Raise `OSError`, or `NotRegularError` if it is not regular, too large, or has an invalid name.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size

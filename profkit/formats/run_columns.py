@@ -28,13 +28,13 @@ FUNCTION_COLUMNS = column_dtypes(Profile)
 _OPTIONAL_COLUMNS = column_dtypes(Profile, optional=True)
 #: Present if a thread has them; NaN in the rows of other threads.
 WAIT_COLUMNS = {name: dtype for name, dtype in _OPTIONAL_COLUMNS.items() if name not in ESTIMATES}
-#: Present if a thread is not exact; exact threads get the values of exact counts.
+#: Present if a thread is not exact; rows of exact threads hold `exact_estimates`.
 ESTIMATE_COLUMNS = {name: _OPTIONAL_COLUMNS[name] for name in ESTIMATES}
 EDGE_COLUMNS = column_dtypes(Edges)
 
 #: Most bytes of an array's header; numpy pads it to 128.
 _MOST_HEADER = 1024
-#: numpy's header of a one-dimensional array of numbers (format 1.0).
+#: numpy's header of a one-dimensional array (format 1.0).
 _NPY_HEADER = (
     rb"(?s)\x93NUMPY\x01\x00.."
     rb"\{'descr': '(?P<descr>[<|]\w\d)', 'fortran_order': (?:False|True), "
@@ -68,10 +68,7 @@ class Arrays:
     budget: Budget
 
     def profile(self, rows: slice, links: slice | None) -> Profile:
-        """Return one thread's profile; `links` is ``None`` without edges.
-
-        Raise `ProfileError` or `LimitError`.
-        """
+        """Return one thread's profile, with edges if `links` is given; raise `ProfileError`, `LimitError`."""
         if rows.start == rows.stop and (links is None or links.start == links.stop):
             # A run may have thousands of threads without functions; nothing to check.
             return replace(
@@ -206,10 +203,7 @@ def read_column(members: Members, name: str, dtype: np.dtype[Any], most: int) ->
 def read_group(
     members: Members, group: str, dtypes: Mapping[str, np.dtype[Any]], what: str
 ) -> dict[str, Array]:
-    """Read a group's columns; `what` is the key of its rows in `limits.WEIGHTS`.
-
-    Raise `MemberError` or `LimitError`.
-    """
+    """Read a group's columns; raise `MemberError` or `LimitError`. `what` is a key of `limits.WEIGHTS`."""
     first, dtype = next(iter(dtypes.items()))
     most = members.most(f"{group}/{first}", dtype)
     members.budget.spend(what, most)

@@ -35,7 +35,7 @@ def read_manifest(document: dict[str, Any]) -> Manifest:
     return MANIFEST.read("manifest", document)
 
 
-#: In the same object as the manifest.
+#: Fields of the run that are stored in the manifest's object.
 RUN = Codec(Run, elsewhere=("path", "processes", "manifest", "series"), readers={"warnings": _notices})
 PROCESS = Codec(Process, elsewhere=("threads", "ranges", "samples"), readers={"notes": _notices})
 THREAD = Codec(Thread, elsewhere=("profile", "range_calls", "paths"))

@@ -11,8 +11,7 @@ from profkit.model import Notice
 
 #: How old files name a sentence's processes, in front of it.
 _PROCESSES = r"(?:process (\d{1,9})|(\d{1,9}) processes \((\d{1,9}(?:, \d{1,9})*)(?:, …)?\))(: | )"
-#: Beginnings of old sentences on which results depend, and their codes; a Python version follows directly if
-#: the notice has one.
+#: Beginnings of old sentences on which results depend, and codes; a Python version may follow directly.
 _PREFIXES = {
     "written by the sampling profiler: ": "sampled-profile",
     "cProfile of Python ": "threads-in-one-stack",

@@ -65,8 +65,7 @@ _OPTIONAL = frozenset((*(f"functions/{name}" for name in WAIT_COLUMNS), *_ESTIMA
 
 #: Level 6 takes three times as long to save another tenth (100 000 functions).
 _COMPRESSION_LEVEL = 1
-#: A member is stored uncompressed if this many bytes from its middle keep more than this part (0 to 1) of
-#: their size.
+#: Members are stored uncompressed if this many bytes from the middle keep more than this part of their size.
 _SAMPLE_BYTES, _MOST_KEPT = 4096, 0.8
 #: Modification time of all members, so that equal runs make equal files.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)

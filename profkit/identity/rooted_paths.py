@@ -133,7 +133,6 @@ def rooted_all(files: Iterable[str], roots: Roots = ANYWHERE) -> list[tuple[str,
 
 #: First letters of temporary and generated files, whose names decide their root.
 _TELLING = ("t", "T", "__autograph", ".")
-#: A name that decides nothing.
 _SOME_NAME = "x.py"
 
 

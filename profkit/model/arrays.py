@@ -1,4 +1,4 @@
-"""NumPy functions without the import of masked arrays, which takes a tenth of a small comparison's time."""
+"""NumPy functions without its masked arrays, whose import takes a tenth of a small comparison's time."""
 
 from __future__ import annotations
 

@@ -26,12 +26,7 @@ class ProfileError(ValueError):
 def column_dtypes(record: type, *, optional: bool = False) -> Mapping[str, np.dtype[Any]]:
     """Return names and dtypes of a record's columns, in field order.
 
-    Parameters
-    ----------
-    record
-        The dataclass.
-    optional
-        Return the columns that may be ``None`` instead of those that are always present.
+    With `optional`, these are the columns that may be ``None``; otherwise those that are always present.
     """
     types = get_type_hints(record)
     found = {}
@@ -65,7 +60,7 @@ def check_columns(record: object, n: int, what: str, names: Iterable[str] | None
     n
         Number of rows.
     what
-        What the columns belong to, for the message.
+        What the columns belong to, for messages.
     names
         Check only these columns.
 
@@ -84,18 +79,9 @@ def check_columns(record: object, n: int, what: str, names: Iterable[str] | None
 
 
 def check_values(what: str, name: str, values: npt.NDArray[Any], n: int, type_: Any) -> None:
-    """Check a column that is not a field of a record; errors as for `check_columns`.
+    """Check a column that is not a field of a record, as `check_columns` does.
 
-    Parameters
-    ----------
-    what, name
-        What it belongs to, and its name, for the message.
-    values
-        The column.
-    n
-        Number of rows.
-    type_
-        The required type: an array type, or one of `bounds`.
+    `type_` is the required type: an array type, or one of `bounds`.
     """
     _check(what, name, values, n, *_type_of(type_))
 
@@ -118,12 +104,9 @@ def _type_of(type_: Any) -> tuple[np.dtype[Any], Bounds | None]:
 
 
 def check_indices(record: object, what: str, names: Iterable[str], rows: int, least: int = 0) -> None:
-    """Check columns of indices into a table of `rows` rows; `least` is −1 where that stands for none.
+    """Check indices into a table of `rows` rows; raise `ProfileError` if one is outside.
 
-    Raises
-    ------
-    ProfileError
-        An index points outside the table.
+    `least` is −1 where that stands for none.
     """
     for name in names:
         values = getattr(record, name)

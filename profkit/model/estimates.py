@@ -1,7 +1,4 @@
-"""How well counts and times of a profile are known: exact, estimated with an interval, sampled, or unknown.
-
-The four columns `ESTIMATES` of a `Profile` hold this per row.
-"""
+"""How well counts and times of a profile are known, by its four columns `ESTIMATES`."""
 
 from __future__ import annotations
 
@@ -57,19 +54,10 @@ def known_calls(ncalls: Ints, low: Floats) -> Ints:
 
 
 def summed_estimates(ncalls: Ints, columns: Columns, group: npt.NDArray[np.integer], n: int) -> Columns:
-    """Return the columns `ESTIMATES` of sums of rows.
+    """Return the columns `ESTIMATES` of `n` sums; `group` is the sum of each row.
 
-    Distances from an estimate to its limits are added in quadrature, as independent errors. A sum is unknown
-    if one of its terms is.
-
-    Parameters
-    ----------
-    ncalls, columns
-        Of the rows.
-    group
-        Index of the sum that each row belongs to.
-    n
-        Number of sums.
+    Distances from an estimate to its limits add in quadrature, as independent errors. A sum is unknown if a
+    term is.
     """
     calls, low, high = ncalls.astype(np.float64), columns["calls_low"], columns["calls_high"]
     samples = np.zeros(n, np.int64)

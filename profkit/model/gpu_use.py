@@ -9,7 +9,7 @@ from profkit.model.bounds import Seconds
 
 @dataclass(frozen=True, slots=True)
 class GpuIdle:
-    """What the thread that launches GPU work did while no GPU worked.
+    """What the thread that launches GPU work did while no GPU worked, for `seconds`.
 
     Attributes
     ----------
@@ -17,8 +17,6 @@ class GpuIdle:
         Innermost function, call or NVTX range; empty where nothing was recorded.
     within
         Innermost Python function around it; empty if none.
-    seconds
-        Duration.
     """
 
     function: str

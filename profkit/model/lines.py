@@ -18,7 +18,7 @@ class Line:
     within
         Row of the function that contains the line: the same, or the Python caller of a native function.
     line
-        Line number, from 1.
+        From 1.
     seconds
         Time between the samples, on and off the CPU.
     samples

@@ -1,7 +1,7 @@
 """Sums of profiles: over threads of a process, processes of a job, rows of one function.
 
 Functions are the same here if file, line, name and qualified name are equal strings, which holds within one
-machine and interpreter. ``identity`` aligns functions across machines and versions.
+machine and interpreter. ``identity`` aligns functions across machines.
 """
 
 from __future__ import annotations
@@ -27,56 +27,30 @@ _MEASURED = ("wait", "blocked", "cumwait", "cumblocked")
 def collapse(profile: Profile, *, qualified: bool = True) -> Profile:
     """Sum the rows of a profile that stand for one function, and the edges between the same rows.
 
-    Parameters
-    ----------
-    profile
-        Any valid profile.
-    qualified
-        Whether the qualified name distinguishes functions; plain pstats data lacks it.
-
-    Returns
-    -------
-    Profile
-        The profile itself if every key is unique. Otherwise rows in order of first occurrence; module and
-        source hash are those of a group's first row that has them.
+    Rows are in order of first occurrence; module and source hash are those of a group's first row that has
+    them. Plain pstats data is not `qualified`. A profile without equal rows is returned itself.
     """
     return _collapse(profile, _KEY if qualified else _PLAIN_KEY)[0]
 
 
 def merge_profiles(profiles: Sequence[Profile], *, edges: bool = True) -> Profile:
-    """Sum profiles by ``(file, line, name, qualname)``.
+    """Sum profiles by ``(file, line, name, qualname)``, in order of first occurrence.
 
-    Parameters
-    ----------
-    profiles
-        Profiles with any string tables.
-    edges
-        Whether to keep edges; the result has them if any profile has.
-
-    Returns
-    -------
-    Profile
-        One row per function, in order of first occurrence. ``wait``, ``blocked`` and their cumulative twins
-        are sums over the profiles that have them, ``None`` if none has. Intervals are those of the sums,
-        ``None`` if all profiles are exact.
+    ``wait``, ``blocked`` and their cumulative twins are sums over the profiles that have them. Columns,
+    intervals and `edges` are ``None`` if no profile has them.
     """
     return merge_with_rows(profiles, edges=edges)[0]
 
 
 def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple[Profile, tuple[Index, ...]]:
-    """Sum profiles and return where their rows went.
-
-    Parameters
-    ----------
-    profiles, edges
-        As for `merge_profiles`.
+    """Sum profiles as `merge_profiles` does, and return where their rows went.
 
     Returns
     -------
     profile : Profile
-        As `merge_profiles` returns it.
+        The sum.
     rows : tuple of int32 arrays
-        For each given profile, the row of the result to which each of its rows was added.
+        For each profile, the row of the sum to which each of its rows was added.
     """
     if not profiles:
         return Profile.empty(), ()
@@ -110,7 +84,7 @@ def _without_edges(profile: Profile) -> Profile:
 
 
 def _union(tables: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[Index]]:
-    """Return one string table for all, and for each table the places of its entries in it."""
+    """Return one string table for all, and for each table the places of its entries."""
     if all(table is tables[0] for table in tables):
         return tables[0], [np.arange(len(tables[0]), dtype=np.int32)] * len(tables)
     known: dict[int, Index] = {}
@@ -146,15 +120,7 @@ def _text_ids(strings: tuple[str, ...]) -> Ints | None:
 
 
 def _groups(columns: Sequence[Ints]) -> tuple[Index, Index]:
-    """Number equal rows in order of first occurrence.
-
-    Returns
-    -------
-    group : int32 array, shape (n,)
-        Group of each row.
-    first : int32 array, shape (groups,)
-        First row of each group.
-    """
+    """Number equal rows in order of first occurrence; return each row's group, and each group's first row."""
     n = len(columns[0])
     key = np.zeros(n, np.int64)
     for column in columns:

@@ -16,18 +16,18 @@ class Neighbour:
     name
         Kernel name, at most 15 bytes; empty for a cgroup.
     cores
-        CPU seconds per second while the target queued, including children that ended. Each moment is weighted
-        by the number of queueing threads.
+        CPU seconds per second while the target queued, with children that ended. Each moment is weighted by
+        the number of queueing threads.
     pid
-        Process id; ``None`` for several processes.
+        ``None`` for several processes.
     processes
         Number of processes of that name, user and group.
     user
-        Owner's name or number; empty if hidden.
+        Name or number; empty if hidden.
     group
         Container, job or systemd unit; empty if none.
     children
-        Whether most of the CPU time was used by its children that have ended.
+        Whether most of the CPU time is of children that have ended.
     """
 
     name: str

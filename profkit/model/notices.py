@@ -1,7 +1,4 @@
-"""Warnings as data: a code, a subject, and numbers.
-
-Code that depends on a warning asks for its code. Only ``profkit.report.notices`` makes sentences.
-"""
+"""Warnings as data: a code, a subject, and numbers. Only ``profkit.report.notices`` makes sentences."""
 
 from __future__ import annotations
 
@@ -195,9 +192,9 @@ class Notice:
     code
         Stable identifier in kebab case, a key of `CODES`; files of later versions may have others.
     subject
-        What it is about: a file, an error's text, a side. Empty if the code says all.
+        A file, an error's text, a side, …; empty if the code says all.
     numbers
-        Numbers by name, with the units of `CODES`; those of `WHERE` name the file or processes. Read-only.
+        By name, with the units of `CODES`; those of `WHERE` name the file or processes. Read-only.
     """
 
     code: str
@@ -233,14 +230,7 @@ class Notice:
     def at(self, *, file: str = "", pids: Iterable[int | None] = (), pids_total: int = 0) -> Notice:
         """Return the notice with the file and processes that it applies to.
 
-        Parameters
-        ----------
-        file
-            Run file; empty to leave it out.
-        pids
-            Process ids; ``None`` is skipped.
-        pids_total
-            Number of processes if `pids` does not list all.
+        `pids_total` is the number of processes if `pids` does not list all.
         """
         where: dict[str, Number] = {"file": file} if file else {}
         known = [pid for pid in pids if pid is not None]
@@ -305,16 +295,8 @@ def _is_number(value: object) -> bool:
 def grouped(said: Iterable[tuple[int | None, Notice]]) -> list[Notice]:
     """Join equal notices of several processes, in order of first occurrence.
 
-    Parameters
-    ----------
-    said
-        Process ids, each with a notice about that process.
-
-    Returns
-    -------
-    list of Notice
-        Each notice once, with its processes. A process that replaced its program has several records but
-        counts once.
+    `said` are process ids with a notice about each. A process that replaced its program occurs several times,
+    and is listed once.
     """
     pids: dict[Notice, list[int | None]] = {}
     for pid, notice in said:
@@ -323,21 +305,9 @@ def grouped(said: Iterable[tuple[int | None, Notice]]) -> list[Notice]:
 
 
 def missing_ranks(code: str, present: Iterable[int | None], size: int) -> Notice | None:
-    """Return which ranks of a job are missing, the first `MOST_RANKS` by number.
+    """Return a notice of missing ranks, the first `MOST_RANKS` by number; ``None`` if none is missing.
 
-    Parameters
-    ----------
-    code
-        Code of the notice; its numbers are ``ranks``, ``missing`` and ``size``.
-    present
-        Ranks that are present.
-    size
-        Number of ranks according to the launcher, unchecked.
-
-    Returns
-    -------
-    Notice or None
-        ``None`` if no rank is missing.
+    `size` is the number of ranks according to the launcher, unchecked.
     """
     size = min(size, _MOST - 1)
     known = {rank for rank in present if rank is not None and 0 <= rank < size}

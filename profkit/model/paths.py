@@ -1,7 +1,7 @@
 """Calling contexts of one thread as a tree.
 
-A path is a function and its caller's path. A row holds values of that path alone; its callees have their own
-rows. A recursive call is added to the outermost open call, so that no function is inside itself.
+A row excludes its callees, which have their own rows. A recursive call is added to the outermost open call,
+so that no function is inside itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paths:
-    """Sums by path.
+    """Sums by path, which is a function and the chain of its callers.
 
     Attributes
     ----------
@@ -47,13 +47,12 @@ class Paths:
         return len(self.parent)
 
     def validate(self, functions: int) -> Paths:
-        """Check that the columns fit each other and a profile of `functions` rows; return the paths.
+        """Check the columns against each other and a profile of `functions` rows; return the paths.
 
         Raises
         ------
         ProfileError
-            A column has another length or dtype than the others, an index out of its table, or an impossible
-            number.
+            A column has a wrong length or dtype, an index out of its table, or an impossible number.
         """
         check_columns(self, len(self), "calling contexts")
         check_indices(self, "calling contexts", ("function",), functions, least=-1)

@@ -1,4 +1,4 @@
-"""What kept a thread or others from running, by function: waits and garbage collections.
+"""What kept a thread or others from running, by function.
 
 The tracer's sampler tells waits apart by the thread's current system call (``native/tracer/waits.h``).
 """

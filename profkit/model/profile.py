@@ -126,13 +126,12 @@ class Profile:
         return float(self.tottime.sum())
 
     def validate(self) -> Profile:
-        """Check that the columns fit each other; return the profile.
+        """Check the columns against each other; return the profile.
 
         Raises
         ------
         ProfileError
-            A column has another length or dtype than the others, an index out of its table, or an impossible
-            number.
+            A column has a wrong length or dtype, an index out of its table, or an impossible number.
         """
         if not self.strings or self.strings[0] != "":
             raise ProfileError("the string table does not start with the empty string")

@@ -1,7 +1,7 @@
 """Which functions ran inside which NVTX ranges of one thread, summed by the tracer.
 
-A context is a stack of open ranges, by their names and the functions that opened them; contexts form a tree.
-A row excludes what ran in inner ranges.
+A context is a stack of open ranges, by their names and the functions that opened them. A row excludes inner
+ranges.
 """
 
 from __future__ import annotations
@@ -64,13 +64,12 @@ class RangeCalls:
         return contexts, {name: dtype for name, dtype in dtypes.items() if name not in contexts}
 
     def validate(self, functions: int) -> RangeCalls:
-        """Check that the columns fit each other and a profile of `functions` rows; return the sums.
+        """Check the columns against each other and a profile of `functions` rows; return the sums.
 
         Raises
         ------
         ProfileError
-            A column has another length or dtype than the others, an index out of its table, or an impossible
-            number.
+            A column has a wrong length or dtype, an index out of its table, or an impossible number.
         """
         if not self.strings or self.strings[0]:
             raise ProfileError("the string table of range contexts does not start with the empty string")

@@ -90,13 +90,12 @@ class Ranges:
         return np.where(self.end_ns == OPEN, np.nan, seconds)
 
     def validate(self) -> Ranges:
-        """Check that the columns fit each other; return the ranges.
+        """Check the columns against each other; return the ranges.
 
         Raises
         ------
         ProfileError
-            A column has another length or dtype than the others, an index out of its table, or an impossible
-            number.
+            A column has a wrong length or dtype, an index out of its table, or an impossible number.
         """
         if not self.strings or self.strings[0]:
             raise ProfileError("the string table of the ranges does not start with the empty string")

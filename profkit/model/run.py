@@ -1,7 +1,6 @@
 """A captured command: manifest, processes and threads, and the machine.
 
-Every reader returns a `Run` and every command takes one. A foreign ``.prof`` is a `Run` of one process with
-one thread and no manifest; what it does not hold is ``None``.
+What a file does not hold is ``None``.
 """
 
 from __future__ import annotations
@@ -47,14 +46,10 @@ class Host:
 
     Attributes
     ----------
-    cpu_model
-        As the kernel names it.
     cpus
         Logical CPUs of the machine.
-    affinity
-        Number of CPUs that the process may use.
-    affinity_cpus
-        Their numbers, ascending; empty if not known.
+    affinity, affinity_cpus
+        CPUs that the process may use: how many, and their numbers, ascending (empty if not known).
     quota_cpus
         CPU quota of its cgroup in cores, ``None`` without one.
     """
@@ -177,7 +172,7 @@ class Window:
     Attributes
     ----------
     name
-        Of the range or steps, or given by the program; empty if none.
+        Empty if none.
     begin_s, end_s
         Seconds after the command started.
     captured
@@ -209,19 +204,15 @@ class Manifest:
     started
         UTC, ISO 8601.
     job
-        The job, if profkit itself was started once per rank.
+        ``None`` unless profkit itself was started once per rank.
     clocks
         ``time``, ``monotonic`` and ``perf_counter`` at one moment, seconds.
-    sampler
-        ``None`` without the sampler.
     wall_s
-        Seconds of the run; if it was captured in windows, seconds of the windows.
+        Seconds of the run; of its windows, if it was captured in windows.
     whole_s
         Seconds of the whole command if windows were captured, else ``None``.
     windows
         Windows and named parts, by time of beginning.
-    yardsticks
-        How fast the machine did fixed work.
     """
 
     schema: str
@@ -370,10 +361,9 @@ class Process:
     role
         ``main``, ``rank``, ``worker`` (started by multiprocessing or a loader) or ``child``.
     rank
-        MPI or torchrun rank, ``None`` without one.
+        MPI or torchrun rank.
     local_rank, node
-        Number of the rank on its node, and of the node in the job, from 0; ``None`` if the launcher does not
-        tell.
+        Number of the rank on its node, and of the node in the job, from 0.
     exit
         ``exited``, ``killed`` (by a signal), ``replaced`` (by exec), ``running`` (alive when the run was
         packed), ``ended`` (gone, how is not known) or ``unknown`` (possibly alive); empty for foreign files.
@@ -401,7 +391,7 @@ class Process:
     notes
         Notices of its agent.
     tiers
-        How its functions were captured, in time order; empty if not known.
+        In time order; empty if not known.
     effect
         What capture added to its wall, ``None`` if not estimated.
     """
@@ -501,7 +491,7 @@ class Run:
     gpu: GpuUse | None = None
 
     def validate(self) -> Run:
-        """Check what spans all processes, and return the run; its parts are already valid.
+        """Check what spans all processes; return the run.
 
         Raises
         ------
@@ -521,7 +511,7 @@ class RunSet:
     label
         What the user typed for this side.
     skipped
-        Notices, one for each file that could not be read.
+        A notice for each file that could not be read.
     """
 
     label: str

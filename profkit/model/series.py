@@ -40,7 +40,7 @@ class Series:
         Raises
         ------
         ProfileError
-            A column has another length than the times or an impossible number, or the times run backwards.
+            A column has a wrong length or an impossible number, or the times run backwards.
         """
         check_columns(self, len(self.time_ns), "series")
         for name, column in self.columns.items():

@@ -1,4 +1,4 @@
-"""The Python version of a profile that does not record it, from the paths of its library and packages."""
+"""The Python version of a profile, from the paths of its library and packages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,7 @@ _LIBRARY = re.compile(
 
 
 def python_of_paths(files: Iterable[str]) -> tuple[int, int] | None:
-    """Return the major and minor version that most paths have, ``None`` if none has one.
-
-    Parameters
-    ----------
-    files
-        File names as the interpreter recorded them, from any operating system.
-    """
+    """Return the (major, minor) version that most paths, of any system, have; ``None`` if none has one."""
     return _python_of(tuple(files))
 
 

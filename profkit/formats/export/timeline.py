@@ -39,7 +39,7 @@ def tracks(ranges: Ranges) -> list[Track]:
     """Divide the ranges of one process by thread and domain; a thread's default domain comes first."""
     if not len(ranges):
         return []
-    order = np.lexsort((ranges.begin_ns, ranges.domain, ranges.thread))  # stable sort: the range that began first is the outer one
+    order = np.lexsort((ranges.begin_ns, ranges.domain, ranges.thread))  # outer ranges first: stable
     thread, domain = ranges.thread[order], ranges.domain[order]
     change = np.flatnonzero((np.diff(thread) != 0) | (np.diff(domain) != 0)) + 1
     return [

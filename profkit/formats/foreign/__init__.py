@@ -13,7 +13,6 @@ from profkit.formats.pstats_file import read_dump
 from profkit.formats.regular_file import NotRegularError, open_regular
 from profkit.model import ProfileError, Run
 
-#: First bytes of a file, which tell its format.
 _HEAD = 1 << 16
 _GZIP = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"

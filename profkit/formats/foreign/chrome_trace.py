@@ -20,9 +20,8 @@ from profkit.formats.limits import Budget
 from profkit.model import Notice, Run, Thread
 from profkit.model.ranges import PUSHED
 
-#: Categories of calls that launch GPU work.
 _LAUNCHES = ("cuda_runtime", "cuda_driver")
-#: Categories that a tracer writes for every call or range.
+#: Categories that only tracers write, for every call or range.
 _RANGE = "user_annotation"
 _KINETO = ("python_function", "cpu_op", _RANGE, *_LAUNCHES)
 _TRACERS = {"FEE": "VizTracer", **dict.fromkeys(_KINETO, "torch.profiler")}

@@ -12,7 +12,6 @@ from profkit.model import Notice, Run
 
 #: py-spy writes samples without a frame.
 _LINE = re.compile(r"(\S.*|) (\d{1,15})")
-#: Lines looked at to recognise the format.
 _LOOKED_AT = 20
 #: Frames for processes and threads: of py-spy and Austin, and of Tachyon.
 _PROCESS = re.compile(r"process (\d{1,15}):.*|P(\d{1,15})")
@@ -71,7 +70,6 @@ def _thread_of(parts: list[str]) -> tuple[ThreadKey, list[str]]:
         number = thread[1] or thread[3] or thread[4]
         tid, name, parts = int(number, 16 if number.startswith("0x") else 10), thread[2] or "", parts[1:]
     if any(part.startswith("py::") for part in parts):
-        # perf's stacks begin with the program's name; the interpreter's time belongs to the function that it
-        # runs.
+        # perf's stacks begin with the program's name; the interpreter's time is that of the function it runs.
         name, parts = parts[0], [part for part in parts[1:] if not _INTERPRETER.fullmatch(part)]
     return (pid, tid, name), parts

@@ -31,8 +31,7 @@ _PUSHED, _STARTED, _DOMAIN = 59, 60, 75
 _NANOSECOND = 1e-9
 #: Later than every sample.
 _NEVER = 1 << 62
-#: Limit of SQLite's virtual machine steps: per byte of the file, and for any file. A row of 30 bytes takes
-#: 50.
+#: Steps of SQLite's virtual machine: limit per byte, and for any file. A row of 30 bytes takes 50.
 _STEPS_A_BYTE, _STEPS = 20, 50_000_000
 _HINT = "export it again: nsys export --type sqlite FILE.nsys-rep"
 

@@ -10,11 +10,9 @@ from profkit.formats.limits import Budget
 from profkit.formats.protobuf import Value, fields, integers, read_varint, signed
 from profkit.model import Notice, Run
 
-#: Seconds per unit.
 _UNITS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
 #: Profile fields that are messages, strings or packed integers, and those that are integers.
 _LONG, _SHORT = {1, 2, 3, 4, 5, 6, 11, 13, 16}, {7, 8, 9, 10, 12, 13, 14, 15}
-#: Greatest process or thread id.
 _MOST_ID = 1 << 53
 
 

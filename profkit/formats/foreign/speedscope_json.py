@@ -15,7 +15,6 @@ from profkit.model import Notice, Run
 
 #: Seconds per unit; ``none`` counts samples, of which py-spy takes 100 per second by default.
 _UNITS = {"seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9, "none": 0.01}
-#: py-spy's profile names.
 _THREAD = re.compile(r'(?:Process (\d{1,12}) )?Thread (\d{1,15}|0x[0-9A-Fa-f]{1,16}) "(.*)"', re.DOTALL)
 
 

@@ -13,7 +13,6 @@ from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, Stack
 from profkit.formats.limits import FACTOR, FLOOR, Budget
 from profkit.model import Notice, Run
 
-#: Magic bytes and byte order.
 MAGICS = {b"HCAT": "<", b"TACH": ">"}
 _VERSION = 1
 #: Version, Python version, start, interval in microseconds, samples, threads, offsets of both tables,
@@ -22,7 +21,6 @@ _HEADER, _HEADER_BYTES = "I4BQQQIQQI", 64
 #: Numbers of strings and frames, file size, checksum.
 _FOOTER = "IIQ16x"
 _REPEAT, _FULL, _SUFFIX, _POP_PUSH = range(4)
-#: Deepest stack in a file.
 _DEEPEST = 256
 #: The profiler's own file in the target, outermost in stacks.
 _OWN = "_sync_coordinator.py"

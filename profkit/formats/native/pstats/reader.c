@@ -1,7 +1,7 @@
 /*
- * Reads marshalled dumps of cProfile, pstats and yappi: { (file, line, name): (cc, nc, tt, ct, {caller: (nc, cc, tt, ct)})
- * }. Any other form is IRREGULAR and left to profkit/formats/pstats_objects.py, with which a test and the fuzzer compare
- * the results.
+ * Reads marshalled dumps of cProfile, pstats and yappi:
+ * { (file, line, name): (cc, nc, tt, ct, {caller: (nc, cc, tt, ct)}) }.
+ * Any other form is IRREGULAR and left to profkit/formats/pstats_objects.py. A test and the fuzzer compare the results.
  *
  * The input is hostile: `has` must confirm bytes before they are read, nothing is allocated for a size that is only
  * claimed, and every index is checked against its table. Memory is proportional to the bytes read.
