@@ -259,7 +259,7 @@ def _ranks_of(run: Run) -> tuple[int, ...]:
 
 
 def _joined(ordered: Sequence[Run]) -> Run:
-    """Return everything known of a job except its processes."""
+    """Return a job's run without processes."""
     first = ordered[0]
     warnings = list(dict.fromkeys(warning for run in ordered for warning in run.warnings))
     warnings += _doubts(ordered)
@@ -339,7 +339,7 @@ def _neighbours(found: Neighbours | None, host: str, runs: Sequence[Run]) -> Nei
 
 
 def _machines(runs: Sequence[Run]) -> dict[str, Machine]:
-    """Return the machine of each host if there are several."""
+    """Return the machine of each host; empty if there is only one."""
     found: dict[str, Machine] = {}
     for run in runs:
         machine = _machine(run, runs)

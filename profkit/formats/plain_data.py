@@ -88,7 +88,6 @@ class _Reader:
         return -value if count < 0 else value
 
     def sequence(self, depth: int) -> list[Any]:
-        """Read a list or tuple."""
         count = self._size()
         self._open(depth)
         if count > len(self._data) - self.at:
@@ -101,7 +100,6 @@ class _Reader:
         return values
 
     def pairs(self, depth: int) -> dict[str, Any]:
-        """Read a dictionary with string keys."""
         self._open(depth)
         found: dict[str, Any] = {}
         while (key := self.object(depth + 1)) is not _END:

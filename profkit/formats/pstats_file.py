@@ -147,7 +147,7 @@ def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = Tru
 
 
 def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges: bool) -> Columns:
-    """Read what the compiled reader does not."""
+    """Read what the compiled reader rejects; raise `FormatError`."""
     from profkit.formats.pstats_objects import MalformedError, decode_columns
 
     try:

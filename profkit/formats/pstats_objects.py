@@ -76,7 +76,6 @@ class _Reader:
         return chunk
 
     def size(self) -> int:
-        """Return a four-byte size."""
         return int.from_bytes(self.take(4), "little")
 
     def object(self, depth: int = 0) -> Any:
@@ -119,7 +118,6 @@ class _Reader:
         return self.interned[number]
 
     def digits(self, depth: int) -> int:
-        """Read a long integer."""
         (count,) = struct.unpack("<i", self.take(4))
         if self.in_code:
             self.take(2 * abs(count))
@@ -140,7 +138,6 @@ class _Reader:
             raise MalformedError(f"holds a damaged number before byte {self.at}") from None
 
     def sequence(self, count: int, depth: int) -> tuple[Any, ...]:
-        """Read the elements of a tuple."""
         if count > _LONGEST_TUPLE and not self.in_code:
             raise MalformedError(f"holds a tuple longer than those of a profile, before byte {self.at}")
         values = tuple([self.object(depth + 1) for _ in range(count)])
@@ -161,7 +158,7 @@ class _Reader:
         return pairs
 
     def code(self, depth: int) -> str:
-        """Read a code object of any Python version, and return its name."""
+        """Read a code object of any Python version; only its name is kept."""
         self.in_code += 1
         self.take(4 * self.leading_numbers())
         code, _, _, _, kinds = (self.object(depth + 1) for _ in range(5))

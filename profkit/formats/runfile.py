@@ -181,7 +181,6 @@ class _Columns:
         return at
 
     def texts(self) -> Iterator[tuple[str, Array]]:
-        """Yield the members of string tables."""
         for prefix, strings in self._strings.items():
             if not prefix or any(name.startswith(prefix) for name in self._dtypes):
                 yield from strings.members(prefix)
@@ -192,12 +191,12 @@ class _Columns:
             yield name, dtype, sum(self._rows(name, portion) for portion in self._portions)
 
     def _rows(self, name: str, portion: dict[str, tuple[int, int | Array]]) -> int:
-        """Return the rows of a column in a portion, which may lack it."""
+        """Return a column's rows in a portion; 0 if it lacks a column that is not optional."""
         missing = portion["functions/file"][0] if name in _OPTIONAL else 0
         return portion[name][0] if name in portion else missing
 
     def read(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a column, portion by portion."""
+        """Yield a column portion by portion; portions without it give NaN, or exact estimates."""
         dtype = self._dtypes[name]
         for portion in self._portions:
             if name in portion:
@@ -232,7 +231,6 @@ class _Documents:
         )
 
     def add(self, processes: Sequence[Process]) -> None:
-        """Add some processes; their rows follow those of all earlier ones."""
         self.all += map(self._process, processes)
 
     def _process(self, process: Process) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def _of_file(joined: Joined, found: Alignment, file: int) -> dict[int, int]:
 
 
 def _between(lines: npt.NDArray[np.integer], borders: Ints) -> Ints:
-    """Return how many lines lie between neighbouring borders, which may be in any order."""
+    """Return how many of `lines` lie between neighbouring borders, which may be in any order."""
     low, high = np.minimum(borders[:-1], borders[1:]), np.maximum(borders[:-1], borders[1:])
     count: Ints = np.searchsorted(lines, high) - np.searchsorted(lines, low, "right")
     return np.maximum(count, 0)

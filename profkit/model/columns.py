@@ -119,6 +119,6 @@ def _is_union(type_: Any) -> bool:
 
 
 def _resolved(type_: Any) -> Any:
-    """Return what an alias stands for: with Python 3.12, NumPy 2.5 makes ``NDArray`` a ``type`` alias."""
+    """Return what a type alias stands for: NumPy 2.5 on Python 3.12 makes ``NDArray`` one."""
     value = getattr(get_origin(type_), "__value__", None)
     return type_ if value is None else value[get_args(type_)]

@@ -112,7 +112,7 @@ def _joined_edges(profiles: Sequence[Profile], offsets: Ints) -> Edges | None:
 
 
 def _text_ids(strings: tuple[str, ...]) -> Ints | None:
-    """Return a number per string, the same for equal strings; ``None`` if no string occurs twice."""
+    """Number strings, equal ones alike; ``None`` if no string occurs twice."""
     if len(set(strings)) == len(strings):
         return None
     first: dict[str, int] = {}

@@ -40,7 +40,6 @@ def read_foreign(path: Any, *, edges: bool = True) -> Run | None:
 
 
 def _what(error: Exception) -> str:
-    """Return a short description of a reader's error."""
     if isinstance(error, KeyError):
         return f"it lacks {str(error)[:60]}"
     return " ".join(str(error).split())[:200] or type(error).__name__

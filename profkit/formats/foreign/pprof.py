@@ -112,7 +112,6 @@ def _last(values: list[Value]) -> int:
 
 
 def _numbers(value: Value) -> dict[int, int]:
-    """Return the integer fields of a message."""
     return {number: found for number, found in fields(_bytes(value)) if isinstance(found, int)}
 
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No name is longer, bytes. */
+/* Longest text that is accepted as a name, bytes. */
 enum { LONGEST_TEXT = 4096 };
 /* After so many steps in a hash table, the file is assumed to collide on purpose. */
 enum { MOST_PROBES = 4096 };
