@@ -1,7 +1,4 @@
-"""Readers and writers: pstats dumps of any profiler, profkit's own run file, and formats of other viewers.
-
-Names are imported on first use, so that importing this package costs nothing.
-"""
+"""Readers and writers of files. Names are imported on first use, so that this package imports fast."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Files that are written completely or not at all: the old content stays until the new content is complete.
-
-The launcher imports this before the target starts, so it must stay light. The agent has its own copy.
-"""
+"""Files written completely or not at all; stays light, as the launcher imports it before the target."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
-#: Bytes of the file's name that the temporary name begins with; most file systems allow 255 in all.
+#: Bytes of the file's name in the temporary name; most file systems allow 255 in all.
 _NAME_BYTES = 200
 
 
@@ -20,12 +17,11 @@ _NAME_BYTES = 200
 def replacing(
     path: str | os.PathLike[str], *, durable: bool = True, private: bool = False
 ) -> Iterator[BinaryIO]:
-    """Open a seekable file for writing whose content replaces `path` in one step when the block ends.
+    """Open a seekable file for writing that replaces `path` in one step when the block ends.
 
-    It is written under a temporary name in the same directory; on any exception that file is removed and
-    `path` is unchanged. Links are followed, and an existing file keeps its permissions. `durable` waits until
-    the content is on the disk; `private` makes a new file readable by its owner only. An `OSError` names
-    `path`: not writable, or a directory, a device or a pipe.
+    Links are followed, and an existing file keeps its permissions; `private` makes a new one readable by its
+    owner only. With `durable`, the content reaches the disk first. After an exception `path` is unchanged; an
+    `OSError` names it.
     """
     target = os.path.realpath(path)
     mode = _mode_of(target)
@@ -35,7 +31,7 @@ def replacing(
     try:
         with open(temporary, "xb", opener=_open_private if private else None) as file:
             if mode is not None and mode != stat.S_IMODE(os.stat(temporary).st_mode):
-                os.chmod(temporary, mode)  # before there is anything in it that others must not read
+                os.chmod(temporary, mode)  # before it has content that others must not read
             yield file
             if durable:
                 file.flush()
@@ -56,7 +52,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _mode_of(target: str) -> int | None:
-    """Return the permissions of the file that will be replaced, ``None`` if there is none."""
+    """Return the permissions of the file to be replaced, ``None`` if there is none."""
     try:
         found = os.stat(target).st_mode
     except OSError:
@@ -70,7 +66,7 @@ def _mode_of(target: str) -> int | None:
 
 
 def _sync_directory(directory: str) -> None:
-    """Make the new name survive a power cut too, where the system lets a directory be opened."""
+    """Make the new name survive a power cut, where the system can open directories."""
     try:
         handle = os.open(directory, os.O_RDONLY)
     except OSError:  # Windows
@@ -84,9 +80,9 @@ def _sync_directory(directory: str) -> None:
 
 
 def lock(file: BinaryIO, *, wait: bool = True) -> bool:
-    """Lock an open file for this process until it is closed, where there are locks.
+    """Lock an open file until it is closed; return ``False`` if another process holds the lock.
 
-    Return ``False`` if another process has it and this one is not to wait.
+    Without locks in the system, return ``True``.
     """
     try:
         import fcntl

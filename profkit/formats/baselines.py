@@ -1,7 +1,6 @@
-"""Runs kept under a name to compare others with: ``.profkit/baselines`` of a project.
+"""Named runs to compare others with, in ``.profkit/baselines`` of a project.
 
-A run file is stored once, under the hash of its bytes. A baseline is a small file that lists some of them,
-replaced in one step. Runs that no baseline lists are removed under a lock.
+A run file is stored once, under its hash; a baseline is a small file that lists runs.
 """
 
 from __future__ import annotations
@@ -23,16 +22,17 @@ from profkit.formats.load import BASELINE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SCHEMA = "profkit.baseline/1"
-#: Greatest size of a list: 10 000 runs.
+#: Greatest size of a list, bytes: 10 000 runs.
 _MOST_BYTES = 2_000_000
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Some runs under a name.
-    `saved` is UTC, ISO 8601. `files` are the paths of its runs, `sources` the base names of the files that
-    they were saved from. `used` is true of the baseline in use."""
+    """Runs under a name.
+
+    `saved` is UTC, ISO 8601; `sources` are the base names of the files from which `files` were copied.
+    """
 
     name: str
     saved: str
@@ -43,8 +43,10 @@ class Baseline:
 
 def store_of(directory: str | os.PathLike[str] | None = None) -> Store:
     """Return the store of baselines in `directory`.
-    By default it is ``PROFKIT_BASELINES``, else ``.profkit/baselines`` of the nearest parent that has one,
-    else of the nearest Git repository, else of the working directory."""
+
+    Default: ``PROFKIT_BASELINES``, else ``.profkit/baselines`` of the nearest parent that has it, else of the
+    nearest Git repository, else of the working directory.
+    """
     chosen = directory or os.environ.get("PROFKIT_BASELINES")
     if chosen:
         return Store(Path(chosen))
@@ -57,7 +59,7 @@ def store_of(directory: str | os.PathLike[str] | None = None) -> Store:
 
 
 def named_baseline(text: str) -> list[str]:
-    """Return the files of ``baseline:NAME``. Raise what `Store.read` raises."""
+    """Return the files of ``baseline:NAME``; errors as for `Store.read`."""
     return list(store_of().read(text.removeprefix(BASELINE)).files)
 
 
@@ -68,8 +70,7 @@ class Store:
         self.directory = directory
 
     def save(self, name: str, files: Sequence[str | os.PathLike[str]]) -> Baseline:
-        """Keep copies of run files under a name, in place of an earlier baseline of that name.
-        Raise `UsageError` if the name is invalid or the store cannot be written."""
+        """Copy run files into the store under a name, replacing its runs; raise `UsageError` on failure."""
         path = self._list(name)
         try:
             self._runs.mkdir(parents=True, exist_ok=True)
@@ -90,8 +91,7 @@ class Store:
         return self.read(name)
 
     def use(self, name: str) -> Baseline:
-        """Make a baseline the one that ``baseline:`` alone names.
-        Raise `UsageError` if it does not exist or the store cannot be written."""
+        """Make a baseline the one that ``baseline:`` without a name means; raise `UsageError` on failure."""
         found = self.read(name)
         try:
             _write(self._used_file, name + "\n")
@@ -100,8 +100,7 @@ class Store:
         return found
 
     def remove(self, name: str) -> None:
-        """Remove a baseline, and the runs that no other has.
-        Raise `UsageError` if it does not exist or the store cannot be written."""
+        """Remove a baseline, and the runs that no other lists; raise `UsageError` on failure."""
         self.read(name)
         try:
             with self._locked():
@@ -113,7 +112,7 @@ class Store:
             raise _unwritable(self.directory, error) from error
 
     def used(self) -> str:
-        """Return the name of the baseline in use, empty if there is none."""
+        """Return the name of the baseline in use, empty if none."""
         try:
             with open(self._used_file, "rb") as file:
                 name = file.read(200).decode("utf-8", "replace").strip()
@@ -122,12 +121,14 @@ class Store:
         return name if _NAME.fullmatch(name) else ""
 
     def names(self) -> list[str]:
-        """Return the names of all baselines, in alphabetical order."""
+        """Return the names of all baselines, sorted."""
         return sorted(path.stem for path in self.directory.glob("*.json") if _NAME.fullmatch(path.stem))
 
     def read(self, name: str) -> Baseline:
-        """Return a baseline; the one in use for an empty name.
-        Raise `UsageError` if there is none, and `FormatError` if its list is damaged or a run is missing."""
+        """Return a baseline; for an empty name, the one in use.
+
+        Raise `UsageError` if there is none, `FormatError` if its list is damaged or a run is missing.
+        """
         used = self.used()
         name = name or used
         if not name:
@@ -171,7 +172,7 @@ class Store:
         return self.directory / f"{name}.json"
 
     def _copied(self, file: Path) -> str:
-        """Copy a file under the hash of its bytes, unless it is there already, and return the hash."""
+        """Copy a file under the hash of its bytes, unless present, and return the hash."""
         with open(file, "rb") as source:
             digest = hashlib.sha256()
             while block := source.read(1 << 20):
@@ -184,7 +185,7 @@ class Store:
         return digest.hexdigest()
 
     def _forget(self) -> None:
-        """Remove runs that no baseline lists. If a list cannot be read, all runs stay."""
+        """Remove runs that no baseline lists; keep all if a list cannot be read."""
         listed: set[str] = set()
         for name in self.names():
             try:

@@ -1,13 +1,8 @@
-"""Dataclasses as JSON objects and back, both derived from the types of their fields.
+"""Dataclasses as JSON objects and back, derived from the types of their fields.
 
-Input is not trusted: a value of the wrong type, or outside the bounds of its type (`model.bounds`), raises a
-`MemberError` that names the field. Missing fields get their defaults; unknown fields, of later versions, are
-ignored.
-
-The types are ``str``, ``int`` (64 bits), ``float`` (finite), these two with bounds, ``bool``, ``X | None``,
-``tuple[X, ...]``, ``Mapping[str, X]``, ``Literal`` of strings, dataclasses, and ``TypedDict`` with optional
-keys. A dataclass with ``as_json()`` and class method ``from_json(value)``, which raises `ValueError`,
-converts itself.
+Input is untrusted: wrong types and numbers out of bounds (`model.bounds`) raise `MemberError`. Missing fields
+get defaults; unknown ones (of later versions) are ignored. `_reader` lists the types; a dataclass with
+``as_json()`` and class method ``from_json(value)``, which raises `ValueError`, converts itself.
 """
 
 from __future__ import annotations
@@ -33,12 +28,12 @@ from typing import (
 from profkit.model.bounds import bounds_of
 
 Record = TypeVar("Record")
-#: From a field's name, for the message, and a value of a document to the value of the field.
+#: From a field's name (for messages) and a document's value to the field's value.
 Reader = Callable[[str, Any], Any]
 
 
 class MemberError(ValueError):
-    """A document does not hold what it should; the message names the field."""
+    """A document has a wrong value; the message names the field."""
 
 
 def whole(name: str, value: Any) -> int:
@@ -88,8 +83,10 @@ def as_list(name: str, value: Any) -> list[Any]:
 
 class Codec(Generic[Record]):
     """Writer and reader of one dataclass or ``TypedDict``.
-    Fields named in `elsewhere` are not in the object; `readers` are for fields whose form in a document
-    differs from their type. Raise `TypeError` if a field's type has no JSON form."""
+
+    Fields in `elsewhere` are not in the object; `readers` are for fields stored in another form than their
+    type. Raise `TypeError` if a field's type has no JSON form.
+    """
 
     def __init__(
         self,
@@ -115,7 +112,9 @@ class Codec(Generic[Record]):
 
     def write(self, record: Record) -> dict[str, Any]:
         """Return the object for a record.
-        A number that its type or JSON (NaN, infinite) rejects becomes null if allowed; mappings omit it."""
+
+        A number that its type or JSON rejects becomes null, or is left out of a mapping.
+        """
         if isinstance(record, Mapping):
             return {
                 name: _plain(type_, record[name]) for name, type_ in self._types.items() if name in record
@@ -123,13 +122,11 @@ class Codec(Generic[Record]):
         return {name: _plain(type_, getattr(record, name)) for name, type_ in self._types.items()}
 
     def read(self, name: str, value: Any) -> Record:
-        """Return the record for an object that holds all of its fields; `name` names the object in messages.
-        Raise `MemberError` if it is no object, lacks a field without default, or has a value of a wrong type.
-        """
+        """Return the record for an object; `name` is for messages. Raise `MemberError` if it is invalid."""
         return self._record(**self.read_fields(name, value))
 
     def read_fields(self, name: str, value: Any) -> dict[str, Any]:
-        """Return a record's fields as arguments for its class; parameters and errors are those of `read`."""
+        """Return a record's fields as arguments for its class; see `read`."""
         given = as_object(name, value)
         found = {
             key: read(f"{name}.{key}", given[key]) for key, read in self._readers.items() if key in given
@@ -166,7 +163,7 @@ def _plain(type_: Any, value: Any) -> Any:
 
 
 def _is_odd(type_: Any, value: Any) -> bool:
-    """Return whether it is a number that its type or JSON does not allow; such a counter is unknown."""
+    """Return whether a value is a number that its type or JSON rejects; such a counter is unknown."""
     bounds = bounds_of(type_)
     if bounds is not None:
         return bool(bounds.problem(value))
@@ -174,7 +171,7 @@ def _is_odd(type_: Any, value: Any) -> bool:
 
 
 def _without_none(type_: Any) -> tuple[Any, bool]:
-    """Return the type without its ``None``, and whether it had one."""
+    """Return the type without ``None``, and whether ``None`` was allowed."""
     arguments = get_args(type_)
     if get_origin(type_) in (Union, UnionType) and len(arguments) == 2 and NoneType in arguments:
         return next(a for a in arguments if a is not NoneType), True
@@ -185,7 +182,7 @@ _SCALARS: Mapping[Any, Reader] = {str: _text, int: whole, float: _number, bool: 
 
 
 def _reader(type_: Any, where: str) -> Reader:
-    """Return a function that reads a value of a type; `where` names the field in messages."""
+    """Return a reader of values of a type; `where` names the field in messages."""
     if type_ in _SCALARS:
         return _SCALARS[type_]
     origin, arguments = get_origin(type_), get_args(type_)

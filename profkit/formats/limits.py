@@ -1,11 +1,9 @@
-"""How much a file may hold, in proportion to its size; decided here only.
+"""How much a file may hold, in proportion to its size.
 
-Compressed data may claim a thousand times its size, so content is weighed before it is allocated, by the
-memory that the costliest command needs for it. It is refused above `FLOOR` plus `FACTOR` times the file size.
-
-The weights are the measured peak memory of that command less that of an empty run, for files of one kind of
-content each (``tests/hostile_files.py``). It is nearly always ``diff --ticket``, which holds two runs, their
-masked copies and the new archives in memory; half of the peak counts for one file.
+Compressed data may claim a thousand times its size. So content is weighed before it is allocated, by the peak
+memory of the costliest command, measured with files of one kind of content (``tests/hostile_files.py``). This
+is nearly always ``diff --ticket``, which holds two runs, their masked copies and the new archives; half of
+the peak counts for a file.
 """
 
 from __future__ import annotations
@@ -18,13 +16,13 @@ import numpy.typing as npt
 
 from profkit.model import Profile
 
-#: Bytes of memory that any file may take. Twice this, for the two sides of a comparison, and 60 MB for the
-#: interpreter and numpy are less than the 500 MB that a command may need for the smallest files.
+#: Bytes of memory that any file may take. Two sides of this size, and 60 MB for the interpreter and numpy,
+#: stay below the 500 MB that a command may need for the smallest files.
 FLOOR = 200_000_000
-#: Bytes of memory for a byte of the file. Columns of measured numbers compress to a half or a fifth.
+#: Bytes of memory per byte of the file. Columns of measured numbers compress to a half or a fifth.
 FACTOR = 20
 
-#: Bytes of memory for each thing that a file may hold, by what it is called in a message.
+#: Bytes of memory per item, by its name in messages.
 WEIGHTS: Mapping[str, int] = {
     "functions": 650,
     "caller–callee sums": 300,
@@ -34,19 +32,19 @@ WEIGHTS: Mapping[str, int] = {
     "calling contexts": 150,
     "samples of threads": 120,
     "readings of the machine": 40,
-    # A string itself, and what it is found by.
+    # A string, and its entry in a dictionary.
     "strings": 100,
-    # Of the string table.
+    # In the string table.
     "bytes of strings": 12,
-    # Of names and paths as often as rows refer to them: once in a trace, and once in what it is joined from.
+    # Names and paths, per reference from a row: once in a trace, once in its joined copy.
     "bytes of names": 2,
-    # Decoded, made into values and written again they take 7; masking 10 MB of text takes seconds.
+    # Decoding, values and writing take 7; masking 10 MB of text takes seconds.
     "bytes of JSON": 20,
     "values of JSON": 80,
-    # Every one is masked, by rules for words, and compared with the other side's.
+    # Each is masked by rules for words, and compared with the other side's.
     "words, variables and packages": 600,
     "notices": 2_000,
-    # Of a pstats dump that is read object by object.
+    # In a pstats dump that is read object by object.
     "objects of pstats data": 64,
     "dictionaries of pstats data": 192,
 }
@@ -64,8 +62,7 @@ class Budget:
         self._left = FLOOR + FACTOR * file_size
 
     def spend(self, what: str, count: int) -> None:
-        """Subtract the weight of `count` things of a kind in `WEIGHTS`, before memory is allocated for them.
-        Raise `LimitError` if that is more than is left."""
+        """Subtract the weight of `count` things, before their memory is allocated; raise `LimitError`."""
         self._left -= WEIGHTS[what] * count
         if self._left < 0:
             raise LimitError(
@@ -74,12 +71,12 @@ class Budget:
 
 
 def json_weight(text: bytes) -> int:
-    """Return the most values that a JSON text can have, from the characters that separate them."""
+    """Return the most values that a JSON text can have, by its separators."""
     return sum(map(text.count, (b"{", b"[", b",")))
 
 
 def names_of(profile: Profile) -> list[npt.NDArray[Any]]:
-    """Return the name columns that a viewer's format has: of each function, and of each caller."""
+    """Return the name columns of a viewer's format: of each function, and of each caller."""
     found: list[npt.NDArray[Any]] = [profile.file, profile.name, profile.qualname]
     if profile.edges is not None:
         found += [profile.file[profile.edges.caller], profile.name[profile.edges.caller]]
@@ -92,7 +89,5 @@ def text_sizes(strings: Sequence[str]) -> npt.NDArray[np.int64]:
 
 
 def spend_names(budget: Budget, sizes: npt.NDArray[np.int64], columns: Iterable[npt.NDArray[Any]]) -> None:
-    """Weigh the texts that columns of checked indices refer to, once per reference: viewers' formats repeat
-    them per row.
-    `sizes` is from `text_sizes`. Raise `LimitError` if they exceed the limit."""
+    """Weigh the texts that checked columns refer to, as viewers' formats repeat them; raise `LimitError`."""
     budget.spend("bytes of names", sum(int(sizes[column].sum()) for column in columns))

@@ -1,8 +1,4 @@
-"""From what a user names (a file, a directory or a glob) to runs.
-
-Recognises run files and foreign profiles, gathers the replicates of a side, and joins the ranks of one job.
-`runfile` and `pstats_file` read the formats; nothing here compares.
-"""
+"""Runs from a file, directory, glob or baseline that a user names; joins the ranks of one job."""
 
 from __future__ import annotations
 
@@ -40,15 +36,16 @@ _LONGEST_COMMENT = 0xFFFF
 StrPath = str | os.PathLike[str]
 _File = TypeVar("_File")
 
-#: What stands before a name where runs are named: ``baseline:main``; alone, it is the baseline in use.
+#: Prefix of a baseline's name: ``baseline:main``; alone, it is the baseline in use.
 BASELINE = "baseline:"
 
 
 def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Run:
-    """Read a run file, a pstats file of any profiler, or what another tool wrote (`profkit.formats.foreign`).
+    """Read a run file, a pstats file of any profiler, or another tool's file; raise only `FormatError`.
+
     Without `edges` every ``profile.edges`` is ``None``; without `processes` only the manifest is read. A
-    foreign profile becomes one process with one thread and no manifest; its ``python`` is derived from
-    library paths, and ``warnings`` state its limits. Raise only `FormatError`, whatever the bytes are."""
+    foreign profile is one process with one thread; its ``python`` is derived from library paths.
+    """
     if _tail_is_zip(path):
         from profkit.formats.runfile import read_run
 
@@ -72,7 +69,7 @@ def _validated(run: Run) -> Run:
 
 
 def _tail_is_zip(path: StrPath) -> bool:
-    """Return whether the file ends with a ZIP archive; errors are left to the reader that follows."""
+    """Return whether the file ends with a ZIP archive; errors are left to the next reader."""
     if not os.path.isfile(path):
         return False
     try:
@@ -92,10 +89,11 @@ def _tail_is_zip(path: StrPath) -> bool:
 
 
 def load_side(spec: StrPath) -> RunSet:
-    """Read one side of a comparison, its runs in the order of their file names.
-    `spec` is a file, a directory (its own ``*.prof`` files), a glob, or ``baseline:NAME``
-    (`profkit.formats.baselines`). Files that are ranks of one job become one run; unreadable files go to
-    ``skipped``. Raise `FormatError` if there is no file, or none that can be read."""
+    """Read one side of a comparison, in the order of file names; raise `FormatError` if nothing can be read.
+
+    `spec` is a file, a directory (its own ``*.prof`` files), a glob, or ``baseline:NAME``. Ranks of one job
+    become one run; unreadable files go to ``skipped``.
+    """
     paths, many = files_of(spec)
     if not many:
         return RunSet(os.fspath(spec), (load_run(paths[0]),))
@@ -113,14 +111,16 @@ def load_side(spec: StrPath) -> RunSet:
 
 
 def skipped(error: FormatError) -> Notice:
-    """Return what is said of a file that cannot be read, and is left out."""
+    """Return the notice for an unreadable file."""
     hint = {"hint": error.hint} if error.hint else {}
     return Notice("file-skipped", error.path, {"problem": error.problem, **hint})
 
 
 def files_of(spec: StrPath) -> tuple[list[str], bool]:
-    """Return a side's files in order, and whether the user named more than one file could be.
-    Raise `FormatError` if a directory or pattern has none; a single file need not exist."""
+    """Return a side's files in order, and whether `spec` may name several.
+
+    Raise `FormatError` if there are none; a single file need not exist.
+    """
     text = os.fspath(spec)
     if text.startswith(BASELINE):
         from profkit.formats.baselines import named_baseline
@@ -148,27 +148,25 @@ def _rank_of(run: Run) -> int | None:
 
 
 def ranks_joined(runs: Sequence[Run]) -> list[Run]:
-    """Join ranks of one job; a rank that occurs again begins the job's next run.
-    A batch job often repeats its command under one job identity. The n-th file of each rank, by start time,
-    then belongs to the n-th repetition."""
+    """Join ranks of one job; the n-th file of each rank, by start time, is of the job's n-th repetition."""
     return [ranks[0] if len(ranks) == 1 else join_ranks(ranks) for ranks in rank_groups(runs)]
 
 
 def rank_groups(runs: Sequence[Run]) -> list[list[Run]]:
-    """Divide files into runs as `ranks_joined` does; a file that is no rank is a run of its own."""
+    """Divide files into runs as `ranks_joined` does; a file without a rank is a run of its own."""
     groups: dict[object, list[Run]] = {}
     for i, run in enumerate(runs):
         key: object = i
         if run.manifest is not None and _rank_of(run) is not None:
             job = _job_of(run)
-            # A launcher that names no job still says which rank of how many; the command is then the job.
+            # Some launchers give rank and size but no job id; the command then identifies the job.
             key = (job.get("id") or run.manifest.command, job.get("world_size"))
         groups.setdefault(key, []).append(run)
     return [runs for group in groups.values() for runs in repetitions(sorted(group, key=_started), _rank_of)]
 
 
 def repetitions(files: Iterable[_File], rank_of: Callable[[_File], int | None]) -> list[list[_File]]:
-    """Divide the files of a job's ranks, in the order of their starts, into its runs: the n-th file of each rank."""
+    """Divide the files of a job's ranks, sorted by start, into its runs: the n-th file of each rank."""
     found: list[list[_File]] = []
     seen: Counter[int | None] = Counter()
     for file in files:
@@ -185,13 +183,12 @@ def _started(run: Run) -> str:
 
 
 def join_ranks(runs: Sequence[Run]) -> Run:
-    """Join the files of one job's ranks, at least one and in any order, to one run, lowest rank first.
+    """Join the files of one job's ranks, in any order, to one run, lowest rank first.
 
-    Manifest and machine counters are the lowest rank's, the wall time is the longest, the exit status the
-    first that is not 0. The host's CPUs are those that any of its files may use, and each process gets its
-    own host. ``warnings`` name missing ranks and differing hosts, where the machine counters hold for one
-    host only. Raise `ValueError` without runs, and `FormatError` for two jobs, a rank that occurs twice, or
-    more calls than a run can make.
+    Manifest and machine counters are the lowest rank's, the wall is the longest, the exit status the first
+    other than 0, the host's CPUs those of all its files. ``warnings`` name missing ranks and differing hosts.
+    Raise `ValueError` without runs, and `FormatError` for two jobs, a repeated rank, or more calls than a run
+    can make.
     """
     order = _rank_order(runs)
     ordered = [runs[i] for i in order]
@@ -203,10 +200,11 @@ def join_ranks(runs: Sequence[Run]) -> Run:
 def join_files(
     files: Sequence[StrPath | Run], progress: Callable[[str], None] = lambda doing: None
 ) -> tuple[Run, Iterator[Sequence[Process]]]:
-    """Return the joined run without processes, and its processes file by file, as `write_run` takes them.
-    Like `join_ranks`, with the processes of one file in memory at a time; `progress` is called with each next
-    step. The iterator raises what `load_run` raises. Raise `ValueError` without files, and `FormatError` for
-    an unreadable file, two jobs, or a rank that occurs twice."""
+    """Join as `join_ranks`, with one file's processes in memory at a time.
+
+    Return the run without processes, and an iterator over each file's processes, which raises what `load_run`
+    does. `progress` is called before each file.
+    """
     heads = [file if isinstance(file, Run) else load_run(file, processes=False) for file in files]
     order = _rank_order(heads)
 
@@ -220,7 +218,7 @@ def join_files(
 
 
 def _rank_order(runs: Sequence[Run]) -> list[int]:
-    """Check that the runs are of one job, and return their numbers, lowest rank first."""
+    """Check that the runs are of one job, and return their indices, lowest rank first."""
     if not runs:
         raise ValueError("no runs to join")
     _check_one_job(runs)
@@ -230,8 +228,7 @@ def _rank_order(runs: Sequence[Run]) -> list[int]:
 
 
 def _check_one_job(runs: Sequence[Run]) -> None:
-    """Refuse files of two jobs, as far as launchers name the job, and a rank that occurs twice.
-    The `FormatError` names the second of two files that cannot be of one run."""
+    """Raise `FormatError` for files of two jobs, as far as launchers name the job, and repeated ranks."""
     named: Run | None = None
     sized: Run | None = None
     seen: dict[int, Run] = {}
@@ -256,13 +253,13 @@ def _check_one_job(runs: Sequence[Run]) -> None:
 
 
 def _ranks_of(run: Run) -> tuple[int, ...]:
-    """Return the rank of a file, or the ranks that were joined to it."""
+    """Return the rank of a file, or the ranks that were joined in it."""
     rank = _rank_of(run)
     return tuple(_job_of(run).get("ranks") or ()) if rank is None else (rank,)
 
 
 def _joined(ordered: Sequence[Run]) -> Run:
-    """Return everything known of a job except its processes."""
+    """Return a job's run without processes."""
     first = ordered[0]
     warnings = list(dict.fromkeys(warning for run in ordered for warning in run.warnings))
     warnings += _doubts(ordered)
@@ -279,7 +276,7 @@ def _joined(ordered: Sequence[Run]) -> Run:
             manifest,
             wall_s=max(m.wall_s for m in known),
             exit_status=next((status for status in statuses if status), statuses[0]),
-            # Without a rank of its own, the joined file is not taken for rank 0 when it is read again.
+            # Without `rank`, the joined file is not taken for rank 0 when read again.
             job={**job, "ranks": tuple(ranks)} if job or ranks else None,
             sampler=_samplers(known),
             host=_host(manifest.host, [m.host for m in known]),
@@ -291,7 +288,7 @@ def _joined(ordered: Sequence[Run]) -> Run:
         manifest,
         _machine(first, ordered),
         tuple(warnings),
-        # Of the first rank, as the machine is: another rank's saw the same host, or another clock.
+        # Of the first rank, like the machine: other ranks saw the same host or have another clock.
         first.series,
         _machines(ordered),
     )
@@ -325,7 +322,7 @@ def _machine(run: Run, runs: Sequence[Run]) -> Machine | None:
 
 
 def _neighbours(found: Neighbours | None, host: str, runs: Sequence[Run]) -> Neighbours | None:
-    """Return the other programs beside a rank, without the other ranks of that host."""
+    """Return a rank's neighbours without the other ranks of that host."""
     if found is None:
         return None
     ranks = {
@@ -342,7 +339,7 @@ def _neighbours(found: Neighbours | None, host: str, runs: Sequence[Run]) -> Nei
 
 
 def _machines(runs: Sequence[Run]) -> dict[str, Machine]:
-    """Return the machine of each host if there are several."""
+    """Return the machine of each host; empty if there is only one."""
     found: dict[str, Machine] = {}
     for run in runs:
         machine = _machine(run, runs)
@@ -354,7 +351,7 @@ def _machines(runs: Sequence[Run]) -> dict[str, Machine]:
 
 
 def _samplers(manifests: Sequence[Manifest]) -> Sampler | None:
-    """Return the first rank's sampler with the CPU time that all took and what any of them missed."""
+    """Return the first rank's sampler with the CPU time and notices of all."""
     known = [manifest.sampler for manifest in manifests if manifest.sampler is not None]
     if not known:
         return None
@@ -367,7 +364,7 @@ def _samplers(manifests: Sequence[Manifest]) -> Sampler | None:
 
 
 def _of_rank(run: Run) -> list[Process]:
-    """Return a rank's processes with what its own manifest knows of them."""
+    """Return a rank's processes, completed from its own manifest."""
     host = run.manifest.host if run.manifest is not None else None
     processes = [p if p.host is not None else replace(p, host=host) for p in run.processes]
     rank = _rank_of(run)

@@ -1,7 +1,7 @@
-"""Reader of the NVTX collector's files in a spool directory: events and definitions of one process.
+"""Reader of the NVTX collector's files of one process.
 
-The layout is that of ``profkit/capture/native/nvtx/layout.h``. The writer may have been killed at any
-instruction, or still run: whole records are read, and nothing in them is trusted.
+Their layout is in ``profkit/capture/native/nvtx/layout.h``. The writer may have been killed at any
+instruction, or still run: only whole records are read, and nothing in them is trusted.
 """
 
 from __future__ import annotations
@@ -44,24 +44,23 @@ _DEFINITION = struct.Struct("<4I")
 _DEFINITION_BLOCK = 1 << 16
 _STRING, _DOMAIN, _CATEGORY, _THREAD, _COMMAND = range(1, 6)
 
-#: Most bytes of events that are read: 128 million of them, four times what a process may write by default.
+#: Most bytes of events to read: 128 million events, four times a process's default limit.
 MOST_BYTES = 1 << 32
-#: Most bytes of definitions: a hundred thousand names of usual length are 4 MB.
+#: Most bytes of definitions; a hundred thousand names of usual length take 4 MB.
 MOST_DEFINITION_BYTES = 1 << 29
-#: Times after this (CLOCK_MONOTONIC, about 73 years) are no times.
+#: Later times (CLOCK_MONOTONIC, about 73 years) are invalid.
 _LAST_NS = 1 << 61
-#: A damaged header may count more events than a run file can hold.
+#: Limit for the counts of a damaged header.
 _MOST_COUNTED = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NvtxLog:
-    """The events of one process, with its identity.
+    """The NVTX events of one process.
 
-    `pid`, `parent` and `command` are as at the first event; `command` is empty if it could not be read.
-    `fork_parent` is 0 unless the process was forked from one with the collector loaded. `thread_names` are by
-    thread id, as set through NVTX. `names` and `domains` map the collector's numbers, by which the tracer
-    knows ranges, to texts.
+    `pid`, `parent` and `command` (empty if unreadable) are as at the first event. `fork_parent` is 0 unless
+    the process was forked from one with the collector. `thread_names` are by thread id. `names` and `domains`
+    are by the collector's numbers, which the tracer uses for ranges.
     """
 
     ranges: Ranges
@@ -85,10 +84,10 @@ class _Definitions:
 
 
 def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
-    """Read the ``.nvtx`` event file of a process and the definitions beside it.
-    ``ranges`` are ordered by thread, in the order of the threads' first events, and by begin within a thread.
-    Raise only `FormatError`, if it is unreadable or no event file, whatever the bytes are; ``warnings`` state
-    damage inside it.
+    """Read the ``.nvtx`` event file of a process and the definitions beside it; raise only `FormatError`.
+
+    ``ranges`` are ordered by thread (by first event), then by begin; ``warnings`` state damage inside the
+    file.
     """
     warnings: list[Notice] = []
     header, records = _read_events(path, warnings)
@@ -160,13 +159,14 @@ def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[
 def _in_order(
     records: npt.NDArray[Any], warnings: list[Notice]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the records of events and gaps in the order in which each thread wrote them.
-    The int64 arrays are each one's thread number in the process, thread id, and place in the file."""
+    """Return the records of events and gaps as each thread wrote them.
+
+    The int64 arrays are the thread's number in the process, its id, and the record's place in the file.
+    """
     index = np.flatnonzero(records["kind"])
     (head,) = np.nonzero(records["kind"][index] == SEGMENT)
     heads = records[index[head]]
-    # A thread may go on in the rest of an older thread's chunk, so the place in the file is not the
-    # order of a thread's segments; the time at which each began does.
+    # A thread may continue in the rest of an older thread's chunk: place in the file is not order in time.
     order = np.lexsort((heads["time"], heads["string"]))
     sizes = np.diff(np.append(head, len(index)))[order]
     stops = np.cumsum(sizes)
@@ -187,11 +187,10 @@ def _in_order(
 def _ranges(
     records: npt.NDArray[Any], serial: npt.NDArray[np.int64], offset: npt.NDArray[np.int64], generation: int
 ) -> tuple[dict[str, npt.NDArray[Any]], int]:
-    """Pair begins with ends; return the columns of ranges and marks, and the number of ends without a begin.
-    The columns are ``row`` (of `records`), ``kind``, ``begin_ns``, ``end_ns`` and ``parent``."""
+    """Pair begins with ends; return columns of ranges and marks, and the number of unpaired ends."""
     kind = records["kind"].copy()
     time = records["time"].astype(np.int64)
-    # After a gap it is unknown which ranges are open: what was open before stays so.
+    # After a gap it is unknown which ranges are open: earlier ones stay without end.
     fresh = np.concatenate([[False], serial[1:] != serial[:-1]]) if len(serial) else np.zeros(0, bool)
     life = np.cumsum(fresh | (kind == GAP))
     end = np.full(len(records), OPEN, np.int64)
@@ -214,7 +213,7 @@ def _ranges(
 
     end[kind == MARKED] = time[kind == MARKED]
     row = np.flatnonzero((kind == PUSH) | (kind == START) | (kind == MARKED))
-    # An id that another thread ended before our clock was read cannot be; a damaged record can.
+    # Only a damaged record can end before it begins.
     finish = np.where(end[row] == OPEN, OPEN, np.maximum(end[row], time[row]))
     place = np.full(len(records) + 1, -1, np.int64)
     place[row] = np.arange(len(row))
@@ -244,7 +243,7 @@ def _texts(
 
     domain = records["domain"].astype(np.uint64)
     category = records["category"].astype(np.uint64)
-    # A category's number means nothing outside its domain.
+    # Category numbers are local to a domain.
     unique, inverse = _unique(domain << np.uint64(32) | category)
     named = [
         number(definitions.categories.get((key >> 32, key & 0xFFFFFFFF), str(key & 0xFFFFFFFF)))

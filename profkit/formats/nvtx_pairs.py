@@ -1,8 +1,4 @@
-"""Which end belongs to which begin, for whole logs at once; used by `nvtx_log`.
-
-Pushes and pops of one stack pair like brackets: a begin matches the next end on its own level. Levels are
-running sums, so ten million events need a few sorts and no loop.
-"""
+"""Matching of begins with ends for whole NVTX logs, by running sums and sorts instead of a loop."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ def _lonely(group: Ints, step: Ints) -> Flags:
     """Return which pops find their stack empty: where the running sum falls below its earlier minimum."""
     sums = _sums(group, step)
     first = np.concatenate([[True], group[1:] != group[:-1]])
-    # Groups are set apart so far that one running minimum over all of them starts afresh in each.
+    # Groups are offset so far that one running minimum over all starts afresh in each.
     apart = np.cumsum(first) * (2 * len(group) + 2)
     lowest = np.minimum.accumulate(np.minimum(sums, 0) - apart) + apart
     before = np.concatenate([[0], lowest[:-1]])
@@ -37,8 +33,10 @@ def _lonely(group: Ints, step: Ints) -> Flags:
 
 
 def pair_pushes(stack: Ints, pushed: Flags) -> tuple[Ints, int]:
-    """Pair pushes with pops; events of one stack are in the order in which they happened.
-    Return the event that popped each push, −1 elsewhere, and the number of pops of an empty stack."""
+    """Pair pushes with pops, each stack in time order.
+
+    Return the event that popped each push, −1 elsewhere, and the number of pops of an empty stack.
+    """
     match = np.full(len(stack), -1, np.int64)
     if not len(stack):
         return match, 0
@@ -50,7 +48,7 @@ def pair_pushes(stack: Ints, pushed: Flags) -> tuple[Ints, int]:
         level = _sums(group, step) - (step > 0)
         by_level = np.lexsort((level, group))
         one, two = by_level[:-1], by_level[1:]
-        # On one level of one stack pushes and pops alternate.
+        # On one level of one stack, pushes and pops alternate.
         pairs = (step[one] > 0) & (step[two] < 0) & (level[one] == level[two]) & (group[one] == group[two])
         match[order[one[pairs]]] = order[two[pairs]]
     return match, int(lonely.sum())
@@ -77,19 +75,21 @@ def _parents(group: Ints, step: Ints) -> Ints:
 
 def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
     """Return for each push the push of the innermost range around it, −1 if none; int64, shape (n,).
-    Each domain of a thread has its own stack. Events of one thread are together and in time order; `match` is
-    from `pair_pushes`. Ranges of the thread's other domains count if both their ends are around the range."""
+
+    Events of one thread are together and in time order; each domain has its own stack. Ranges of other
+    domains of the thread count if both their ends are around the range.
+    """
     result = np.full(len(stack), -1, np.int64)
     if not len(stack):
         return result
     keep = pushed.copy()
-    keep[match[match >= 0]] = True  # not the lonely pops
+    keep[match[match >= 0]] = True  # without lonely pops
     kept = np.flatnonzero(keep)
     order = kept[np.argsort(stack[kept], kind="stable")]
     within = _parents(stack[order], np.where(pushed[order], 1, -1))
     found = within >= 0
     result[order[found]] = order[within[found]]
-    # Again over all domains of a thread, with complete ranges only: a leaked one would be around all later.
+    # Again over all domains of a thread. A leaked range would enclose all later ones, so only complete ones.
     complete = match >= 0
     complete[match[match >= 0]] = True
     kept = np.flatnonzero(complete)
@@ -107,9 +107,11 @@ def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
 
 def pair_starts(offset: Ints, ended: npt.NDArray[np.uint64], time: Ints, generation: int) -> tuple[Ints, int]:
     """Return the first end of each started range, −1 if none, and the number of ends without an open range.
-    `offset` (n,) is each begin's place in its file. `ended` (m,) are the ids that ends name,
-    ``generation << 48 | offset``, and `time` (m,) their times. Ids of another `generation` belong to a
-    process that this one was forked from; they are not counted."""
+
+    `offset` (n,) is each begin's place in its file; `ended` (m,) are ids of ends, ``generation << 48 |
+    offset``. Another `generation` is that of a process from which this one was forked; its ids are not
+    counted.
+    """
     partner = np.full(len(offset), -1, np.int64)
     ours = np.flatnonzero((ended >> np.uint64(48)) == generation)
     places = (ended[ours] & np.uint64((1 << 48) - 1)).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Reads plain data of `marshal` version 2, which has no references, without trusting a byte of it.
+"""Reader of untrusted `marshal` version 2 data, which has no references.
 
-`marshal.loads` believes sizes and types in its input, and damaged bytes can crash the interpreter. Here
-nothing is allocated before its bytes are seen, and objects are at most a few times as large as their bytes.
+`marshal.loads` trusts sizes and types, and damaged bytes can crash the interpreter. Here nothing is allocated
+before its bytes are seen, and objects are at most a few times as large as their bytes.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-#: How deep lists and dictionaries may be in each other: a record's deepest are the spans of a note.
+#: Deepest nesting of lists and dictionaries; the deepest in a record are the spans of a note.
 _DEEPEST = 8
-#: Lists and dictionaries take more memory than the bytes that they are read from: there may be so many of them, and
-#: one more for so many bytes.
+#: Most lists and dictionaries, plus one per so many bytes: they take more memory than their bytes.
 _CONTAINERS, _BYTES_A_CONTAINER = 1_000, 24
-#: Numbers and texts that are read one by one; what is many stands in tables.
+#: Most objects read one by one; large data is in tables.
 _MOST_OBJECTS = 5_000_000
-#: Marshal's long integers have digits of 15 bits; 64 bits have five.
+#: Marshal's long integers have 15-bit digits; 64 bits take five.
 _MOST_DIGITS = 5
 
 _END: Final = object()
@@ -28,7 +27,7 @@ _FLOAT64 = struct.Struct("<d")
 
 
 class PlainDataError(ValueError):
-    """The bytes are no plain data; the message says what is wrong."""
+    """The bytes are not plain data; the message tells why."""
 
 
 class _Reader:
@@ -51,7 +50,7 @@ class _Reader:
         return found
 
     def object(self, depth: int = 0) -> Any:
-        """Read one object; `_END` for the mark that closes a dictionary."""
+        """Read one object; return `_END` for the mark that closes a dictionary."""
         kind = self._take(1)[0]
         read = _READERS.get(kind)
         if read is None:
@@ -79,7 +78,7 @@ class _Reader:
         return found
 
     def digits(self, depth: int) -> int:
-        """Read an integer that needs more than 32 bits."""
+        """Read an integer of more than 32 bits."""
         count = self.int32(depth)
         if abs(count) > _MOST_DIGITS:
             raise PlainDataError(f"holds a number of more than 64 bits at byte {self.at - 5}")
@@ -89,7 +88,6 @@ class _Reader:
         return -value if count < 0 else value
 
     def sequence(self, depth: int) -> list[Any]:
-        """Read a list or tuple."""
         count = self._size()
         self._open(depth)
         if count > len(self._data) - self.at:
@@ -102,7 +100,6 @@ class _Reader:
         return values
 
     def pairs(self, depth: int) -> dict[str, Any]:
-        """Read a dictionary with string keys."""
         self._open(depth)
         found: dict[str, Any] = {}
         while (key := self.object(depth + 1)) is not _END:
@@ -135,9 +132,10 @@ _READERS: dict[int, Callable[[_Reader, int], Any]] = {
 
 
 def read_plain(data: bytes | memoryview) -> Any:
-    """Return ``None``, a bool, int, float (finite or not), str, bytes, list (also for a tuple), or dict with
-    str keys.
-    Raise `PlainDataError` if the bytes are damaged, hold something else, or go on behind the object."""
+    """Return ``None``, a bool, int, float, str, bytes, list (also for a tuple), or dict with str keys.
+
+    Raise `PlainDataError` if the bytes are damaged, hold something else, or go on after the object.
+    """
     reader = _Reader(data)
     value = reader.object()
     if value is _END:

@@ -1,14 +1,11 @@
-"""Protocol Buffers on the wire, as far as pprof's messages need it: integers, strings and messages.
-
-Numbers of fields and what they mean are the caller's. Groups do not occur, and fixed widths are skipped.
-"""
+"""Protocol Buffers encoding as far as pprof needs it: integers, strings and messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-#: Of a field: an unsigned integer, or the bytes of a string, a message or packed integers.
+#: A field's value: an unsigned integer, or the bytes of a string, a message or packed integers.
 Value: TypeAlias = int | memoryview
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -16,7 +13,7 @@ _WORD = 1 << 64
 
 
 def varint(value: int) -> bytes:
-    """Write an integer of 64 bits; negative ones as their two's complement."""
+    """Write a 64-bit integer; negative ones as two's complement."""
     value %= _WORD
     written = bytearray()
     while value > 0x7F:
@@ -27,7 +24,7 @@ def varint(value: int) -> bytes:
 
 
 def integer(field: int, value: int) -> bytes:
-    """Write a field with an integer; nothing for 0, which is the default."""
+    """Write an integer field; nothing for 0, the default."""
     return varint(field << 3 | _VARINT) + varint(value) if value else b""
 
 
@@ -37,7 +34,7 @@ def message(field: int, content: bytes) -> bytes:
 
 
 def packed(field: int, values: Iterable[int]) -> bytes:
-    """Write a repeated field of integers."""
+    """Write a repeated integer field."""
     return message(field, b"".join(map(varint, values)))
 
 
@@ -57,7 +54,7 @@ def read_varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def fields(data: memoryview) -> Iterator[tuple[int, Value]]:
-    """Yield number and value of each field of a message; raise `ValueError` where it is none."""
+    """Yield number and value of each field of a message; raise `ValueError` if it is malformed."""
     at = 0
     while at < len(data):
         tag, at = read_varint(data, at)

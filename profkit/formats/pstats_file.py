@@ -1,9 +1,4 @@
-"""Reads a pstats file of any profiler as a `Profile`: ``cProfile`` of Python 2.7 to 3.15, ``profile``, yappi,
-sampling.
-
-Regular dumps take the compiled reader (`pstats_native`), others the general one (`pstats_objects`), which is imported
-where it is needed. Names and paths are kept as stored; ``identity`` decides what a function is on another machine.
-"""
+"""Reader of pstats files: ``cProfile`` of Python 2.7 to 3.15, ``profile``, yappi, the sampling profiler."""
 
 from __future__ import annotations
 
@@ -27,21 +22,18 @@ _NOT_A_PROFILE = "give a file that cProfile, pstats or profkit wrote"
 _CAPTURE_AGAIN = "copy it again, or profile again"
 _ZIP_MEMBER = b"PK\x03\x04"
 
-#: From this version on cProfile sees every thread of the process in one stack (gh-116738, gh-124656).
+#: From this version, cProfile sees all threads of the process in one stack (gh-116738, gh-124656).
 THREADS_MIXED_SINCE = (3, 12)
-#: Functions of ``threading.py`` that only a second thread runs.
+#: Functions of ``threading.py`` that run only in a second thread.
 _THREAD_ENTRY = ("_bootstrap", "_bootstrap_inner", "run")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PstatsFile:
-    """A pstats dump and what its reader must know.
+    """A pstats dump and how far to trust it.
 
-    Rows of `profile` are in file order; in a sampled file, in the order of each function's first row. With
-    edges, callers without an entry (cut, or not yet returned at the dump) follow as rows of zero calls and
-    seconds, so that their callees are not orphaned. `python` is the profiled interpreter's version from its
-    library paths: ``(3, 12)``. `sampled`: counts are samples, and the file's rows are executed lines, not
-    functions.
+    With edges, callers without an entry (cut, or not yet returned) follow as rows of zero calls and seconds.
+    `python` is derived from library paths: ``(3, 12)``. `sampled`: counts are samples.
     """
 
     profile: Profile
@@ -50,16 +42,16 @@ class PstatsFile:
     warnings: tuple[Notice, ...] = ()
 
 
-#: Entries of a directory among which a name is looked for, and of those that are listed.
+#: Most directory entries searched for a name, and most that a hint lists.
 _MOST_ENTRIES, _MOST_LIKE = 10_000, 5
 
 
-#: What a capture writes that is not told where.
+#: Default output of a capture.
 _WITHOUT_A_NAME = "run.prof"
 
 
 def _where_it_is(path: str | os.PathLike[str]) -> str:
-    """Say where a capture's records are, if it ended without writing this file."""
+    """Return a hint where a capture's records are, if it ended without writing this file."""
     folder, name = os.path.split(os.fspath(path))
     left = glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name)}.spool-*", "launch.json"))
     if not left:
@@ -70,7 +62,7 @@ def _where_it_is(path: str | os.PathLike[str]) -> str:
 
 
 def like_it(path: str | os.PathLike[str]) -> str:
-    """Name the files with names similar to one that does not exist; empty if there are none."""
+    """Return a hint with similarly named files; empty if there are none."""
     folder, name = os.path.split(os.fspath(path))
     try:
         with os.scandir(folder or os.curdir) as entries:
@@ -91,10 +83,9 @@ def like_it(path: str | os.PathLike[str]) -> str:
 
 
 def read_dump(path: str | os.PathLike[str]) -> bytes:
-    """Read a file.
-    Raise `FormatError` if it does not exist, is no file, is empty, or is not readable."""
+    """Read a file; raise `FormatError` if it is missing, not regular, empty, or unreadable."""
     try:
-        # Not blocking: a pipe without a writer must not hang the command.
+        # Non-blocking: a pipe without a writer must not hang the command.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         raise FormatError(path, "there is no such file", _where_it_is(path)) from None
@@ -110,7 +101,7 @@ def read_dump(path: str | os.PathLike[str]) -> bytes:
             raise FormatError(path, "is empty", "was the profiled program killed before it wrote it?")
         with open(handle, "rb", buffering=0, closefd=False) as file:
             data = file.read(status.st_size)
-            # One read may give less than there is, of more than 2 GB for instance.
+            # One read may return less, for instance of more than 2 GB.
             while len(data) < status.st_size and (more := file.read(status.st_size - len(data))):
                 data += more
         if len(data) < status.st_size:
@@ -127,13 +118,12 @@ def _reason(error: Exception) -> str:
 
 
 def read_pstats(path: str | os.PathLike[str], *, edges: bool = True) -> PstatsFile:
-    """Read a pstats file; without `edges`, ``profile.edges`` is ``None``.
-    Raise only `FormatError`, whatever the bytes are: unreadable, or no profile."""
+    """Read a pstats file; without `edges`, ``profile.edges`` is ``None``. Raise only `FormatError`."""
     return parse_pstats(path, read_dump(path), edges=edges)
 
 
 def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = True) -> PstatsFile:
-    """Parse the bytes of a file; parameters, result and errors are those of `read_pstats`."""
+    """Parse the bytes of a file as `read_pstats` does."""
     budget = Budget(len(data))
     columns = read_columns(data, edges=edges)
     if columns is None:
@@ -157,7 +147,7 @@ def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = Tru
 
 
 def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges: bool) -> Columns:
-    """Read what the compiled reader does not."""
+    """Read what the compiled reader rejects; raise `FormatError`."""
     from profkit.formats.pstats_objects import MalformedError, decode_columns
 
     try:
@@ -181,8 +171,8 @@ def _profile(columns: Columns, edges: bool) -> Profile:
     if len(columns.line) and (columns.line.min() < info.min or columns.line.max() > info.max):
         raise ProfileError("holds an invalid line number")
     unknown = np.zeros(len(columns.file), np.int32)
-    # cProfile writes (cc, nc), yappi (nc, cc). Calls include primitive ones, so the larger is all calls. What is no
-    # count is seen when the profile is validated; primitive calls may be negative.
+    # cProfile writes (cc, nc), yappi (nc, cc). Calls include primitive ones, so the larger number is all
+    # calls. Validation refuses invalid counts; primitive calls may be negative.
     ncalls, primitive = np.maximum(columns.first, columns.second), np.minimum(columns.first, columns.second)
     name = columns.name.astype(np.int32, copy=False)
     links = None

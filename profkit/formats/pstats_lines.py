@@ -1,7 +1,4 @@
-"""Rows of executed lines, as the sampling profiler of Python 3.15 writes them, summed to functions.
-
-`pstats_file` calls it. A row there is an executed line, and its name is the function's qualified name.
-"""
+"""Sums by function of executed lines, which Python 3.15's sampling profiler writes as rows."""
 
 from __future__ import annotations
 
@@ -14,10 +11,11 @@ from profkit.model.merge import collapse
 
 
 def fold_lines(profile: Profile) -> Profile:
-    """Sum rows of executed lines to one row per function, with the first of its lines that was seen.
-    Functions without a name of their own (``<lambda>``, ``<genexpr>``) stay separate by line, since several
-    may share a qualified name. A recursive function counts in a sample once per line on the stack: its
-    cumulative time is at most the true one times its lines there, and no more than all samples."""
+    """Sum executed lines by function, each with the lowest line seen; anonymous ones stay apart by line.
+
+    A sample counts a recursive function once per line on the stack: its cumulative time may exceed the true
+    one by a factor of up to these lines, and is limited to the time of all samples.
+    """
     numbers, of_row = np.unique(profile.name, return_inverse=True)
     names = [profile.strings[i] for i in numbers.tolist()]
     own = [text.rpartition(".")[2] or text for text in names]

@@ -1,11 +1,9 @@
-"""Any pstats dump as columns, read token by token: slow, general, and safe on hostile input.
+"""General reader of pstats dumps, token by token: slow, and safe on hostile input.
 
-Reads what the compiled `pstats_native` does not: dumps of Python 2, of the pure-Python ``profile`` (callers are bare
-counts), of the sampling profiler (a mark among the keys), counts beyond 32 bits, bytes after the dump; all where
-that was not built.
-``python -m profile`` names a row by a code object, of which only the name is kept. It has its own
-unmarshaller: `marshal.loads` trusts sizes and references in the stream (hashing a tuple that contains itself
-crashes the interpreter) and does not read Python 2's string references.
+It reads what the compiled reader does not: dumps of Python 2, of pure-Python ``profile`` (callers are bare
+counts, and ``python -m profile`` has a code object as name) and of the sampling profiler, counts beyond 32
+bits, bytes after the dump. `marshal.loads` is no choice: hashing a tuple that contains itself crashes the
+interpreter.
 """
 
 from __future__ import annotations
@@ -21,13 +19,13 @@ import numpy as np
 from profkit.formats.limits import Budget
 from profkit.formats.pstats_native import Columns
 
-#: A profile is a dictionary of tuples that hold a dictionary of tuples of leaves: five deep.
+#: Nesting of a profile: a dictionary of tuples with a dictionary of tuples of leaves.
 _DEEPEST = 5
-#: Code holds the code of what is defined in it, and its constants.
+#: Nesting of code, which contains inner code and constants.
 _DEEPEST_IN_CODE = 100
-#: Longest tuple of a profile: an entry. One more for what later versions may append.
+#: Longest tuple of a profile: an entry, plus one for what later versions may append.
 _LONGEST_TUPLE = 6
-#: Marshal's integers have digits of 15 bits; a count of 64 bits has five.
+#: Marshal's integers have 15-bit digits; a 64-bit count takes five.
 _MOST_DIGITS = 5
 _INT64_MAX = 2**63 - 1
 
@@ -37,7 +35,7 @@ _OPEN: Final = object()
 
 
 class MalformedError(Exception):
-    """The bytes are no profile; the message says why, for a user. `truncated`: they end in the middle."""
+    """The bytes are not a profile; the message tells the user why. `truncated`: they end in the middle."""
 
     def __init__(self, problem: str, *, truncated: bool = False) -> None:
         super().__init__(problem)
@@ -45,8 +43,7 @@ class MalformedError(Exception):
 
 
 def decode_text(raw: bytes) -> str:
-    """Decode a string as Python 3 marshals it (surrogates allowed) or as raw bytes of Python 2.
-    Bytes that are not UTF-8 become lone surrogates, as in Python's file names."""
+    """Decode a string of Python 3 (surrogates allowed) or 2; other bytes become lone surrogates."""
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -54,18 +51,18 @@ def decode_text(raw: bytes) -> str:
 
 
 class _Pairs(list[tuple[Any, Any]]):
-    """A marshalled dictionary as stored in the file: a hostile file's keys are never hashed."""
+    """A marshalled dictionary as stored: keys of a hostile file are never hashed."""
 
 
 class _Reader:
-    """Reads plain marshal data from the front; nothing is allocated before its bytes are seen."""
+    """Reader of plain marshal data; nothing is allocated before its bytes are seen."""
 
     def __init__(self, data: bytes, budget: Budget) -> None:
         self.data = data
         self.budget = budget
         self.at = 0
         self.references: list[Any] = []
-        self.interned: list[str] = []  # Python 2's string references count these alone
+        self.interned: list[str] = []  # numbered separately by Python 2's string references
         self.in_code = 0
 
     def take(self, count: int) -> bytes:
@@ -79,11 +76,10 @@ class _Reader:
         return chunk
 
     def size(self) -> int:
-        """Return a four-byte size."""
         return int.from_bytes(self.take(4), "little")
 
     def object(self, depth: int = 0) -> Any:
-        """Read one object; `_END` for the mark that closes a dictionary."""
+        """Read one object; return `_END` for the mark that closes a dictionary."""
         code = self.data[self.at] if self.at < len(self.data) else self.take(1)[0]
         self.at += 1
         flag, kind = code & 0x80, chr(code & 0x7F)
@@ -94,11 +90,11 @@ class _Reader:
             raise MalformedError(f"is nested deeper than a profile, at byte {self.at - 1}")
         if not flag or kind in "0rRNTF":
             return read(self, depth)
-        # Containers get their reference number before what they contain.
+        # Containers are numbered before their contents.
         number = len(self.references)
         self.references.append(_OPEN)
         value = read(self, depth)
-        # A profile has no dictionary in two places; a file that has would multiply its own size.
+        # A profile has no dictionary in two places; a file with one could multiply its size.
         if not isinstance(value, _Pairs):
             self.references[number] = value
         return value
@@ -122,7 +118,6 @@ class _Reader:
         return self.interned[number]
 
     def digits(self, depth: int) -> int:
-        """Read a long integer."""
         (count,) = struct.unpack("<i", self.take(4))
         if self.in_code:
             self.take(2 * abs(count))
@@ -136,14 +131,13 @@ class _Reader:
         return -value if count < 0 else value
 
     def float_text(self, depth: int) -> float:
-        """Read a float that is written as text (marshal versions 0 and 1)."""
+        """Read a float written as text (marshal versions 0 and 1)."""
         try:
             return float(self.take(self.take(1)[0]))
         except ValueError:
             raise MalformedError(f"holds a damaged number before byte {self.at}") from None
 
     def sequence(self, count: int, depth: int) -> tuple[Any, ...]:
-        """Read the elements of a tuple."""
         if count > _LONGEST_TUPLE and not self.in_code:
             raise MalformedError(f"holds a tuple longer than those of a profile, before byte {self.at}")
         values = tuple([self.object(depth + 1) for _ in range(count)])
@@ -164,11 +158,11 @@ class _Reader:
         return pairs
 
     def code(self, depth: int) -> str:
-        """Read a code object of any Python version, and return its name."""
+        """Read a code object of any Python version; only its name is kept."""
         self.in_code += 1
         self.take(4 * self.leading_numbers())
         code, _, _, _, kinds = (self.object(depth + 1) for _ in range(5))
-        # Up to 3.10 names of free and of cell variables are two tuples; from 3.11 on one string holds the kinds.
+        # Up to 3.10, names of free and cell variables are two tuples; from 3.11, one string holds the kinds.
         old = isinstance(kinds, tuple)
         if old:
             self.object(depth + 1)
@@ -224,7 +218,7 @@ _READERS: dict[str, Callable[[_Reader, int], Any]] = {
     "c": _Reader.code,
 }
 
-#: What only the constants of code are made of; their values are of no interest.
+#: Types that occur only in constants of code; their values are not needed.
 _CONSTANTS: dict[str, Callable[[_Reader, int], Any]] = {
     ".": lambda r, _: None,
     "S": lambda r, _: None,
@@ -263,7 +257,7 @@ def _is_key(value: Any) -> bool:
 
 
 class _Rows:
-    """Rows under construction; keys are tuples of str, int and str here, so hashing them is safe."""
+    """Rows under construction; keys are tuples of str, int and str, so hashing them is safe."""
 
     def __init__(self) -> None:
         self.strings: dict[str, int] = {"": 0}
@@ -285,8 +279,7 @@ class _Rows:
 
 
 def decode_columns(data: bytes, budget: Budget, *, edges: bool) -> Columns:
-    """Read any pstats dump, rows in file order.
-    Raise `MalformedError` if the data is no profile or damaged, and `LimitError` if it exceeds the budget."""
+    """Read any pstats dump; raise `MalformedError` or `LimitError`."""
     reader = _Reader(data, budget)
     top = reader.object()
     if not isinstance(top, _Pairs):

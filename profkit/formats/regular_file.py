@@ -1,4 +1,4 @@
-"""Reads a file whose name came from elsewhere: never a pipe or device, and no more memory than its size."""
+"""Reading of files with untrusted names: never a pipe or device, and no more memory than the file's size."""
 
 from __future__ import annotations
 
@@ -8,29 +8,27 @@ from typing import BinaryIO
 
 
 class NotRegularError(ValueError):
-    """The file cannot be read whole; the message says why."""
+    """The file cannot be read whole; the message tells why."""
 
 
 def read_regular(path: str | os.PathLike[str], most: int, *, cut: bool = False) -> bytes:
-    """Return the contents of a regular file of at most `most` bytes; with `cut`, the first `most` bytes of a
-    larger one.
+    """Return a regular file of at most `most` bytes; with `cut`, the first `most` bytes of a larger one.
 
-    Never waits for a pipe without a writer. Raise `OSError` if it cannot be read, and `NotRegularError` if it
-    is no regular file, is too large, or its name is invalid.
+    Raise `OSError`, or `NotRegularError` if it is not regular, too large, or has an invalid name.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most and not cut:
             raise NotRegularError(f"has an invalid size, {size} bytes")
-        # Of its size, not of the most: a buffer is allocated for as much as is asked for.
+        # Not `most`: read() allocates a buffer of the requested size.
         return file.read(min(size, most))
 
 
 def open_regular(path: str | os.PathLike[str], *, buffering: int = -1) -> BinaryIO:
-    """Open a regular file for reading; path and errors are as in `read_regular`, `buffering` as in `open`."""
+    """Open a regular file for reading; errors as in `read_regular`, `buffering` as in `open`."""
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
-    except ValueError:  # a NUL in it, or a character that the system's encoding does not have
+    except ValueError:  # a NUL, or a character outside the system's encoding
         raise NotRegularError("has an invalid name") from None
     file = open(fd, "rb", buffering=buffering)  # noqa: SIM115 - the caller's
     if not stat.S_ISREG(os.fstat(fd).st_mode):

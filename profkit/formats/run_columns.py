@@ -1,8 +1,4 @@
-"""All profiles of a run as one set of arrays, and back: the numeric half of the run file.
-
-The threads' columns are concatenated over one string table, and each thread keeps its row ranges. Array bytes
-are checked against their headers and each other before they are trusted.
-"""
+"""All profiles of a run as one set of arrays, and back: columns of all threads over one string table."""
 
 from __future__ import annotations
 
@@ -30,15 +26,15 @@ INDEX, COUNT = np.dtype("<i4"), np.dtype("<i8")
 
 FUNCTION_COLUMNS = column_dtypes(Profile)
 _OPTIONAL_COLUMNS = column_dtypes(Profile, optional=True)
-#: Present only if a thread has them; NaN in the rows of threads that do not.
+#: Present if a thread has them; NaN in the rows of other threads.
 WAIT_COLUMNS = {name: dtype for name, dtype in _OPTIONAL_COLUMNS.items() if name not in ESTIMATES}
-#: Present only if some thread is not exact; what exact ones have in the rows of the others.
+#: Present if a thread is not exact; rows of exact threads hold `exact_estimates`.
 ESTIMATE_COLUMNS = {name: _OPTIONAL_COLUMNS[name] for name in ESTIMATES}
 EDGE_COLUMNS = column_dtypes(Edges)
 
 #: Most bytes of an array's header; numpy pads it to 128.
 _MOST_HEADER = 1024
-#: What numpy writes before a one-dimensional array of numbers (format 1.0).
+#: numpy's header of a one-dimensional array (format 1.0).
 _NPY_HEADER = (
     rb"(?s)\x93NUMPY\x01\x00.."
     rb"\{'descr': '(?P<descr>[<|]\w\d)', 'fortran_order': (?:False|True), "
@@ -48,8 +44,7 @@ _NPY_HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The members of a run file that is being read, within its `budget`.
-    `read` returns a member's bytes, given its name and the most it may have; `sizes` are claimed bytes."""
+    """Members of a run file; `read` takes a name and the most bytes allowed, `sizes` are claimed bytes."""
 
     read: Callable[[str, int], bytes]
     sizes: Mapping[str, int]
@@ -62,9 +57,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
-    """Columns of all threads, over one string table.
-    `sizes` are the lengths of the strings. `functions` and `edges` are columns by name, `edges` empty if not
-    requested; `rows` and `links` are their rows, each of which belongs to one thread."""
+    """Columns of all threads; `edges` is empty if not requested, each row belongs to one thread."""
 
     strings: tuple[str, ...]
     sizes: Array
@@ -75,13 +68,9 @@ class Arrays:
     budget: Budget
 
     def profile(self, rows: slice, links: slice | None) -> Profile:
-        """Return the profile of one thread from its row ranges; `links` is ``None`` if its edges do not exist
-        or are not wanted.
-        Raise `ProfileError` if the columns contradict each other, and `LimitError` if their names exceed the
-        limit.
-        """
+        """Return one thread's profile, with edges if `links` is given; raise `ProfileError`, `LimitError`."""
         if rows.start == rows.stop and (links is None or links.start == links.stop):
-            # A run may have thousands of threads without functions, of which there is nothing to check.
+            # A run may have thousands of threads without functions; nothing to check.
             return replace(
                 Profile.empty(), strings=self.strings, edges=None if links is None else Edges.empty()
             )
@@ -109,7 +98,7 @@ class Arrays:
 def _encode_text(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # a surrogate that stands for no byte: no path, so its form does not matter
+    except UnicodeEncodeError:  # a surrogate for no byte is not in a path, so its form does not matter
         return text.encode("utf-8", "backslashreplace")
 
 
@@ -120,9 +109,9 @@ class Strings:
         self._texts: dict[str, int] = {"": 0}
 
     def join(self, tables: Iterable[tuple[str, ...]]) -> list[Array]:
-        """Return for each table where its entries are in this one."""
+        """Return for each table the places of its entries in this one."""
         intern = self._texts.setdefault
-        places: dict[int, Array] = {}  # the threads of a process share a table
+        places: dict[int, Array] = {}  # threads of a process share a table
         kept = list(tables)
         for table in kept:
             if id(table) not in places:
@@ -144,11 +133,10 @@ def gather_group(
     texts: Collection[str] = (),
     places: Sequence[Array] = (),
 ) -> Iterator[tuple[str, Array]]:
-    """Concatenate the columns of the same name in all `parts`; yield each member name without suffix, and its
-    values.
+    """Concatenate columns of the same name in all `parts`; yield member names without suffix, and values.
 
-    `dtypes` are the columns with the types to write. Columns in `texts` are indices into the string table of
-    their part, whose entries are in the joined table at `places` (from `Strings.join`).
+    Columns in `texts` are indices into their part's string table, whose entries move to `places`
+    (`Strings.join`).
     """
     for name, dtype in dtypes.items():
         columns = [getattr(part, name) for part in parts]
@@ -163,7 +151,7 @@ def _joined(dtype: np.dtype[Any], columns: Sequence[Array]) -> Array:
 
 
 def gather(profiles: Sequence[Profile], strings: Strings) -> Iterator[tuple[str, Array]]:
-    """Concatenate profiles, and join their texts to a string table; yields as `gather_group` does."""
+    """Concatenate profiles and join their string tables; yields as `gather_group` does."""
     places = strings.join(profile.strings for profile in profiles)
     yield from gather_group("functions", FUNCTION_COLUMNS, profiles, TEXTS, places)
     for name, dtype in WAIT_COLUMNS.items():
@@ -182,7 +170,7 @@ def gather(profiles: Sequence[Profile], strings: Strings) -> Iterator[tuple[str,
 
 
 def array_head(dtype: np.dtype[Any], count: int) -> bytes:
-    """Return the ``.npy`` header of numpy for `count` numbers."""
+    """Return numpy's ``.npy`` header for `count` numbers."""
     out = io.BytesIO()
     head = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (count,)}
     np.lib.format.write_array_header_1_0(out, head)
@@ -191,7 +179,7 @@ def array_head(dtype: np.dtype[Any], count: int) -> bytes:
 
 def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
     """Read a one-dimensional array whose header and size agree; the header alone allocates nothing."""
-    # numpy's own header parser falls back to tokenising Python source, and then fails in many ways.
+    # numpy's header parser falls back to tokenising Python source, which can fail in many ways.
     start = 10 + int.from_bytes(data[8:10], "little")
     header = re.fullmatch(_NPY_HEADER, data[:start])
     if header is None:
@@ -215,11 +203,7 @@ def read_column(members: Members, name: str, dtype: np.dtype[Any], most: int) ->
 def read_group(
     members: Members, group: str, dtypes: Mapping[str, np.dtype[Any]], what: str
 ) -> dict[str, Array]:
-    """Read the columns of a group as `gather_group` wrote them; `what` is the key of its rows in
-    `limits.WEIGHTS`.
-    Raise `MemberError` if a column is missing, of another type or of another length than the others, and
-    `LimitError` if there are too many rows.
-    """
+    """Read a group's columns; raise `MemberError` or `LimitError`. `what` is a key of `limits.WEIGHTS`."""
     first, dtype = next(iter(dtypes.items()))
     most = members.most(f"{group}/{first}", dtype)
     members.budget.spend(what, most)
@@ -233,7 +217,7 @@ def read_group(
 
 
 def read_strings(members: Members, prefix: str = "") -> tuple[str, ...]:
-    """Read the string table whose members have the prefix; errors are those of `read_group`."""
+    """Read the string table whose members have the prefix; errors as for `read_group`."""
     text, offsets = f"{prefix}strings", f"{prefix}string_offsets"
     size, count = members.most(text, np.dtype(np.uint8)), members.most(offsets, COUNT)
     members.budget.spend("bytes of strings", size)
@@ -244,7 +228,7 @@ def read_strings(members: Members, prefix: str = "") -> tuple[str, ...]:
 
 
 def read_arrays(members: Members, *, edges: bool) -> Arrays:
-    """Read the columns of all threads; raises as `read_group` does."""
+    """Read the columns of all threads; errors as for `read_group`."""
     waits = {name: dtype for name, dtype in WAIT_COLUMNS.items() if f"functions/{name}.npy" in members.sizes}
     estimated = any(f"functions/{name}.npy" in members.sizes for name in ESTIMATE_COLUMNS)
     optional = {**waits, **(ESTIMATE_COLUMNS if estimated else {})}

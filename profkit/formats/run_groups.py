@@ -1,8 +1,4 @@
-"""Groups of columns in a run file: ranges, what ran inside them, calling contexts, samples of threads; and back.
-
-The columns of all processes or threads are concatenated, and each keeps its row range. A run without such rows lacks
-the group's members. Used by `runfile` only.
-"""
+"""Groups of columns in a run file: ranges, functions inside ranges, calling contexts, samples of threads."""
 
 from __future__ import annotations
 
@@ -21,8 +17,9 @@ from profkit.model.columns import column_dtypes
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Columns with one number of rows, in members below `name`.
-    `what` is the key of its rows in `limits.WEIGHTS`; `texts` are columns of indices into the group's string table.
+    """Columns in members below `name`.
+
+    `what` is the key in `limits.WEIGHTS`; `texts` are columns of indices into the group's string table.
     """
 
     name: str
@@ -31,7 +28,7 @@ class Group:
     texts: tuple[str, ...] = ()
 
     def gather(self, parts: Sequence[Any], tables: Mapping[str, Strings]) -> Iterator[tuple[str, Array]]:
-        """Concatenate parts as `gather_group` does; `tables` are string tables by the beginnings of their members."""
+        """Concatenate parts as `gather_group` does; `tables` are string tables by member prefix."""
         if parts:
             places = tables[f"{self.name}/"].join(part.strings for part in parts) if self.texts else ()
             yield from gather_group(self.name, self.dtypes, parts, self.texts, places)
@@ -46,10 +43,10 @@ SAMPLES = Group("samples", column_dtypes(ThreadSamples), "samples of threads")
 
 
 class Table:
-    """The columns of a group that is read, each of whose rows belongs to one process or thread."""
+    """The columns of a group being read; each row belongs to one process or thread."""
 
     def __init__(self, group: Group, members: Members) -> None:
-        """Read all rows, none if the run has none; raises as `run_columns.read_group` does."""
+        """Read all rows, if any; errors as for `run_columns.read_group`."""
         first = next(iter(group.dtypes))
         there = f"{group.name}/{first}.npy" in members.sizes
         self._columns = (
@@ -62,6 +59,6 @@ class Table:
         self._rows = Rows(len(self._columns[first]))
 
     def take(self, name: str, value: Any) -> dict[str, Any]:
-        """Return the rows that a ``[start, stop]`` pair names; raise `MemberError` as `Rows.take` does."""
+        """Return the rows of a ``[start, stop]`` pair; errors as for `Rows.take`."""
         rows = self._rows.take(name, value)
         return {key: column[rows] for key, column in self._columns.items()}

@@ -1,8 +1,4 @@
-"""The run file's JSON members: their records, row ranges, and JSON itself.
-
-Used by `runfile` and the modules of its column groups. Records are written and read by their dataclasses
-(`codec`). Profiles, ranges and samples are columns; the objects carry their row ranges.
-"""
+"""JSON members of the run file; for what is stored as columns, they hold row ranges."""
 
 from __future__ import annotations
 
@@ -32,29 +28,28 @@ MANIFEST = Codec(Manifest, readers={"sampler": _sampler})
 
 
 def read_manifest(document: dict[str, Any]) -> Manifest:
-    """Read a manifest; the single fixed work of older files, a field of the host, becomes a yardstick."""
+    """Read a manifest; older files have a single yardstick, as fields of the host."""
     host = document.get("host")
     if isinstance(host, dict) and isinstance(host.get("probe"), str) and host["probe"]:
         document = {**document, "yardsticks": [{"name": host["probe"], "before_s": host.get("probe_s")}]}
     return MANIFEST.read("manifest", document)
 
 
-#: Beside the manifest in the same object.
+#: Fields of the run that are stored in the manifest's object.
 RUN = Codec(Run, elsewhere=("path", "processes", "manifest", "series"), readers={"warnings": _notices})
 PROCESS = Codec(Process, elsewhere=("threads", "ranges", "samples"), readers={"notes": _notices})
 THREAD = Codec(Thread, elsewhere=("profile", "range_calls", "paths"))
 
 
 class Rows:
-    """The `count` rows of a group of columns, each of which belongs to one process or thread."""
+    """The `count` rows of a group of columns; each belongs to one process or thread."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._left = count
 
     def take(self, name: str, value: Any) -> slice:
-        """Return the rows that a ``[start, stop]`` pair names.
-        Raise `MemberError` if it is no such pair, there are no such rows, or more are taken than exist."""
+        """Return the rows of a ``[start, stop]`` pair; raise `MemberError` if invalid or taken before."""
         pair = as_list(name, value)
         if len(pair) != 2 or not 0 <= whole(name, pair[0]) <= whole(name, pair[1]) <= self.count:
             raise MemberError(f"{name} is not a range of its {self.count} rows")
@@ -65,7 +60,7 @@ class Rows:
 
 
 def encode(document: Any) -> bytes:
-    """Write JSON: ASCII, so that paths with undecodable bytes survive; one line per top-level field."""
+    """Write JSON: ASCII, so that paths with undecodable bytes survive."""
     return json.dumps(document, indent=1, allow_nan=False).encode("ascii")
 
 

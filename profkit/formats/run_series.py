@@ -1,4 +1,4 @@
-"""The machine's counters over time as arrays, and back; used by `runfile`. A run without a sampler lacks them."""
+"""The machine's counters over time as arrays, and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SERIES_MEMBER = re.compile(r"series/([a-z][a-z0-9_]{0,63})\.npy")
 
 
 def gather_series(series: Series | None) -> Iterator[tuple[str, Array]]:
-    """Yield the members that hold a run's series, with their names; nothing if there is no series."""
+    """Yield the members of a run's series, with their names."""
     if series is None:
         return
     yield _SERIES_TIME, series.time_ns.astype(_COUNT, copy=False)
@@ -26,9 +26,7 @@ def gather_series(series: Series | None) -> Iterator[tuple[str, Array]]:
 
 
 def read_series(members: Members) -> Series | None:
-    """Read the machine's series with columns of any name.
-    Raise `MemberError` if a column is no array of its type, `ProfileError` if columns contradict each other.
-    """
+    """Read the machine's series, ``None`` if there is none; raise `MemberError` or `ProfileError`."""
     if f"{_SERIES_TIME}.npy" not in members.sizes:
         return None
     names = sorted(match[1] for member in members.sizes if (match := _SERIES_MEMBER.fullmatch(member)))

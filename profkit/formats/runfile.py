@@ -1,8 +1,7 @@
-"""The run file: one ``.prof`` that every viewer opens, with all the evidence of a run behind it.
+"""The run file: a pstats dump of the first process for viewers, then a ZIP archive with all the evidence.
 
-It is a plain pstats dump of the first process followed by a ZIP archive of JSON members and numpy arrays.
-Marshal readers stop after the first object and ZIP readers start at the end, so neither sees the other's
-part. ``docs/format.md`` describes the members.
+Marshal readers stop after the first object and ZIP readers start at the end. ``docs/format.md`` describes the
+members.
 """
 
 from __future__ import annotations
@@ -54,21 +53,21 @@ from profkit.model import (
 from profkit.model.estimates import exact_estimates
 from profkit.model.merge import merge_profiles
 
-#: Name and major version of the archive's layout; a reader refuses a later major version.
+#: Schema and major version; a reader refuses a later major version.
 SCHEMA = "profkit.run/2"
 _MANIFEST, _PROCESSES = "manifest.json", "processes.json"
 #: A process's ``ranges`` in ``processes.json``, beside its rows.
 _RANGES = Codec(Ranges, elsewhere=("strings", *RANGES.dtypes))
 
-#: Columns that some processes may lack: their rows hold NaN where another has numbers, or what is so if all is exact.
+#: Columns that some processes may lack: their rows are NaN, or the values of exact counts.
 _ESTIMATES = {f"functions/{name}": name for name in ESTIMATE_COLUMNS}
 _OPTIONAL = frozenset((*(f"functions/{name}" for name in WAIT_COLUMNS), *_ESTIMATES))
 
-#: Level 6 takes three times as long as this for a tenth less (100 000 functions).
+#: Level 6 takes three times as long to save another tenth (100 000 functions).
 _COMPRESSION_LEVEL = 1
-#: A member is stored as it is where so many bytes from its middle keep more than this part (1) of their size.
+#: Members are stored uncompressed if this many bytes from the middle keep more than this part of their size.
 _SAMPLE_BYTES, _MOST_KEPT = 4096, 0.8
-#: Modification time of all members, so that equal runs are equal files.
+#: Modification time of all members, so that equal runs make equal files.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 _CHUNK = 1 << 20
 
@@ -91,18 +90,17 @@ _ZIP_ERRORS = (
 def write_run(
     path: str | os.PathLike[str], run: Run, *, portions: Iterable[Sequence[Process]] | None = None
 ) -> None:
-    """Write a run to one file, completely or not at all; ``run.path`` is not stored.
+    """Write a run to one file, completely or not at all.
 
-    An existing file keeps its permissions and is replaced in one step once the new one is on the disk.
-    `portions` of processes are written in place of ``run.processes``, one in memory at a time; until all are
-    there, they are in a temporary file beside `path`. Raise `OSError` if it cannot be written (nothing is
-    left behind), and `ProfileError` if the calls of all portions are more than any run can make.
+    `portions` of processes replace ``run.processes``, one in memory at a time; a temporary file beside `path`
+    holds their columns meanwhile. Raise `OSError`, and `ProfileError` if there are more calls than any run
+    can make.
     """
     with replacing(path) as file:
         if portions is None:
             _write(file, run, [run.processes], None)
         else:
-            import tempfile  # and random numbers with it: a capture writes one portion
+            import tempfile  # slow import; a capture writes one portion
 
             with tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))) as kept:
                 _write(file, run, portions, kept)
@@ -113,14 +111,14 @@ def _write(file: BinaryIO, run: Run, portions: Iterable[Sequence[Process]], kept
     documents = _Documents()
     sums = CallSums()
     begun = False
-    for processes in portions:  # `enumerate` would keep the last ones
+    for processes in portions:  # `enumerate` would keep a reference to the last ones
         sums.add(processes)
         if not begun:
             file.write(_plain_profile(processes))
             begun = True
         documents.add(processes)
         columns.add(processes)
-        del processes  # before the next are read
+        del processes  # free them before the next are read
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
 
         def add(member: str, *parts: bytes) -> None:
@@ -139,7 +137,7 @@ def _write(file: BinaryIO, run: Run, portions: Iterable[Sequence[Process]], kept
 
 
 def _compression_of(data: bytes) -> int:
-    """Return how to store a member: measured times hardly shrink, and compressing them takes long."""
+    """Return how to store a member: measured times hardly shrink, and compressing them is slow."""
     middle = len(data) // 2
     part = data[middle : middle + _SAMPLE_BYTES]
     hardly = len(zlib.compress(part, _COMPRESSION_LEVEL)) > _MOST_KEPT * len(part)
@@ -153,8 +151,7 @@ def _plain_profile(processes: Sequence[Process]) -> bytes:
 
 
 class _Columns:
-    """The columns of a run's processes, which arrive in portions.
-    They are kept in the file `kept`, or in memory if that is ``None``."""
+    """Columns of a run's processes, which arrive in portions; kept in the file `kept`, or in memory."""
 
     def __init__(self, kept: BinaryIO | None) -> None:
         self._kept = kept
@@ -184,23 +181,22 @@ class _Columns:
         return at
 
     def texts(self) -> Iterator[tuple[str, Array]]:
-        """Yield the members that hold string tables."""
         for prefix, strings in self._strings.items():
             if not prefix or any(name.startswith(prefix) for name in self._dtypes):
                 yield from strings.members(prefix)
 
     def found(self) -> Iterator[tuple[str, np.dtype[Any], int]]:
-        """Yield each column's name, type and length, in an order that does not depend on the portions."""
+        """Yield each column's name, type and length, in an order independent of the portions."""
         for name, dtype in sorted(self._dtypes.items()):
             yield name, dtype, sum(self._rows(name, portion) for portion in self._portions)
 
     def _rows(self, name: str, portion: dict[str, tuple[int, int | Array]]) -> int:
-        """Return the rows of a column in a portion, which may lack it."""
+        """Return a column's rows in a portion; 0 if it lacks a column that is not optional."""
         missing = portion["functions/file"][0] if name in _OPTIONAL else 0
         return portion[name][0] if name in portion else missing
 
     def read(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a column, portion by portion."""
+        """Yield a column portion by portion; portions without it give NaN, or exact estimates."""
         dtype = self._dtypes[name]
         for portion in self._portions:
             if name in portion:
@@ -226,7 +222,7 @@ def _manifest_document(run: Run) -> dict[str, Any]:
 
 
 class _Documents:
-    """What ``processes.json`` holds for each process, with the place of its rows."""
+    """The objects of ``processes.json``, with the row ranges of each process."""
 
     def __init__(self) -> None:
         self.all: list[dict[str, Any]] = []
@@ -235,7 +231,6 @@ class _Documents:
         )
 
     def add(self, processes: Sequence[Process]) -> None:
-        """Add some processes; their rows follow those of all earlier ones."""
         self.all += map(self._process, processes)
 
     def _process(self, process: Process) -> dict[str, Any]:
@@ -269,10 +264,11 @@ class _Documents:
 
 
 def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: bool = True) -> Run:
-    """Read a run file; all its profiles share one string table.
+    """Read a run file; raise only `FormatError`.
+
     Without `edges` every ``profile.edges`` and ``thread.paths`` is ``None``; without `processes` only the
-    manifest is read. Raise only `FormatError`, whatever the bytes are: unreadable, a damaged archive, or
-    written by a later profkit."""
+    manifest is read.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             return _Archive(archive, os.path.getsize(path)).run(
@@ -308,7 +304,7 @@ class _Archive:
         self.budget = Budget(file_size)
 
     def read(self, member: str, most: int) -> bytes:
-        """Return a member's bytes; it may claim any size, but gets no more memory than it has data."""
+        """Return a member's bytes; memory grows with its actual data, not with the claimed size."""
         info = self.members.get(member)
         if info is None:
             raise MemberError(f"{member} is missing")
@@ -335,7 +331,7 @@ class _Archive:
         return run_json.decode(member, text)
 
     def run(self, path: str, *, edges: bool, processes: bool) -> Run:
-        """Read everything, or only what the manifest says."""
+        """Read everything, or only the manifest."""
         if _MANIFEST not in self.members:
             raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
         document = as_object(_MANIFEST, self.json(_MANIFEST))

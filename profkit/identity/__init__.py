@@ -1,1 +1,1 @@
-"""What is the same function on two machines: its key, roots and paths, the alignment of two profiles. Pure."""
+"""Which functions are the same on two machines: keys, rooted paths, alignment of profiles."""

@@ -1,8 +1,4 @@
-"""Which function of one profile is which of the other: one to one, with how surely, and what is left over.
-
-A function keeps its identity when the checkout, the environment, the Python version or the line moves; it
-never gets two partners. Comprehensions that one Python inlines are folded before (`compare.folded_comprehensions`).
-"""
+"""One-to-one alignment of the functions of two profiles."""
 
 from __future__ import annotations
 
@@ -22,17 +18,14 @@ from profkit.model.arrays import distinct
 Index = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 
-#: How two functions were found to be the same, surest first; `Alignment.rung` indexes this.
+#: Rungs, most reliable first; `Alignment.rung` is an index into this.
 RUNGS = ("exact", "rooted", "same-source", "nearest-line", "folded-comprehension")
 _EXACT, _ROOTED, _SAME_SOURCE, _NEAREST, _FOLDED = range(len(RUNGS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
-    """Matched rows of two profiles, shape (k,), each row once, and the residue without a partner.
-
-    `rung` is an index into `RUNGS`.
-    """
+    """Matched rows of two profiles, shape (k,), and the residue; `rung` is an index into `RUNGS`."""
 
     baseline: Index
     candidate: Index
@@ -43,7 +36,7 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """One side's rows in numbers common to both sides; string 0 stands for "not known"."""
+    """Rows of one side in numbers common to both sides; string 0 is "not known"."""
 
     raw_file: Index
     raw_name: Index
@@ -64,7 +57,7 @@ class Joined:
     files: tuple[tuple[str, str], ...]
 
     def key(self, side: Columns, row: int) -> FunctionKey:
-        """Return the identity of a row of either side."""
+        """Return the key of a row of either side."""
         root, path = self.files[side.file[row]]
         return FunctionKey(root, path, self.strings[side.qualname[row] or side.name[row]])
 
@@ -76,10 +69,7 @@ def join(
     candidate_roots: Roots = ANYWHERE,
     known: KnownFiles | None = None,
 ) -> Joined:
-    """Number strings and files of two validated profiles in common; empty roots are inferred.
-
-    `known` keeps what their files are for the next alignment.
-    """
+    """Number strings and files of two profiles in common; empty roots are inferred."""
     table: dict[str, int] = dict(zip(baseline.strings, range(len(baseline.strings)), strict=True))
     if len(table) == len(baseline.strings):
         place_a = np.arange(len(table), dtype=np.int32)
@@ -130,10 +120,7 @@ def align(
     *,
     known: KnownFiles | None = None,
 ) -> Alignment:
-    """Match the functions of two validated profiles; roots and `known` are as for `join`.
-
-    Pairs are in order of the baseline's rows, and every row occurs once, paired or in the residue.
-    """
+    """Match the functions of two validated profiles; pairs are in the baseline's order."""
     joined = join(baseline, candidate, baseline_roots, candidate_roots, known)
     return align_joined(joined, baseline, candidate)
 
@@ -146,10 +133,7 @@ def align_joined(
     baseline_folded: Index | None = None,
     candidate_folded: Index | None = None,
 ) -> Alignment:
-    """Match as `align`, for profiles whose strings and files are numbered in common already.
-
-    Pairs of `*_folded` rows (see `compare.folded_comprehensions`) say so.
-    """
+    """Match as `align` does after `join`; pairs with a row in `*_folded` get the rung of folded ones."""
     a, b = joined.baseline, joined.candidate
     n, m = len(baseline), len(candidate)
     partner = np.full(n, -1, np.int32)
@@ -172,7 +156,7 @@ def align_joined(
 
     shared = (count_a > 0) & (count_b > 0) & ~single
     free_a = shared[group_a]
-    # A unique source within the group is better evidence than a place in it.
+    # Within a group, a unique source hash is better evidence than the order of lines.
     take(*_unique_pairs(group_a, a.source_hash, group_b, b.source_hash, free_a, shared[group_b]), _ROOTED)
     left_a, left_b = np.flatnonzero(free_a & (partner < 0)), np.flatnonzero(shared[group_b] & free_b)
     on_both = _marked(a.raw_file[left_a], joined) & _marked(b.raw_file[left_b], joined)
@@ -218,7 +202,7 @@ def align_joined(
 
 
 def _number(strings: tuple[str, ...], table: dict[str, int]) -> Index:
-    """Return the place of each string in the common table, adding those that it lacks."""
+    """Return the place of each string in the common table, which gets the missing ones."""
     place = np.fromiter(map(table.get, strings, repeat(-1)), np.int32, len(strings))
     for at in np.flatnonzero(place < 0).tolist():
         place[at] = table.setdefault(strings[at], len(table))
@@ -235,7 +219,7 @@ def _names(
 ) -> tuple[Index, Index, Index, Index]:
     """Return the four name columns without addresses; names that become equal get the same number."""
     place: Index | None = None
-    # One search in all texts, as hardly any profile has addresses.
+    # One search over all strings, since few profiles have addresses.
     addressed = enumerate(strings) if " at 0x" in "\n".join(strings) else ()
     for i, text in addressed:
         if " at 0x" in text:
@@ -249,10 +233,7 @@ def _names(
 
 
 def _groups(a: Columns, b: Columns) -> tuple[Index, Index]:
-    """Number the groups of rows that may be the same function: same file, name, and qualname where known.
-
-    Qualified names count only where every row of a group has one: a foreign profile has none.
-    """
+    """Number groups of rows that may be one function: same file and name, and qualname if all have it."""
     n = len(a.file)
     plain = _dense(np.concatenate([a.file, b.file]), np.concatenate([a.name, b.name]))
     qualname = np.concatenate([a.qualname, b.qualname])
@@ -264,14 +245,14 @@ def _groups(a: Columns, b: Columns) -> tuple[Index, Index]:
 
 
 def _dense(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> Index:
-    """Number pairs from 0 on, equal pairs alike."""
+    """Number pairs from 0, equal pairs alike."""
     pairs = (first.astype(np.int64) << 32) | second.astype(np.int64)
     dense: Index = np.unique(pairs, return_inverse=True)[1].reshape(len(pairs)).astype(np.int32)
     return dense
 
 
 def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
-    """Return the alphabetic place of these rows' strings, whose numbers depend on which side came first."""
+    """Return the alphabetic rank of these rows' strings: string numbers depend on which side came first."""
     used = distinct(
         np.concatenate(
             [
@@ -287,7 +268,7 @@ def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
 
 
 def _marked(texts: Index, joined: Joined) -> npt.NDArray[np.bool_]:
-    """Return by common number whether a string is among these."""
+    """Return for each string number whether it occurs in `texts`."""
     marked = np.zeros(len(joined.strings), np.bool_)
     marked[texts] = True
     return marked
@@ -301,10 +282,10 @@ def _order(
     on_both: npt.NDArray[np.bool_],
     letters: Index,
 ) -> Ints:
-    """Order rows by group, then line, then by what repeats from run to run.
+    """Order rows by group, line, and then by what repeats from run to run.
 
-    Copies of one module that count as the same file differ in raw names where both sides have them
-    (`on_both`). Generated methods share file, line and name; their calls are the best distinction left.
+    Copies of a module that count as one file differ in raw names, used if both sides have them (`on_both`).
+    Generated methods share file, line and name, so calls and times are the last resort.
     """
     raw_file = np.where(on_both[side.raw_file], side.raw_file, 0)
     calls = (profile.tottime, profile.primitive_calls, profile.ncalls)
@@ -321,7 +302,7 @@ def _unique_pairs(
     free_a: npt.NDArray[np.bool_],
     free_b: npt.NDArray[np.bool_],
 ) -> tuple[Ints, Ints]:
-    """Return free rows whose (group, value) is known and occurs once among the free of either side."""
+    """Return free rows whose known (group, value) occurs once among the free rows of each side."""
     rows_a = np.flatnonzero((value_a != 0) & free_a)
     rows_b = np.flatnonzero((value_b != 0) & free_b)
     if not len(rows_a) or not len(rows_b):
@@ -343,7 +324,7 @@ def _unique_pairs(
 def _same_source(
     a: Columns, b: Columns, free_a: npt.NDArray[np.bool_], free_b: npt.NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
-    """Return functions that moved to another file: same name and source, each the only one of its side."""
+    """Return functions that moved to another file: name and source are unique on each side."""
     everywhere_a, everywhere_b = np.ones_like(free_a), np.ones_like(free_b)
     rows_a, rows_b = _unique_pairs(a.name, a.source_hash, b.name, b.source_hash, everywhere_a, everywhere_b)
     both = free_a[rows_a] & free_b[rows_b]

@@ -1,7 +1,7 @@
-"""Which functions were edited, from where definitions stand: for profiles that hold no sources.
+"""Which functions were edited, from the lines of definitions: for profiles without sources.
 
-An edit that adds or removes lines moves every definition below it in its file, by as many lines. So the function
-whose next one moved by more, or by less, than it did itself has another body now.
+A function was edited if the next definition of its file moved by another number of lines than the function
+itself.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from profkit.model import PROJECT
 from profkit.model.arrays import distinct
 
 Ints = npt.NDArray[np.int64]
-#: Columns of a side, its rows of the functions that both sides have, and of those that it has alone.
+#: Columns of a side, its matched rows, and its unmatched rows.
 _Side: TypeAlias = tuple[Columns, npt.NDArray[np.integer], npt.NDArray[np.integer]]
 
 
 def edited_rows(joined: Joined, found: Alignment) -> dict[int, int]:
-    """Return the baseline's rows of functions of the project that were edited, with the lines that came in.
+    """Return the baseline rows of edited project functions, with the number of lines added.
 
-    An edit that leaves the number of lines as it was is not seen, nor is one below the last definition.
+    Edits that keep the number of lines, or are below the last definition, are not detected.
     """
     a, b = joined.baseline, joined.candidate
     left, right = found.baseline, found.candidate
@@ -36,11 +36,11 @@ def edited_rows(joined: Joined, found: Alignment) -> dict[int, int]:
 
 
 def standing_rows(joined: Joined, found: Alignment) -> tuple[Ints, Ints]:
-    """Return the rows of the project's functions that one side lacks, and whose definition both sides have.
+    """Return project functions listed by only one side but defined on both: the baseline's, the candidate's.
 
-    Those of the baseline, and those of the candidate: the definitions before and after each of them are the same
-    number of lines apart on both sides, the one before has no other source, and no function that only the other side
-    has stands in its line. So it was not called, or not seen. What is in a line of such a function belongs to it.
+    Such a function was not called or not seen. The definitions before and after it are equally far apart on
+    both sides, the one before has the same source, and no unmatched function of the other side is in its
+    line. An anonymous function follows the unmatched function around it.
     """
     a, b = joined.baseline, joined.candidate
     hash_a, hash_b = a.source_hash[found.baseline], b.source_hash[found.candidate]
@@ -65,7 +65,7 @@ def _standing(joined: Joined, side: _Side, against: _Side, edited: npt.NDArray[n
     before = np.searchsorted(_place(own, matched[order]), _place(own, only), "right") - 1
     taken = set(_place(other, only_other).tolist())
     rows: list[int] = []
-    around, stands = (-1, -1), False  # the function around what has no name, and whether it stands there
+    around, stands = (-1, -1), False  # the enclosing function of anonymous ones, and whether it still stands
     for row, at in zip(only.tolist(), before.tolist(), strict=True):
         place = int(own.file[row]), int(own.line[row])
         known = at >= 0 and int(file[at]) == place[0]
@@ -103,13 +103,13 @@ def _of_file(joined: Joined, found: Alignment, file: int) -> dict[int, int]:
     here, there = a.line[rows].astype(np.int64), b.line[found.candidate[pairs]].astype(np.int64)
     gone = np.sort(a.line[found.baseline_only[a.file[found.baseline_only] == file]])
     new = np.sort(b.line[found.candidate_only[b.file[found.candidate_only] == file]])
-    # Two neighbours show the body between them only where they are neighbours on both sides.
+    # The distance of two definitions is that of one body only if they are neighbours on both sides.
     neighbours = (np.diff(here) > 0) & (np.diff(there) > 0)
     neighbours &= _between(gone, here) + _between(new, there) == 0
     grown = np.where(neighbours, np.diff(there) - np.diff(here), 0)
     edited: dict[int, int] = {}
     for at in np.flatnonzero(grown).tolist():
-        # Below a lambda or a comprehension the rest of the function around it follows.
+        # After a lambda or comprehension comes the rest of the enclosing function.
         for place in (at, *range(at - 1, -1, -1)):
             name = joined.strings[a.name[rows[place]]]
             if name == "<module>":
@@ -121,7 +121,7 @@ def _of_file(joined: Joined, found: Alignment, file: int) -> dict[int, int]:
 
 
 def _between(lines: npt.NDArray[np.integer], borders: Ints) -> Ints:
-    """Return how many lines lie between neighbouring borders; the borders may be in any order."""
+    """Return how many of `lines` lie between neighbouring borders, which may be in any order."""
     low, high = np.minimum(borders[:-1], borders[1:]), np.maximum(borders[:-1], borders[1:])
     count: Ints = np.searchsorted(lines, high) - np.searchsorted(lines, low, "right")
     return np.maximum(count, 0)

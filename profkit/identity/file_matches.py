@@ -1,7 +1,6 @@
-"""Which file of one side is which of the other: the first half of the alignment.
+"""Which file of one side is which of the other: a vote pairs the prefixes of two checkouts.
 
-A project has another prefix in every checkout, and a foreign profile does not say which: a vote finds the
-pairs of prefixes. Ambiguous files stay unpaired: that shows as residue, a wrong pair does not.
+Ambiguous files stay in the residue, which is visible; a wrong pair would not be.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from profkit.model import PROJECT, SITE, Profile, Roots
 
 Index = npt.NDArray[np.int32]
 
-#: Two files vote for their directories to be the same only where they share at least this part of the smaller
-#: one's function names; below it they are two files that happen to be called alike (``utils.py``).
+#: Two files vote for their directories only if they share at least this part of the smaller one's function
+#: names. Otherwise they merely have the same file name (``utils.py``).
 MIN_SHARED_NAMES = 0.5
 
 
@@ -33,7 +32,7 @@ class FileMatch:
 
 
 class KnownFiles:
-    """What files are, kept over several alignments: those of repeats are mostly the same."""
+    """Roots and paths of files, kept over several alignments: replicates mostly have the same files."""
 
     def __init__(self) -> None:
         self._of_roots: dict[Roots, dict[str, tuple[str, str]]] = {}
@@ -48,12 +47,12 @@ class KnownFiles:
         return list(map(known.__getitem__, files))
 
     def ordered(self, keys: set[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return these keys in their order."""
+        """Return these keys sorted by root and path."""
         if keys != self._all:
             paths: dict[str, list[str]] = {}
             for root, path in keys:
                 paths.setdefault(root, []).append(path)
-            # Texts are sorted twice as fast as tuples.
+            # Strings sort twice as fast as tuples.
             self._ordered = [(root, path) for root in sorted(paths) for path in sorted(paths[root])]
             self._all = keys
         return self._ordered.copy()
@@ -68,17 +67,14 @@ def match_files(
     candidate_names: Index,
     known: KnownFiles | None = None,
 ) -> FileMatch:
-    """Give the same file the same number on both sides; empty roots are found by vote.
-
-    `*_names` are each row's function name in common numbering, the evidence of a vote.
-    """
+    """Give the same file the same number on both sides; shared names are the evidence of the vote."""
     known = known or KnownFiles()
     files_a, of_row_a = unique_files(baseline)
     files_b, of_row_b = unique_files(candidate)
     keys_a = known.keys([baseline.strings[f] for f in files_a.tolist()], baseline_roots)
     keys_b = known.keys([candidate.strings[f] for f in files_b.tolist()], candidate_roots)
 
-    # Sorted, so that the numbers (and every tie that they break later) do not depend on the order of rows.
+    # Sorted, so that numbers, and ties broken by them, do not depend on the order of rows.
     of_a, of_b = set(keys_a), set(keys_b)
     keys = known.ordered(of_a | of_b)
     numbers = dict(zip(keys, range(len(keys)), strict=True))
@@ -100,7 +96,7 @@ def match_files(
 
 
 def _leftover(mine: set[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return files of the project or of packages, of those that the other side lacks under that path, in order."""
+    """Return the files of the project or of packages, sorted."""
     return sorted(k for k in mine if k[0] in (PROJECT, SITE))
 
 
@@ -123,7 +119,7 @@ def _vote(
     names_a: dict[tuple[str, str], set[int]],
     names_b: dict[tuple[str, str], set[int]],
 ) -> list[tuple[tuple[str, str], tuple[str, str], str]]:
-    """Pair files by the prefix pairs that most functions vote for; return ``(key_a, key_b, common path)``."""
+    """Pair files by the prefix pairs that share most functions; return ``(key_a, key_b, common path)``."""
     votes: dict[tuple[str, str, str, str], int] = {}
     for key_a, key_b, common in _longest_suffixes(left_a, left_b):
         if key_a[0] == SITE and key_b[0] == SITE:
@@ -160,7 +156,7 @@ def _vote(
             wishes_a[key_a] = wishes_a.get(key_a, 0) + 1
             wishes_b[key_b] = wishes_b.get(key_b, 0) + 1
         for key_a, key_b, common in proposals:
-            # Equal votes for two partners decide nothing, and fewer votes for a third must not either.
+            # Equal votes for two partners decide nothing, so fewer votes for a third must not either.
             taken_a.add(key_a)
             taken_b.add(key_b)
             if wishes_a[key_a] == 1 and wishes_b[key_b] == 1:
@@ -171,7 +167,7 @@ def _vote(
 def _longest_suffixes(
     left_a: list[tuple[str, str]], left_b: list[tuple[str, str]]
 ) -> list[tuple[tuple[str, str], tuple[str, str], str]]:
-    """Return pairs whose longest common path suffix belongs to no other file of either side."""
+    """Return pairs whose longest common path suffix is unique on each side."""
     endings_a, endings_b = _endings(left_a), _endings(left_b)
     pairs = []
     for key_a in left_a:
@@ -195,7 +191,7 @@ def _longest_suffixes(
 
 
 def _endings(keys: list[tuple[str, str]]) -> dict[str, tuple[str, str] | None]:
-    """Return the file that each path suffix ends, ``None`` where it ends several."""
+    """Return the file for each path suffix, ``None`` if several files end with it."""
     found: dict[str, tuple[str, str] | None] = {}
     for key in keys:
         path = key[1]
@@ -214,7 +210,7 @@ def _endings(keys: list[tuple[str, str]]) -> dict[str, tuple[str, str] | None]:
 def _by_prefix(
     keys: list[tuple[str, str]], prefixes: set[tuple[str, str]]
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Return files under each prefix, by cutting each file at its separators, not by trying every prefix."""
+    """Return the files under each prefix, by cutting paths at separators instead of trying every prefix."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {p: [] for p in prefixes}
     for key in keys:
         root, path = key

@@ -1,7 +1,4 @@
-"""Identity of functions: the columns of a profile as `FunctionKey`s, free of machine, user and version.
-
-Works on unique files and names, so that the cost is that of the string table and not of the rows.
-"""
+"""Keys of a profile's functions, computed per unique file and name."""
 
 from __future__ import annotations
 
@@ -18,16 +15,13 @@ from profkit.model.versions import python_of_paths
 Index = npt.NDArray[np.int32]
 
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
-#: A project root with fewer parts than this names no project (``/``, ``/home``, ``c:/Users``).
+#: A project root with fewer parts identifies no project (``/``, ``/home``, ``c:/Users``).
 MIN_ROOT_PARTS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionKeys:
-    """Keys of a profile's rows as columns: indices into `profkit.model.ROOTS`, `paths` and `names`.
-
-    Names are qualified where the profile has qualified names.
-    """
+    """Keys of a profile's rows as columns: indices into `profkit.model.ROOTS`, `paths` and `names`."""
 
     root: npt.NDArray[np.int8]
     path: Index
@@ -65,7 +59,7 @@ def unique_files(profile: Profile) -> tuple[Index, Index]:
 
 
 def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> FunctionKeys:
-    """Return the key of every row; an unknown project directory is inferred, so that no key names a home."""
+    """Return the key of every row; an unknown project root is inferred, to keep home directories out."""
     if not roots.project:
         roots = Roots(roots.stdlib, roots.site, infer_roots(profile).project)
     files, of_row = unique_files(profile)
@@ -85,10 +79,7 @@ def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> FunctionKeys:
 
 
 def infer_roots(profile: Profile) -> Roots:
-    """Guess the directories of a foreign profile from its files.
-
-    ``stdlib`` and ``site`` are recognised by their form; ``project`` are the deepest directories of the rest.
-    """
+    """Infer the roots of a foreign profile; ``project`` are the deepest directories without libraries."""
     stdlib: set[str] = set()
     site: set[str] = set()
     project: list[list[str]] = []
@@ -105,12 +96,12 @@ def infer_roots(profile: Profile) -> Roots:
 
 
 def infer_python(profile: Profile) -> tuple[int, int] | None:
-    """Return Python's (major, minor) version that most library paths have, ``None`` where none does."""
+    """Return the Python version (major, minor) of most library paths, ``None`` if none has one."""
     return python_of_paths([profile.strings[f] for f in unique_files(profile)[0].tolist()])
 
 
 def _project_roots(directories: list[list[str]]) -> set[str]:
-    """Return the deepest common directories; split by first parts while what is common is too shallow."""
+    """Return the deepest common directories; too shallow ones are divided by their next part."""
     roots: set[str] = set()
     pending = [directories]
     while pending:

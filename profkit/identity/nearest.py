@@ -1,8 +1,4 @@
-"""Pairing same-named functions of one file when one side has more of them than the other.
-
-The pairing keeps the order of lines and moves lines as little as possible, allowing for what was inserted or
-removed above them. It does not look at times or counts.
-"""
+"""Pairing of same-named functions of one file that differ in number between the sides."""
 
 from __future__ import annotations
 
@@ -12,8 +8,8 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.int32]
 
-#: Cells of the dynamic programme above which a group is paired by equal (shifted) lines only: a million cells
-#: are 8 MB of costs and about 10 ms; real files with more same-named functions are generated ones.
+#: Above this many cells of the dynamic programme, a group is paired by equal (shifted) lines only. A million
+#: cells are 8 MB of costs and about 10 ms; only generated files have more.
 MAX_CELLS = 1_000_000
 
 
@@ -28,10 +24,10 @@ def pair_nearest(
     line_b: Index,
     anchors: tuple[Index, Index, Index],
 ) -> tuple[Ints, Ints]:
-    """Return the pairs of rows of each group that are nearest in lines, in order.
+    """Return the pairs of rows of each group with the least sum of line distances, in order.
 
-    Rows are ordered by group and line; every group is on both sides, and all rows of its smaller side are
-    paired. `anchors` (file, baseline line, candidate line of matched functions) show how lines shifted.
+    Rows are ordered by group and line; every group is on both sides. `anchors` (file, baseline line,
+    candidate line of matched functions) tell how lines shifted.
     """
     above_a, below_a = _shifts(file_a, line_a, anchors[0], anchors[1], anchors[2])
     above_b, below_b = _shifts(file_b, line_b, anchors[0], anchors[2], anchors[1])
@@ -47,7 +43,7 @@ def pair_nearest(
             there = (line_b[part_b].astype(np.int64) << 32) | above_b[part_b]
             _, at_a, at_b = np.intersect1d(here, there, return_indices=True)
         else:
-            # Either side's view of the shift counts, so that neither direction is preferred.
+            # Both directions count, so that neither is preferred.
             cost = _distance(above_a[part_a], below_a[part_a], line_b[part_b])
             cost += _distance(above_b[part_b], below_b[part_b], line_a[part_a]).T
             at_a, at_b = _monotone(cost) if len(cost) <= cost.shape[1] else _monotone(cost.T)[::-1]
@@ -57,10 +53,7 @@ def pair_nearest(
 
 
 def _shifts(file: Index, line: Index, anchor_file: Index, here: Index, there: Index) -> tuple[Ints, Ints]:
-    """Return where lines are on the other side, by the shift of the matched function above and of that below.
-
-    An insertion may be above or below a function. The start of a file is an anchor that never moves.
-    """
+    """Return lines shifted to the other side, by the matched function above and by the one below."""
     lines = line.astype(np.int64)
     if not len(anchor_file):
         return lines, lines
@@ -76,7 +69,7 @@ def _shifts(file: Index, line: Index, anchor_file: Index, here: Index, there: In
 
 
 def _distance(above: Ints, below: Ints, line: Index) -> Ints:
-    """Return doubled lines from shifted places to lines; of equal ones the shift from above is preferred."""
+    """Return doubled line distances after the shift; on ties the shift from above is preferred."""
     by_above = 2 * np.abs(above[:, None] - line[None, :])
     by_below = 2 * np.abs(below[:, None] - line[None, :]) + 1
     nearest: Ints = np.minimum(by_above, by_below)
@@ -84,7 +77,7 @@ def _distance(above: Ints, below: Ints, line: Index) -> Ints:
 
 
 def _monotone(cost: Ints) -> tuple[Ints, Ints]:
-    """Give each of n rows one of m >= n columns, increasing, at the least sum of costs."""
+    """Assign each of n rows one of m >= n columns, increasing, at the least total cost."""
     n, m = cost.shape
     width = m - n + 1
     best = np.zeros(width, np.int64)

@@ -1,4 +1,4 @@
-"""Names of functions as reports show them: built-in ones without the words that cProfile puts around them."""
+"""Function names for reports, without cProfile's words around built-in ones."""
 
 from __future__ import annotations
 

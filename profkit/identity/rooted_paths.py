@@ -1,7 +1,6 @@
-"""What a source path is, wherever it was recorded: ``(root, path relative to that root)``.
+"""Source paths of any operating system as ``(root, path relative to that root)``.
 
-The run's recorded directories decide, else the path's own form, because a foreign profile may come from any
-machine: Windows paths are understood on Linux and the reverse. The file system is not read.
+The run's recorded directories decide, else the form of the path.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from functools import lru_cache
 from profkit.model import BUILTIN, GENERATED, PROJECT, SITE, STDLIB, Roots
 
 _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
-#: Extended-length and device prefixes of Windows carry no meaning for identity.
+#: Extended-length and device prefixes of Windows, irrelevant for identity.
 _EXTENDED = re.compile(r"^[\\/]{2}[?.][\\/](?:UNC[\\/])?")
 _FROZEN = re.compile(r"^<frozen ([\w.]+)>$")
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 #: ``<ipython-input-12-0a1b2c3d4e5f>``: the execution counter changes, the hash of the cell's text does not.
 _CELL = re.compile(r"^<ipython-input-\d+-([0-9a-f]+)>$")
-#: A running number at the end of a generated name: ``<lambdifygenerated-3>``, ``<python-input-7>``.
+#: A counter at the end of a generated name: ``<lambdifygenerated-3>``, ``<python-input-7>``.
 _COUNTER = re.compile(r"-\d+>$")
 _KERNEL = re.compile(r"(?:^|/)ipykernel_\d+/([^/]+)$")
 _INDUCTOR = re.compile(r"(?:^|/)torchinductor_[^/]+/(.+)$")
 _AUTOGRAPH = re.compile(r"(?:^|/)__autograph_generated_file[^/]*\.py$")
-#: A file that `tempfile` named, directly in a directory for temporary files.
+#: A file named by `tempfile`, directly in a directory for temporary files.
 _TEMPORARY = re.compile(r"(?:^|/)(?:tmp|temp|T)/tmp[a-z0-9_]{6,10}(\.\w+)?$", re.IGNORECASE)
 
 _SITE = re.compile(r".*(?:^|/)(?:site|dist)-packages/(.*)$", re.DOTALL)
@@ -40,7 +39,7 @@ _PYTHON_HOME = re.compile(
     r"(?:python|conda|pyenv|(?:^|/)\.?(?:venv|env|envs|virtualenvs)(?:/|$))", re.IGNORECASE
 )
 
-#: Modules that older Pythons had, next to what this interpreter knows: a profile may be older than us.
+#: Modules of older Pythons that this interpreter no longer lists.
 # fmt: off
 _REMOVED = frozenset(
     (
@@ -51,16 +50,13 @@ _REMOVED = frozenset(
     )
 )
 # fmt: on
-#: Roots of a run that recorded none: every path is judged by its own form.
+#: Roots of a run that recorded none: the form of each path decides.
 ANYWHERE = Roots()
 _STDLIB_MODULES = frozenset(sys.stdlib_module_names) | _REMOVED
 
 
 def normalise(file: str) -> str:
-    """Return a path with ``/`` between its parts, without ``./`` and double separators, drive in lower case.
-
-    Backslashes separate only in paths of Windows form; undecodable bytes may be surrogates.
-    """
+    """Return a path with ``/`` between its parts, without ``./`` and ``//``, drive in lower case."""
     if "\\" in file and (_DRIVE.match(file) or file.startswith("\\\\") or "/" not in file):
         file = _EXTENDED.sub("", file).replace("\\", "/")
     elif file[1:3] != ":/" and "//" not in file and "./" not in file:
@@ -87,8 +83,7 @@ def directory_form(directory: str) -> str:
 def rooted(file: str, roots: Roots = ANYWHERE) -> tuple[str, str]:
     """Return the root (one of `profkit.model.ROOTS`) of a recorded file name, and the path relative to it.
 
-    Names may be ``~`` (built-in functions), ``<frozen os>`` or ``<string>``. Without roots the path's own
-    form decides; project files outside every known root keep the normalised path.
+    Project files outside every known root keep the normalised path.
     """
     if file == "~":
         return BUILTIN, ""
@@ -121,7 +116,7 @@ def rooted(file: str, roots: Roots = ANYWHERE) -> tuple[str, str]:
 
 
 def rooted_all(files: Iterable[str], roots: Roots = ANYWHERE) -> list[tuple[str, str]]:
-    """Return `rooted` of each file: files of one directory differ in their names only, so most are asked for once."""
+    """Return `rooted` of each file, mostly asking once per directory."""
     found = []
     inside: dict[str, tuple[str, str] | None] = {}
     for file in files:
@@ -136,15 +131,14 @@ def rooted_all(files: Iterable[str], roots: Roots = ANYWHERE) -> list[tuple[str,
     return found
 
 
-#: How the names start of temporary and generated files, which decide themselves what they are.
+#: First letters of temporary and generated files, whose names decide their root.
 _TELLING = ("t", "T", "__autograph", ".")
-#: A name that decides nothing.
 _SOME_NAME = "x.py"
 
 
 def _of_directory(directory: str, roots: Roots) -> tuple[str, str] | None:
-    """Return root and path of a directory, ended by ``/``; ``None`` where names of files decide."""
-    # Of a file in ``lib`` the name says whether it is a module of the standard library.
+    """Return root and path of a directory, ending in ``/``; ``None`` if the file names decide."""
+    # In ``lib``, the file name decides whether it is a module of the standard library.
     if not directory or directory[0] == "<" or "\\" in directory or directory.endswith(("lib", "Lib", "LIB")):
         return None
     root, path = rooted(f"{directory}/{_SOME_NAME}", roots)
@@ -152,10 +146,7 @@ def _of_directory(directory: str, roots: Roots) -> tuple[str, str] | None:
 
 
 def relative_to(path: str, directories: tuple[str, ...]) -> str | None:
-    """Return what follows the longest directory that a normalised path is under, ``None`` without one.
-
-    Paths with a drive are compared without case.
-    """
+    """Return a normalised path below the deepest of the directories; ``None`` if it is in none."""
     best: str | None = None
     for directory in directories:
         prefix = directory_form(directory)
@@ -198,8 +189,8 @@ def _stdlib(path: str) -> str | None:
         return zipped[3]
     if "ib/" in path or "IB/" in path:
         for library in _LIB.finditer(path):
-            # A project's own ``lib`` directory must not become the standard library: the module has to be one
-            # of its, and the directory spelt as CPython spells it or standing in an interpreter's home.
+            # A project's own ``lib`` is not the standard library: the module must be a standard one, and the
+            # directory spelt ``Lib`` or located in an interpreter's home.
             spelt = library[1] == "Lib" or _PYTHON_HOME.search(path, 0, library.start())
             if spelt and library[2].removesuffix(".py") in _STDLIB_MODULES:
                 return path[library.end() :]

@@ -1,4 +1,4 @@
-"""What a profile, a function and a run *are*. Imports numpy only, and nothing else of ours."""
+"""The core types: profile, function key, process, run, notice. Imports only numpy."""
 
 from profkit.model.columns import ProfileError
 from profkit.model.keys import BUILTIN, GENERATED, PROJECT, ROOTS, SITE, STDLIB, FunctionKey, Roots

@@ -1,9 +1,7 @@
-"""What numbers of a record can be, as part of the types of its fields.
+"""Bounds of the numbers in a record, as part of its field types (``wall_s: Seconds``).
 
-A field says it once, by its type: ``wall_s: Seconds``. Readers refuse other numbers at the boundary
-(``formats.codec`` those of objects, `model.columns.check_columns` those of columns), and writers leave them out, so
-that what is behind them may add, divide and print whatever it gets. Text has no bounds of its own:
-``formats.limits`` bounds how much of it a file may hold.
+Readers refuse other numbers (objects: ``formats.codec``, columns: `model.columns.check_columns`) and writers
+omit them, so later code can add, divide and print without checks. Text is limited in ``formats.limits``.
 """
 
 from __future__ import annotations
@@ -14,14 +12,14 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-#: Greatest whole number up to which a float64, and every reader of JSON, keeps each exact; as many calls take years.
+#: Up to this, float64 and every JSON reader keep whole numbers exact. So many calls would take years.
 EXACT = 1 << 53
-#: Greatest time of a clock, nanoseconds: 73 years. The sum and the difference of two such times fit into 64 bits.
+#: Greatest clock time, nanoseconds: 73 years. Sums and differences of two fit into 64 bits.
 LAST_NS = 1 << 61
-#: Most seconds that anything lasts, 30 000 years: no sum of them is infinite, nor are products of a few.
+#: Longest duration, seconds: 30 000 years. Sums, and products of a few, stay finite.
 _MOST_S = 1e12
-#: Smallest number that is not 0. What is left of a subtraction of times is 1e-9 × 2**-53 = 1e-25 at least, and a
-#: share of it hardly less than its square. Products of four ratios of such times are finite.
+#: Smallest number other than 0. Subtracting times leaves at least 1e-9 × 2**-53 = 1e-25, and a share of that
+#: is hardly less than its square. Products of four ratios of such times are finite.
 TINY = 1e-60
 
 
@@ -32,11 +30,11 @@ class Bounds:
     Attributes
     ----------
     least, most
-        The least and the greatest.
+        Limits, both included.
     tiny
-        Numbers other than 0 are not nearer to it than this.
+        Least absolute value of numbers other than 0.
     nan
-        Whether NaN is possible as well.
+        Whether NaN is allowed.
     """
 
     least: float
@@ -45,7 +43,7 @@ class Bounds:
     nan: bool = False
 
     def problem(self, value: float) -> str:
-        """Return what is wrong with a number, in words that go behind its name; empty where nothing is."""
+        """Return what is wrong with a number, as words to follow its name; empty if nothing is."""
         if value != value:
             return "" if self.nan else "is not a number"
         if not self.least <= value <= self.most:
@@ -53,7 +51,7 @@ class Bounds:
         return f"is {value:g}, too small to be measured" if 0 < abs(value) < self.tiny else ""
 
     def problem_in(self, values: npt.NDArray[Any]) -> str:
-        """Return what is wrong with the numbers of a column; empty where nothing is."""
+        """Return what is wrong with the numbers of a column; empty if nothing is."""
         if not len(values):
             return ""
         right = (values >= self.least) & (values <= self.most)
@@ -66,45 +64,45 @@ class Bounds:
 
 
 def bounds_of(type_: Any) -> Bounds | None:
-    """Return the bounds that a type has, ``None`` where it has none."""
+    """Return the bounds of a type, ``None`` if it has none."""
     notes = getattr(type_, "__metadata__", ())
     return next((note for note in notes if isinstance(note, Bounds)), None)
 
 
 Seconds = Annotated[float, Bounds(0, _MOST_S, TINY)]
-#: What a profiler found: those that take off their own cost, or mix threads, take off too much.
+#: Profiler times. They may be negative: some profilers subtract too much for their own cost, or mix threads.
 SignedSeconds = Annotated[float, Bounds(-_MOST_S, _MOST_S, TINY)]
-#: Of a clock: seconds since it began.
+#: Clock time, seconds.
 Moment = Annotated[float, Bounds(0, LAST_NS / 1e9, TINY)]
 MomentNs = Annotated[int, Bounds(0, LAST_NS)]
 Count = Annotated[int, Bounds(0, EXACT)]
-#: A number of the system's for a process or a thread.
+#: Process or thread id.
 Id = Annotated[int, Bounds(0, EXACT)]
 Rank = Annotated[int, Bounds(0, 1 << 31)]
 Cpus = Annotated[int, Bounds(0, 1 << 20)]
-#: Cores, which a quota divides; tasks, which an average does.
+#: Cores (a quota may be a fraction), or an average number of tasks.
 Amount = Annotated[float, Bounds(0, 1 << 20, TINY)]
-#: As a shell has it, or as Windows has it, where it may be negative.
+#: As a shell reports it, or as Windows does, where it may be negative.
 ExitStatus = Annotated[int, Bounds(-(1 << 31), 1 << 32)]
 
 #: Counts of a column.
 Counts = Annotated[npt.NDArray[np.int64], Bounds(0, EXACT)]
-#: Limits of an interval of a count; NaN where the count is not known.
+#: Limits of the interval of a count; NaN where the count is not known.
 CallLimits = Annotated[npt.NDArray[np.float64], Bounds(0, EXACT, TINY, nan=True)]
-#: Calls that were not recursive. cProfile takes the recursive ones off all calls; where it sees several threads in
-#: one stack (from Python 3.12 on), it takes off too many.
+#: Non-recursive calls. Negative where cProfile, from Python 3.12 on, sees several threads in one stack and
+#: subtracts too many recursive calls.
 PrimitiveCounts = Annotated[npt.NDArray[np.int64], Bounds(-EXACT, EXACT)]
-#: Numbers of threads.
+#: Thread ids.
 Ids = Annotated[npt.NDArray[np.int64], Bounds(0, EXACT)]
-#: Seconds of a column, which may be negative as well.
+#: Seconds, which may be negative.
 Times = Annotated[npt.NDArray[np.float64], Bounds(-_MOST_S, _MOST_S, TINY)]
-#: Half the widths of their intervals.
+#: Half widths of the intervals of times, seconds.
 Errors = Annotated[npt.NDArray[np.float64], Bounds(0, _MOST_S, TINY)]
-#: Seconds of a column, which may be negative; NaN where it was not measured.
+#: Seconds, which may be negative; NaN where not measured.
 Waits = Annotated[npt.NDArray[np.float64], Bounds(-_MOST_S, _MOST_S, TINY, nan=True)]
-#: Times of a clock, nanoseconds.
+#: Clock times, nanoseconds.
 Moments = Annotated[npt.NDArray[np.int64], Bounds(0, LAST_NS)]
 #: The same; −1 for what did not end.
 Ends = Annotated[npt.NDArray[np.int64], Bounds(-1, LAST_NS)]
-#: Whatever a counter can say; NaN where a reading failed.
+#: Counter readings; NaN where a reading failed.
 Readings = Annotated[npt.NDArray[np.float64], Bounds(-1e18, 1e18, TINY, nan=True)]

@@ -1,7 +1,7 @@
-"""Which fields of a record are columns, and what they hold: as the types of the fields say.
+"""Columns of a record, found and checked by the types of its fields.
 
-A record of columns is a dataclass whose arrays have one row for each function, range, sample …; their types, such as
-`bounds.Counts`, are the one place that says their dtypes and what their numbers can be.
+A record of columns is a dataclass whose arrays have one row per function, range, sample …. Types such as
+`bounds.Counts` define their dtypes and allowed numbers.
 """
 
 from __future__ import annotations
@@ -19,19 +19,14 @@ from profkit.model.bounds import Bounds, bounds_of
 
 
 class ProfileError(ValueError):
-    """The columns contradict each other, or hold what cannot be; the message names the column."""
+    """Columns contradict each other or hold impossible values; the message names the column."""
 
 
 @functools.cache
 def column_dtypes(record: type, *, optional: bool = False) -> Mapping[str, np.dtype[Any]]:
-    """Return names and dtypes of a record's columns, in the order of its fields.
+    """Return names and dtypes of a record's columns, in field order.
 
-    Parameters
-    ----------
-    record
-        The dataclass.
-    optional
-        Return those columns that may be ``None``, instead of those that are always there.
+    With `optional`, these are the columns that may be ``None``; otherwise those that are always present.
     """
     types = get_type_hints(record)
     found = {}
@@ -46,7 +41,7 @@ def column_dtypes(record: type, *, optional: bool = False) -> Mapping[str, np.dt
 
 @functools.cache
 def _column_types(record: type) -> Mapping[str, tuple[np.dtype[Any], Bounds | None, bool]]:
-    """Return the dtype of each of a record's columns, what its numbers can be, and whether it may be ``None``."""
+    """Return dtype, bounds and whether ``None`` is allowed, for each column of a record."""
     types = get_type_hints(record, include_extras=True)
     return {
         name: (*_type_of(next(t for t in alternatives if t is not NoneType)), NoneType in alternatives)
@@ -63,16 +58,16 @@ def check_columns(record: object, n: int, what: str, names: Iterable[str] | None
     record
         The dataclass; optional columns may be ``None``.
     n
-        How many rows they have.
+        Number of rows.
     what
-        What the columns belong to, for the message.
+        What the columns belong to, for messages.
     names
-        Only these columns.
+        Check only these columns.
 
     Raises
     ------
     ProfileError
-        A column has another dtype or length, or holds a number that it cannot.
+        A column has another dtype or length, or a number out of bounds.
     """
     kind: Any = type(record)
     types = _column_types(kind)
@@ -84,18 +79,9 @@ def check_columns(record: object, n: int, what: str, names: Iterable[str] | None
 
 
 def check_values(what: str, name: str, values: npt.NDArray[Any], n: int, type_: Any) -> None:
-    """Check a column that is no field of a record; errors are those of `check_columns`.
+    """Check a column that is not a field of a record, as `check_columns` does.
 
-    Parameters
-    ----------
-    what, name
-        What it belongs to, and its name, for the message.
-    values
-        The column.
-    n
-        How many rows it has.
-    type_
-        What it has to be: an array type, or one of `bounds`.
+    `type_` is the required type: an array type, or one of `bounds`.
     """
     _check(what, name, values, n, *_type_of(type_))
 
@@ -111,19 +97,16 @@ def _check(
 
 
 def _type_of(type_: Any) -> tuple[np.dtype[Any], Bounds | None]:
-    """Return the dtype of an array type, and what its numbers can be."""
+    """Return the dtype of an array type, and its bounds."""
     array = _resolved(get_args(type_)[0] if get_origin(type_) is Annotated else type_)
     (scalar,) = get_args(get_args(array)[1])
     return np.dtype(scalar), bounds_of(type_)
 
 
 def check_indices(record: object, what: str, names: Iterable[str], rows: int, least: int = 0) -> None:
-    """Check columns that are rows of a table of so many, from `least` on, which stands for none where it is −1.
+    """Check indices into a table of `rows` rows; raise `ProfileError` if one is outside.
 
-    Raises
-    ------
-    ProfileError
-        One points outside the table.
+    `least` is −1 where that stands for none.
     """
     for name in names:
         values = getattr(record, name)
@@ -136,6 +119,6 @@ def _is_union(type_: Any) -> bool:
 
 
 def _resolved(type_: Any) -> Any:
-    """Return what an alias stands for: with NumPy 2.5 on Python 3.12, ``NDArray`` is a statement ``type``'s."""
+    """Return what a type alias stands for: NumPy 2.5 on Python 3.12 makes ``NDArray`` one."""
     value = getattr(get_origin(type_), "__value__", None)
     return type_ if value is None else value[get_args(type_)]

@@ -1,8 +1,4 @@
-"""How well the counts and times of a profile are known: exact, estimated with an interval, sampled, or not at all.
-
-The four columns `ESTIMATES` of a `Profile` say it, row by row; here is what they are where all is exact, and how they
-add up.
-"""
+"""How well counts and times of a profile are known, by its four columns `ESTIMATES`."""
 
 from __future__ import annotations
 
@@ -21,56 +17,47 @@ Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
 
 
 def call_kind(low: float, high: float) -> CallsKind:
-    """Say how a number of calls is known, from its interval."""
+    """Return how well a number of calls is known, from its interval."""
     if low != low:
         return "unknown"
     return "exact" if low == high else "estimated"
 
 
 def time_kind(samples: int, error: float) -> TimeKind:
-    """Say how a self time is known, from its samples and half the width of its interval."""
+    """Return how well a self time is known, from its samples and the half width of its interval."""
     return "sampled" if samples or error else "exact"
 
 
 def estimates_of(profile: Profile) -> Columns:
-    """Return the columns `ESTIMATES` of a profile, or what they are where all is exact."""
+    """Return the columns `ESTIMATES` of a profile, made up from its counts where all is exact."""
     if profile.calls_low is None:
         return exact_estimates(profile.ncalls)
     return {name: getattr(profile, name) for name in ESTIMATES}
 
 
 def exact_estimates(ncalls: Ints) -> Columns:
-    """Return what the columns `ESTIMATES` are where all is exact."""
+    """Return the columns `ESTIMATES` of exact counts and times."""
     calls, n = ncalls.astype(np.float64), len(ncalls)
     return dict(zip(ESTIMATES, (calls, calls, np.zeros(n, np.int64), np.zeros(n)), strict=True))
 
 
 def stated(ncalls: Ints, columns: Columns) -> Mapping[str, Any]:
-    """Return the fields of a profile that its columns `ESTIMATES` are: none of them where all is exact."""
+    """Return the columns `ESTIMATES` as fields of a profile: none where all is exact."""
     exact = exact_estimates(ncalls)
     return {} if all(np.array_equal(columns[name], exact[name]) for name in ESTIMATES) else columns
 
 
 def known_calls(ncalls: Ints, low: Floats) -> Ints:
-    """Return numbers of calls, 0 where a limit of their intervals says that they are not known."""
+    """Return numbers of calls, with 0 for unknown ones (NaN in `low`)."""
     result: Ints = np.where(np.isnan(low), 0, ncalls)
     return result
 
 
 def summed_estimates(ncalls: Ints, columns: Columns, group: npt.NDArray[np.integer], n: int) -> Columns:
-    """Return the columns `ESTIMATES` of sums of rows.
+    """Return the columns `ESTIMATES` of `n` sums; `group` is the sum of each row.
 
-    Distances from the estimate to the limits of its interval add up as independent errors do: in quadrature. The sum
-    with a number that is not known is not known.
-
-    Parameters
-    ----------
-    ncalls, columns
-        Of the rows.
-    group
-        The sum that each row is part of.
-    n
-        How many sums there are.
+    Distances from an estimate to its limits add in quadrature, as independent errors. A sum is unknown if a
+    term is.
     """
     calls, low, high = ncalls.astype(np.float64), columns["calls_low"], columns["calls_high"]
     samples = np.zeros(n, np.int64)
@@ -80,8 +67,8 @@ def summed_estimates(ncalls: Ints, columns: Columns, group: npt.NDArray[np.integ
         return np.bincount(group, values, n).astype(np.float64)
 
     def nearer(distance: Floats) -> Floats:
-        """By how much the limit of a sum is nearer to it than the limits of its parts together."""
-        # An estimate that was rounded may lie outside of its own narrow interval.
+        """Return how much nearer a sum's limit is to it than the limits of its terms add up to."""
+        # A rounded estimate may lie outside its own narrow interval.
         distance = np.maximum(distance, 0.0)
         return np.maximum(added(distance) - np.sqrt(added(distance**2)), 0.0)
 

@@ -1,4 +1,4 @@
-"""How much the GPUs worked in a trace that has them and the CPU on one time axis, and what the CPU did meanwhile."""
+"""How much the GPUs worked in a trace, and what the CPU did while they were idle."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from profkit.model.bounds import Seconds
 
 @dataclass(frozen=True, slots=True)
 class GpuIdle:
-    """What the thread that gives the GPU its work did while no GPU worked.
+    """What the thread that launches GPU work did while no GPU worked, for `seconds`.
 
     Attributes
     ----------
     function
-        The innermost function, call or NVTX range; empty where nothing was recorded of that time.
+        Innermost function, call or NVTX range; empty where nothing was recorded.
     within
-        The innermost Python function around it; empty without one.
-    seconds
-        For how long.
+        Innermost Python function around it; empty if none.
     """
 
     function: str
@@ -28,16 +26,16 @@ class GpuIdle:
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """What a trace saw of the GPUs.
+    """GPU activity in a trace.
 
     Attributes
     ----------
     span_s
-        From the first of their work to the last.
+        Seconds from the first GPU activity to the last.
     busy_s
-        Of that, for how long at least one of them worked: kernels, copies, memory that was set.
+        Seconds of the span in which at least one GPU ran a kernel, a copy or a memset.
     idle
-        What the CPU did in the rest, the longest first.
+        What the CPU did in the rest, longest first.
     """
 
     span_s: Seconds

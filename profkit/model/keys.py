@@ -1,4 +1,4 @@
-"""What a function is, wherever it runs: the types only; how a path becomes a key is in ``identity.function_keys``."""
+"""Types that identify a function on any machine; ``identity.function_keys`` makes them from paths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FunctionKey(NamedTuple):
     path
         Path relative to that root, with ``/`` between its parts; empty for built-in functions.
     qualname
-        Qualified name where the profile has it, else the plain name; object addresses are removed.
+        Qualified name if the profile has it, else the plain name; without object addresses.
     """
 
     root: str
@@ -35,12 +35,12 @@ class FunctionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Where one interpreter finds its code: what turns an absolute path into ``(root, relative path)``.
+    """Code directories of one interpreter, by which an absolute path becomes ``(root, relative path)``.
 
     Attributes
     ----------
     stdlib, site, project
-        Directories, absolute; any may be empty, and then the path's own form decides.
+        Absolute directories. Where one is empty, the form of the path decides.
     """
 
     stdlib: tuple[str, ...] = ()

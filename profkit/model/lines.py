@@ -1,4 +1,4 @@
-"""In which lines of source the time of functions went, as looks at the thread have found it."""
+"""Time of functions by source line, from samples of the thread."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from profkit.model.bounds import Count, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line in which a function of a thread was seen.
+    """A source line in which a function of a thread was sampled.
 
     Attributes
     ----------
     function
-        Row in the thread's profile of the function whose own time it is.
+        Row in the thread's profile of the function whose self time it is.
     within
-        Row of the function that has the line: the same, or of a native function the one in Python that called it.
+        Row of the function that contains the line: the same, or the Python caller of a native function.
     line
-        Number of the line, from 1 on.
+        From 1.
     seconds
-        That passed between the looks, on a CPU and off it.
+        Time between the samples, on and off the CPU.
     samples
-        Looks that found the thread there.
+        Number of samples.
     """
 
     function: Count

@@ -1,8 +1,7 @@
-"""Summing profiles: threads of a process, processes of a job, rows of one function.
+"""Sums of profiles: over threads of a process, processes of a job, rows of one function.
 
-Functions are the same here if file, line, name and qualified name are equal, character by character: that is
-right within one machine and one interpreter. Matching functions *across* machines or versions is alignment
-and lives in ``identity``. Nothing here reads files.
+Functions are the same here if file, line, name and qualified name are equal strings, which holds within one
+machine and interpreter. ``identity`` aligns functions across machines.
 """
 
 from __future__ import annotations
@@ -20,64 +19,38 @@ from profkit.model.profile import ESTIMATES, TEXTS, Edges, Index, Ints, Profile
 
 _KEY = ("file", "line", "name", "qualname")
 _PLAIN_KEY = ("file", "line", "name")
-#: What adds up, of functions and of edges; and of functions where it was measured.
+#: Columns that are summed: those of functions and edges; those of functions where measured.
 _SUMMED = ("ncalls", "primitive_calls", "tottime", "cumtime")
 _MEASURED = ("wait", "blocked", "cumwait", "cumblocked")
 
 
 def collapse(profile: Profile, *, qualified: bool = True) -> Profile:
-    """Sum the rows of one profile that stand for the same function, and the edges between the same rows.
+    """Sum the rows of a profile that stand for one function, and the edges between the same rows.
 
-    Parameters
-    ----------
-    profile
-        Any valid profile.
-    qualified
-        Whether the qualified name distinguishes functions; plain pstats data does not have it.
-
-    Returns
-    -------
-    Profile
-        The profile itself where every key is unique. Otherwise rows in order of first occurrence; module and
-        source hash are those of a group's first row that knows them.
+    Rows are in order of first occurrence; module and source hash are those of a group's first row that has
+    them. Plain pstats data is not `qualified`. A profile without equal rows is returned itself.
     """
     return _collapse(profile, _KEY if qualified else _PLAIN_KEY)[0]
 
 
 def merge_profiles(profiles: Sequence[Profile], *, edges: bool = True) -> Profile:
-    """Sum profiles by ``(file, line, name, qualname)``.
+    """Sum profiles by ``(file, line, name, qualname)``, in order of first occurrence.
 
-    Parameters
-    ----------
-    profiles
-        Profiles with any string tables.
-    edges
-        Whether the result has edges; it has them if any of the profiles has.
-
-    Returns
-    -------
-    Profile
-        One row per function, in order of first occurrence. ``wait``, ``blocked`` and their cumulative twins
-        are summed over the profiles that have them, so they cover those only, and are ``None`` where none has
-        them. Intervals are those of the sums, ``None`` where all profiles are exact.
+    ``wait``, ``blocked`` and their cumulative twins are sums over the profiles that have them. Columns,
+    intervals and `edges` are ``None`` if no profile has them.
     """
     return merge_with_rows(profiles, edges=edges)[0]
 
 
 def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple[Profile, tuple[Index, ...]]:
-    """Sum profiles, and say where their rows went.
-
-    Parameters
-    ----------
-    profiles, edges
-        As for `merge_profiles`.
+    """Sum profiles as `merge_profiles` does, and return where their rows went.
 
     Returns
     -------
     profile : Profile
-        As `merge_profiles` returns it.
+        The sum.
     rows : tuple of int32 arrays
-        For each given profile, the row of the result that each of its rows was added to.
+        For each profile, the row of the sum to which each of its rows was added.
     """
     if not profiles:
         return Profile.empty(), ()
@@ -111,7 +84,7 @@ def _without_edges(profile: Profile) -> Profile:
 
 
 def _union(tables: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[Index]]:
-    """Return one string table for all, and for each table where its entries are in it."""
+    """Return one string table for all, and for each table the places of its entries."""
     if all(table is tables[0] for table in tables):
         return tables[0], [np.arange(len(tables[0]), dtype=np.int32)] * len(tables)
     known: dict[int, Index] = {}
@@ -139,7 +112,7 @@ def _joined_edges(profiles: Sequence[Profile], offsets: Ints) -> Edges | None:
 
 
 def _text_ids(strings: tuple[str, ...]) -> Ints | None:
-    """Return one number for equal strings, should the table hold a string twice; ``None`` where it does not."""
+    """Number strings, equal ones alike; ``None`` if no string occurs twice."""
     if len(set(strings)) == len(strings):
         return None
     first: dict[str, int] = {}
@@ -147,15 +120,7 @@ def _text_ids(strings: tuple[str, ...]) -> Ints | None:
 
 
 def _groups(columns: Sequence[Ints]) -> tuple[Index, Index]:
-    """Number equal rows in order of first occurrence.
-
-    Returns
-    -------
-    group : int32 array, shape (n,)
-        Group of each row.
-    first : int32 array, shape (groups,)
-        First row of each group.
-    """
+    """Number equal rows in order of first occurrence; return each row's group, and each group's first row."""
     n = len(columns[0])
     key = np.zeros(n, np.int64)
     for column in columns:
@@ -165,7 +130,7 @@ def _groups(columns: Sequence[Ints]) -> tuple[Index, Index]:
             _, dense = np.unique(key, return_inverse=True)
             key = dense.reshape(-1).astype(np.int64)
         key = key * span + (column - low)
-    ordered = np.sort(key)  # much faster than to find where each is, and mostly all are different
+    ordered = np.sort(key)  # much faster than argsort, and mostly all rows are different
     if (ordered[1:] != ordered[:-1]).all():
         alone = np.arange(n, dtype=np.int32)
         return alone, alone
@@ -178,7 +143,7 @@ def _groups(columns: Sequence[Ints]) -> tuple[Index, Index]:
 
 
 def _sums(of: Profile | Edges, names: Sequence[str], group: Index, n: int) -> dict[str, Any]:
-    """Return columns summed by group; one that is not there is left out."""
+    """Return columns summed by group; absent columns are left out."""
     found = {}
     for name in names:
         values = getattr(of, name)
@@ -189,7 +154,7 @@ def _sums(of: Profile | Edges, names: Sequence[str], group: Index, n: int) -> di
 
 
 def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
-    """Sum equal rows; also returns the row of the result for each row."""
+    """Sum equal rows; also return the row of the result for each row."""
     if not len(profile):
         return profile, np.zeros(0, np.int32)
     ids = _text_ids(profile.strings)
@@ -209,7 +174,7 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
     def known(column: Index) -> Index:
         values: Index = column[first].copy()
         (rows,) = np.nonzero(column)
-        # Written back to front, so that a group's first row that knows it stays.
+        # Written back to front, so that a group's first known value stays.
         values[group[rows[::-1]]] = column[rows[::-1]]
         return values
 
@@ -224,7 +189,7 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
 
 
 def _collapse_edges(edges: Edges, group: Index | None) -> Edges:
-    """Sum edges between the same functions; the edges themselves where there is nothing to sum."""
+    """Sum edges between the same functions; return the edges themselves if there is nothing to sum."""
     if not len(edges):
         return edges
     caller = (edges.caller if group is None else group[edges.caller]).astype(np.int64)

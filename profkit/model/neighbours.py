@@ -14,20 +14,20 @@ class Neighbour:
     Attributes
     ----------
     name
-        As the kernel names it: at most 15 bytes; empty of a cgroup.
+        Kernel name, at most 15 bytes; empty for a cgroup.
     cores
-        CPU that it used per second, with children that ended, while the target queued: each moment counts by the
-        number of threads that queued then.
+        CPU seconds per second while the target queued, with children that ended. Each moment is weighted by
+        the number of queueing threads.
     pid
-        Its number; ``None`` of several.
+        ``None`` for several processes.
     processes
-        How many processes of that name, user and group these are.
+        Number of processes of that name, user and group.
     user
-        Who it belongs to: a name, or a number; empty where that is hidden.
+        Name or number; empty if hidden.
     group
-        Its container, its job, or its unit of systemd; empty without one.
+        Container, job or systemd unit; empty if none.
     children
-        Whether most of it was used by processes that it started and that have ended.
+        Whether most of the CPU time is of children that have ended.
     """
 
     name: str
@@ -41,22 +41,21 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Who else ran on one machine while the target queued.
+    """Other programs on one machine while the target queued.
 
     Attributes
     ----------
     queued_s
-        The target's queueing, all its threads together, for which others were followed.
+        Queueing of all the target's threads during which others were followed, seconds.
     listed
-        Those that used most, the greatest first.
+        The largest users of CPU time, in descending order.
     cores
-        CPU per second of all other programs together in that time, by the machine's own counter; ``None`` where it
-        is not known. What `listed` lacks of it was used by many small processes, by ones that ended soon and by
-        the kernel; or by hidden ones.
+        CPU seconds per second of all other programs, by the machine's counter; ``None`` if not known. The
+        excess over `listed` was used by many small, short-lived or hidden processes and by the kernel.
     all_visible
-        Whether processes of all users and containers could be seen.
+        Whether processes of all users and containers were visible.
     cpu_s
-        CPU seconds that following them took.
+        CPU seconds spent on following them.
     """
 
     queued_s: Seconds
@@ -67,7 +66,7 @@ class Neighbours:
 
     @property
     def unseen_cores(self) -> float | None:
-        """Part of `cores` that no listed process used; ``None`` where that is not known."""
+        """Part of `cores` that no listed process used; ``None`` if not known."""
         if self.cores is None:
             return None
         return max(0.0, self.cores - sum(one.cores for one in self.listed))

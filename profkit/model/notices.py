@@ -1,9 +1,4 @@
-"""What a reader must know before trusting a result, as data: a code, what it is about, and its numbers.
-
-Readers, the packer and the measurements say it with a `Notice`, and ask for it by its code; no layer reads a
-sentence of another. Sentences are made in ``profkit.report.notices`` alone. `CODES` names every code, what its
-subject is, and the unit of each of its numbers.
-"""
+"""Warnings as data: a code, a subject, and numbers. Only ``profkit.report.notices`` makes sentences."""
 
 from __future__ import annotations
 
@@ -15,15 +10,15 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, cast
 
-#: What a number of a notice may be; texts are those that come in pairs, such as two versions.
+#: Types of a notice's numbers. Texts are for pairs, such as two versions.
 Number: TypeAlias = "float | int | str | tuple[int, ...] | tuple[str, ...]"
 
-#: Processes that a notice lists by their number; ``pids_total`` counts the others too.
+#: Most process ids that a notice lists; ``pids_total`` counts the others too.
 MOST_PIDS = 4
-#: Ranks that a notice lists by their number.
+#: Most ranks that a notice lists.
 MOST_RANKS = 8
 
-#: Units of numbers, and the types that hold them. A ``?`` behind a unit in `CODES`: it may be absent.
+#: Units and their types. In `CODES`, a ``?`` after the unit marks a number that may be absent.
 UNITS: Mapping[str, type | tuple[type, ...]] = {
     "count": int,
     "bytes": int,
@@ -33,19 +28,19 @@ UNITS: Mapping[str, type | tuple[type, ...]] = {
     "share": (int, float),  # of a whole, 0 to 1
     "factor": (int, float),  # times as much
     "text": str,
-    "ids": tuple,  # whole numbers that name something: ranks, processes
+    "ids": tuple,  # integers that name something: ranks, processes
 }
 
-#: Where a notice holds. Any notice may have these beside its own numbers.
+#: What a notice applies to. Any notice may have these beside its own numbers.
 WHERE: Mapping[str, str] = {
     "file": "text?",  # the run file
-    "pids": "ids?",  # processes, the first `MOST_PIDS` of them
-    "pids_total": "count?",  # how many processes, where `pids` does not list all
+    "pids": "ids?",  # process ids, at most `MOST_PIDS`
+    "pids_total": "count?",  # number of processes if `pids` does not list all
 }
 
 
 class Meaning(NamedTuple):
-    """What the fields of a notice of one code hold: its subject in words, the unit of each number by name."""
+    """What the fields of a code's notices hold: the subject in words, the unit of each number by name."""
 
     subject: str = ""
     numbers: Mapping[str, str] = MappingProxyType({})
@@ -53,10 +48,10 @@ class Meaning(NamedTuple):
 
 _UNRECORDED = {"lost_s": "s?", "cpu_s": "s?", "estimated": "count?", "kept": "count?"}
 
-#: Every code. A code never changes its meaning: another meaning gets another code.
+#: Every code. A code never changes its meaning; a new meaning gets a new code.
 CODES: Mapping[str, Meaning] = {
     "text": Meaning("a sentence of a run file that was written when warnings were sentences"),
-    # Said of single processes by their agents.
+    # About single processes, from their agents.
     "agent-failed": Meaning("the exception"),
     "not-cpython": Meaning("the interpreter's name"),
     "free-threaded": Meaning("", {"python": "text"}),
@@ -65,7 +60,7 @@ CODES: Mapping[str, Meaning] = {
     "no-snapshots": Meaning(),
     "no-samples": Meaning(),
     "tracer-missing": Meaning("", {"python": "text"}),
-    # `functions`: how many are there, in all threads.
+    # `functions`: how many there are, in all threads.
     "tables-full": Meaning("", {"functions": "count?"}),
     "profile-function-replaced": Meaning(),
     "waiting-sampled": Meaning("", {"rate": "Hz"}),
@@ -74,11 +69,11 @@ CODES: Mapping[str, Meaning] = {
     "nvtx-not-patchable": Meaning(),
     "torch-nvtx-shimmed": Meaning(),
     "torch-emit-nvtx": Meaning(),
-    # From the process's start; without `end_s` it lasted until the process's end.
+    # Seconds since the process started; without `end_s`, until it ended.
     "own-cprofile": Meaning("", {"times": "count", "begin_s": "s", "end_s": "s?"}),
-    # Said of processes by the packer: the newest record is not the last. `lost_s`: from that record to the end, the
-    # most of all the processes; `cpu_s`: what all of them used in that time; `estimated`: processes whose open calls
-    # have estimated times. Each is absent where it is not known.
+    # About processes whose newest record is not their last, from the packer. `lost_s`: time from that record
+    # to the end, the longest of all processes. `cpu_s`: their CPU time in that period. `estimated`: processes
+    # whose open calls have estimated times. Each is absent if not known.
     "killed-by-signal": Meaning("the signal's name", _UNRECORDED),
     "exited-unrecorded": Meaning("", {"status": "count", **_UNRECORDED}),
     "last-record-failed": Meaning("the system's error", _UNRECORDED),
@@ -91,16 +86,16 @@ CODES: Mapping[str, Meaning] = {
     "process-unrecorded": Meaning("the system's error; empty where it is not known"),
     "subinterpreters": Meaning(),
     "threads-in-one-stack": Meaning("", {"python": "text"}),
-    # Said of a capture as a whole.
+    # About a whole capture.
     "capture-running": Meaning("", {"so_far_s": "s?"}),
     "capture-unfinished": Meaning(),
     "no-record": Meaning(),
-    # What of the run was captured. `whole_s`: the whole command.
+    # Which part of the run was captured. `whole_s`: the whole command.
     "windows-captured": Meaning("", {"windows": "count", "captured_s": "s", "whole_s": "s"}),
     "window-not-reached": Meaning("", {"delay_s": "s", "whole_s": "s"}),
-    # `domain`: empty for the default one, absent for any.
+    # `domain`: empty for the default domain, absent for any.
     "window-range-missing": Meaning("the range", {"domain": "text?"}),
-    # `steps`: those before the first window.
+    # `steps`: number before the first window.
     "window-steps-missing": Meaning(
         "the range of a step; empty where the program counts them", {"steps": "count", "domain": "text?"}
     ),
@@ -109,7 +104,7 @@ CODES: Mapping[str, Meaning] = {
     "ranks-selected": Meaning("the ranks, as they were given"),
     "ranks-absent": Meaning("the ranks, as they were given"),
     "counters-only": Meaning(),
-    # Said of a run that ``profkit attach`` has taken of a running program, and of why it lacks functions.
+    # About runs of ``profkit attach``, and why they lack functions.
     "attached": Meaning("", {"seconds": "s"}),
     "attach-not-python": Meaning(),
     "attach-not-traced": Meaning("why functions cannot be traced", {"python": "text?"}),
@@ -118,7 +113,7 @@ CODES: Mapping[str, Meaning] = {
     "attach-samples-lost": Meaning("", {"share": "share"}),
     "attach-no-sampler": Meaning(),
     "attach-not-sampled": Meaning("what the sampler said"),
-    # Said before it looks.
+    # Shown before attaching.
     "attach-begins": Meaning("", {"seconds": "s"}),
     "attach-samples": Meaning("", {"rate": "Hz"}),
     "attach-counters-only": Meaning(),
@@ -136,7 +131,7 @@ CODES: Mapping[str, Meaning] = {
     "nvtx-names-folded": Meaning("", {"events": "count"}),
     "nvtx-names-unreadable": Meaning("the system's error; empty where the file holds something else"),
     "nvtx-names-damaged": Meaning("the file", {"blocks": "count"}),
-    # The sampler, which watches from outside.
+    # The sampler, which runs outside the target.
     "samples-unreadable": Meaning("the exception"),
     "samples-not-saved": Meaning("the system's error"),
     "sampler-no-proc": Meaning(),
@@ -151,18 +146,18 @@ CODES: Mapping[str, Meaning] = {
     "gpu-package-missing": Meaning(),
     "gpu-not-sampled": Meaning("the driver's error"),
     "gpu-sampling-stopped": Meaning("the driver's error"),
-    # Files that are read together.
+    # Files read together.
     "file-skipped": Meaning("the file", {"problem": "text", "hint": "text?"}),
     "ranks-on-hosts": Meaning("", {"hosts": "count"}),
     "rank-file-missing": Meaning("", {"ranks": "ids", "missing": "count", "size": "count"}),
     # Profiles of other tools.
     "sampled-profile": Meaning(),
-    # `assumed`: samples a second, where the file does not say it.
+    # `assumed`: samples per second if the file does not state it.
     "foreign-samples": Meaning("the tool or its format", {"assumed": "Hz?"}),
     "foreign-trace": Meaning("the tool"),
     "pure-python-profile": Meaning(),
     "trailing-bytes": Meaning("", {"bytes": "count"}),
-    # How far two sides can be compared. A side is ``baseline`` or ``candidate``.
+    # Comparability of two sides. A side is ``baseline`` or ``candidate``.
     "same-capture": Meaning(),
     "one-side-sampled": Meaning("the sampled side"),
     "both-sides-sampled": Meaning(),
@@ -175,7 +170,7 @@ CODES: Mapping[str, Meaning] = {
     "cpus-differ": Meaning("", {"baseline": "CPUs", "candidate": "CPUs"}),
     "command-differs": Meaning("", {"baseline": "text", "candidate": "text"}),
     "process-count-differs": Meaning("", {"baseline": "count", "candidate": "count"}),
-    # Candidate's calls over the baseline's, weighted by time.
+    # Ratio of the candidate's calls to the baseline's, weighted by time.
     "calls-differ": Meaning("", {"calls": "factor"}),
     "functions-folded": Meaning("", {"functions": "count"}),
     "native-functions-folded": Meaning("", {"functions": "count"}),
@@ -184,7 +179,7 @@ CODES: Mapping[str, Meaning] = {
 }
 
 _CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){0,15}")
-#: Bound of whole numbers: 64 bits hold them.
+#: Bound of integers: 64 bits hold them.
 _MOST = 1 << 64
 
 
@@ -195,12 +190,11 @@ class Notice:
     Attributes
     ----------
     code
-        Stable identifier in kebab case, a key of `CODES`; of files that a later version wrote, perhaps another.
+        Stable identifier in kebab case, a key of `CODES`; files of later versions may have others.
     subject
-        What it is about: a file, an error's text, a side. Empty where the code says all.
+        A file, an error's text, a side, …; empty if the code says all.
     numbers
-        Figures by name, with the units of `CODES`; those of `WHERE` say which file or processes it is about.
-        Read-only.
+        By name, with the units of `CODES`; those of `WHERE` name the file or processes. Read-only.
     """
 
     code: str
@@ -214,12 +208,12 @@ class Notice:
         return hash((self.code, self.subject, frozenset(self.numbers.items())))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A read-only mapping can be neither copied nor pickled.
+        # A read-only mapping cannot be copied or pickled.
         return Notice, (self.code, self.subject, dict(self.numbers))
 
     @property
     def is_complete(self) -> bool:
-        """Whether the code is known, and each number that it needs is present and of its unit's type."""
+        """Whether the code is known, and each required number is present and of its unit's type."""
         meaning = CODES.get(self.code)
         return meaning is not None and all(
             self._has(name, unit) for name, unit in (*meaning.numbers.items(), *WHERE.items())
@@ -234,16 +228,9 @@ class Notice:
         return isinstance(value, UNITS[unit.rstrip("?")])
 
     def at(self, *, file: str = "", pids: Iterable[int | None] = (), pids_total: int = 0) -> Notice:
-        """Return the notice with where it holds.
+        """Return the notice with the file and processes that it applies to.
 
-        Parameters
-        ----------
-        file
-            Run file; empty where that is not to be said.
-        pids
-            Processes; those whose number is not known are left out.
-        pids_total
-            How many processes, where `pids` does not list all.
+        `pids_total` is the number of processes if `pids` does not list all.
         """
         where: dict[str, Number] = {"file": file} if file else {}
         known = [pid for pid in pids if pid is not None]
@@ -255,12 +242,12 @@ class Notice:
         return Notice(self.code, self.subject, {**self.numbers, **where})
 
     def anywhere(self) -> Notice:
-        """Return the notice without where it holds."""
+        """Return the notice without file and processes."""
         own = {name: value for name, value in self.numbers.items() if name not in WHERE}
         return Notice(self.code, self.subject, own)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the object that stands for it in a file: ``code``, ``subject``, ``numbers``."""
+        """Return the JSON object of a notice: ``code``, ``subject``, ``numbers``."""
         return {
             "code": self.code,
             "subject": self.subject,
@@ -269,12 +256,12 @@ class Notice:
 
     @classmethod
     def from_json(cls, value: object) -> Notice:
-        """Check what `as_json` returned; ``subject`` and ``numbers`` may be absent.
+        """Check and convert what `as_json` returned; ``subject`` and ``numbers`` may be absent.
 
         Raises
         ------
         ValueError
-            It is something else; the message says which field is wrong.
+            It is something else; the message names the field.
         """
         if not isinstance(value, Mapping):
             raise ValueError("is not an object")
@@ -299,25 +286,17 @@ def _number(name: object, value: object) -> Number:
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is a finite number that a file may hold."""
+    """Return whether `value` is a finite number that a file may hold."""
     if type(value) is int:
         return abs(value) < _MOST
     return type(value) is float and math.isfinite(value)
 
 
 def grouped(said: Iterable[tuple[int | None, Notice]]) -> list[Notice]:
-    """Join equal notices of several processes, in the order of their first occurrence.
+    """Join equal notices of several processes, in order of first occurrence.
 
-    Parameters
-    ----------
-    said
-        The number of a process and what holds for it.
-
-    Returns
-    -------
-    list of Notice
-        Each once, with the processes that it holds for: once a process, of which there are several records where it
-        has replaced its program.
+    `said` are process ids with a notice about each. A process that replaced its program occurs several times,
+    and is listed once.
     """
     pids: dict[Notice, list[int | None]] = {}
     for pid, notice in said:
@@ -326,21 +305,9 @@ def grouped(said: Iterable[tuple[int | None, Notice]]) -> list[Notice]:
 
 
 def missing_ranks(code: str, present: Iterable[int | None], size: int) -> Notice | None:
-    """Return which ranks of a job are missing, the first `MOST_RANKS` by their number.
+    """Return a notice of missing ranks, the first `MOST_RANKS` by number; ``None`` if none is missing.
 
-    Parameters
-    ----------
-    code
-        Of the notice; its numbers are ``ranks``, ``missing`` and ``size``.
-    present
-        The ranks that are not missing.
-    size
-        Number of ranks as a launcher gave it, which may be anything.
-
-    Returns
-    -------
-    Notice or None
-        ``None`` where no rank is missing.
+    `size` is the number of ranks according to the launcher, unchecked.
     """
     size = min(size, _MOST - 1)
     known = {rank for rank in present if rank is not None and 0 <= rank < size}

@@ -1,8 +1,7 @@
-"""By what chains of callers the functions of one thread were called: its calling contexts, as a tree.
+"""Calling contexts of one thread as a tree.
 
-A path is a function and the path of what called it. What a row holds is of that path alone; what was called
-from it has rows of its own. Calls of a function that was open already are with the outermost one, so that no
-function is inside itself.
+A row excludes its callees, which have their own rows. A recursive call is added to the outermost open call,
+so that no function is inside itself.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paths:
-    """Sums by path.
+    """Sums by path, which is a function and the chain of its callers.
 
     Attributes
     ----------
     parent : int32 array, shape (n,)
-        Path of the caller, always an earlier one; −1 for none.
+        Path of the caller, always an earlier row; −1 for none.
     function : int32 array, shape (n,)
         Row in the thread's profile; −1 for calls from this parent that are not kept apart.
     ncalls : int64 array, shape (n,)
-        Calls.
     tottime, wait, blocked : float64 array, shape (n,)
-        Self time, and what of it was queued for a CPU or off-CPU otherwise; seconds, NaN where not measured.
+        Self time, and its parts spent queueing for a CPU and otherwise off-CPU; seconds, NaN where not
+        measured.
     """
 
     parent: Index
@@ -48,13 +47,12 @@ class Paths:
         return len(self.parent)
 
     def validate(self, functions: int) -> Paths:
-        """Check that the columns fit each other and a profile of so many functions, and return the paths themselves.
+        """Check the columns against each other and a profile of `functions` rows; return the paths.
 
         Raises
         ------
         ProfileError
-            A column has another length or dtype than the others, points outside its table, or holds a number that
-            it cannot.
+            A column has a wrong length or dtype, an index out of its table, or an impossible number.
         """
         check_columns(self, len(self), "calling contexts")
         check_indices(self, "calling contexts", ("function",), functions, least=-1)
@@ -64,11 +62,11 @@ class Paths:
 
 
 def depths(parent: npt.NDArray[np.integer[Any]]) -> Ints:
-    """Return how many rows are around each, given the row around it, −1 for none."""
+    """Return the number of ancestors of each row, given its parent row (−1 for none)."""
     around = parent.astype(np.int64)
     depth = (around >= 0).astype(np.int64)
     while True:
-        # Each row is added what is around the row that it has come to, and comes to where that is.
+        # Pointer doubling: add the depth of the row reached, then move on to that row's own target.
         inside = np.flatnonzero(around >= 0)
         if not len(inside):
             return depth
@@ -78,10 +76,10 @@ def depths(parent: npt.NDArray[np.integer[Any]]) -> Ints:
 
 
 def with_callees(parent: npt.NDArray[np.integer[Any]], own: Floats) -> Floats:
-    """Return the sum of each row and of all rows inside it."""
+    """Return the sum over each row and all its descendants."""
     depth = depths(parent)
     deepest = int(depth.max(initial=0))
-    # Numbers of few bits are sorted much faster.
+    # Narrow integers sort much faster.
     order = np.argsort((deepest - depth).astype(np.min_scalar_type(deepest)), kind="stable")
     total = own.astype(np.float64)
     for rows in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1):

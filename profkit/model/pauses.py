@@ -1,6 +1,6 @@
-"""What kept a thread, or others, from going on, by function: what it waited for, and garbage collections.
+"""What kept a thread or others from running, by function.
 
-The tracer's sampler sees what a thread waits for by the system call that it is in (``native/tracer/waits.h``).
+The tracer's sampler tells waits apart by the thread's current system call (``native/tracer/waits.h``).
 """
 
 from __future__ import annotations
@@ -29,33 +29,32 @@ PauseKind: TypeAlias = Literal[
     "stopped",
 ]
 
-#: In the order of their numbers in the tracer's tables, from 1 on.
+#: In the order of their numbers in the tracer's tables, which start at 1.
 PAUSE_KINDS: tuple[PauseKind, ...] = get_args(PauseKind)
-#: While others waited for the interpreter's lock, which the function had.
+#: Others waited for the interpreter's lock, which the function held.
 HELD: PauseKind = "gil-held"
-#: The whole process was stopped: by a signal, with its container, or with the machine.
+#: The whole process was stopped by a signal, with its container, or with the machine.
 STOPPED: PauseKind = "stopped"
-#: Collections of the garbage collector, by generation.
+#: Garbage collections, by generation.
 COLLECTIONS: tuple[PauseKind, ...] = ("gc-0", "gc-1", "gc-2")
-#: What a thread that is off the CPU waits for.
+#: What an off-CPU thread waits for.
 WAITS = tuple(kind for kind in PAUSE_KINDS if kind not in (HELD, *COLLECTIONS))
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Seconds of one kind in one function of a thread.
+    """Pauses of one kind in one function of a thread.
 
     Attributes
     ----------
     function
         Row in the thread's profile.
     what
-        Of `WAITS`: the seconds were seen by samples, and say how the function's time off the CPU is divided. `HELD`:
-        seconds that other threads waited. Of `COLLECTIONS`: measured.
+        One of `WAITS`: seconds by samples, a division of the function's time off the CPU. `HELD`: seconds
+        that other threads waited. One of `COLLECTIONS`: measured seconds.
     seconds
-        Seconds.
     count
-        Of samples, or of collections.
+        Number of samples or collections.
     """
 
     function: Count

@@ -1,8 +1,4 @@
-"""Which environment variables size which library's pool of threads, and which of them holds.
-
-Used where pools are recorded (to say where a size came from) and where advice names the variables that would
-change it. Knows names and their order only; reads no environment of its own.
-"""
+"""Environment variables that size the thread pools of libraries, and their precedence."""
 
 from __future__ import annotations
 
@@ -10,8 +6,8 @@ from collections.abc import Mapping
 
 _OPENMP = ("OMP_NUM_THREADS",)
 
-#: Library to its variables, the one that holds first. Tried with OpenBLAS 0.3.31, PyTorch 2.13, MKL 2026,
-#: numexpr 2.14, numba 0.68 and OpenCV 5; PyTorch's order is that of its MKL.
+#: Variables by library, in order of precedence. Tried with OpenBLAS 0.3.31, PyTorch 2.13, MKL 2026, numexpr
+#: 2.14, numba 0.68 and OpenCV 5; PyTorch's order is that of its MKL.
 POOL_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "openblas": (
         "OPENBLAS_NUM_THREADS",
@@ -33,17 +29,17 @@ POOL_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "tensorflow-interop": ("TF_NUM_INTEROP_THREADS",),
 }
 
-#: Libraries that never take more threads than there are CPUs, whatever their variable says.
+#: Libraries that never use more threads than CPUs, whatever their variable says.
 CAPPED = frozenset(("openblas", "mkl", "torch", "numba"))
 
-#: Pools that wait for graphs to run, and do no arithmetic themselves.
+#: Pools that run graphs and do no arithmetic themselves.
 NOT_BUSY = frozenset(("torch-interop", "tensorflow-interop"))
 
 
 def holding_variable(library: str, environment: Mapping[str, str]) -> tuple[str, int] | None:
-    """Return the variable that sizes a library's pool in this environment, and the number that it asks for.
+    """Return the variable in effect for a library's pool, and its number.
 
-    A value that is no positive number is as good as none: the libraries pass over it.
+    Values that are not positive numbers are ignored, as the libraries do.
     """
     for name in POOL_VARIABLES.get(library, ()):
         number = whole_number(environment.get(name, ""))
@@ -53,7 +49,7 @@ def holding_variable(library: str, environment: Mapping[str, str]) -> tuple[str,
 
 
 def whole_number(text: str) -> int | None:
-    """Read the first number of ``4`` or of OpenMP's ``4,2`` (one for each level of nesting)."""
+    """Read the first number of ``4`` or of OpenMP's ``4,2`` (one per nesting level)."""
     first = text.partition(",")[0].strip()
-    # isdigit() alone is true of "²" too, and int() refuses very long ones.
+    # isdigit() accepts "²" too, and int() refuses very long numbers.
     return int(first) if first.isascii() and first.isdigit() and len(first) < 10 else None

@@ -1,7 +1,6 @@
-"""One process's or thread's profile as columns; this file says what a profile is.
+"""The profile of one process or thread as columns over a string table, one row per function.
 
-Rows are functions. Strings are indices into one table, so that a hundred thousand functions are a dozen
-arrays. Times are seconds (float64), counts int64. Nothing here reads files or knows of ranks and verdicts.
+Times are seconds (float64), counts int64.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
-#: Columns of a `Profile` that are indices into its strings.
+#: Columns of a `Profile` that are indices into `strings`.
 TEXTS = ("file", "name", "qualname", "module", "source_hash")
-#: Columns of a `Profile` that say how well its counts and times are known; it has all of them or none.
+#: Columns of a `Profile` that tell how well counts and times are known; all or none are present.
 ESTIMATES = ("calls_low", "calls_high", "samples", "tottime_error")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """Caller–callee sums: row *e* says what ``callee[e]`` cost when ``caller[e]`` called it.
+    """Sums by caller and callee.
 
     Attributes
     ----------
@@ -34,7 +33,7 @@ class Edges:
         Function rows of the profile that holds these edges.
     ncalls, primitive_calls : int64 array, shape (m,)
     tottime, cumtime : float64 array, shape (m,)
-        Seconds.
+        Seconds that the callee spent when called by this caller.
     """
 
     caller: Index
@@ -49,7 +48,7 @@ class Edges:
 
     @classmethod
     def empty(cls) -> Edges:
-        """No edges."""
+        """Return no edges."""
         index = np.zeros(0, np.int32)
         count = np.zeros(0, np.int64)
         time = np.zeros(0, np.float64)
@@ -63,28 +62,28 @@ class Profile:
     Attributes
     ----------
     strings : tuple of str
-        The string table; entry 0 is always the empty string, which stands for "not known".
+        The string table. Entry 0 is the empty string, "not known".
     file, name, qualname, module, source_hash : int32 array, shape (n,)
-        Indices into `strings`. ``file`` is as the interpreter said it (``~`` for built-in functions).
+        Indices into `strings`. ``file`` is as the interpreter gave it (``~`` for built-in functions).
     line : int32 array, shape (n,)
         First line of the function, 0 for built-in functions.
     ncalls, primitive_calls : int64 array, shape (n,)
-        All calls, and those that were not recursive.
+        All calls, and the non-recursive ones.
     tottime, cumtime : float64 array, shape (n,)
-        Self time and time including callees, seconds.
+        Self time, and time including callees; seconds.
     edges : Edges or None
-        ``None`` where they were not asked for or the source has none.
+        ``None`` if not asked for, or not in the source.
     wait, blocked : float64 array, shape (n,), or None
-        Self time spent queueing for a CPU, and off-CPU otherwise, seconds; ``None`` where no tracer measured it.
+        Self time spent queueing for a CPU, and otherwise off-CPU; seconds. ``None`` if no tracer measured it.
     cumwait, cumblocked : float64 array, shape (n,), or None
         The same including callees.
     calls_low, calls_high : float64 array, shape (n,), or None
-        95 % interval of the number of calls: `ncalls` itself where that is exact; NaN where the number is not known,
-        and `ncalls` is 0. Where all is exact, these columns and the next two are ``None``.
+        95 % interval of the calls: `ncalls` if exact; NaN if not known, and `ncalls` is 0. These two columns
+        and the next two are ``None`` if the whole profile is exact.
     samples : int64 array, shape (n,), or None
-        Samples that were taken in the function itself, 0 where its self time is exact.
+        Samples in the function itself, 0 where its self time is exact.
     tottime_error : float64 array, shape (n,), or None
-        Half the width of the 95 % interval of ``tottime``, seconds; 0 where that is exact.
+        Half width of the 95 % interval of ``tottime``, seconds; 0 if exact.
     """
 
     strings: tuple[str, ...]
@@ -113,7 +112,7 @@ class Profile:
 
     @classmethod
     def empty(cls) -> Profile:
-        """A profile of no functions."""
+        """Return a profile without functions."""
         index = np.zeros(0, np.int32)
         count = np.zeros(0, np.int64)
         time = np.zeros(0, np.float64)
@@ -123,17 +122,16 @@ class Profile:
 
     @property
     def total(self) -> float:
-        """Sum of self times, seconds: what `pstats` prints as the profile's total."""
+        """Sum of self times, seconds; `pstats` prints it as the total."""
         return float(self.tottime.sum())
 
     def validate(self) -> Profile:
-        """Check that the columns fit each other, and return the profile itself.
+        """Check the columns against each other; return the profile.
 
         Raises
         ------
         ProfileError
-            A column has another length or dtype than the others, an index points outside its table, or a number
-            cannot be one of its column.
+            A column has a wrong length or dtype, an index out of its table, or an impossible number.
         """
         if not self.strings or self.strings[0] != "":
             raise ProfileError("the string table does not start with the empty string")

@@ -1,7 +1,7 @@
-"""Which functions ran inside which NVTX ranges of one thread, as the tracer summed them up.
+"""Which functions ran inside which NVTX ranges of one thread, summed by the tracer.
 
-A context is a stack of open ranges, by their names and by the function that opened each; contexts form a tree. What
-a row holds is of that context alone: what ran in a range inside it is in the inner context's rows.
+A context is a stack of open ranges, by their names and the functions that opened them. A row excludes inner
+ranges.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from profkit.model.bounds import Counts, Times, Waits
 from profkit.model.columns import ProfileError, check_columns, check_indices, column_dtypes
 from profkit.model.profile import Index
 
-#: Columns of contexts; all others have a row for each context and function.
+#: Columns with a row per context; the others have one per context and function.
 _CONTEXTS = ("parent", "name", "domain", "opener", "count")
 
 
@@ -26,13 +26,13 @@ class RangeCalls:
     Attributes
     ----------
     strings : tuple of str
-        The string table; entry 0 is the empty string: no name, the default domain.
+        The string table. Entry 0 is the empty string: no name, the default domain.
     parent : int32 array, shape (m,)
-        Context around a context, −1 for none; always an earlier one.
+        Enclosing context, always an earlier one; −1 for none.
     name, domain : int32 array, shape (m,)
         Of the innermost range: indices into `strings`. Numbers in names are replaced by ``{n}``.
     opener : int32 array, shape (m,)
-        Function that opened it, as a row of the thread's profile; −1 where it is not known.
+        Row in the thread's profile of the function that opened it; −1 if not known.
     count : int64 array, shape (m,)
         Ranges that began.
     context, function : int32 array, shape (k,)
@@ -40,7 +40,7 @@ class RangeCalls:
     ncalls : int64 array, shape (k,)
         Calls that began there.
     tottime, wait, blocked : float64 array, shape (k,)
-        Self time, and what of it was queued for a CPU or off-CPU otherwise; seconds.
+        Self time, and its parts spent queueing for a CPU and otherwise off-CPU; seconds.
     """
 
     strings: tuple[str, ...]
@@ -64,13 +64,12 @@ class RangeCalls:
         return contexts, {name: dtype for name, dtype in dtypes.items() if name not in contexts}
 
     def validate(self, functions: int) -> RangeCalls:
-        """Check that the columns fit each other and a profile of so many functions, and return the sums themselves.
+        """Check the columns against each other and a profile of `functions` rows; return the sums.
 
         Raises
         ------
         ProfileError
-            A column has another length or dtype than the others, points outside its table, or holds a number that
-            it cannot.
+            A column has a wrong length or dtype, an index out of its table, or an impossible number.
         """
         if not self.strings or self.strings[0]:
             raise ProfileError("the string table of range contexts does not start with the empty string")

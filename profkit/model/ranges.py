@@ -1,8 +1,4 @@
-"""NVTX ranges and marks of one process as columns; this file says what they are.
-
-Rows are ranges (and marks), in the order in which they began within each thread. Names are indices into one
-string table. Nothing here reads files or sums anything up.
-"""
+"""NVTX ranges and marks of one process as columns, in order of their beginnings within each thread."""
 
 from __future__ import annotations
 
@@ -17,11 +13,11 @@ from profkit.model.profile import Index
 
 Bytes = npt.NDArray[np.uint8]
 
-#: Values of `Ranges.kind`: pushed and popped on one thread, started and ended anywhere, one moment.
+#: Values of `Ranges.kind`: pushed and popped on one thread; started and ended anywhere; a moment.
 PUSHED, STARTED, MARK = 0, 1, 2
-#: `Ranges.end_ns` of a range that was never ended.
+#: `Ranges.end_ns` of a range that never ended.
 OPEN = -1
-#: What the eight bytes of `Ranges.payload` hold, by `Ranges.payload_type`; 0 is no payload.
+#: Types of the eight bytes of `Ranges.payload`, by `Ranges.payload_type`; 0 is no payload.
 PAYLOAD_TYPES = ("", "<u8", "<i8", "<f8", "<u4", "<i4", "<f4")
 
 
@@ -32,17 +28,18 @@ class Ranges:
     Attributes
     ----------
     strings : tuple of str
-        The string table; entry 0 is the empty string: no name, the default domain, no category.
+        The string table. Entry 0 is the empty string: no name, the default domain, no category.
     name, domain, category : int32 array, shape (n,)
         Indices into `strings`.
     kind : uint8 array, shape (n,)
         `PUSHED`, `STARTED` or `MARK`.
     thread : int64 array, shape (n,)
-        The system's id of the thread in which it began.
+        System id of the thread in which it began.
     begin_ns, end_ns : int64 array, shape (n,)
-        ``CLOCK_MONOTONIC``, nanoseconds; `end_ns` is `OPEN` for a range without end, and `begin_ns` for a mark.
+        ``CLOCK_MONOTONIC``, nanoseconds; `end_ns` is `OPEN` for a range without end, and `begin_ns` for a
+        mark.
     parent : int32 array, shape (n,)
-        Row of the innermost pushed range around a pushed range, −1 without one.
+        Row of the innermost pushed range around a pushed range, −1 for none.
     color : uint32 array, shape (n,)
         ARGB, 0 for none.
     payload_type : uint8 array, shape (n,)
@@ -50,13 +47,13 @@ class Ranges:
     payload : uint64 array, shape (n,)
         The payload's bytes, little-endian.
     monotonic_ns, realtime_ns
-        Both clocks at one moment, 0 where it is not known.
+        Both clocks at one moment, 0 if not known.
     lost
-        Events that found no room (a full disk, the limit on a process's events).
+        Events dropped for lack of space (full disk, limit of events per process).
     folded
-        Events whose names came after the limit on different names: their digits are replaced by ``{n}``.
+        Events whose names exceeded the limit of different names: their digits are replaced by ``{n}``.
     unmatched
-        Ends without a beginning: pops of an empty stack, ids that are no open range's.
+        Ends without a beginning: pops of an empty stack, ids of no open range.
     """
 
     strings: tuple[str, ...]
@@ -82,24 +79,23 @@ class Ranges:
 
     @property
     def ended(self) -> npt.NDArray[np.bool_]:
-        """Whether each row is a range with both ends: what has a duration."""
+        """Whether each row is a range with both ends, and so has a duration."""
         ended: npt.NDArray[np.bool_] = (self.kind != MARK) & (self.end_ns != OPEN)
         return ended
 
     @property
     def duration_s(self) -> npt.NDArray[np.float64]:
-        """Seconds from begin to end; NaN where a range has no end, 0 for marks."""
+        """Seconds from begin to end; NaN for a range without end, 0 for a mark."""
         seconds = (self.end_ns - self.begin_ns) / 1e9
         return np.where(self.end_ns == OPEN, np.nan, seconds)
 
     def validate(self) -> Ranges:
-        """Check that the columns fit each other, and return the ranges themselves.
+        """Check the columns against each other; return the ranges.
 
         Raises
         ------
         ProfileError
-            A column has another length or dtype than the others, points outside its table, or holds a number that
-            it cannot.
+            A column has a wrong length or dtype, an index out of its table, or an impossible number.
         """
         if not self.strings or self.strings[0]:
             raise ProfileError("the string table of the ranges does not start with the empty string")

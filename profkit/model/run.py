@@ -1,7 +1,6 @@
-"""One captured command as it was: its manifest, its processes and threads, and the machine under them.
+"""A captured command: manifest, processes and threads, and the machine.
 
-`Run` is what every reader returns and every command takes. A foreign ``.prof`` is a `Run` of one process with
-one thread and no manifest; every field that it cannot know is ``None``.
+What a file does not hold is ``None``.
 """
 
 from __future__ import annotations
@@ -47,16 +46,10 @@ class Host:
 
     Attributes
     ----------
-    name
-        Host name.
-    cpu_model
-        As the kernel names it.
     cpus
         Logical CPUs of the machine.
-    affinity
-        How many of them the process may use.
-    affinity_cpus
-        Their numbers, in ascending order; empty where not known.
+    affinity, affinity_cpus
+        CPUs that the process may use: how many, and their numbers, ascending (empty if not known).
     quota_cpus
         CPU quota of its cgroup in cores, ``None`` without one.
     """
@@ -71,26 +64,27 @@ class Host:
 
     @property
     def available_cpus(self) -> float | None:
-        """Cores that the process can really use: the least of CPUs, affinity and quota."""
+        """Cores that the process can use: the least of CPUs, affinity and quota."""
         known = [float(v) for v in (self.cpus, self.affinity, self.quota_cpus) if v]
         return min(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
-    """Fixed work, and how fast the machine did it: CPU seconds of a piece, medians over several.
+    """How fast the machine did fixed work: medians of CPU seconds per piece.
 
     Attributes
     ----------
     name
-        Which work: ``integer`` (the clock), ``branches`` (that cannot be foreseen), ``vector`` (floats), ``latency``
-        and ``bandwidth`` (of memory), ``bytecode`` with the interpreter; only equal names can be compared.
+        The work: ``integer`` (clock rate), ``branches`` (unpredictable ones), ``vector`` (floats),
+        ``latency`` and ``bandwidth`` (of memory), ``bytecode`` with the interpreter. Only equal names are
+        comparable.
     before_s, beside_s, after_s
-        Before the command started, while it ran, on a CPU that was free, and after its end.
+        Before the command started, on a free CPU while it ran, and after it ended.
     scatter
-        The middle half's width over the median, of all pieces.
+        Interquartile range over the median, of all pieces.
     pieces
-        How many there are.
+        Number of pieces.
     """
 
     name: str
@@ -103,27 +97,27 @@ class Yardstick:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Machine-wide counters over the run, as differences between its end and its start.
+    """Machine-wide counters, as differences between the run's end and start.
 
     Attributes
     ----------
     wall_s
         Seconds between the two readings.
     busy_s, steal_s
-        CPU seconds that all processes of the machine used together, and that a hypervisor took.
+        CPU seconds used by all processes of the machine, and taken by a hypervisor.
     psi_some_s
-        Seconds in which at least one task of the machine waited for a CPU (PSI ``cpu`` ``some``).
+        Seconds in which at least one task waited for a CPU (PSI ``cpu`` ``some``).
     throttled_s, throttled_periods, periods
         cgroup CPU bandwidth control.
     load
         One-minute load average at the end.
     peak_runnable
-        Most runnable tasks seen, the one that looked not counted.
+        Most runnable tasks seen, without the reader.
     tree_cpu_s
-        CPU seconds of the target and of all its descendants that were waited for, exact (wait4): what the
-        processes do not add up to was used by some that lived too shortly to be seen.
+        Exact CPU seconds of the target and all descendants that were waited for (wait4). The excess over the
+        sum of the processes was used by processes too short-lived to be seen.
     neighbours
-        Who else ran while the target queued; ``None`` where it did not, or was not watched.
+        Other programs that ran while the target queued; ``None`` if it did not queue or was not watched.
     """
 
     cpus: Cpus | None = None
@@ -149,7 +143,7 @@ class Git(TypedDict, total=False):
 
 
 class Job(TypedDict, total=False):
-    """The launcher's job: its identity, the rank, its place and how many there are; of joined files all ranks.
+    """The launcher's job: id, and rank, size and position of this process; for joined files, all ranks.
 
     `local_rank` and `node` are those of `Process`.
     """
@@ -163,7 +157,7 @@ class Job(TypedDict, total=False):
 
 
 class Sampler(TypedDict, total=False):
-    """What watching a run from outside took, and what it did not see."""
+    """What the sampler cost, and what it did not see."""
 
     period_s: Seconds | None
     samples: Count | None
@@ -173,16 +167,16 @@ class Sampler(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of a run that was captured alone, or that the program gave a name.
+    """A part of a run that was captured alone, or that the program named.
 
     Attributes
     ----------
     name
-        Of the range, the steps, or as the program says; empty without one.
+        Empty if none.
     begin_s, end_s
-        Seconds after the start of the command.
+        Seconds after the command started.
     captured
-        Whether functions were captured because of it; without, it is a name.
+        Whether functions were captured because of it; otherwise it is only a name.
     """
 
     name: str
@@ -199,32 +193,26 @@ class Manifest:
     ----------
     schema
         ``profkit.run/2``; files of version 1 are read too.
-    command
-        The target's command line.
     exit_status
-        As a shell sees it: ``128 + N`` for signal N.
+        As a shell reports it: ``128 + N`` for signal N.
     environment
         Thread-related variables only (an allow-list).
     packages
         Distribution name to version, of the target's environment.
     git
-        Of the working directory, ``None`` where it is in no repository.
+        Of the working directory, ``None`` outside a repository.
     started
         UTC, ISO 8601.
     job
-        Where profkit itself was started once per rank.
+        ``None`` unless profkit itself was started once per rank.
     clocks
         ``time``, ``monotonic`` and ``perf_counter`` at one moment, seconds.
-    sampler
-        What watching from outside took, ``None`` without it.
     wall_s
-        Seconds of the run; of one that was captured in windows, the seconds of its windows.
+        Seconds of the run; of its windows, if it was captured in windows.
     whole_s
-        Seconds of the whole command where windows of it were captured; ``None`` where all of it was.
+        Seconds of the whole command if windows were captured, else ``None``.
     windows
-        The windows, and the parts of the program to which it gave names, in the order of their beginnings.
-    yardsticks
-        How fast the machine did fixed work.
+        Windows and named parts, by time of beginning.
     """
 
     schema: str
@@ -248,26 +236,26 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call that had not returned when its thread was last read; its times are lower bounds.
+    """A call that had not returned when its thread was last read.
 
     Attributes
     ----------
     function
         Row in the thread's profile.
     cumtime
-        Seconds since it was first seen open.
+        Seconds since it was first seen open, a lower bound.
     """
 
     function: Count
     cumtime: SignedSeconds
 
     def as_json(self) -> list[float]:
-        """Return the pair that stands for it in a file."""
+        """Return the JSON pair of the call."""
         return [self.function, self.cumtime]
 
     @classmethod
     def from_json(cls, value: object) -> OpenCall:
-        """Check what `as_json` returned.
+        """Check and convert what `as_json` returned.
 
         Raises
         ------
@@ -288,31 +276,32 @@ class OpenCall:
         return cls(function, float(cumtime))
 
 
-#: What set the size of a pool, see `Pool`.
+#: What set the size of a pool; see `Pool`.
 PoolOrigin: TypeAlias = Literal["variable", "default", "program", ""]
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool of threads that a library keeps, as the library itself reported it.
+    """A library's thread pool, as the library reported it.
 
     Attributes
     ----------
     library
-        ``openblas``, ``libgomp``, ``libomp``, ``mkl``, ``blis``, ``tbb``, ``torch`` (intra-op), ``torch-interop``,
-        ``opencv``, ``tensorflow`` …
+        ``openblas``, ``libgomp``, ``libomp``, ``mkl``, ``blis``, ``tbb``, ``torch`` (intra-op),
+        ``torch-interop``, ``opencv``, ``tensorflow`` …
     threads
-        How many threads it uses for one call, ``None`` where it does not say.
+        Threads used for one call, ``None`` if the library does not tell.
     origin
-        Where that number comes from: ``variable`` (see `variable`), ``default`` (one per CPU that it saw),
-        ``program`` (the program set it), or empty if unknown.
+        What set that number: ``variable`` (see `variable`), ``default`` (one per CPU that it saw),
+        ``program``, or empty if unknown.
     variable
-        The environment variable that applies to this library and was set, with its value: ``OMP_NUM_THREADS=4``.
-        With another origin than ``variable`` it had no effect: the program set the size, or it was set too late.
+        The environment variable that was set for this library, with its value: ``OMP_NUM_THREADS=4``. Unless
+        `origin` is ``variable``, it had no effect: the program set the size, or the variable was set too
+        late.
     version, file
-        Of the library; the file without its directories. Empty where not known.
+        Of the library; the file without directories. Empty if not known.
     peak
-        Most threads that an earlier reading saw, where that was more; ``None`` otherwise.
+        Most threads in an earlier reading if more than `threads`, else ``None``.
     """
 
     library: str
@@ -326,14 +315,21 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """One thread: its profile and what the kernel counted for it (``None``: not known).
+    """One thread: its profile and the kernel's counters (``None``: not known).
 
-    `range_calls` says which of its functions ran inside which NVTX ranges, ``None`` where no tracer received any;
-    `paths` by what chains of callers they were called, ``None`` where no tracer kept that.
-    `throttled` are rows of the profile: functions that were called so often that the tracer ceased to count them,
-    whose later calls and time are part of their callers. `tracer_s` are the seconds that tracing took by its own
-    measurement, which are in no time of the profile. `pauses` are ``None`` where no tracer looked what it waited
-    for, `lines` where none looked in which lines it was, and `slices` where none did over time.
+    Attributes
+    ----------
+    range_calls
+        Functions by NVTX range, ``None`` if no tracer received ranges.
+    paths
+        Calling contexts, ``None`` if no tracer kept them.
+    throttled
+        Rows of functions that the tracer stopped counting because they were called too often. Their later
+        calls and time belong to their callers.
+    tracer_s
+        Seconds that tracing took by its own measurement; not part of any time in the profile.
+    pauses, lines, slices
+        ``None`` if no tracer sampled waits, source lines, or functions over time.
     """
 
     profile: Profile
@@ -365,43 +361,39 @@ class Process:
     role
         ``main``, ``rank``, ``worker`` (started by multiprocessing or a loader) or ``child``.
     rank
-        MPI or torchrun rank, ``None`` without one.
+        MPI or torchrun rank.
     local_rank, node
-        Number of the rank among those of the job on its node, and of the node in the job, both from 0 on; ``None``
-        where the launcher does not say them.
-    command
-        Its own command line.
+        Number of the rank on its node, and of the node in the job, from 0.
     exit
-        ``exited``, ``killed`` (by a signal), ``replaced`` (by exec), ``running`` (still alive when the run was
-        packed), ``ended`` (it is gone, how is not known) or ``unknown`` (nor whether it is gone); empty for foreign
-        files.
+        ``exited``, ``killed`` (by a signal), ``replaced`` (by exec), ``running`` (alive when the run was
+        packed), ``ended`` (gone, how is not known) or ``unknown`` (possibly alive); empty for foreign files.
     python
         ``3.11.7``, or empty.
     run_queue_wait_s
-        Of all threads that the sampler saw; without it, of those that lived at the last reading.
+        Of all threads that the sampler saw; without it, of those alive at the last reading.
     peak_threads
         Most threads at one moment that the sampler saw.
     ranges
-        Its NVTX ranges and marks, ``None`` where nothing was captured.
+        NVTX ranges and marks, ``None`` if not captured.
     profiled
-        False for a process that only the sampler saw: another language, ``-I``, an emptied environment. Its
-        threads have empty profiles.
+        False if only the sampler saw it: another language, ``-I``, a cleared environment. Its threads then
+        have empty profiles.
     pools
-        Thread pools of its libraries, ``None`` where they were not read.
+        Thread pools of its libraries, ``None`` if not read.
     samples
-        Its threads' counters over time, ``None`` without the sampler.
+        Counters of its threads over time, ``None`` without the sampler.
     peak_memory_bytes
-        Most memory that it had in RAM at once.
+        Peak resident memory.
     page_faults
-        Pages that it was given without reading a disk.
+        Minor page faults (no disk read).
     read_bytes
-        What it read by system calls, from files, pipes and sockets alike.
+        Bytes read by system calls, from files, pipes and sockets.
     notes
-        What its agent said of the record.
+        Notices of its agent.
     tiers
-        How its functions were captured, in the order of time; empty where that is not known.
+        In time order; empty if not known.
     effect
-        What capture added to its wall, ``None`` where that was not estimated.
+        What capture added to its wall, ``None`` if not estimated.
     """
 
     pid: Id | None = None
@@ -436,18 +428,18 @@ class Process:
 
 
 class CallSums:
-    """The calls of a run's processes, which may come in portions."""
+    """Sums of the calls of a run's processes, which may be added in portions."""
 
     def __init__(self) -> None:
         self._sums = np.zeros(7)
 
     def add(self, processes: Sequence[Process]) -> None:
-        """Add those of some processes.
+        """Add the calls of some processes.
 
         Raises
         ------
         ProfileError
-            They add up to more than is exact, and than 64 bits hold where several runs are summed.
+            A sum exceeds `EXACT`; several such runs would overflow 64 bits.
         """
         threads = [thread for process in processes for thread in process.threads]
         profiles = [thread.profile for thread in threads]
@@ -478,15 +470,15 @@ class Run:
     path
         Where it was read from, as the user named it.
     processes
-        The first is the one that viewers see: the main process, or rank 0.
+        First the one that viewers see: the main process, or rank 0.
     warnings
-        What a reader of any report must know (mixed threads, lost data, …).
+        Notices for every report (mixed threads, lost data, …).
     series
         Machine-wide counters over time, ``None`` without the sampler.
     machines
-        Where the processes ran on several hosts: the machine of each by host name, `machine` among them.
+        By host name if processes ran on several hosts; includes `machine`.
     gpu
-        How much the GPUs worked, of a trace that has them; ``None`` otherwise.
+        GPU activity if a trace has it, else ``None``.
     """
 
     path: str
@@ -499,12 +491,12 @@ class Run:
     gpu: GpuUse | None = None
 
     def validate(self) -> Run:
-        """Check what no part of it shows alone, and return the run itself; its parts are valid.
+        """Check what spans all processes; return the run.
 
         Raises
         ------
         ProfileError
-            Its calls add up to more than is exact, and than 64 bits hold where several runs are summed.
+            A sum of calls exceeds `EXACT`; several such runs would overflow 64 bits.
         """
         CallSums().add(self.processes)
         return self
@@ -512,14 +504,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunSet:
-    """Replicates of one configuration: a side of a diff, often of one run.
+    """One side of a diff: replicates of one configuration, often a single run.
 
     Attributes
     ----------
     label
         What the user typed for this side.
     skipped
-        Files of this side that could not be read, one notice each.
+        A notice for each file that could not be read.
     """
 
     label: str

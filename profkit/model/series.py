@@ -1,7 +1,6 @@
-"""What was counted again and again while a run lasted: machine-wide columns, and every thread's time on a CPU.
+"""What the sampler read over time from outside the target: machine-wide counters, and CPU time of threads.
 
-Taken from outside the target by the sampler. Times are ``CLOCK_MONOTONIC`` nanoseconds of the sampling host, the
-clock of the NVTX ranges, so that both can be laid over each other. Nothing here reads files or sums anything up.
+Times are ``CLOCK_MONOTONIC`` nanoseconds of the sampling host, the clock of NVTX ranges.
 """
 
 from __future__ import annotations
@@ -17,30 +16,31 @@ from profkit.model.columns import ProfileError, check_columns, check_values
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """Machine-wide readings, in the order in which they were taken.
+    """Machine-wide readings, in time order.
 
     Attributes
     ----------
     time_ns : int64 array, shape (n,)
-        When each was taken.
+        Time of each reading.
     columns : mapping of str to float64 array, shape (n,)
-        NaN where a reading failed. Cumulative since the first reading, in seconds or counts: ``busy_s``,
-        ``steal_s``, ``psi_some_s`` (CPU), ``psi_io_some_s``, and of the target's cgroup ``cgroup_psi_some_s`` (CPU),
-        ``throttled_s``, ``throttled_periods``, ``periods``. As they were at that moment: ``runnable`` and ``load``
-        (of the machine), ``processes`` and ``threads`` (of the target), ``gpu_utilisation`` (0 to 1, mean over the
-        GPUs; twice a second) and ``gpu_memory_bytes``. A column that the machine does not offer is absent.
+        NaN where a reading failed; columns that the machine does not offer are absent. Cumulative since the
+        first reading, seconds or counts: ``busy_s``, ``steal_s``, ``psi_some_s`` (CPU), ``psi_io_some_s``,
+        and of the target's cgroup ``cgroup_psi_some_s`` (CPU), ``throttled_s``, ``throttled_periods``,
+        ``periods``. Momentary: ``runnable`` and ``load`` (of the machine), ``processes`` and ``threads`` (of
+        the target), ``gpu_utilisation`` (0 to 1, mean over the GPUs; twice a second) and
+        ``gpu_memory_bytes``.
     """
 
     time_ns: Moments
     columns: Mapping[str, Readings] = field(default_factory=dict)
 
     def validate(self) -> Series:
-        """Return itself.
+        """Check the columns; return the series.
 
         Raises
         ------
         ProfileError
-            A column has another length than the times or holds a number that it cannot, or the times run backwards.
+            A column has a wrong length or an impossible number, or the times run backwards.
         """
         check_columns(self, len(self.time_ns), "series")
         for name, column in self.columns.items():
@@ -52,17 +52,17 @@ class Series:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreadSamples:
-    """The kernel's counters of one process's threads over time; rows are ordered by thread, then by time.
+    """Kernel counters of one process's threads over time, ordered by thread, then time.
 
     Attributes
     ----------
     tid : int64 array, shape (n,)
-        The system's id of the thread.
+        System id of the thread.
     time_ns : int64 array, shape (n,)
-        When it was read.
+        Time of the reading.
     run_ns, wait_ns : int64 array, shape (n,)
-        Time on a CPU, and time ready to run without one, since the thread began. A thread that did neither has no
-        row for it; the row before a change was read just before the change.
+        Time on a CPU, and time runnable without one, since the thread began. Readings in which neither
+        changed have no row, except the last one before a change.
     """
 
     tid: Ids
@@ -74,12 +74,12 @@ class ThreadSamples:
         return len(self.tid)
 
     def validate(self) -> ThreadSamples:
-        """Return itself.
+        """Check the columns; return the samples.
 
         Raises
         ------
         ProfileError
-            Columns differ in length or hold a number that they cannot, or the rows are not in order.
+            Columns differ in length or have an impossible number, or the rows are not in order.
         """
         check_columns(self, len(self), "thread samples")
         same = np.diff(self.tid) == 0

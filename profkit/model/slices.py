@@ -1,4 +1,4 @@
-"""In which function a thread was longest in each slice of time, as looks at the thread have found it."""
+"""The function in which a thread spent most of each slice of time, from samples of the thread."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Slice:
     begin_ns, end_ns
         ``CLOCK_MONOTONIC`` of the host, like NVTX ranges and counters over time.
     seconds
-        That the thread was seen in the function, on a CPU and off it; more than the slice is long where a wait began
-        before it, as waits are counted where they are seen to go on or to end.
+        Time in the function, on and off the CPU. It exceeds the slice if a wait began earlier: a wait is
+        counted when it is seen to continue or end.
     """
 
     function: Count

@@ -10,14 +10,14 @@ from profkit.model.bounds import Seconds, SignedSeconds
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A way of capture, and from when on it was in use.
+    """A way of capture and when it began.
 
     Attributes
     ----------
     kind
         ``exact``: every call was traced; ``sampled``: stacks were sampled, and calls counted in short bursts.
     begin_s
-        Seconds after the process's begin.
+        Seconds after the process began.
     """
 
     kind: Literal["exact", "sampled"]
@@ -26,7 +26,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What capture added to the wall of a process: an estimate with its 95 % interval, seconds."""
+    """Estimate of what capture added to the wall of a process, with its 95 % interval; seconds."""
 
     seconds: SignedSeconds
     low_s: SignedSeconds

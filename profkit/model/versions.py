@@ -1,4 +1,4 @@
-"""Which Python wrote a profile, from the paths of its library and packages: for files that do not record it."""
+"""The Python version of a profile, from the paths of its library and packages."""
 
 from __future__ import annotations
 
@@ -17,21 +17,16 @@ _LIBRARY = re.compile(
 
 
 def python_of_paths(files: Iterable[str]) -> tuple[int, int] | None:
-    """Return major and minor version as most of the paths have it, ``None`` where none has one.
-
-    Parameters
-    ----------
-    files
-        File names as the interpreter recorded them, from any operating system.
-    """
+    """Return the (major, minor) version that most paths, of any system, have; ``None`` if none has one."""
     return _python_of(tuple(files))
 
 
-#: Both sides of a comparison are asked for again and again.
+#: Asked repeatedly for both sides of a comparison.
 @lru_cache(maxsize=2)
 def _python_of(files: tuple[str, ...]) -> tuple[int, int] | None:
     votes: Counter[tuple[int, int]] = Counter()
-    # A profile has thousands of files in a few directories, which say it: a separator follows the version.
+    # Thousands of files share a few directories. The separator ends the directory because one follows the
+    # version.
     places = Counter([file if "\\" in file else f"{file.rpartition('/')[0]}/" for file in files])
     for place, files_in_it in places.items():
         for posix_major, posix_minor, windows_major, windows_minor in _LIBRARY.findall(place):

@@ -1,1 +1,1 @@
-"""Writers of what other tools open: each takes a `Run`, or a profile, and gives bytes."""
+"""Writers of formats of other tools; each turns a `Run` or a profile into bytes."""

@@ -1,7 +1,6 @@
-"""Writes a profile in Callgrind's format, which KCachegrind and QCachegrind open.
+"""Writer of Callgrind's format, for KCachegrind and QCachegrind.
 
-Costs are wall time in nanoseconds; a function's line is the first of it, and a call's that of its caller. A number of
-calls that is not known is 0, which the viewers show as an active call.
+Costs are wall time in nanoseconds. An unknown number of calls is 0, which viewers show as an active call.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ _HEAD = (
 
 
 def callgrind_profile(run: Run, profile: Profile) -> Export:
-    """Lay out the functions of a profile, which is a run's, and their calls.
-    Raise `FormatError` if no function has a time."""
+    """Lay out the functions and calls of a run's profile; raise `FormatError` if no function has a time."""
     profile = collapse(profile)
     if not (profile.tottime > 0).any():
         raise FormatError(run.path, "holds no functions to write")
@@ -44,7 +42,7 @@ def _chunks(run: Run, profile: Profile) -> Iterator[bytes]:
     written: set[tuple[str, int]] = set()
 
     def named(key: str, number: int, text: str) -> str:
-        # Names are written once, and then are numbers; files and functions are counted apart.
+        # A name is written once and then referred to by number. Files and functions are numbered separately.
         kind = "file" if key in ("fl", "cfi") else "function"
         if (kind, number) in written:
             return f"{key}=({number})\n"
@@ -53,7 +51,7 @@ def _chunks(run: Run, profile: Profile) -> Iterator[bytes]:
 
     def of(row: int, file_key: str, name_key: str) -> str:
         name, file, line = places[row]
-        # The viewers tell functions apart by name and file only.
+        # Viewers identify functions by name and file only.
         name = f"{name}:{line}" if same[name, file] > 1 else name
         file = file or "???"
         number = files.setdefault(file, len(files) + 1)

@@ -1,9 +1,8 @@
-"""Writes a run as a Chrome trace, which ui.perfetto.dev, chrome://tracing and others open.
+"""Writer of Chrome traces, for ui.perfetto.dev, chrome://tracing and others.
 
-The form is the JSON object form of the Chromium project's "Trace Event Format". Pushed ranges are complete
-events on one track per thread and domain, where they nest. Ranges that may end in another thread are nestable
-async events, marks are instant events, samples are counters. Functions are left out: they are sums without a
-place in time.
+It writes the JSON object form of Chromium's "Trace Event Format". Pushed ranges are complete events on a
+track per thread and domain, where they nest. Started ranges are nestable async events, marks instant events,
+samples counters. Functions are left out: they are sums without a place in time.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED
 Ints = npt.NDArray[np.int64]
 Texts = npt.NDArray[np.object_]
 
-#: Linux's PID_MAX_LIMIT: from here on numbers are ours, for tracks that are no thread, and for a process whose
-#: number another one has (of another host, or the image that an exec replaced).
+#: Linux's PID_MAX_LIMIT. Numbers from here on are for tracks without a thread, and for processes whose pid is
+#: taken (on another host, or before an exec).
 OWN_NUMBERS = 1 << 22
-#: Greatest integer that every reader of JSON keeps exact: a double has 53 bits.
+#: Greatest integer that every JSON reader keeps exact: a double has 53 bits.
 _EXACT = 1 << 53
 
 
@@ -52,9 +51,10 @@ class _Lane:
 
 
 def chrome_trace(run: Run) -> Export:
-    """Lay out a run on one time axis that begins with its first event.
-    ``ts`` and ``dur`` are microseconds. ``baseTimeNanoseconds`` is the Unix time of ``ts`` 0, absent if no
-    clock gives it. Raise `FormatError` if nothing in the run has a time."""
+    """Lay out a run on one time axis of microseconds; raise `FormatError` if nothing has a time.
+
+    ``baseTimeNanoseconds`` is the Unix time of ``ts`` 0, absent if no clock gives it.
+    """
     offsets, machine = to_unix_ns(run)
     begins = [_begin(p) + offset for p, offset in zip(run.processes, offsets, strict=True) if _has_times(p)]
     if run.series is not None and len(run.series.time_ns):
@@ -83,7 +83,7 @@ def _begin(process: Process) -> int:
 
 
 def _lanes(run: Run, offsets: list[int], base: int) -> list[_Lane]:
-    """Give a number to every process that has a time, and to every track."""
+    """Number the tracks and every process that has times."""
     taken: set[int] = set()
     next_tid = OWN_NUMBERS
     lanes = []
@@ -118,7 +118,7 @@ def _chunks(run: Run, lanes: list[_Lane], machine_shift_ns: int, base: int) -> I
     yield f'{head}"otherData":{as_json(facts)},"traceEvents":['.encode()
     first = True
     for chunk in _all_events(run, lanes, machine_shift_ns):
-        # Every event brings the comma in front of it along.
+        # Every event starts with its comma.
         yield chunk[1:] if first and chunk else chunk
         first = first and not chunk
     yield b"\n]}\n"
@@ -165,9 +165,9 @@ def _names(lane: _Lane, place: int) -> Iterator[str]:
 
 
 def _events(ranges: Ranges, rows: Ints, lane: _Lane, track: Track, tid: int) -> bytes:
-    """Write some rows of one track in their order; of two that begin together, the outer comes first."""
+    """Write some rows of a track in order; of two that begin together, the outer one is first."""
     texts, ends = list[str](), list[str]()
-    # What all events of one name have in common is written once.
+    # The text that all events of one name share.
     common: dict[tuple[int, ...], tuple[str, str, str]] = {}
     columns = (ranges.name, ranges.category, ranges.color, ranges.payload_type, ranges.kind)
     alike = zip(*(column[rows].tolist() for column in columns), strict=True)
@@ -181,7 +181,7 @@ def _events(ranges: Ranges, rows: Ints, lane: _Lane, track: Track, tid: int) -> 
         middle = ""
         if same[-1] == PUSHED and end != OPEN:
             middle = f',"dur":{microseconds(end - begin)}'
-        elif same[-1] == STARTED:  # an id is good within the process: the row
+        elif same[-1] == STARTED:  # an id is unique within the process: the row
             middle = f',"id2":{{"local":"0x{row:x}"}}'
             if end != OPEN:
                 ends.append(f"{finish}{microseconds(end + lane.shift_ns)}{middle}}}")
@@ -193,7 +193,7 @@ def _common(ranges: Ranges, row: int, pid: int, tid: int, domain: str) -> tuple[
     """Return the text before a row's time, after its own fields, and before a started range's end time."""
     kind = int(ranges.kind[row])
     args: dict[str, object] = {}
-    if domain and kind == STARTED:  # a viewer does not show these on the track of the thread
+    if domain and kind == STARTED:  # viewers do not show these on the thread's track
         args["domain"] = domain
     if ranges.category[row]:
         args["category"] = ranges.strings[int(ranges.category[row])]
@@ -209,7 +209,7 @@ def _common(ranges: Ranges, row: int, pid: int, tid: int, domain: str) -> tuple[
         f'"pid":{pid},"tid":{tid},"cat":"nvtx","name":{as_json(ranges.strings[int(ranges.name[row])])},"ts":'
     )
     fields = as_json(args)
-    if ranges.payload_type[row]:  # its value and two braces follow
+    if ranges.payload_type[row]:  # followed by its value and two braces
         tail = f',"args":{fields[:-1]}{"," if args else ""}"payload":'
     else:
         tail = f',"args":{fields}}}' if args else "}"
@@ -217,7 +217,7 @@ def _common(ranges: Ranges, row: int, pid: int, tid: int, domain: str) -> tuple[
 
 
 def _payloads(ranges: Ranges, rows: Ints) -> Texts:
-    """Return payloads with the text that closes their events; empty for rows without a payload."""
+    """Return payloads with the text that closes their events; empty for rows without payload."""
     result = np.full(len(rows), "", object)
     types = ranges.payload_type[rows]
     for number in np.unique(types[types != 0]).tolist():

@@ -1,7 +1,6 @@
-"""Counter events of a Chrome trace: the machine's series, and each thread's share of a CPU; used by `chrome`.
+"""Counter events of a Chrome trace: the machine's series, and each thread's share of a CPU.
 
-A counter event holds until the next one. Growing sums are therefore written as their growth per second from
-one reading to the next; the last interval's value is repeated at its end.
+A counter holds until the next event, so cumulative values are written as rates from one reading to the next.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from profkit.model import Series, ThreadSamples
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-#: Columns of a series that grow: the counter's name, and what its rate per second is.
+#: Cumulative columns: the counter's name, and the unit of its rate.
 _RATES = {
     "busy_s": ("CPUs in use", "cores"),
     "steal_s": ("CPUs stolen", "cores"),
@@ -28,7 +27,7 @@ _RATES = {
     "throttled_periods": ("throttled periods", "per second"),
     "periods": ("periods of the CPU quota", "per second"),
 }
-#: Columns that say how it was at that moment.
+#: Momentary columns: the counter's name and unit.
 _LEVELS = {
     "runnable": ("runnable threads of the machine", "threads"),
     "processes": ("processes of the run", "processes"),
@@ -40,8 +39,7 @@ _LEVELS = {
 
 
 def of_series(series: Series, shift_ns: int) -> Iterator[bytes]:
-    """Yield the machine's counters under the process number 0.
-    `shift_ns` is added to their times to give the trace's; failed readings (NaN) are left out."""
+    """Yield the machine's counters as process 0; failed readings (NaN) are left out."""
     for column, values in series.columns.items():
         there = np.isfinite(values)
         time, numbers = series.time_ns[there] + shift_ns, values[there]
@@ -54,8 +52,7 @@ def of_series(series: Series, shift_ns: int) -> Iterator[bytes]:
 
 
 def of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
-    """Yield the shares of time that each active thread ran and was queued.
-    `names` are by thread id; `pid` is their process's number, `shift_ns` as in `of_series`."""
+    """Yield the shares of time that each active thread ran and queued; `names` are by thread id."""
     if not len(samples):
         return
     change = np.flatnonzero(np.diff(samples.tid)) + 1
@@ -71,7 +68,7 @@ def of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift
 
 
 def _rates(time: Ints, values: Floats) -> tuple[Ints, Floats]:
-    """Convert sums to their growth per second from each reading on, never negative."""
+    """Convert cumulative values to rates per second from each reading on, never negative."""
     apart = np.concatenate([[True], np.diff(time) > 0]) if len(time) else np.zeros(0, np.bool_)
     time, values = time[apart], values[apart]
     if len(time) < 2:

@@ -1,7 +1,6 @@
-"""Writes a run as collapsed stacks: a line has frames, outermost first, separated by semicolons, and microseconds.
+"""Writer of collapsed stacks: per line, frames from the outermost, separated by semicolons, and microseconds.
 
-Processes and threads are the outermost frames, as py-spy writes them; what queued or was off the CPU is a frame above
-its function.
+As in py-spy's output, processes and threads are the outermost frames. Waiting is a frame above its function.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from profkit.formats.export.stack_tree import SHORT, contexts_of, not_held, plac
 from profkit.formats.export.timeline import Export, clean, process_label
 from profkit.model import Process, Profile, Run, Thread
 
-#: What ends a frame or a line is written as a comma or a blank.
+#: Characters that end a frame or line, with their replacements.
 _PLAIN = str.maketrans({";": ",", **dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " ")})
 
 
 def collapsed_stacks(run: Run) -> Export:
-    """Lay out the self times of all threads. Raise `FormatError` if there is none of a microsecond."""
+    """Lay out the self times of all threads; raise `FormatError` if none rounds to a microsecond."""
     lines: dict[str, float] = {}
     for process in run.processes:
         for thread in process.threads:

@@ -1,7 +1,6 @@
-"""Writes runs for the Firefox Profiler (profiler.firefox.com): its processed profile format, version 48.
+"""Writer of the Firefox Profiler's (profiler.firefox.com) processed profile format, version 48.
 
-Each thread is a track, of a process that has the name of its run's file where there are several. Samples are calling
-contexts, weighted by milliseconds; they stand one behind the other, which is no order in time.
+Samples are calling contexts, weighted by milliseconds; their order is not one in time.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from profkit.formats.export.stack_tree import (
 from profkit.formats.export.timeline import Export, clean, process_label
 from profkit.model import Process, Run, Thread
 
-#: From here on, the profiler upgrades what it reads (docs-developer/CHANGELOG-formats.md of its sources).
+#: The profiler upgrades older files from this version on (docs-developer/CHANGELOG-formats.md).
 _VERSION, _GECKO_VERSION = 48, 30
-#: Of time on a CPU and otherwise: category of the frame, by what stands above a function.
+#: Category of a frame, by the frame above the function.
 _CATEGORIES = {
     "": ("On a CPU", "yellow"),
     QUEUED: ("Queued for a CPU", "red"),
@@ -36,7 +35,7 @@ _OTHER = ("Other", "grey")
 
 
 def firefox_profile(runs: Sequence[Run]) -> Export:
-    """Lay out the functions of all threads of all runs in one file. Raise `FormatError` if a run has none."""
+    """Lay out the functions of all threads of all runs in one file; raise `FormatError` if a run has none."""
     labels = [os.path.basename(run.path) for run in runs]
     if len(set(labels)) < len(labels):
         labels = [run.path for run in runs]
@@ -46,7 +45,7 @@ def firefox_profile(runs: Sequence[Run]) -> Export:
     for number, (label, run) in enumerate(zip(labels, runs, strict=True), 1):
         before = len(found)
         for place, process in enumerate(run.processes, 1):
-            # Processes are told apart by their numbers, and both runs may have the same.
+            # Viewers identify processes by pid, and several runs may share pids.
             pid = str(process.pid or place)
             pid = f"{pid}-{number}-{place}" if pid in taken else pid
             taken.add(pid)
@@ -97,7 +96,7 @@ def _json(value: Any) -> str:
 
 
 def _depth_first(contexts: Contexts) -> Iterator[int]:
-    """Yield each row behind its caller's, so that neighbours have callers in common."""
+    """Yield each row after its caller's, so that neighbours share callers."""
     called: dict[int, list[int]] = {}
     for row, parent in enumerate(contexts.parent.tolist()):
         called.setdefault(parent, []).append(row)

@@ -1,7 +1,6 @@
-"""Writes a run as pprof's profile (`proto/profile.proto` of github.com/google/pprof), not yet compressed.
+"""Writer of uncompressed pprof profiles (`proto/profile.proto` of github.com/google/pprof).
 
-A sample is a calling context of one thread; labels say which. Times are whole nanoseconds, all as measured, and what
-a function queued or was off the CPU for are values of their own. Counts that are not known exactly are left out.
+A sample is a calling context of one thread. Times are nanoseconds; counts that are not exact are left out.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from profkit.formats.export.timeline import Export, clean, process_label
 from profkit.formats.protobuf import integer, message, packed
 from profkit.model import Process, Run, Thread
 
-#: Value types in their order: counts first, as pprof has it.
+#: Value types in order: counts first, as in pprof.
 _CALLS, _SAMPLES, _TIME, _QUEUED, _OFF_CPU = "calls", "samples", "time", "queued", "off_cpu"
 
 
 @dataclass(slots=True)
 class _Tables:
-    """Strings, and functions (which are locations as well) that the samples refer to."""
+    """Strings, and functions (also used as locations), which samples refer to."""
 
     strings: dict[str, int] = field(default_factory=lambda: {"": 0})
     functions: dict[tuple[str, str, int], int] = field(default_factory=dict)
@@ -45,7 +44,7 @@ class _Tables:
 
 
 def pprof_profile(run: Run) -> Export:
-    """Lay out the functions of all threads. Raise `FormatError` if the run has none with a self time."""
+    """Lay out the functions of all threads; raise `FormatError` if none has a self time."""
     threads = [(p, t) for p in run.processes for t in p.threads if (t.profile.tottime > 0).any()]
     if not threads:
         raise FormatError(run.path, "holds no functions to write")
@@ -53,7 +52,7 @@ def pprof_profile(run: Run) -> Export:
     types = []
     if any(exact_calls(profile).any() for profile in profiles):
         types.append(_CALLS)
-    # Samples are known by function: of calling contexts, they would have to be divided.
+    # Samples are known by function; by calling context they would have to be divided.
     if any(t.profile.samples is not None and t.paths is None for _, t in threads):
         types.append(_SAMPLES)
     types.append(_TIME)
@@ -98,7 +97,7 @@ def _samples(thread: Thread, types: list[str], labels: bytes, tables: _Tables) -
     for parent, row, value in zip(
         contexts.parent.tolist(), contexts.function.tolist(), values.tolist(), strict=True
     ):
-        # The innermost comes first.
+        # The innermost frame comes first.
         stacks.append([numbers[row], *(stacks[parent] if parent >= 0 else [])])
         if any(value):
             yield message(2, packed(1, stacks[-1]) + packed(2, value) + labels)

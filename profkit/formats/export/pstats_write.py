@@ -1,8 +1,4 @@
-"""Writes a profile as plain pstats data, which every viewer of ``.prof`` files opens.
-
-The form is lossy: functions that share ``(file, line, name)`` are summed, where cProfile's own dump keeps
-only the last one. Waiting, hashes and qualified names stay in the run file's archive.
-"""
+"""Writer of plain pstats data for viewers; waiting, hashes and qualified names are lost."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ import marshal
 from profkit.model import Profile
 from profkit.model.merge import collapse
 
-#: Read by every Python from 3.4 on; later versions add only types that a profile does not use.
+#: Read by every Python from 3.4; later versions add only types that a profile does not use.
 MARSHAL_VERSION = 4
 
 
@@ -20,10 +16,12 @@ def _printable(text: str) -> str:
 
 
 def write_pstats(profile: Profile) -> bytes:
-    """Marshal a profile as `pstats` loads it; without edges, functions have no callers.
+    """Marshal a profile as `pstats` loads it, summing functions that share ``(file, line, name)``.
+
     The result is ``{(file, line, name): (primitive calls, calls, tottime, cumtime, callers)}`` with callers
     ``{(file, line, name): (calls, primitive calls, tottime, cumtime)}``. Path bytes that are not UTF-8 are
-    written as ``\\udce9``, since viewers cannot print lone surrogates."""
+    written as ``\\udce9``, since viewers cannot print lone surrogates.
+    """
     profile = collapse(profile, qualified=False)
     text = [_printable(string) for string in profile.strings]
     keys = [

@@ -1,10 +1,7 @@
-"""Writes a run for speedscope (`file-format-schema.json` of its package): ranges in time order, functions as
-stacks.
+"""Writer for speedscope (`file-format-schema.json` of its package).
 
-A thread's pushed ranges of one domain are an evented profile, since they nest. Functions are one sampled
-profile per thread, weighted by self time: calling stacks if the tracer kept them, else stacks of one frame.
-Measured waiting is a frame above its function. Marks, and ranges that may end in another thread, have no
-place in a stack and are left out.
+A thread's pushed ranges of one domain are an evented profile; its functions are a sampled one, weighted by
+self time. Marks, and ranges that may end in another thread, have no place in a stack and are left out.
 """
 
 from __future__ import annotations
@@ -33,13 +30,13 @@ from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
 Ints = npt.NDArray[np.int64]
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-#: Added to the name of a range that was never ended; it is drawn to the end of its track.
+#: Suffix of the name of a range that never ended; it is drawn to the end of its track.
 _UNENDED = " (never ended)"
 
 
 @dataclass(slots=True)
 class _Frames:
-    """The table of frames that all profiles of a file share; it grows while profiles are written."""
+    """Frame table shared by all profiles of a file; it grows while profiles are written."""
 
     numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
@@ -53,9 +50,10 @@ class _Frames:
 
 
 def speedscope_file(run: Run) -> Export:
-    """Lay out a run as one file with a profile for each track of ranges and for each thread's functions.
-    Times of ranges are nanoseconds from the track's first range on, self times are seconds. Raise
-    `FormatError` if the run has neither ranges that nest nor functions."""
+    """Lay out a run as one file; raise `FormatError` without nesting ranges and functions.
+
+    Times are nanoseconds since a track's first range, and seconds of self time.
+    """
     nested = [
         (process, track, process.ranges)
         for process in run.processes
@@ -78,7 +76,7 @@ def _left_out(run: Run) -> Iterator[str]:
 
 
 def _nested(ranges: Ranges) -> list[Track]:
-    """Return the tracks with their pushed ranges only, without tracks that have none."""
+    """Return the tracks that have pushed ranges, with these only."""
     found = []
     for track in tracks(ranges):
         rows = track.rows[ranges.kind[track.rows] == PUSHED]
@@ -116,10 +114,10 @@ def _chunks(
 def evented(begin: Sequence[int], end: Sequence[int]) -> Iterator[tuple[int, bool, int]]:
     """Yield the openings and closings of ranges in time order: range, whether it opens, and time.
 
-    `begin` and `end` are in the order of begins, the outer first of those that begin together. If ranges
-    overlap without nesting, the inner one is cut at the outer's end.
+    `begin` and `end` are sorted by begin, the outer range first on ties. A range that outlasts the outer one
+    is cut.
     """
-    around: list[tuple[int, bool, int]] = []  # how each open range closes
+    around: list[tuple[int, bool, int]] = []  # closing events of the open ranges
     for row, (first, last) in enumerate(zip(begin, end, strict=True)):
         while around and around[-1][2] <= first:
             yield around.pop()
@@ -157,10 +155,10 @@ def _ranges(title: str, ranges: Ranges, rows: Ints, frames: _Frames) -> Iterator
 
 
 def _functions(title: str, thread: Thread, frames: _Frames) -> bytes:
-    """Return a thread's self times, greatest first; each is one stack, up to three with measured waiting."""
+    """Return a thread's self times, greatest first; each is one stack, up to three with waiting."""
     contexts = contexts_of(thread)
     stacks: list[list[int]] = []
-    # A context stands behind that of its caller.
+    # A context comes after its caller's.
     for parent, row in zip(contexts.parent.tolist(), contexts.function.tolist(), strict=True):
         number = frames.number(*(place_of(thread.profile, row) if row >= 0 else (SHORT,)))
         stacks.append([*(stacks[parent] if parent >= 0 else []), number])

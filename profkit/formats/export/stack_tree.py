@@ -1,8 +1,4 @@
-"""A thread's functions as stacks with self times, for writers of stacks; and what such formats cannot hold.
-
-Where no calling contexts were kept, each function is a stack of one frame: sums by caller and callee do not determine
-stacks.
-"""
+"""Functions of a thread as stacks with self times, and what formats of stacks cannot hold."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 #: Frames above a function, for the parts of its self time in which it did not run.
 QUEUED, OFF_CPU = "[queued for a CPU]", "[off the CPU]"
-#: Calls that took too little to have a stack of their own.
+#: Calls too short to have a stack of their own.
 SHORT = "[short calls]"
 
 
@@ -28,9 +24,9 @@ SHORT = "[short calls]"
 class Contexts:
     """Calling contexts of a thread, callers first; columns of shape (n,).
 
-    `parent` is the caller's row, −1 for none; `function` the row in the thread's profile, −1 for `SHORT`. `tottime`,
-    `queued` and `off_cpu` are seconds, the last two parts of the first, 0 where not measured. `calls` are NaN where
-    they are not known exactly.
+    `parent` is the caller's row, −1 for none; `function` the row in the profile, −1 for `SHORT`. `calls` are
+    NaN where not exact. Times are seconds; `queued` and `off_cpu` are parts of `tottime`, 0 where not
+    measured.
     """
 
     parent: Ints
@@ -44,7 +40,7 @@ class Contexts:
         return len(self.parent)
 
     def parts(self, at: int) -> Iterator[tuple[str, float]]:
-        """Yield the parts of a row's self time, seconds: the frame above the function, empty for running."""
+        """Yield the parts of a row's self time: frame above the function (empty for running) and seconds."""
         left = float(self.tottime[at])
         for column, why in ((self.queued, QUEUED), (self.off_cpu, OFF_CPU)):
             part = float(column[at])
@@ -56,7 +52,7 @@ class Contexts:
 
 
 def contexts_of(thread: Thread) -> Contexts:
-    """Return the calling contexts of a thread, or its functions without callers where none were kept."""
+    """Return a thread's calling contexts, or its functions without callers if none were kept."""
     profile, paths = thread.profile, thread.paths
     exact = exact_calls(profile)
     values: Profile | Paths = profile if paths is None else paths
@@ -77,14 +73,14 @@ def _part(column: Floats | None, most: Floats) -> Floats:
 
 
 def exact_calls(profile: Profile) -> npt.NDArray[np.bool_]:
-    """Return which functions have a known number of calls, and no estimate of it."""
+    """Return which functions have an exact number of calls."""
     limits = estimates_of(profile)
     exact: npt.NDArray[np.bool_] = limits["calls_low"] == limits["calls_high"]
     return exact
 
 
 def place_of(profile: Profile, row: int) -> tuple[str, str, int]:
-    """Return name, file and first line of a function; no file and 0 of built-in functions."""
+    """Return name, file and first line of a function; for built-in functions, an empty file and 0."""
     text = profile.strings
     file = text[profile.file[row]]
     name = text[profile.qualname[row]] or text[profile.name[row]]
@@ -92,7 +88,7 @@ def place_of(profile: Profile, row: int) -> tuple[str, str, int]:
 
 
 def not_held(run: Run, *, calls: bool = False, stacks: bool = False, waiting: bool = False) -> Iterator[str]:
-    """Say what of a run is not in a file of sums or stacks; the arguments say what the format holds."""
+    """Yield what of a run is lost in a file of sums or stacks; the arguments say what the format holds."""
     profiles = [thread.profile for process in run.processes for thread in process.threads]
     unsure = sum(int((~exact_calls(profile)).sum()) for profile in profiles)
     if calls and unsure:

@@ -1,8 +1,4 @@
-"""What writers of timelines share: one clock for all processes, tracks of ranges, JSON.
-
-Used by `chrome` and `speedscope`. A track holds the ranges of one thread in one domain, since only there do
-they nest. Nothing here knows a format.
-"""
+"""Common parts of timeline writers: one clock for all processes, tracks of ranges, JSON."""
 
 from __future__ import annotations
 
@@ -24,8 +20,7 @@ CHUNK_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file about to be written: `chunks` of bytes, made on request.
-    `left_out` says in sentences what of the run the format cannot hold."""
+    """A file to be written: `chunks` made on request, and sentences about what was left out."""
 
     chunks: Iterator[bytes]
     left_out: tuple[str, ...] = ()
@@ -33,8 +28,7 @@ class Export:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """The ranges of one thread (the system's id) in one domain, rows in the order in which they began.
-    `domain` is empty for the default domain."""
+    """Ranges of one thread (system id) in one domain (empty: the default), by begin; only these nest."""
 
     thread: int
     domain: str
@@ -45,7 +39,7 @@ def tracks(ranges: Ranges) -> list[Track]:
     """Divide the ranges of one process by thread and domain; a thread's default domain comes first."""
     if not len(ranges):
         return []
-    order = np.lexsort((ranges.begin_ns, ranges.domain, ranges.thread))  # stable: what began first is around
+    order = np.lexsort((ranges.begin_ns, ranges.domain, ranges.thread))  # outer ranges first: stable
     thread, domain = ranges.thread[order], ranges.domain[order]
     change = np.flatnonzero((np.diff(thread) != 0) | (np.diff(domain) != 0)) + 1
     return [
@@ -55,11 +49,10 @@ def tracks(ranges: Ranges) -> list[Track]:
 
 
 def to_unix_ns(run: Run) -> tuple[list[int], int]:
-    """Return the offset from each process's monotonic clock, and from the machine series', to Unix time in
-    ns; 0 if unknown.
+    """Return offsets in ns to Unix time, of each process's monotonic clock and of the machine series.
 
-    Processes of one host share its clock and thus one offset, the first that is known: readings of the pair
-    of clocks differ by adjustments of the wall clock in between.
+    Unknown ones are 0. Processes of a host share its first known offset: later readings differ by adjustments
+    of the wall clock.
     """
     manifest = run.manifest
     home = manifest.host.name if manifest is not None else ""
@@ -83,7 +76,7 @@ def process_label(process: Process) -> str:
 
 
 def thread_names(process: Process) -> dict[int, str]:
-    """Return thread names by id, in the order in which the run lists the threads."""
+    """Return thread names by id, in the run's order of threads."""
     return {thread.tid: thread.name for thread in process.threads if thread.tid is not None}
 
 

@@ -1,7 +1,4 @@
-"""Readers of what other tools write: each gives a `Run`, and what a format cannot say stays unknown.
-
-A file's content selects its reader, not its name. `formats.pstats_file` reads pstats dumps.
-"""
+"""Readers of other tools' files, selected by content; what a format lacks stays unknown."""
 
 from __future__ import annotations
 
@@ -16,23 +13,21 @@ from profkit.formats.pstats_file import read_dump
 from profkit.formats.regular_file import NotRegularError, open_regular
 from profkit.model import ProfileError, Run
 
-#: Bytes from which the kind of a file is told.
 _HEAD = 1 << 16
 _GZIP = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"
-#: What a reader that trusts the form of its file stumbles over where that is not so.
+#: Errors of readers on malformed files.
 _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, struct.error)
 _AGAIN = "copy it again, or record again"
 
 
 def read_foreign(path: Any, *, edges: bool = True) -> Run | None:
-    """Read the profile of another tool; ``None`` if the file is none of those that are read here.
-    Raise only `FormatError`, whatever the bytes are."""
+    """Read the profile of another tool, ``None`` for an unknown format; raise only `FormatError`."""
     try:
         with open_regular(path) as file:
             head = file.read(_HEAD)
     except (OSError, NotRegularError):
-        return None  # the reader that follows says why
+        return None  # the next reader reports why
     kind = _kind(_gunzipped(head, _HEAD) if head.startswith(_GZIP) else head)
     if not kind:
         return None
@@ -45,14 +40,13 @@ def read_foreign(path: Any, *, edges: bool = True) -> Run | None:
 
 
 def _what(error: Exception) -> str:
-    """Say in a few words what a reader stumbled over."""
     if isinstance(error, KeyError):
         return f"it lacks {str(error)[:60]}"
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _kind(head: bytes) -> str:
-    """Return what a file's first bytes are, a word that `_read` knows; nothing if none of these."""
+    """Return the format of a file by its first bytes, as a word that `_read` knows; empty if unknown."""
     from profkit.formats.foreign.collapsed import is_collapsed
     from profkit.formats.foreign.perf_script import is_perf_script
     from profkit.formats.foreign.pprof import is_pprof
@@ -65,7 +59,7 @@ def _kind(head: bytes) -> str:
     if is_pprof(head):
         return "pprof"
     start = head.lstrip()[:2].split()
-    # A dump of pstats begins with a brace, too, and then the type of an object, which is none of these characters.
+    # A pstats dump begins with a brace too, but its next byte, an object's type, is none of these characters.
     if start and (start[0] in (b"{", b"[", b"[{") or start[0] == b'{"'):
         return "json"
     if b"\0" in head:
@@ -120,7 +114,7 @@ def _read_json(path: Any, data: bytes, budget: Budget, edges: bool) -> Run:
 
 
 def _gunzipped(data: bytes, most: int, *, whole: bool = False) -> bytes:
-    """Return the first bytes that compressed data unpack to; of a `whole` file, all, or raise `ValueError`."""
+    """Return the first `most` bytes of unpacked data; with `whole`, raise `ValueError` unless that is all."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
         unpacked = unpacker.decompress(data, most)

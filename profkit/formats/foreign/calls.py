@@ -1,4 +1,4 @@
-"""Nested intervals of threads as profiles and as ranges: what tracers write, of which calls and times are exact."""
+"""Nested intervals of threads as profiles and ranges: exact calls and times from tracers."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ from profkit.model.ranges import PUSHED
 
 Floats = npt.NDArray[np.float64]
 
-#: Begin and end of a call, in any one unit of time.
+#: Begin, end and frame of a call, in any time unit.
 Call: TypeAlias = tuple[float, float, Frame]
 #: Begin and end in nanoseconds, name, domain, thread, kind (`PUSHED` or `STARTED`).
 RangeRow: TypeAlias = tuple[int, int, str, str, int, int]
 
 
 def profile_from_calls(calls: Iterable[Call], unit_s: float, *, edges: bool) -> Profile:
-    """Sum the calls of one thread by function, and by caller and callee; `unit_s` is their unit of time in seconds.
-    One that outlasts the call around it is cut there. Raise `ProfileError` for numbers that no profile has."""
+    """Sum the calls of one thread by function, and by caller and callee.
+
+    A call that outlasts its caller is cut. `unit_s` is the time unit in seconds. Raise `ProfileError` for
+    impossible numbers.
+    """
     numbers: dict[Frame, int] = {}
     # Calls, primitive calls, self time, cumulative time.
     rows: list[list[float]] = []
     pairs: dict[tuple[int, int], list[float]] = {}
-    within: list[int] = []  # calls of each function that are open
+    within: list[int] = []  # open calls of each function
     open_: list[tuple[float, float, int]] = []  # begin, end, function
-    inside: list[float] = []  # time of what each open call has called
+    inside: list[float] = []  # time of the callees of each open call
 
     def close() -> None:
         begin, end, row = open_.pop()
@@ -66,7 +69,7 @@ def _outer_first(call: Call) -> tuple[float, float]:
 
 
 def segments(calls: Iterable[Call]) -> Iterator[tuple[Stack, float, float]]:
-    """Yield the stacks of one thread in time order, each with its begin and end; no two overlap."""
+    """Yield the stacks of one thread in time order with begin and end, without overlaps."""
     ends: list[float] = []
     frames: list[Frame] = []
     at = 0.0
@@ -93,14 +96,14 @@ def _profile(
     between = np.array(list(pairs), np.int32).reshape(-1, 2).T.copy()
     counts, times = sums[:, :2].T.astype(np.int64), sums[:, 2:].T.copy()
     link_counts, link_times = of_pairs[:, :2].T.astype(np.int64), of_pairs[:, 2:].T.copy()
-    # What is left of a subtraction of floats may be a trifle below 0.
+    # Float subtraction may leave values slightly below 0.
     times[0], link_times[0] = (np.where(np.abs(own) < 1e-12, 0.0, own) for own in (times[0], link_times[0]))
     edges = None if links is None else Edges(between[0], between[1], *link_counts, *link_times)
     return profile_of(frames, (*counts, *times), edges)
 
 
 def ranges_from(rows: Sequence[RangeRow]) -> Ranges:
-    """Return ranges; a pushed one is inside the innermost pushed one of its thread and domain that is around it."""
+    """Return ranges; a pushed one is inside the innermost pushed one around it, of its thread and domain."""
     rows = sorted(rows, key=lambda row: (row[4], row[0], -row[1]))
     strings: dict[str, int] = {"": 0}
     parents: list[int] = []

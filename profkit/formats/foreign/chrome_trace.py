@@ -1,7 +1,7 @@
-"""Reads traces in Chrome's JSON: those of torch.profiler (Kineto), VizTracer, py-spy and others.
+"""Reader of Chrome JSON traces: torch.profiler (Kineto), VizTracer, py-spy and others.
 
-Complete events of a thread nest: they are calls. Kineto's and VizTracer's are all that there were; what others write
-may come from samples, so that calls are not known.
+Kineto and VizTracer record every call as a complete event; other writers may sample, so their calls are not
+known.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from profkit.formats.limits import Budget
 from profkit.model import Notice, Run, Thread
 from profkit.model.ranges import PUSHED
 
-#: Categories of calls that give the GPU work.
 _LAUNCHES = ("cuda_runtime", "cuda_driver")
-#: Categories of events of which a tracer makes one for every call or range.
+#: Categories that only tracers write, for every call or range.
 _RANGE = "user_annotation"
 _KINETO = ("python_function", "cpu_op", _RANGE, *_LAUNCHES)
 _TRACERS = {"FEE": "VizTracer", **dict.fromkeys(_KINETO, "torch.profiler")}
-#: Categories of the GPU's work, and of what else is no thread's of the program.
+#: Categories of GPU work, and of other events outside the program's threads.
 _GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 _ELSEWHERE = ("gpu_user_annotation", "Trace", "overhead")
 _MICROSECOND = 1e-6
@@ -35,14 +34,14 @@ _Place: TypeAlias = tuple[int | None, int | None]
 
 
 def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
-    """Read decoded JSON; raise `FormatError` or `LimitError`, and whatever a wrong type raises."""
+    """Read decoded JSON; raise `FormatError`, `LimitError`, or whatever a wrong type raises."""
     events = data["traceEvents"] if isinstance(data, dict) else data
     if isinstance(data, dict) and (data.get("otherData") or {}).get("writer") == "profkit":
         raise FormatError(path, "was exported by profkit", "give the run file that it was made from")
     names: dict[_Place, str] = {}
     calls: dict[_Place, list[Call]] = defaultdict(list)
     ranges: dict[int | None, list[RangeRow]] = defaultdict(list)
-    # Calls that have begun, as numbers of those of the thread: one that ends with its caller stays inside it.
+    # Open calls, as indices into the thread's calls: a call that ends with its caller stays inside it.
     open_: dict[_Place, list[int]] = defaultdict(list)
     last = 0.0
     work: list[tuple[float, float]] = []
@@ -100,7 +99,7 @@ def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
     run = run_of_threads(
         path, processes, warnings, ranges={pid: ranges_from(rows) for pid, rows in ranges.items()}
     )
-    # What gives the GPU its work; without launches, what was called most.
+    # The thread with most launches or, without launches, most calls.
     giver = max(calls, key=lambda place: (launches[place], len(calls[place])), default=None)
     use = gpu_use(work, segments(calls[giver]), _MICROSECOND) if work and giver else None
     return replace(run, gpu=use)
@@ -109,7 +108,7 @@ def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
 def _sampled(
     path: object, calls: dict[_Place, list[Call]], names: dict[_Place, str], budget: Budget, edges: bool
 ) -> Run:
-    """Take the time between two changes of a thread's stack for a sample."""
+    """Treat the time between two changes of a thread's stack as a sample."""
     samples = Samples(budget)
     for place, found in calls.items():
         thread = (*place, names.get(place, ""))

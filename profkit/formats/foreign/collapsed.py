@@ -1,8 +1,4 @@
-"""Reads collapsed stacks: a line has the frames of a stack, outermost first, and how often it was seen.
-
-py-spy (``--format raw``), stackcollapse-perf, Tachyon (``--collapsed``) and Austin write them. Only Austin says how
-long a sample stands for.
-"""
+"""Reader of collapsed stacks of py-spy (``--format raw``), perf, Tachyon (``--collapsed``) and Austin."""
 
 from __future__ import annotations
 
@@ -14,23 +10,22 @@ from profkit.formats.foreign.stacks import Frame, Samples, ThreadKey
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run
 
-#: py-spy has samples without a frame.
+#: py-spy writes samples without a frame.
 _LINE = re.compile(r"(\S.*|) (\d{1,15})")
-#: Of the lines of a file as of this many, one may be no stack: it is taken for collapsed stacks all the same.
 _LOOKED_AT = 20
-#: What frames of processes and threads look like: py-spy's and Austin's, and Tachyon's.
+#: Frames for processes and threads: of py-spy and Austin, and of Tachyon.
 _PROCESS = re.compile(r"process (\d{1,15}):.*|P(\d{1,15})")
 _THREAD = re.compile(
     r'thread \((\d{1,15}|0x[0-9A-Fa-f]+)\)(?:: )?"?(.*?)"?|T(?:\d+:)?(\d{1,15})|tid:(\d{1,15})'
 )
-#: What perf names the interpreter's own frames, between those of Python functions.
+#: perf's names of the interpreter's own frames, between those of Python functions.
 _INTERPRETER = re.compile(r"\[(?:unknown|(?:lib)?python\d[^\]]*)\]")
-#: Samples a second by default: of Tachyon, and of py-spy and others.
+#: Default samples per second: of Tachyon, and of py-spy and others.
 _TACHYON_HZ, _USUAL_HZ = 1000.0, 100.0
 
 
 def is_collapsed(head: str) -> bool:
-    """Return whether the first lines of a file are collapsed stacks; the last may be cut off."""
+    """Return whether the first lines of a file are collapsed stacks; the last one may be cut off."""
     lines = [line for line in head.split("\n")[:_LOOKED_AT] if line.strip() and not line.startswith("#")]
     return bool(lines) and all(_LINE.fullmatch(line.rstrip("\r")) for line in lines[:1] + lines[1:-1])
 
@@ -55,7 +50,7 @@ def read_collapsed(path: object, text: str, budget: Budget, *, edges: bool) -> R
         thread, parts = _thread_of(found[1].split(";"))
         count = int(found[2])
         stack = tuple(frames.get(part) or frames.setdefault(part, frame_of(part)) for part in parts)
-        # Austin gives microseconds, which are no number of samples.
+        # Austin's number is microseconds, not samples.
         samples.add(thread, stack, count / hertz, 1 if "austin" in said else count)
     notice = (
         Notice("foreign-samples", "Austin")
@@ -66,7 +61,7 @@ def read_collapsed(path: object, text: str, budget: Budget, *, edges: bool) -> R
 
 
 def _thread_of(parts: list[str]) -> tuple[ThreadKey, list[str]]:
-    """Take the frames off a stack that stand for its processes and its thread."""
+    """Split the frames for processes and thread off a stack."""
     pid = tid = None
     name = ""
     while parts and (process := _PROCESS.fullmatch(parts[0])):
@@ -75,6 +70,6 @@ def _thread_of(parts: list[str]) -> tuple[ThreadKey, list[str]]:
         number = thread[1] or thread[3] or thread[4]
         tid, name, parts = int(number, 16 if number.startswith("0x") else 10), thread[2] or "", parts[1:]
     if any(part.startswith("py::") for part in parts):
-        # perf's stacks begin with the name of the program; the interpreter's time is the function's that it runs.
+        # perf's stacks begin with the program's name; the interpreter's time is that of the function it runs.
         name, parts = parts[0], [part for part in parts[1:] if not _INTERPRETER.fullmatch(part)]
     return (pid, tid, name), parts

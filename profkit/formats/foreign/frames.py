@@ -1,4 +1,4 @@
-"""What tools write for one frame of a stack, as file, line and name."""
+"""Parser of the texts by which tools write a frame, into file, line and name."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import re
 
 from profkit.formats.foreign.stacks import NATIVE, Frame
 
-#: ``name (file:line)`` of py-spy and VizTracer; without a line, py-spy's native frames name a library.
+#: ``name (file:line)`` of py-spy and VizTracer; native frames of py-spy have a library and no line.
 _NAME_FILE_LINE = re.compile(r"(.+) \((.+):(\d{1,9})\)")
-#: ``file:name:line`` of Tachyon and Austin; a file does not end with the colon of a C++ name.
+#: ``file:name:line`` of Tachyon and Austin; the colon after the file is not one of a C++ name (``::``).
 _FILE_NAME_LINE = re.compile(r"(.*[^:]):([^:]+):(\d{1,9})")
 #: ``file(line): name`` of Kineto.
 _FILE_LINE_NAME = re.compile(r"(.+)\((\d{1,9})\): (.+)")
-#: ``py::name:file`` of CPython's perf trampolines; a frame of ``perf script`` has the offset in its code.
+#: ``py::name:file`` of CPython's perf trampolines; ``perf script`` appends an offset.
 _TRAMPOLINE = re.compile(r"py::(.+?):((?:/|[A-Za-z]:|<|\.).*?)(?:\+0x[0-9a-f]+)?")
 
 
 def frame_of(text: str) -> Frame:
-    """Return file, line and name that a text stands for; what has no file is native."""
+    """Return file, line and name of a frame's text; a frame without a file is native."""
     if found := _TRAMPOLINE.fullmatch(text):
         return found[2], 0, found[1]
     if found := _NAME_FILE_LINE.fullmatch(text):

@@ -1,4 +1,4 @@
-"""For how long the GPU was idle in a trace, and what its CPU thread did meanwhile."""
+"""GPU idle time in a trace, and what the launching CPU thread did meanwhile."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from profkit.model import ProfileError
 from profkit.model.bounds import Seconds, bounds_of
 from profkit.model.gpu_use import GpuIdle, GpuUse
 
-#: Of what ran while the GPU was idle, so many are kept.
+#: Most entries of `GpuUse.idle`.
 _KEPT = 50
 
 
 def gpu_use(
     work: Iterable[tuple[float, float]], running: Iterable[tuple[Stack, float, float]], unit_s: float
 ) -> GpuUse | None:
-    """Return how much the GPUs worked, ``None`` if they did not.
-    `work` are begins and ends; `running` are the stacks of the thread that gives the work, in time order and without
-    overlaps, of which those inside the pauses between work count. `unit_s` is the unit of time in seconds. Raise
-    `ProfileError` for times that cannot be."""
+    """Return how much the GPUs worked, ``None`` if they did not; raise `ProfileError` for impossible times.
+
+    `work` are begins and ends. `running` are the stacks of the launching thread, in time order without
+    overlaps. `unit_s` is the time unit in seconds.
+    """
     busy: list[list[float]] = []
     for begin, end in sorted(work):
         if busy and begin <= busy[-1][1]:

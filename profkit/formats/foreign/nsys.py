@@ -1,7 +1,7 @@
-"""Reads the SQLite file that ``nsys export --type sqlite`` makes: NVTX ranges, CPU samples or CUDA calls, the GPU.
+"""Reader of ``nsys export --type sqlite``: NVTX ranges, CPU samples or CUDA calls, and the GPU.
 
-The tables are those of NVIDIA's "SQLite Export Schema Reference". One that would be empty is absent, and versions add
-columns: each is asked for by its name. What ``--python-sampling`` records is not read.
+The tables are those of NVIDIA's "SQLite Export Schema Reference"; empty ones are absent, and columns depend
+on the version. Data of ``--python-sampling`` is not read.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from profkit.model import Notice, Run, Thread
 from profkit.model.gpu_use import GpuUse
 from profkit.model.ranges import PUSHED, STARTED
 
-#: ``NVTX_EVENTS.eventType``: a pushed range, a started one, and a domain's name.
+#: ``NVTX_EVENTS.eventType`` of a pushed range, a started range, and a domain's name.
 _PUSHED, _STARTED, _DOMAIN = 59, 60, 75
 _NANOSECOND = 1e-9
-#: After every sample.
+#: Later than every sample.
 _NEVER = 1 << 62
-#: Steps of SQLite's machine for each byte of a file, beyond those that any file may take: a row of 30 bytes takes 50.
+#: Steps of SQLite's virtual machine: limit per byte, and for any file. A row of 30 bytes takes 50.
 _STEPS_A_BYTE, _STEPS = 20, 50_000_000
 _HINT = "export it again: nsys export --type sqlite FILE.nsys-rep"
 
@@ -54,7 +54,7 @@ def read_nsys(path: str | os.PathLike[str], *, edges: bool) -> Run:
 class _Export:
     def __init__(self, path: Any, database: sqlite3.Connection, budget: Budget) -> None:
         self._path, self._database, self._budget = path, database, budget
-        # By thread: calls of CUDA's API, pushed ranges, and samples with the time that each stands for.
+        # By thread: CUDA API calls, pushed ranges, and samples with the time that each stands for.
         self._calls: dict[int, list[Call]] = defaultdict(list)
         self._pushed: dict[int, list[Call]] = defaultdict(list)
         self._sampled: dict[int, list[tuple[Stack, float, float]]] = defaultdict(list)
@@ -69,7 +69,7 @@ class _Export:
         self._texts = dict(self._rows("StringIds", ("id", "value"), "strings"))
 
     def _rows(self, table: str, columns: Sequence[str], what: str, order: str = "") -> Iterator[Any]:
-        """Yield these columns of a table, ``None`` for a column that it lacks; nothing without the table."""
+        """Yield these columns of a table, ``None`` for missing columns; nothing if the table is missing."""
         there = self._tables.get(table, set())
         chosen = ", ".join(f'"{name}"' if name in there else "NULL" for name in columns)
         for row in self._database.execute(f'SELECT {chosen} FROM "{table}" {order}') if there else ():
@@ -80,7 +80,7 @@ class _Export:
         return str(self._texts.get(number, otherwise))
 
     def run(self, edges: bool) -> Run:
-        """Return functions by samples, or else the calls of CUDA's API; and what ran while the GPU was idle."""
+        """Return functions by CPU samples, else CUDA API calls; and what ran while the GPU was idle."""
         ranges = self._ranges()
         samples = self._samples()
         columns = ("start", "end", "nameId", "globalTid")
@@ -99,7 +99,7 @@ class _Export:
         return replace(run, gpu=self._gpu())
 
     def _gpu(self) -> GpuUse | None:
-        """Return what the thread that calls CUDA most did while the GPU was idle: its ranges, samples, or calls."""
+        """Return GPU use, by the ranges, samples or calls of the thread with most CUDA calls."""
         work = [
             row
             for table in ("KERNEL", "MEMCPY", "MEMSET")
@@ -134,7 +134,7 @@ class _Export:
         return {pid: ranges_from(of) for pid, of in found.items()}
 
     def _samples(self) -> Samples | None:
-        """Return CPU samples; a sample stands for the usual time between two of its thread."""
+        """Return CPU samples, each weighted by the median time between two samples of a thread."""
         stacks: dict[int, list[Frame]] = defaultdict(list)
         for sample, symbol, module in self._rows(
             "SAMPLING_CALLCHAINS",

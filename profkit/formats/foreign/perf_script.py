@@ -1,7 +1,7 @@
-"""Reads what ``perf script`` prints: samples with their stacks, innermost frame first.
+"""Reader of ``perf script`` output: samples with stacks, innermost frame first.
 
-Python 3.12 and newer name their functions for perf (``-X perf``) as ``py::name:file``. Such a stack has frames of the
-interpreter between those of Python; their time is that of the Python function that they run.
+With ``-X perf``, Python from 3.12 names its functions ``py::name:file``. The interpreter's frames between
+them are dropped: their time is that of the Python function.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _HEAD = re.compile(
 #: ``address symbol+offset (library)``.
 _FRAME = re.compile(r"\s+[0-9a-f]{1,16} (.+?)(?:\+0x[0-9a-f]+)? \(([^()]*(?:\([^()]*\))?)\)\s*")
 _INTERPRETER = re.compile(r"(?:.*/)?(?:lib)?python\d[^/]*")
-#: Events whose period is in nanoseconds.
+#: Events with a period in nanoseconds.
 _CLOCKS = ("cpu-clock", "task-clock")
 
 
 def is_perf_script(head: str) -> bool:
-    """Return whether the first lines of a file are those of ``perf script``."""
+    """Return whether the first lines of a file are ``perf script`` output."""
     first = next((line for line in head.split("\n") if line.strip() and not line.startswith("#")), "")
     return _HEAD.fullmatch(first) is not None
 
@@ -35,7 +35,7 @@ def is_perf_script(head: str) -> bool:
 def read_perf_script(path: object, text: str, budget: Budget, *, edges: bool) -> Run:
     """Read samples of perf; raise `FormatError` or `LimitError`."""
     frames: dict[str, tuple[Frame, bool]] = {}
-    # Of each sample: its thread, its period in nanoseconds (0: not known), when, and its stack.
+    # Thread, period in nanoseconds (0: not known), time in seconds, and stack of each sample.
     taken: list[tuple[ThreadKey, int, float, tuple[Frame, ...]]] = []
     thread: ThreadKey | None = None
     period, at, stack = 0, 0.0, list[tuple[Frame, bool]]()
@@ -74,13 +74,13 @@ def _frame(symbol: str, library: str) -> tuple[Frame, bool]:
 
 
 def _python(stack: list[tuple[Frame, bool]]) -> tuple[Frame, ...]:
-    """Leave the interpreter's frames out of a stack that has Python's."""
+    """Drop the interpreter's frames if the stack has Python frames."""
     has = any(frame[0] != NATIVE for frame, _ in stack)
     return tuple(frame for frame, interpreter in stack if not (has and interpreter))
 
 
 def _usual_gap(taken: list[tuple[ThreadKey, int, float, tuple[Frame, ...]]]) -> float:
-    """Return the usual time between two samples of a thread: what one stands for if its event is no clock."""
+    """Return the median time between samples of a thread: the weight of a sample whose event is no clock."""
     last: dict[ThreadKey, float] = {}
     gaps = []
     for thread, _, at, _ in taken:

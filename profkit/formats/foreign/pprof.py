@@ -1,8 +1,4 @@
-"""Reads pprof's profiles (`proto/profile.proto` of github.com/google/pprof), unpacked.
-
-Go, Pyroscope, Parca, dd-trace and others write them. Self time is that of a value in a unit of time; how often a
-function was called is not known.
-"""
+"""Reader of unpacked pprof profiles (`proto/profile.proto` of github.com/google/pprof)."""
 
 from __future__ import annotations
 
@@ -14,16 +10,14 @@ from profkit.formats.limits import Budget
 from profkit.formats.protobuf import Value, fields, integers, read_varint, signed
 from profkit.model import Notice, Run
 
-#: Seconds of a unit.
 _UNITS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
-#: Fields of a profile that are messages, strings or packed integers, and those that are integers.
+#: Profile fields that are messages, strings or packed integers, and those that are integers.
 _LONG, _SHORT = {1, 2, 3, 4, 5, 6, 11, 13, 16}, {7, 8, 9, 10, 12, 13, 14, 15}
-#: Greatest id of a process or thread.
 _MOST_ID = 1 << 53
 
 
 def is_pprof(head: bytes) -> bool:
-    """Return whether a file begins with fields of a profile, the first of them a value's type; it may be cut off."""
+    """Return whether a file, perhaps cut off, begins with fields of a profile."""
     data, at, seen = memoryview(head), 0, 0
     try:
         while at < len(data):
@@ -39,13 +33,13 @@ def is_pprof(head: bytes) -> bool:
                 at += size
             seen += number in (1, 2, 6)
     except ValueError:
-        pass  # the end of what was read
+        pass  # the data was cut off
     return seen > 1
 
 
 @dataclass(slots=True)
 class _Tables:
-    """What samples refer to, by its number."""
+    """What samples refer to, by number."""
 
     strings: list[str] = field(default_factory=list)
     mappings: dict[int, str] = field(default_factory=dict)
@@ -54,7 +48,7 @@ class _Tables:
 
 
 def read_pprof(path: object, data: bytes, budget: Budget, *, edges: bool) -> Run:
-    """Read a profile; raise `FormatError` or `LimitError`, and whatever damaged numbers raise."""
+    """Read a profile; raise `FormatError`, `LimitError`, or whatever damaged numbers raise."""
     parts: dict[int, list[Value]] = {number: [] for number in range(1, 17)}
     weights = {2: "calling contexts", 4: "functions", 5: "functions", 6: "strings"}
     for number, value in fields(memoryview(data)):
@@ -72,7 +66,7 @@ def read_pprof(path: object, data: bytes, budget: Budget, *, edges: bool) -> Run
     period = _pair(parts[11][-1], tables) if parts[11] else ("", "")
     interval = _last(parts[12]) * _UNITS.get(period[1], 0.0)
     if timed:
-        # Of several, the one that the file prefers, else what passes on a clock, as other profiles have it.
+        # The file's preferred type, else wall time, as in other profiles.
         column = min(timed, key=lambda i: (types[i][0] != preferred, "wall" not in types[i][0], i))
         seconds = _UNITS[types[column][1]]
     elif counted and interval > 0:
@@ -91,7 +85,7 @@ def read_pprof(path: object, data: bytes, budget: Budget, *, edges: bool) -> Run
             raise FormatError(path, "holds differences between two profiles", "give both profiles")
         found = [tables.locations[i] for i in ids]
         budget.spend("calling contexts", sum(map(len, found)) // 16)
-        # The innermost comes first, of what was inlined as well.
+        # The innermost frame comes first, also among inlined ones.
         stack = tuple(frame for frames in found for frame in frames)[::-1]
         if of_same:
             taken = values[of_same[0]]
@@ -111,14 +105,13 @@ def _bytes(value: Value) -> memoryview:
 
 
 def _last(values: list[Value]) -> int:
-    """Return the last of an integer's values, as the format has it; 0 without any."""
+    """Return the last value of an integer field, which protobuf prescribes; 0 without values."""
     if values and not isinstance(values[-1], int):
         raise ValueError("a field has another type than a profile's")
     return signed(values[-1]) if values else 0  # type: ignore[arg-type]
 
 
 def _numbers(value: Value) -> dict[int, int]:
-    """Return the fields of a message of integers; others are left out."""
     return {number: found for number, found in fields(_bytes(value)) if isinstance(found, int)}
 
 
@@ -128,7 +121,7 @@ def _pair(value: Value, tables: _Tables) -> tuple[str, str]:
 
 
 def _read_tables(parts: dict[int, list[Value]], tables: _Tables, budget: Budget) -> bool:
-    """Read mappings, functions and locations; return whether lines are executed ones, not the first of functions."""
+    """Read mappings, functions and locations; return whether lines are executed ones, not first lines."""
     for value in parts[3]:
         said = _numbers(value)
         tables.mappings[said.get(1, 0)] = tables.strings[said.get(5, 0)].replace("\\", "/").rpartition("/")[2]
@@ -149,7 +142,7 @@ def _read_tables(parts: dict[int, list[Value]], tables: _Tables, budget: Budget)
                 found.append((file, line or (_line(said.get(2, 0)) if file != NATIVE else 0), name))
             elif isinstance(inner, int):
                 location, mapping = (inner if number == 1 else location), (inner if number == 2 else mapping)
-        # Without a symbol, it is known in which library it is.
+        # Without a symbol, only the library is known.
         unknown = (NATIVE, 0, f"[{tables.mappings.get(mapping) or 'unknown'}]")
         tables.locations[location] = tuple(found) or (unknown,)
     return executed_lines
@@ -160,14 +153,14 @@ def _line(value: int) -> int:
 
 
 def _sample(data: memoryview, tables: _Tables, budget: Budget) -> tuple[list[int], list[int], ThreadKey]:
-    """Return locations and values of a sample, and the thread that its labels name."""
+    """Return locations and values of a sample, and the thread named by its labels."""
     ids: list[int] = []
     values: list[int] = []
     pid = tid = None
     thread = ""
     for number, value in fields(data):
         if number in (1, 2):
-            # An integer takes as much as a pointer of a context.
+            # An integer takes as much memory as a pointer of a context.
             budget.spend("calling contexts", 0 if isinstance(value, int) else len(value) // 16)
             (ids if number == 1 else values).extend(integers(value))
         elif number == 3:

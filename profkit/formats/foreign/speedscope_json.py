@@ -1,7 +1,6 @@
-"""Reads speedscope's JSON (`file-format-schema.json` of its package): sampled and evented profiles.
+"""Reader of speedscope's JSON (`file-format-schema.json` of its package).
 
-py-spy and others write it. An evented profile may be a tracer's or a sampler's: how often a function was called is
-not known of either.
+Evented profiles may come from tracers or samplers, so calls are not known.
 """
 
 from __future__ import annotations
@@ -14,14 +13,13 @@ from profkit.formats.foreign.stacks import DEEPEST, NATIVE, Frame, Samples, Thre
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run
 
-#: Seconds of a unit; ``none`` are samples, of which py-spy takes 100 a second unless told otherwise.
+#: Seconds per unit; ``none`` counts samples, of which py-spy takes 100 per second by default.
 _UNITS = {"seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9, "none": 0.01}
-#: py-spy's names of profiles.
 _THREAD = re.compile(r'(?:Process (\d{1,12}) )?Thread (\d{1,15}|0x[0-9A-Fa-f]{1,16}) "(.*)"', re.DOTALL)
 
 
 def read_speedscope(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
-    """Read decoded JSON; raise `FormatError` or `LimitError`, and whatever a wrong type raises."""
+    """Read decoded JSON; raise `FormatError`, `LimitError`, or whatever a wrong type raises."""
     exporter = str(data.get("exporter") or "").partition("@")[0]
     if exporter == "profkit":
         raise FormatError(path, "was exported by profkit", "give the run file that it was made from")

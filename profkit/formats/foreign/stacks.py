@@ -1,8 +1,4 @@
-"""Weighted stacks of any tool as a profile: the one place where samples become functions.
-
-A sample says where a thread was, not how often anything was called. So calls are not known here, and self times
-have the interval that the number of samples gives them.
-"""
+"""Profiles from weighted stacks: calls are unknown, self times have intervals by number of samples."""
 
 from __future__ import annotations
 
@@ -20,43 +16,43 @@ from profkit.model import Edges, Notice, Process, Profile, ProfileError, Ranges,
 from profkit.model.bounds import EXACT
 from profkit.model.versions import python_of_paths
 
-#: A file, the first line of a function in it (0: not known), and the function's qualified name.
+#: File, first line of the function (0: not known), and qualified name.
 Frame: TypeAlias = tuple[str, int, str]
-#: The outermost frame comes first.
+#: Frames, outermost first.
 Stack: TypeAlias = tuple[Frame, ...]
-#: A stack, its seconds, and in how many samples it was seen.
+#: A stack, its seconds, and its number of samples.
 Weighted: TypeAlias = tuple[Stack, float, int]
 
-#: A process and a thread, ``None`` where not known, and the thread's name.
+#: Process and thread id, ``None`` where not known, and the thread's name.
 ThreadKey: TypeAlias = tuple[int | None, int | None, str]
 
-#: Of a native function: what has no file is built in, as for cProfile.
+#: File of native functions, as for cProfile's built-in ones.
 NATIVE = "~"
-#: Seconds and samples of each thread by stack.
+#: Seconds and samples, by thread and stack.
 _Sums: TypeAlias = dict[ThreadKey, dict[Stack, list[float]]]
 
-#: Most frames of a stack that is written as its changes: each change copies the stack.
+#: Most frames of a stack in formats that list its changes: each change copies the stack.
 DEEPEST = 2000
 _NORMAL = 1.96
-#: Added to the samples that were taken, so that the interval of few is wide enough (`capture.mapped_tables`).
+#: Added to the number of samples to widen the interval of few (`capture.mapped_tables`).
 _FEW_SAMPLES = 2.0
-#: Upper limit of the 95 % interval of a count of which nothing was seen (`measure.estimates.NONE_SEEN`).
+#: Upper limit of the 95 % interval of a count of 0 (`measure.estimates.NONE_SEEN`).
 _NONE_SEEN = 3.0
 
 
 class Samples:
-    """Samples of the threads of one file, summed by stack as they are read; `Budget` bounds what they take."""
+    """Samples of a file's threads, summed by stack while reading; `Budget` limits their memory."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._threads: _Sums = {}
 
     def add(self, thread: ThreadKey, stack: Stack, seconds: float, samples: int = 1) -> None:
-        """Add one stack; raise `LimitError` where there are more than the file's size allows."""
+        """Add one stack; raise `LimitError` if there are more than the file's size allows."""
         stacks = self._threads.setdefault(thread, {})
         sums = stacks.get(stack)
         if sums is None:
-            # A frame of a stack is a pointer to what all stacks share.
+            # A frame is a pointer to an object that all stacks share.
             self._budget.spend("calling contexts", 1 + len(stack) // 16)
             sums = stacks[stack] = [0.0, 0]
         sums[0] += seconds
@@ -72,7 +68,7 @@ class Samples:
         python: str = "",
         ranges: Mapping[int | None, Ranges] = MappingProxyType({}),
     ) -> Run:
-        """Return the samples as a run, a process for each that the file tells apart, main threads first."""
+        """Return the samples as a run with the file's processes, main threads first."""
         processes: dict[int | None, list[Thread]] = {}
         for (pid, tid, name), stacks in self._threads.items():
             weighted = ((stack, seconds, int(count)) for stack, (seconds, count) in stacks.items())
@@ -89,8 +85,7 @@ def run_of_threads(
     python: str = "",
     ranges: Mapping[int | None, Ranges] = MappingProxyType({}),
 ) -> Run:
-    """Return the threads and ranges of a file's processes as a run, main threads first; raise `FormatError` if no
-    process has a function or a range."""
+    """Return a file's threads and ranges as a run, main threads first; raise `FormatError` if empty."""
     made: list[Process] = []
     for pid in dict.fromkeys([*processes, *ranges]):
         threads = [thread for thread in processes.get(pid, ()) if len(thread.profile)]
@@ -111,10 +106,11 @@ def run_of_threads(
 
 
 def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = False) -> Profile:
-    """Sum weighted stacks by function, and by caller and callee; self times are sampled, calls are not known.
-    With `executed_lines`, lines are not the first of functions but those that ran: a function then has the first
-    that was seen. Of recursion, cumulative time counts once. Stacks without a frame are left out. The caller bounds
-    how many there are, and how deep they are; raise `ProfileError` for numbers that no profile has."""
+    """Sum weighted stacks by function, and by caller and callee; recursion counts once.
+
+    With `executed_lines`, lines are executed ones, and a function gets the lowest. Empty stacks are skipped.
+    The caller limits the number and depth of stacks. Raise `ProfileError` for impossible numbers.
+    """
     whole: dict[Stack, list[float]] = {}
     for stack, seconds, samples in stacks:
         if stack:
@@ -124,7 +120,7 @@ def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = Fa
     if executed_lines:
         whole = _by_function(whole)
     rows: dict[Frame, list[float]] = {}  # self time, cumulative time, samples
-    pairs: dict[tuple[int, int], list[float]] = {}  # the callee's self time, and its cumulative time
+    pairs: dict[tuple[int, int], list[float]] = {}  # the callee's self and cumulative time
     numbers: dict[Frame, int] = {}
     for stack, (seconds, count) in whole.items():
         places = [numbers.setdefault(frame, len(numbers)) for frame in stack]
@@ -177,8 +173,7 @@ def profile_of(
 
 
 def _by_function(stacks: dict[Stack, list[float]]) -> dict[Stack, list[float]]:
-    """Give each function the first of its lines that was seen. Those without a name of their own stay separate by
-    line, as in `pstats_lines`, since several may share a name."""
+    """Give each function the lowest line seen; anonymous ones stay separate by line."""
     first: dict[Frame, int] = {}
     for stack in stacks:
         for frame in stack:
@@ -199,7 +194,7 @@ def _apart(frame: Frame) -> Frame:
 
 
 def texts_of(frames: Sequence[Frame]) -> tuple[tuple[str, ...], Any, Any, Any]:
-    """Return a string table, and in it the files, the names and the qualified names of frames."""
+    """Return a string table, and the files, names and qualified names of frames as indices into it."""
     strings: dict[str, int] = {"": 0}
 
     def numbered(values: Iterable[str]) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -212,6 +207,6 @@ def texts_of(frames: Sequence[Frame]) -> tuple[tuple[str, ...], Any, Any, Any]:
 
 
 def _last_part(qualname: str) -> str:
-    """Return the name of a Python function; names of C++ are left whole."""
+    """Return the name of a Python function; C++ names stay whole."""
     last = qualname.rpartition(".")[2]
     return last if last.isidentifier() or last.startswith("<") else qualname

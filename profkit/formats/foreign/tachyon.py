@@ -1,7 +1,6 @@
-"""Reads the binary file of CPython 3.15's sampling profiler (Tachyon), format version 1.
+"""Reader of the file of CPython 3.15's sampling profiler (Tachyon), format version 1.
 
-CPython's ``Modules/_remote_debugging/binary_io.h`` says what it is: a header, samples as changes of each
-thread's last stack, a table of strings, one of frames, and a footer. Lines are those that ran.
+Source: CPython's ``Modules/_remote_debugging/binary_io.h``. Lines are executed ones.
 """
 
 from __future__ import annotations
@@ -14,23 +13,22 @@ from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, Stack
 from profkit.formats.limits import FACTOR, FLOOR, Budget
 from profkit.model import Notice, Run
 
-#: As it is in a file of this byte order, and of the other.
 MAGICS = {b"HCAT": "<", b"TACH": ">"}
 _VERSION = 1
-#: Version, Python, start, interval in microseconds, samples, threads, where both tables begin, compression.
+#: Version, Python version, start, interval in microseconds, samples, threads, offsets of both tables,
+#: compression.
 _HEADER, _HEADER_BYTES = "I4BQQQIQQI", 64
-#: Numbers of strings and of frames, size of the file, checksum.
+#: Numbers of strings and frames, file size, checksum.
 _FOOTER = "IIQ16x"
 _REPEAT, _FULL, _SUFFIX, _POP_PUSH = range(4)
-#: Deepest stack that is written.
 _DEEPEST = 256
-#: What the profiler itself runs in the program, around it.
+#: The profiler's own file in the target, outermost in stacks.
 _OWN = "_sync_coordinator.py"
 _CONVERT = "convert it: python3.15 -m profiling.sampling replay --collapsed -o stacks.txt FILE"
 
 
 def read_tachyon(path: object, data: bytes, budget: Budget, *, edges: bool) -> Run:
-    """Read the bytes of a file; raise `FormatError` or `LimitError`, and `ValueError` and others if damaged."""
+    """Read the bytes of a file; raise `FormatError`, `LimitError`, and `ValueError` and others if damaged."""
     order = MAGICS[data[:4]]
     version, major, minor, micro, _, _, interval, _, _, strings_at, frames_at, compression = (
         struct.unpack_from(order + _HEADER, data, 4)
@@ -68,7 +66,7 @@ def read_tachyon(path: object, data: bytes, budget: Budget, *, edges: bool) -> R
 
 
 def _read_samples(samples: Samples, data: bytes, order: str, frames: list[Frame], interval_s: float) -> None:
-    """Add the samples; each record has a thread, an interpreter, and how its stack differs from its last."""
+    """Add the samples; a record has a thread, an interpreter, and the change of its stack."""
     head = struct.Struct(order + "QIB")
     stacks: dict[tuple[int, int], list[int]] = {}
     at, end = 0, len(data)
@@ -113,7 +111,7 @@ def _read_samples(samples: Samples, data: bytes, order: str, frames: list[Frame]
 
 
 def _number(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a number of seven bits a byte, lowest first, and where it ends."""
+    """Return a LEB128 number and where it ends."""
     value = shift = 0
     while at < end and shift < 64:
         byte = data[at]
@@ -126,7 +124,7 @@ def _number(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _decompressed(path: object, data: bytes) -> bytes:
-    """Unpack samples; Python has Zstandard from 3.14 on, and packages of PyPI bring it to others."""
+    """Unpack samples with Zstandard: in Python from 3.14, else of a PyPI package."""
     most = FLOOR + FACTOR * len(data)
     for name in ("compression.zstd", "backports.zstd"):
         try:

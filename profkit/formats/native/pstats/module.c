@@ -1,4 +1,4 @@
-/* The reader of pstats dumps as a Python module: `read` gives columns as bytearrays, or None. */
+/* Python module of the pstats reader: `read` returns columns as bytearrays, or None. */
 #define Py_LIMITED_API 0x030A0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,7 +13,7 @@ static PyObject *bytes_of(size_t count, size_t width, char **bytes) {
     return made;
 }
 
-/* One field of an array of structures as a column. Both types are named, as counts get wider. */
+/* Append one field of an array of structures as a column of `type`, which may be wider than the field. */
 #define COLUMN(items, count, field, type)                                                                              \
     do {                                                                                                               \
         char *column;                                                                                                  \
@@ -39,7 +39,8 @@ static PyObject *decoded(const char *bytes, const struct text *text) {
     return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)text->length, "surrogateescape");
 }
 
-/* Return the string table. `twice` is set if two texts of different bytes are one string: Python sorts that out. */
+/* Return the string table. `twice` is set if texts of different bytes are the same string; such dumps are left to
+   the Python reader. */
 static PyObject *strings_of(const char *data, const struct dump *dump, int *twice) {
     PyObject *seen = NULL, *const strings = PyTuple_New((Py_ssize_t)dump->text_count + 1);
     PyObject *text = strings == NULL ? NULL : PyUnicode_FromStringAndSize("", 0);
@@ -113,7 +114,7 @@ static PyObject *read_columns(PyObject *module, PyObject *arguments) {
     int edges;
     if (!PyArg_ParseTuple(arguments, "Sp:read", &data, &edges))
         return NULL;
-    /* Text is hashed with a seed of its own in each process, and so is what is hashed here. */
+    /* Python's string hash differs from process to process, so it serves as the seed here. */
     PyObject *const salt = PyModule_GetNameObject(module);
     const Py_hash_t seed = salt == NULL ? -1 : PyObject_Hash(salt);
     Py_XDECREF(salt);
@@ -125,7 +126,7 @@ static PyObject *read_columns(PyObject *module, PyObject *arguments) {
     if (PyBytes_AsStringAndSize(data, &bytes, &size) < 0)
         return NULL;
     enum outcome outcome;
-    Py_BEGIN_ALLOW_THREADS; /* bytes do not change, and the caller holds them */
+    Py_BEGIN_ALLOW_THREADS; /* bytes are immutable, and the caller holds a reference */
     outcome = read_dump((const uint8_t *)bytes, (size_t)size, edges, (uint64_t)seed, &dump);
     Py_END_ALLOW_THREADS;
     switch (outcome) {

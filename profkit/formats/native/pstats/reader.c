@@ -1,31 +1,30 @@
 /*
- * Reads what cProfile, pstats and yappi write: { (file, line, name): (cc, nc, tt, ct, {caller: (nc, cc, tt, ct)}) }, in
- * the marshal format. Whatever is not exactly of this form is IRREGULAR, and left to the readers in Python.
+ * Reads marshalled dumps of cProfile, pstats and yappi:
+ * { (file, line, name): (cc, nc, tt, ct, {caller: (nc, cc, tt, ct)}) }.
+ * Any other form is IRREGULAR and left to profkit/formats/pstats_objects.py. A test and the fuzzer compare the results.
  *
- * The file is hostile: no byte is read before `has` has said that it is there, nothing is allocated for a size that is
- * only claimed, and no number of the file is an index before it was compared with what it points into. All memory is
- * proportional to the bytes that were read. A test and a target of the fuzzer hold it to the results of
- * profkit/formats/pstats_objects.py.
+ * The input is hostile: `has` must confirm bytes before they are read, nothing is allocated for a size that is only
+ * claimed, and every index is checked against its table. Memory is proportional to the bytes read.
  */
 #include "reader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A longer text is no name. */
+/* Longest text that is accepted as a name, bytes. */
 enum { LONGEST_TEXT = 4096 };
-/* Steps in a hash table after which the file is taken to be made to collide. */
+/* After so many steps in a hash table, the file is assumed to collide on purpose. */
 enum { MOST_PROBES = 4096 };
 enum { FLAG_REF = 0x80, CODE = 0x7F };
 
-/* An object that the file may refer to: where its number is, or which text or key it is. */
+/* An object that the file may refer to: place of a number's bytes, or index of a text or key. */
 enum kind { OTHER, INTEGER, FLOAT, TEXT, KEY };
 struct object {
     enum kind kind;
     uint32_t value;
 };
 
-/* As the file has it; `file` and `name` are places in `texts`. */
+/* A key of the file; `file` and `name` are indices into `texts`. */
 struct raw_key {
     uint32_t file, name;
     int32_t line;
@@ -66,12 +65,12 @@ static int irregular(struct reader *reader) {
     return 0;
 }
 
-/* Whether so many bytes are left. */
+/* Check that `count` bytes are left. */
 static int has(struct reader *reader, size_t count) {
     return reader->size - reader->at >= count || irregular(reader);
 }
 
-/* Return room for one more item, NULL without memory. Lists grow with what was read, never by what a file claims. */
+/* Return room for one more item, NULL without memory. Lists grow with what was read, not with what a file claims. */
 static void *append(struct reader *reader, struct list *list, size_t item) {
     if (list->count == list->room) {
         const size_t room = list->room ? list->room + list->room / 2 : 512;
@@ -118,7 +117,7 @@ static int keep(struct reader *reader, uint8_t code, enum kind kind, uint32_t va
     return 1;
 }
 
-/* Read the rest of a reference, to an object that is complete. */
+/* Read the rest of a reference. */
 static const struct object *referred(struct reader *reader) {
     if (!has(reader, 4))
         return NULL;
@@ -188,13 +187,13 @@ static int seconds(struct reader *reader, double *value, int wanted) {
         return 1;
     }
     const uint64_t exponent = wide_word(reader->data + place) >> 52 & 0x7FF;
-    if (exponent == 0x7FF) /* infinite, or no number */
+    if (exponent == 0x7FF) /* infinite or NaN */
         return !wanted || irregular(reader);
     *value = real(reader->data + place);
     return 1;
 }
 
-/* Read two counts and two times; what is not wanted is checked less, as nothing is taken of it. */
+/* Read two counts and two times; unless `wanted`, their values are not checked. */
 static int cost(struct reader *reader, struct cost *cost, int wanted) {
     return count(reader, &cost->first, wanted) && count(reader, &cost->second, wanted) &&
            seconds(reader, &cost->tottime, wanted) && seconds(reader, &cost->cumtime, wanted);
@@ -250,7 +249,7 @@ static int text(struct reader *reader, uint32_t *place) {
     return keep(reader, code, TEXT, *place);
 }
 
-/* Read the size of a tuple behind its code. */
+/* Read the size of a tuple after its code. */
 static int tuple(struct reader *reader, uint8_t code, uint32_t *size) {
     const size_t width = (code & CODE) == ')' ? 1 : 4;
     if ((code & CODE) != ')' && (code & CODE) != '(')
@@ -262,7 +261,7 @@ static int tuple(struct reader *reader, uint8_t code, uint32_t *size) {
     return 1;
 }
 
-/* Read the key whose code was read, or a reference to one; `place` is its place in `keys`. */
+/* Read a key or a reference to one, after its code; `place` is its index in `keys`. */
 static int key(struct reader *reader, uint8_t code, uint32_t *place) {
     if (code == 'r') {
         const struct object *const object = referred(reader);
@@ -278,7 +277,7 @@ static int key(struct reader *reader, uint8_t code, uint32_t *place) {
         return 0;
     if (size != 3)
         return irregular(reader);
-    /* A container is numbered before what it contains, and is no key before it is whole. */
+    /* A container is numbered before its contents, and becomes a key once complete. */
     const size_t own = reader->objects.count;
     if (!keep(reader, code, OTHER, 0))
         return 0;
@@ -295,7 +294,7 @@ static int key(struct reader *reader, uint8_t code, uint32_t *place) {
     return 1;
 }
 
-/* Read the head of a tuple of that size. */
+/* Read the head of a tuple of the wanted size. */
 static int value_of(struct reader *reader, uint32_t wanted) {
     uint8_t code;
     uint32_t size;
@@ -358,7 +357,7 @@ static int entries(struct reader *reader) {
     }
 }
 
-/* A hash table of numbers, 0 where a slot is free. */
+/* A hash table of numbers; 0 is a free slot. */
 struct table {
     uint32_t *slots;
     size_t mask;
@@ -378,7 +377,7 @@ static uint64_t mixed(uint64_t hash, uint64_t value) {
     return hash ^ hash >> 29;
 }
 
-/* Hash a text, and see whether it is ASCII. */
+/* Hash a text and set its `ascii`. */
 static uint64_t hash_of(const uint8_t *bytes, struct text *text, uint64_t seed) {
     uint64_t hash = mixed(seed, text->length), seen = 0;
     size_t left = text->length;
@@ -395,7 +394,7 @@ static uint64_t hash_of(const uint8_t *bytes, struct text *text, uint64_t seed) 
     return mixed(mixed(hash, part), 0);
 }
 
-/* Number the texts that are used, equal ones alike, in the order of the file; the empty one has number 0. */
+/* Number the used texts in file order, equal ones alike; the empty text is 0. */
 static int number_texts(struct reader *reader, uint64_t seed, struct dump *dump) {
     struct raw_text *const texts = reader->texts.items;
     const size_t all = reader->texts.count;
@@ -435,7 +434,7 @@ static int number_texts(struct reader *reader, uint64_t seed, struct dump *dump)
     return 1;
 }
 
-/* Give each key that is used the number of its row: `rows` has it by the place of the key. */
+/* Set the row of each used key: `rows` is by index in `keys`. */
 static int number_rows(struct reader *reader, uint64_t seed, struct dump *dump, uint32_t *rows) {
     const struct raw_text *const texts = reader->texts.items;
     const struct raw_key *const keys = reader->keys.items;
@@ -467,7 +466,7 @@ static int number_rows(struct reader *reader, uint64_t seed, struct dump *dump, 
                 return irregular(reader);
             }
         }
-        if (found != 0 && i < own) { /* a dictionary cannot have a key twice */
+        if (found != 0 && i < own) { /* a dictionary has no key twice */
             free(table.slots);
             return irregular(reader);
         }
@@ -500,7 +499,7 @@ static int gathered(struct reader *reader, uint64_t seed, struct dump *dump) {
         if (keys[i].used)
             texts[keys[i].file].used = texts[keys[i].name].used = 1;
     uint32_t *const rows = malloc((all ? all : 1) * sizeof *rows);
-    /* Of each row there is a key of its own. */
+    /* Every row has a key, so there are no more rows than keys. */
     dump->functions = malloc((all ? all : 1) * sizeof *dump->functions);
     dump->caller = malloc((edges ? edges : 1) * sizeof *dump->caller);
     dump->callee = malloc((edges ? edges : 1) * sizeof *dump->callee);
@@ -533,7 +532,7 @@ static int gathered(struct reader *reader, uint64_t seed, struct dump *dump) {
 
 enum outcome read_dump(const uint8_t *data, size_t size, int edges, uint64_t seed, struct dump *dump) {
     memset(dump, 0, sizeof *dump);
-    if (size > INT32_MAX) /* places are of 32 bits, and so are rows in Python */
+    if (size > INT32_MAX) /* places have 32 bits, as do rows in Python */
         return IRREGULAR;
     struct reader reader = {.data = data, .size = size, .edges = edges, .outcome = READ};
     if (entries(&reader))

@@ -1,29 +1,29 @@
-/* A regular pstats dump as columns, without Python: what profkit/formats/pstats_objects.py reads one by one. */
+/* A regular pstats dump as columns, without Python; profkit/formats/pstats_objects.py is the general reader. */
 #ifndef PROFKIT_PSTATS_READER_H
 #define PROFKIT_PSTATS_READER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A text of the file: its bytes, and whether they are Latin-1 and not UTF-8, which matters to none that is ASCII. */
+/* A text of the file: its bytes, and whether they are ASCII; otherwise `latin` tells Latin-1 from UTF-8. */
 struct text {
     uint32_t at, length;
     uint8_t latin, ascii;
 };
 
-/* A function: numbers of its texts (0 for the empty text, else one more than the place in `texts`), and its line. */
+/* A function: its line, and numbers of its texts (0: empty, else 1 + index in `texts`). */
 struct function {
     uint32_t file, name;
     int32_t line;
 };
 
-/* A row, or what one function costs when another calls it: its two counts in the order of the file, and seconds. */
+/* Costs of a row or an edge: two counts in file order, and seconds. */
 struct cost {
     int32_t first, second;
     double tottime, cumtime;
 };
 
-/* `functions` has `rows` that have an entry and then `extra` callers that have none, whose `costs` are 0. */
+/* `functions` are `rows` with an entry, then `extra` callers without one, whose `costs` are 0. */
 struct dump {
     struct text *texts;
     size_t text_count;
@@ -37,8 +37,8 @@ struct dump {
 
 enum outcome { READ, IRREGULAR, NO_MEMORY };
 
-/* Read `size` bytes. Only after READ there is something to free. Without `edges`, callers are checked and not kept. `seed`
-   makes the order of hash tables unknown to who wrote the file. */
+/* Read `size` bytes; call `free_dump` only after READ. Without `edges`, callers are checked but not kept. `seed` keeps
+   the author of a file from choosing texts that collide in the hash tables. */
 enum outcome read_dump(const uint8_t *data, size_t size, int edges, uint64_t seed, struct dump *dump);
 void free_dump(struct dump *dump);
 
