@@ -1,4 +1,4 @@
-"""One function over days: its self time and share in each job, and where they changed for good."""
+"""Follow one function over days: its self time and share in each job, and where they changed for good."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST_CHANGE = 0.03
 
 @dataclass(frozen=True, slots=True)
 class DayShift:
-    """Where a function changed for good: of what, self time of a call (s) or share (1), and the medians around."""
+    """A lasting change of `what`, self time of a call (s) or share (1), with the medians around it."""
 
     what: str
     since: str
@@ -28,7 +28,7 @@ class DayShift:
 
 @dataclass(frozen=True, slots=True)
 class FunctionTrend:
-    """A function in one job: medians of each day's runs; NaN where calls are not known.
+    """A function in one job: medians of each day's runs, NaN where calls are unknown.
 
     `total_s`: self time in all runs of the store.
     """
@@ -46,7 +46,7 @@ class FunctionTrend:
 
 @dataclass(frozen=True, slots=True)
 class Trends:
-    """The functions that a name means, by job; the one with most time is first."""
+    """The functions that match a name, by job, the one with the most time first."""
 
     asked: str
     trends: tuple[FunctionTrend, ...]

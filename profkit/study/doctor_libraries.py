@@ -1,7 +1,7 @@
-"""What `profkit doctor` knows of libraries and of Python: how they size themselves, and the limits they honour.
+"""How libraries and Python size their pools, and which limits they honour.
 
-Measured limits are data: ``doctor_table.json``, which ``python -m benchmarks.doctor measure --write`` writes.
-`DOCUMENTED` has, with sources, what could not be measured since there is no wheel for a current Python.
+Measured limits are in ``doctor_table.json``, written by ``python -m benchmarks.doctor measure --write``.
+`DOCUMENTED` covers, with sources, libraries without a wheel for a current Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from profkit.formats.codec import Codec
 class Variable:
     """An environment variable that sizes a library's pool.
 
-    `cap`: ``default`` (at most as many threads as without it), ``machine`` (at most the CPUs of the machine,
+    `cap`: ``default`` (no more threads than without it), ``machine`` (no more than the machine's CPUs,
     whatever the affinity), or empty.
     """
 
@@ -29,14 +29,11 @@ class Variable:
 class Honours:
     """Which limits a library honours.
 
-    `version`: distribution and version that was measured, or read about.
-    `python`: ``<3.13`` or ``>=3.13`` if it depends on the interpreter.
-    `affinity`: it takes no more than its affinity (``taskset``, cpusets, bindings).
-    `quota`: ``ceil`` or ``floor`` of a CPU quota, or empty if ignored.
-    `views`: where it finds the quota, ``v1`` and ``v2`` in a container, ``nested`` in a group below the root
-    that it sees.
-    `variables`: the first one set decides.
-    `source`: ``measured``, or the address of the documentation or source code.
+    `version`: distribution and version. `python`: ``<3.13`` or ``>=3.13`` if it depends on the interpreter.
+    `affinity`: whether it respects ``taskset``, cpusets and bindings. `quota`: ``ceil``, ``floor`` or
+    ``round`` of a CPU quota, empty if ignored. `views`: where it finds the quota: ``v1`` and ``v2`` in a
+    container, ``nested`` in a group below the root that it sees. `variables`: the first one that is set
+    decides. `source`: ``measured``, or an address.
     """
 
     library: str
@@ -53,12 +50,10 @@ class Honours:
 class Library:
     """A library, or a default of Python, that starts threads or processes; named as in `profkit.model.Pool`.
 
-    `packages`: distributions that contain it, empty for Python itself.
-    `starts`: ``threads`` or ``processes``, as many as `per` ``cpu`` or ``core`` plus `plus`, at most `most`;
-    ``fixed`` has `plus` alone.
-    `computes`: its threads compute rather than wait, and count as load.
-    `automatic`: it starts them unless asked not to; others start them when called.
-    `files`: parts of the names of its files, where a package may contain another library instead.
+    `packages`: distributions that contain it, empty for Python itself. `per`: ``cpu`` or ``core``, of which
+    it starts as many plus `plus`, at most `most`; ``fixed`` starts `plus`. `computes`: its threads count as
+    load. `automatic`: it starts them without being called. `files`: parts of its file names, where a package
+    may contain another library instead.
     """
 
     name: str
@@ -74,7 +69,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What was measured, when, and on which machine."""
+    """Measured limits, with date and machine."""
 
     date: str
     machine: str
@@ -91,7 +86,7 @@ LIBRARIES = (
     Library("blis", ("blis",), per="fixed", plus=1),
     Library("libgomp", ("scikit-learn", "torch", "numpy", "scipy"), files=("libgomp",)),
     Library("libiomp5", ("intel-openmp", "mkl", "torch"), files=("libiomp5",)),
-    # numexpr's documentation: as many as CPUs, at most 16 unless NUMEXPR_MAX_THREADS says otherwise.
+    # numexpr's documentation: as many as CPUs, at most 16 unless NUMEXPR_MAX_THREADS is set.
     Library("numexpr", ("numexpr",), most=16),
     Library(
         "opencv",

@@ -1,7 +1,7 @@
 """Follow one job over many runs: its times in the order of their starts, and where they changed for good.
 
-Each file is read once, for one row. Changes are found in the series (`measure.changepoints`); the cause of a
-change comes from comparing a typical run before it with a typical one after it.
+Changes are found in the series (`measure.changepoints`). A change's cause comes from comparing a typical run
+before it with a typical run after it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose
 
-#: What a series can be made of: the wall, the wall without queueing for CPUs, the time of one iteration.
+#: Metrics of a series: wall time, wall time without queueing for CPUs, time of one iteration.
 METRICS = ("wall", "own", "iteration")
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRun:
-    """One run of the job; `files` has one file, or those of its ranks.
+    """One run of the job; `files` has one file, or one per rank.
 
-    `started`: UTC, ISO 8601. `revision`: of the working directory, empty if unknown; `dirty`: files differed
-    from it. `failed`: exit status other than 0. `iteration_s`: median of the iterations, ``None`` without
-    NVTX ranges of them. `buckets`: seconds of its account, ordered as `profkit.verdict.account.RUN_BUCKETS`.
-    `cause`, `kind`: its own verdict, empty if it lacked nothing.
+    `started`: UTC, ISO 8601. `dirty`: files differed from `revision`. `failed`: non-zero exit status.
+    `iteration_s`: median, ``None`` without NVTX ranges of iterations. `buckets`: seconds, in the order of
+    `profkit.verdict.account.RUN_BUCKETS`. `cause`, `kind`: its own verdict, empty if it lacked nothing.
     """
 
     files: tuple[str, ...]
@@ -52,7 +51,7 @@ class HistoryRun:
     kind: str = ""
 
     def seconds(self, metric: str) -> float | None:
-        """Return one of `METRICS` or a bucket of the account; ``None`` if not known."""
+        """Return one of `METRICS` or a bucket of the account; ``None`` if unknown."""
         if metric == "wall":
             return self.wall_s
         if metric == "iteration":
@@ -64,11 +63,11 @@ class HistoryRun:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Where the job changed for good: `at` is the position of the first changed run.
+    """A lasting change; `at` is the position of the first changed run.
 
-    `before_s` and `after_s`: medians from the previous change to the next. `p_value`: of the permutation
-    test. `before_file`, `after_file`: the run nearest to each median; their comparison gave `cause`, `kind`
-    and `confidence` (``None`` if not known).
+    `before_s` and `after_s`: medians up to the neighbouring changes. `p_value`: of the permutation test.
+    `before_file`, `after_file`: the runs nearest to these medians, whose comparison gives `cause`, `kind` and
+    `confidence`.
     """
 
     at: int
@@ -83,17 +82,17 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """The median after over the median before."""
+        """Ratio of the medians, after to before."""
         return self.after_s / self.before_s
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A repeated job: its runs in the order of their starts, and where it changed.
+    """A repeated job: its runs in the order of their starts, and its changes.
 
-    Runs that failed or ran another command are left out, and counted in `failed` and `others`. Changes below
-    `least_change`, a fraction, are not reported. `spread`: standard deviation of ln(time) between two
-    changes, NaN with fewer than two runs there. `notices`: files that were left out.
+    `failed` and `others` count runs left out: failures, and runs of another command. `least_change`: smallest
+    reported change, a fraction. `spread`: standard deviation of ln(time) between changes, NaN if unknown.
+    `notices`: skipped files.
     """
 
     runs: tuple[HistoryRun, ...]
@@ -169,8 +168,8 @@ def history(
 ) -> History:
     """Find where a job changed for good, and why; `runs` are in the order of their starts.
 
-    Changes below `least_change` (a fraction) are not reported. Raises `UsageError` if there are too few runs, or the
-    metric is not known of them.
+    Changes below `least_change` (a fraction) are ignored. Raises `UsageError` if there are too few runs, or
+    one lacks the metric.
     """
     if metric not in METRICS:
         raise UsageError(f"is not known, use {', '.join(METRICS)}", parameter="metric", value=metric)

@@ -1,4 +1,4 @@
-"""Check out another revision of a Git repository beside it, for as long as it is needed."""
+"""Check out another revision of a Git repository temporarily."""
 
 from __future__ import annotations
 

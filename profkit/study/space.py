@@ -1,4 +1,4 @@
-"""Define the settings that a study tries: values of environment variables and of placeholders."""
+"""The settings that a study tries: values of environment variables and of placeholders."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from profkit.errors import UsageError
 
-#: Value of a variable that removes it from the environment: the library then takes its default.
+#: Value that removes a variable from the environment.
 UNSET = "unset"
-#: Settings of one study. A grid beyond it is a mistake in a range.
+#: Most settings of one study; a larger grid is a mistake in a range.
 MOST_SETTINGS = 10_000
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -20,7 +20,7 @@ _RANGE = re.compile(
     r"(?P<low>\d{1,9})\.\.(?P<high>\d{1,9})(?:(?P<sign>[+x])(?P<step>\d{1,9})|(?P<log>:log))?"
 )
 
-#: One value of each parameter, in their order.
+#: One value per parameter, in order.
 Setting = tuple[str, ...]
 
 
@@ -28,9 +28,8 @@ Setting = tuple[str, ...]
 class Parameter:
     """What is varied: an environment variable, or a placeholder ``{name}`` in the command.
 
-    `values` are all different. `scale`: ``int`` or ``log`` for whole numbers of a range, whose order has a
-    meaning, else empty. `words`: what each value stands for where it is a whole word of the command (any
-    number of words); empty if values stand for themselves.
+    `scale`: ``int`` or ``log`` for whole numbers of a range, whose order has a meaning, else empty. `words`:
+    what each value stands for where the placeholder is a whole word; empty if values stand for themselves.
     """
 
     name: str
@@ -42,9 +41,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Some parameters, and the command with their placeholders.
+    """Parameters, and the command with their placeholders.
 
-    `listed`: the settings that are studied; if empty, all combinations of the parameters' values.
+    `listed`: the settings to study; if empty, all combinations of values.
     """
 
     command: tuple[str, ...]
@@ -97,7 +96,7 @@ class Space:
             for parameter, value in zip(self.parameters, setting, strict=True)
             if parameter.words
         }
-        # In one pass: a value that looks like a placeholder stays as it is.
+        # In one pass, so that a value that looks like a placeholder is kept.
         pattern = re.compile("|".join(map(re.escape, values)))
         words: list[str] = []
         for word in self.command:
@@ -120,7 +119,7 @@ class Space:
         return environment
 
     def named(self, setting: Setting) -> dict[str, str]:
-        """Return the values of a setting by the names of the parameters."""
+        """Return the values of a setting by parameter name."""
         return {parameter.name: value for parameter, value in zip(self.parameters, setting, strict=True)}
 
     def setting_of(self, named: Mapping[str, str]) -> Setting:
@@ -135,8 +134,8 @@ class Space:
 def parse_parameter(text: str, *, environment: bool) -> Parameter:
     """Parse ``NAME=VALUES``, where VALUES are separated by commas; raises `UsageError` for another form.
 
-    ``A..B`` stands for all whole numbers from A to B, ``A..B+K`` for every Kth of them, ``A..BxK`` for A, A ×
-    K, A × K² … up to B, and ``A..B:log`` for all of them, whose ratios matter.
+    ``A..B`` is all whole numbers from A to B, ``A..B+K`` every Kth of them, ``A..BxK`` A, A × K, A × K² … up
+    to B, and ``A..B:log`` all of them on a logarithmic scale.
     """
     option = "env" if environment else "param"
     name, sign, rest = text.partition("=")
