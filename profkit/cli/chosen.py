@@ -1,4 +1,4 @@
-"""Choose the process for ``profkit view`` and ``profkit extract``: by default what viewers see."""
+"""Choose the process for ``profkit view`` and ``profkit extract``: by default the main one."""
 
 from __future__ import annotations
 
