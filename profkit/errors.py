@@ -1,7 +1,7 @@
-"""The errors that a user can cause; ``profkit.cli`` catches them once.
+"""The errors that a user can cause, each one line; ``profkit.cli`` catches them once.
 
-An error is one line for a person: which file, what is wrong, what to do. Any other exception is a defect of
-profkit and keeps its traceback. Messages name API parameters; the command line shows the matching option.
+Any other exception is a defect of profkit and keeps its traceback. Messages name API parameters, which the
+command line replaces by options.
 """
 
 from __future__ import annotations
@@ -10,25 +10,15 @@ __all__ = ["CaptureError", "FormatError", "ProfkitError", "UsageError"]
 
 
 class ProfkitError(Exception):
-    """Base of every error that is reported as one line.
-
-    `exit_code` is the command's exit status; 2 means bad usage or unreadable input.
-    """
+    """Base of every error that is reported as one line; `exit_code` 2 is bad usage or unreadable input."""
 
     exit_code = 2
 
 
 class UsageError(ProfkitError):
-    """The request cannot be carried out.
+    """The request cannot be carried out: `problem` says what is wrong, and what would be right.
 
-    Parameters
-    ----------
-    problem
-        What is wrong, and what would be right.
-    parameter
-        Name of the wrong parameter in the Python API (``by``, ``batch_size``); empty if there is none.
-    value
-        Its value, as the user gave it.
+    `parameter` is the wrong parameter's name in the Python API, or empty; `value` is as the user gave it.
     """
 
     def __init__(self, problem: str, *, parameter: str = "", value: object = "") -> None:
@@ -47,17 +37,7 @@ class CaptureError(ProfkitError):
 
 
 class FormatError(ProfkitError):
-    """A file cannot be read as the expected kind.
-
-    Parameters
-    ----------
-    path
-        The file, as the user named it.
-    problem
-        What is wrong with it.
-    hint
-        What the user can do; empty if unknown.
-    """
+    """A file, named as by the user, cannot be read; `hint` says what to do, empty if unknown."""
 
     def __init__(self, path: object, problem: str, hint: str = "") -> None:
         self.path = str(path)

@@ -1,7 +1,7 @@
 """Train a small image classifier in NumPy, fed by worker processes that augment its batches.
 
-The program of ``profkit demo`` and ``sample_profiles/train_mlp``. A ``multiprocessing.Pool`` augments images
-ahead of the training loop. The arithmetic is the same for every number of workers and BLAS threads::
+The program of ``profkit demo`` and ``sample_profiles/train_mlp``. The arithmetic is the same for every number
+of workers and BLAS threads::
 
     OMP_NUM_THREADS=1 python -m profkit.demo.train --workers 1
 """

@@ -1,4 +1,4 @@
-"""Add run files to a store: each content once, several at a time, one part per commit.
+"""Add run files to a store: each content once, several at a time.
 
 After a killed call, the next one keeps the committed parts and reads the rest again.
 """
@@ -58,10 +58,10 @@ def add(
     dask: str | None = None,
     told: Callable[[str], None] = lambda doing: None,
 ) -> Added:
-    """Add files to a store, created if needed; `told` receives progress messages.
+    """Add files to a store, created if needed; `job` replaces the names derived from commands.
 
-    `job` replaces the names derived from commands; `workers` and `dask` as for `crew`; only this process
-    writes. Raises `UsageError` if the store cannot be written.
+    `workers` and `dask` as for `crew`; only this process writes. Raises `UsageError` if the store cannot be
+    written.
     """
     arrow()
     if dask is not None:

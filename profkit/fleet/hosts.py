@@ -30,9 +30,8 @@ STARVED = 0.1
 class FleetHost:
     """A host in one job, against the median of the job's hosts; ``None`` if unknown.
 
-    `work`: CPU time per call over the job's usual one, median of its functions. `wall`: the same of the runs'
-    first processes. `queued`: part (1) of running and queueing time. `yardsticks`: the same ratio for the
-    machine's fixed work. `slower`, `starved`: beyond the scatter of the others.
+    `work`: CPU time per call, median ratio of its functions. `wall`: ratio of the runs' first processes.
+    `queued`: part (1) of running and queueing time. `yardsticks`: ratio for the machine's fixed work.
     """
 
     job: str

@@ -1,7 +1,4 @@
-"""Read one run file into the rows that it adds to the tables of a store.
-
-The tables are defined here, column by column. Unknown values are null.
-"""
+"""Read one run file into rows of a store's tables, which are defined here. Unknown values are null."""
 
 from __future__ import annotations
 
@@ -118,10 +115,7 @@ def digest_of(path: str) -> str:
 
 
 def stamp_of(path: str) -> tuple[str, int, int | None]:
-    """Return what identifies an unchanged file: path or address, bytes, modification time in ns if known.
-
-    Raises `FormatError` if it cannot be read.
-    """
+    """Return path or address, bytes, and ns of modification if known; raises `FormatError` if unreadable."""
     if "://" in path:
         with addressed(path, "read") as (system, inside):
             size = int(system.size(inside))
@@ -137,10 +131,7 @@ def stamp_of(path: str) -> tuple[str, int, int | None]:
 
 
 def read_rows(path: str, digest: str, job: str = "") -> FileRows:
-    """Read a file with this digest, for `job` or the one that its command names.
-
-    Raises `FormatError` if it is neither a run file nor a profile.
-    """
+    """Read a file with this digest, for `job` or its command's; raises `FormatError` if unreadable."""
     run = load(path)
     whole, size, modified_ns = stamp_of(path)
     manifest = run.manifest

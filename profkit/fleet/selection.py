@@ -21,9 +21,9 @@ MOST_RUNS = 12
 def selected(store: Store, selection: str, most: int = MOST_RUNS) -> list[str]:
     """Return the run files of JOB or JOB@WHEN: at most `most` runs, evenly spread, with all their ranks.
 
-    WHEN is a day, ``DAY..DAY``, ``last-week`` or ``last-month`` (the 7 or 30 days before the job's newest
-    one), or ``newest``, the default. Raises `UsageError` for an invalid or empty selection, `FormatError` for
-    a file that changed or is gone since it was added.
+    WHEN is a day, ``DAY..DAY``, ``last-week`` or ``last-month`` (7 or 30 days before the job's newest one),
+    or ``newest``. Raises `UsageError` for an invalid or empty selection, `FormatError` for a file that
+    changed or is gone.
     """
     job, _, when = selection.partition("@")
     connection = opened(store, ("runs",))

@@ -1,7 +1,7 @@
 """A store on the disk: tables of Parquet files by job and day, changed in atomic steps.
 
 A *part* is one file in each table, ``TABLE/job=…/day=…/NAME.parquet``. Its file in `runs` is written last and
-makes it valid. Remains of a killed call are ignored, and removed by the next change.
+makes it valid.
 """
 
 from __future__ import annotations

@@ -28,10 +28,7 @@ class DayShift:
 
 @dataclass(frozen=True, slots=True)
 class FunctionTrend:
-    """A function in one job: medians of each day's runs, NaN where calls are unknown.
-
-    `total_s`: self time in all runs of the store.
-    """
+    """A function in one job: medians per day, NaN where calls are unknown, and `total_s` of all runs."""
 
     job: str
     key: FunctionKey
@@ -53,10 +50,7 @@ class Trends:
 
 
 def trend(store: Store, function: str, job: str = "") -> Trends:
-    """Follow a function over days: NAME, the end of a qualified name, or FILE:NAME.
-
-    Raises `UsageError` if no run has it.
-    """
+    """Follow NAME, a qualified name's end, or FILE:NAME over days; raises `UsageError` if not found."""
     connection = opened(store, ("runs", "functions"))
     file, _, name = function.rpartition(":") if not function.startswith("<") else ("", "", function)
     found = ask(

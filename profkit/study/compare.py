@@ -1,7 +1,4 @@
-"""Compare several configurations with a reference: one row each, with wall time, account and verdict.
-
-Runs with the same command, thread variables, CPUs and revision are repeats of one configuration.
-"""
+"""Compare several configurations with a reference. Runs with equal settings are repeats of one of them."""
 
 from __future__ import annotations
 
@@ -28,11 +25,7 @@ GROUPINGS = ("auto", "settings", "argument", "run", "command", "revision", "host
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What distinguishes a row; fields that all rows share are empty.
-
-    `argument`: what the user named, empty if the row holds runs of several arguments. `environment`: thread
-    variables. `cpus`: usable CPUs, ``None`` if unknown or the same in all rows.
-    """
+    """What distinguishes a row; fields that all rows share are empty, as is `argument` for several."""
 
     argument: str = ""
     words: tuple[str, ...] = ()
@@ -44,13 +37,11 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One row.
+    """One row, its `buckets` in the order of `RUN_BUCKETS`.
 
-    `named`: what names its runs in a command: the user's argument, or the first file if that argument holds
-    other runs too. `failed`: runs with a non-zero exit status, measured only if all failed. `low_s` and
-    `high_s`: 95 % interval of `median_s` (wall), NaN if unknown. `buckets`: median seconds, in the order of
-    `profkit.verdict.account.RUN_BUCKETS`. `slowdown`, `cause`, `kind` and `confidence`: against the
-    reference, empty for itself. `fastest`: not distinguishable from the fastest.
+    `named` names its runs in a command. Of its `failed` runs none counts unless all failed. `low_s` and
+    `high_s` are the 95 % interval of the wall, NaN if unknown. `fastest`: not distinguishable from the
+    fastest row.
     """
 
     configuration: Configuration
@@ -72,10 +63,9 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """All rows, in the order in which the user named them.
+    """All rows, in the order in which the user named them; `reference` and `best` are positions in `rows`.
 
-    `reference` and `best` (least median) are positions in `rows`. `spread`: standard deviation of ln(time)
-    within a row, NaN if nothing ran twice. `notices`: skipped files.
+    `spread`: standard deviation of ln(time) within a row, NaN if nothing ran twice.
     """
 
     rows: tuple[Compared, ...]
@@ -93,10 +83,7 @@ class _Group:
 
 
 def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
-    """Divide runs into rows, in order of occurrence; ``auto`` keeps arguments apart, ``settings`` does not.
-
-    Raises `UsageError` if `by` is not one of `GROUPINGS`.
-    """
+    """Divide runs into rows, in order of occurrence; raises `UsageError` unless `by` is in `GROUPINGS`."""
     if by not in GROUPINGS:
         raise UsageError(f"is not known, use {', '.join(GROUPINGS)}", parameter="group_by", value=by)
     groups: dict[object, list[tuple[str, Run]]] = {}

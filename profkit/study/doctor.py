@@ -1,7 +1,6 @@
 """Predict how many threads and processes would start here, and whether they are too many.
 
-Sizes come from the rules of `doctor_libraries` and the machine's limits, or from the `Load` of a program that
-ran. Pure: `profkit.capture.cpu_limits` reads the machine.
+Sizes come from `doctor_libraries` and the machine's limits, or from the `Load` of a program that ran.
 """
 
 from __future__ import annotations
@@ -37,10 +36,8 @@ _ROUNDING: Mapping[str, Callable[[float], int]] = {
 class Size:
     """How many threads or processes a library would start by default here.
 
-    `packages`: distributions that contain it, with versions. `origin`: ``variable``, ``quota``, ``affinity``,
-    ``cores`` (physical), ``cpus`` (the whole machine) or ``fixed``. `variable`: the deciding one with its
-    value (``OMP_NUM_THREADS=4``). `unseen`: a narrower limit that it ignores (``quota``, ``affinity``,
-    ``slurm``), else empty.
+    `origin`: ``variable``, ``quota``, ``affinity``, ``cores`` (physical), ``cpus`` (the whole machine) or
+    ``fixed``. `unseen`: a narrower limit that it ignores (``quota``, ``affinity``, ``slurm``), else empty.
     """
 
     library: Library
@@ -54,10 +51,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Threads that want a CPU at once (`total`), and the CPUs available to all of them.
-
-    `workers`: processes per rank, 0 without any. `threads`: per process.
-    """
+    """Threads that want a CPU at once: `workers` per rank (0 without any), and `threads` per process."""
 
     ranks: int
     workers: int
@@ -83,10 +77,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A number that the program sets itself, so that no variable changes it.
+    """A number that no variable changes: of a library, of processes by role, or of an option (`name`).
 
     `kind`: ``pool``, ``processes``, ``python-threads``, ``argument``, or ``no-variable`` (a library without
-    one). `name`: library, role of the processes, or option.
+    one).
     """
 
     kind: str
@@ -105,12 +99,10 @@ class Python:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Predicted or observed `demand`, and what to change.
+    """Predicted or observed `demand`, and variables (`advice`) and `launches` that make it fit.
 
-    `load`: ``None`` unless a command ran. `pooled`: demand with a process pool of default size, only in
-    predictions where that is too much. `advice`: variables to set. `share`: threads per process at which all
-    fit. `own`: what variables cannot change. `launches`: launch lines that fit, where ranks, workers or a
-    launcher are known.
+    `load` is ``None`` unless a command ran. `pooled`: demand with a process pool of default size, if too
+    much. `share`: threads per process at which all fit. `own`: what variables cannot change.
     """
 
     limits: Limits
@@ -140,9 +132,8 @@ def diagnose(
 ) -> Diagnosis:
     """Diagnose one machine, one Python and one environment.
 
-    `ranks` on this machine default to the launcher's, `workers` per rank to none, `threads` per process to
-    the libraries' defaults. `load` and `command` belong to a command that ran. `launcher` selects the launch
-    lines, ``all`` for every launcher, ``None`` for the user's.
+    By default, `ranks` are the launcher's, `workers` none, and `threads` those of libraries. `launcher`
+    selects the launch lines: ``all``, or ``None`` for the user's.
     """
     sizes = sizes_of(limits, interpreter, environ)
     python = (

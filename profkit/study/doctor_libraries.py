@@ -1,7 +1,7 @@
 """How libraries and Python size their pools, and which limits they honour.
 
-Measured limits are in ``doctor_table.json``, written by ``python -m benchmarks.doctor measure --write``.
-`DOCUMENTED` covers, with sources, libraries without a wheel for a current Python.
+``python -m benchmarks.doctor measure --write`` writes ``doctor_table.json``; `DOCUMENTED` lists what has no
+wheel.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from profkit.formats.codec import Codec
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """An environment variable that sizes a library's pool.
+    """An environment variable that sizes a pool, up to `cap`.
 
-    `cap`: ``default`` (no more threads than without it), ``machine`` (no more than the machine's CPUs,
-    whatever the affinity), or empty.
+    `cap`: ``default`` (the size without it), ``machine`` (its CPUs, whatever the affinity), or empty.
     """
 
     name: str
@@ -27,13 +26,11 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Honours:
-    """Which limits a library honours.
+    """Which limits a library honours; of its `variables`, the first one that is set decides.
 
-    `version`: distribution and version. `python`: ``<3.13`` or ``>=3.13`` if it depends on the interpreter.
-    `affinity`: whether it respects ``taskset``, cpusets and bindings. `quota`: ``ceil``, ``floor`` or
-    ``round`` of a CPU quota, empty if ignored. `views`: where it finds the quota: ``v1`` and ``v2`` in a
-    container, ``nested`` in a group below the root that it sees. `variables`: the first one that is set
-    decides. `source`: ``measured``, or an address.
+    `python`: ``<3.13`` or ``>=3.13`` if it matters. `quota`: its rounding (``ceil``, ``floor``, ``round``),
+    empty if ignored. `views`: where it finds the quota: ``v1`` and ``v2`` in a container, ``nested`` in a
+    group below the root that it sees. `source`: ``measured``, or an address.
     """
 
     library: str
@@ -50,10 +47,9 @@ class Honours:
 class Library:
     """A library, or a default of Python, that starts threads or processes; named as in `profkit.model.Pool`.
 
-    `packages`: distributions that contain it, empty for Python itself. `per`: ``cpu`` or ``core``, of which
-    it starts as many plus `plus`, at most `most`; ``fixed`` starts `plus`. `computes`: its threads count as
-    load. `automatic`: it starts them without being called. `files`: parts of its file names, where a package
-    may contain another library instead.
+    It starts one per ``cpu`` or ``core`` plus `plus`, at most `most`; ``fixed`` starts `plus`. `computes`:
+    its threads count as load. `automatic`: without being called. `files`: parts of its file names, if a
+    package may lack it.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Compute the `Load` of a `Run`: how many threads want a CPU at once, from a few seconds of it.
+"""Compute the `Load` of a `Run`: how many threads want a CPU at once.
 
-A pool whose threads worked counts with its full size, because a parallel region wants all of them at once.
-Everything else counts with the CPUs that it would use without queueing.
+A pool that worked counts in full, because a parallel region wants all its threads at once. Everything else
+counts with the CPUs that it would use without queueing.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ MOMENTS = 400
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """Processes of one kind.
+    """Processes of one kind, `threads` of each of which want a CPU at once.
 
-    `threads`: per process that want a CPU at once, 0 if it only waits for others. `pools`: of one process.
     `pooled`: the pools' threads worked. `cores`: mean CPU seconds per second of life; `demanded` includes
-    queueing. Both are NaN if not counted.
+    queueing; both are NaN if not counted.
     """
 
     role: str
@@ -50,10 +49,9 @@ class Crew:
 class Load:
     """What a program did while it was watched; `crews` has the most threads first.
 
-    `at_once`: threads that wanted a CPU, without peaks shorter than a tenth of the time. `cores`: mean CPUs
-    used, start-up included; `steady_cores`: in the second half. `queued`: fraction of running and queueing
-    time spent queueing, NaN without counters. `cpus`: available CPUs. `others`: CPUs used by everything else,
-    NaN if not counted.
+    `at_once` ignores peaks shorter than a tenth of the time. `cores`: mean CPUs used; `steady_cores`: in the
+    second half. `queued`: fraction of running and queueing time, NaN without counters. `others`: CPUs used by
+    other programs, or NaN.
     """
 
     crews: tuple[Crew, ...]
@@ -213,8 +211,7 @@ def _wanted(process: Process) -> float:
 def _wanted_beside(process: Process, begin: int, end: int) -> float:
     """Return the CPUs that a parent would use beside its workers if it never queued.
 
-    A thread counts with the running fraction of its non-queueing time; otherwise an occasional thread would
-    look busy because others make it queue.
+    Queueing is excluded: an occasional thread would look busy because others make it queue.
     """
     lasted = (end - begin) / 1e9
     of_threads = _seconds(process, begin, end).values()

@@ -1,7 +1,6 @@
-"""Decide whether a candidate is slower than its baseline by a given factor, from runs of both in turn.
+"""Decide whether a candidate is slower than its baseline by a given factor, from alternating runs.
 
-Pairs alternate between A B and B A, so that disturbances affect both sides. The times compared exclude
-queueing for CPUs (`capture.stopwatch`).
+Pairs alternate between A B and B A. Times exclude queueing for CPUs (`capture.stopwatch`).
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ FOUND_DONE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """The decision, and ln(candidate time / baseline time) of each pair that counts.
-
-    `repeated`: pairs discarded because other programs' load differed between their runs.
-    """
+    """The decision, ln(candidate / baseline time) of the pairs that count, and the count of repeated ones."""
 
     decision: Decision
     log_ratios: tuple[float, ...]
@@ -39,19 +35,16 @@ class Gated:
 
 
 def seconds_of(calls: Sequence[Reading]) -> float:
-    """Return the seconds of one run: its shortest call without queueing, as disturbances only add time.
-
-    The first call counts if later ones find the work done, as from a cache.
-    """
+    """Return the shortest call's seconds without queueing, or the first's if later ones reuse its work."""
     first = calls[0].own_s
     least = min(call.own_s for call in calls)
     return max(first if least < FOUND_DONE * first else least, 1e-9)
 
 
 def contaminated(baseline: Sequence[Reading], candidate: Sequence[Reading]) -> bool:
-    """Return whether other programs used unequal CPUs during two runs, or made helping threads queue.
+    """Return whether other programs' load differed between two runs, or made helping threads queue.
 
-    Times are not considered, so that a repetition does not depend on which side is slower.
+    Ignores the times, so that a repetition does not depend on which side is slower.
     """
     sides = (baseline, candidate)
     others = [sum(call.others_cores or 0.0 for call in calls) / len(calls) for calls in sides]
@@ -63,10 +56,7 @@ def contaminated(baseline: Sequence[Reading], candidate: Sequence[Reading]) -> b
 
 
 def gate(run: Callable[[str, int], Sequence[Reading]], least: float) -> Gated:
-    """Run both sides in turn until there is a decision; `least` is the slow-down to detect, 0.05 for 5 %.
-
-    `run(side, number)` runs one side (`BASELINE` or `CANDIDATE`) of a pair once, and returns its calls.
-    """
+    """Run both sides in turn until there is a decision; `least` is the slow-down to detect, 0.05 for 5 %."""
     ratios: list[float] = []
     repeated = number = 0
     while True:

@@ -1,8 +1,4 @@
-"""Follow one job over many runs: its times in the order of their starts, and where they changed for good.
-
-Changes are found in the series (`measure.changepoints`). A change's cause comes from comparing a typical run
-before it with a typical run after it.
-"""
+"""Follow one job over many runs: its times in the order of their starts, and where they changed for good."""
 
 from __future__ import annotations
 
@@ -33,9 +29,8 @@ METRICS = ("wall", "own", "iteration")
 class HistoryRun:
     """One run of the job; `files` has one file, or one per rank.
 
-    `started`: UTC, ISO 8601. `dirty`: files differed from `revision`. `failed`: non-zero exit status.
-    `iteration_s`: median, ``None`` without NVTX ranges of iterations. `buckets`: seconds, in the order of
-    `profkit.verdict.account.RUN_BUCKETS`. `cause`, `kind`: its own verdict, empty if it lacked nothing.
+    `started`: UTC, ISO 8601. `iteration_s`: median, ``None`` without NVTX ranges of iterations. `buckets`:
+    seconds, in the order of `RUN_BUCKETS`.
     """
 
     files: tuple[str, ...]
@@ -63,11 +58,9 @@ class HistoryRun:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A lasting change; `at` is the position of the first changed run.
+    """A lasting change, with the median before and after; `at` is the position of the first changed run.
 
-    `before_s` and `after_s`: medians up to the neighbouring changes. `p_value`: of the permutation test.
-    `before_file`, `after_file`: the runs nearest to these medians, whose comparison gives `cause`, `kind` and
-    `confidence`.
+    The cause comes from comparing the runs nearest to the medians (`before_file`, `after_file`).
     """
 
     at: int
@@ -88,11 +81,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A repeated job: its runs in the order of their starts, and its changes.
+    """A repeated job: its runs in the order of their starts, and its changes of `least_change` (1) or more.
 
-    `failed` and `others` count runs left out: failures, and runs of another command. `least_change`: smallest
-    reported change, a fraction. `spread`: standard deviation of ln(time) between changes, NaN if unknown.
-    `notices`: skipped files.
+    `failed` and `others` (other commands) count the runs left out. `spread`: standard deviation of ln(time)
+    between changes, NaN if unknown.
     """
 
     runs: tuple[HistoryRun, ...]
@@ -166,10 +158,9 @@ def history(
     least_change: float = LEAST_CHANGE,
     notices: Sequence[Notice] = (),
 ) -> History:
-    """Find where a job changed for good, and why; `runs` are in the order of their starts.
+    """Find changes of `least_change` (1) or more in a job, and their causes; `runs` are in order of start.
 
-    Changes below `least_change` (a fraction) are ignored. Raises `UsageError` if there are too few runs, or
-    one lacks the metric.
+    Raises `UsageError` if there are too few runs, or one lacks the metric.
     """
     if metric not in METRICS:
         raise UsageError(f"is not known, use {', '.join(METRICS)}", parameter="metric", value=metric)

@@ -27,14 +27,13 @@ _MOST_BYTES = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run of one setting.
+    """One run of one setting, `round` counting from 0.
 
-    `round`: from 0. `status`: ``done``, ``failed`` (non-zero exit status), ``timeout``, or ``disturbed``
-    (succeeded, but other processes took its CPUs). `started`: ISO 8601, UTC. `exit_status`: 128 + N for
-    signal N, ``None`` if it did not start or was ended. `cpu_s`: of the target and all descendants that were
-    waited for. `queue_s` and `blocked_s`: from its account, ``None`` without a profile or counters. `cause`,
-    `kind`: its own verdict, empty if it lacked nothing or has no profile. `run`, `log`: file names in
-    ``runs/``. `objective`: the figure compared instead of the wall time. `problem`: one line.
+    `status`: ``done``, ``failed`` (non-zero exit status), ``timeout``, or ``disturbed`` (other processes took
+    its CPUs). `started`: ISO 8601, UTC. `exit_status`: 128 + N for signal N, ``None`` if it was ended.
+    `cpu_s`: of all processes that were waited for. `queue_s` and `blocked_s`: of the account, ``None``
+    without a profile or counters. `run`, `log`: file names in ``runs/``. `objective`: the figure compared
+    instead of the wall time.
     """
 
     setting: Mapping[str, str]
@@ -166,10 +165,7 @@ def read_plan(directory: Path) -> Plan | None:
 
 
 def read_trials(directory: Path) -> list[Trial]:
-    """Return the trials in the order in which they ended.
-
-    Raises `FormatError` for a damaged line; only the last one may be torn.
-    """
+    """Return the trials in the order in which they ended; raises `FormatError` for a damaged line."""
     return _read_trials(directory)[0]
 
 

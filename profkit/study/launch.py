@@ -33,9 +33,8 @@ _PLACEHOLDER = ("python", "train.py")
 class Launch:
     """Ranks of one machine that fit its CPUs: ``ranks × (threads + workers) ≤ ranks × cpus_each ≤ CPUs``.
 
-    `workers`: processes per rank (``None``: unknown), each of which may also use `threads` while its rank
-    waits. `cores_each`: physical cores, 0 if there are fewer than ranks. `launcher`: empty for none.
-    `variables` size pools.
+    `workers`: per rank, ``None`` if unknown; each may use `threads` while its rank waits. `cores_each`:
+    physical cores, 0 with fewer than ranks. `variables` size pools.
     """
 
     launcher: str
@@ -79,10 +78,7 @@ def fitting(
 
 
 def of_setting(limits: Limits, counts: Mapping[str, int], command: Sequence[str]) -> Launch | None:
-    """Return how to start a study's best setting, given by its numbers of ranks, workers and threads.
-
-    ``None`` if no launcher is known, or the setting does not fit the CPUs.
-    """
+    """Return how to start a study's best setting; ``None`` if no launcher is known, or it does not fit."""
     launcher = launcher_of(limits, command)
     threads = {name: number for name, number in counts.items() if "thread" in name.lower()}
     ranks = {name: number for name, number in counts.items() if _RANKS.search(name.lower())}

@@ -1,7 +1,6 @@
 """Read one file of a job into one vector per process, over functions that all files have in common.
 
-First step of ``profkit ranks`` and ``profkit scaling``. It runs here, in other processes, or on a Dask
-cluster, so its results stay small.
+It runs here, in other processes, or on a Dask cluster, so its results stay small.
 """
 
 from __future__ import annotations
@@ -74,19 +73,15 @@ _STATE = 4
 class Member:
     """One process of a job, and how its main thread spent its time, in seconds.
 
-    `label`: ``rank 3``, ``worker 4711``, or its file's name. `size`: ranks that the launcher started.
-    `started`: ISO 8601; empty if unknown, like `host`, `job` and `command`.
+    `size`: ranks that the launcher started. `measured`: queueing and off-CPU time are known; otherwise
+    `run_s` is self time, `blocked_s` that of functions that wait by design, and `queue_s` 0. `life_s`:
+    without counters the sum of self times. `run_s`, `queue_s` and `blocked_s` exclude `waits_s` (calls that
+    wait for other processes) and `imports_s`. `helpers_run_s`: its other threads and child processes, running
+    or queueing.
 
-    `measured`: queueing and off-CPU time were measured; otherwise `run_s` is self time, `blocked_s` that of
-    functions that wait by design, and `queue_s` 0. `life_s`: from start to end, without counters the sum of
-    self times. `run_s`, `queue_s` and `blocked_s` exclude `waits_s` (calls that wait for other processes of
-    the job) and `imports_s`. `helpers_run_s`: functions of its other threads and child processes, running or
-    queueing.
-
-    `collects_s`: the garbage collector's part of `run_s`; `collects_in`: the function with the most of it.
-    Both are ``None`` if not measured, `collects_in` also if nothing was collected. `waits_by` divides
-    `waits_s` by `wait_states.WAIT_STATES`; `off_for` divides `blocked_s` by `model.pauses.WAITS`, ``None`` if
-    not recorded. `projects`: directories that a report must mask.
+    `collects_s`: the garbage collector's part of `run_s`, mostly in `collects_in`; ``None`` if not measured.
+    `waits_by` divides `waits_s` by `WAIT_STATES`; `off_for` divides `blocked_s` by `model.pauses.WAITS`,
+    ``None`` if not recorded. `projects`: directories that a report must mask.
     """
 
     label: str
@@ -122,10 +117,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class RangeSums:
-    """NVTX ranges of one name in one process, without warm-up.
+    """NVTX ranges of one name in one process, without the `left_out` slow ones at the beginning.
 
-    `left_out`: ranges at the beginning that took markedly longer. `waits_s`: seconds in calls that wait for
-    other processes, in all ranges of the name including `left_out`; NaN if calls inside ranges were not
+    `waits_s`: seconds in calls that wait for other processes, in all ranges including `left_out`; NaN if not
     recorded.
     """
 
@@ -141,8 +135,7 @@ class Reading:
     """What one process contributes to the comparison.
 
     `values` (5 × columns of the task): `METRICS` of each function. `shares`: fraction of the process's time
-    in each column. `more`: functions outside the task with at least its floor, and their shares. `ranges`: by
-    domain and name, numbers in names folded.
+    per column. `more`: functions outside the task with their shares. `ranges`: by domain and name.
     """
 
     member: Member
@@ -164,10 +157,10 @@ class Reference:
 class Task:
     """What to read of each file: the values of the functions in `columns`.
 
-    `floor`: fraction of a process's time from which other functions are reported. `waits`: patterns (``*``
-    matches anything) of further functions that wait for other processes. `reference`: ``None`` if all files
-    name the project alike. `alone`: there is only one file, so that its workers are compared if it has no
-    ranks. `folded`: functions counted in their callers everywhere, since a tracer throttled them somewhere.
+    `floor`: fraction of time from which other functions are reported. `waits`: patterns of further functions
+    that wait for other processes. `reference`: ``None`` if all files name the project alike. `alone`: compare
+    a single file's workers if it has no ranks. `folded`: functions counted in their callers everywhere, since
+    a tracer throttled them somewhere.
     """
 
     columns: tuple[FunctionKey, ...] = ()

@@ -1,7 +1,6 @@
 """Collect all processes of a job in one table, over the functions that matter in any of them.
 
-Second step of ``profkit ranks``. Files are read once, or twice if a sample of them missed functions that
-matter. The result must not depend on the order of reading.
+The result must not depend on the order of reading.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ class RangeRow:
 class RankTable:
     """A job: ranks in ascending order, then other processes by their files' names.
 
-    `functions` hold at least `FLOOR` of the time of any process. `values` (5 × members × functions):
-    `rank_read.METRICS`. `skipped`: unreadable files, and other warnings.
+    `functions` hold at least `FLOOR` of any process's time. `values` (5 × members × functions):
+    `rank_read.METRICS`.
     """
 
     members: tuple[Member, ...]

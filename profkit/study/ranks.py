@@ -1,7 +1,6 @@
 """Compare the processes of one job: which of them hold the others up, where, and what that costs.
 
-Each process is compared with the median of the *others*, by function and by range. Noise is the scatter of
-the others, moderated by that of balanced jobs. Waiting for other processes is never a fault: the slowest
+Each is compared with the median of the *others*. Waiting for other processes is never a fault: the slowest
 process waits least. `docs/ranks.md` has formulas, sources, and measured error rates.
 """
 
@@ -72,12 +71,11 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One function or range in which a process takes longer than the others.
+    """One function or range (domain and name) in which a process takes longer than the others.
 
-    Either `function` or `range` (domain and name) is ``None``. `value_s` and `usual_s` (the others' median):
-    CPU time of a function (self time without counters), or a range's duration times the number of ranges.
-    `calls`: calls over the others' median with 95 % interval, NaN if unknown and for ranges. `z`: excess in
-    standard deviations.
+    `value_s` and `usual_s` (the others' median): CPU time of a function (self time without counters), or a
+    range's duration times the number of ranges. `calls`: ratio to the others' median, NaN if unknown and for
+    ranges. `z`: excess in standard deviations.
     """
 
     function: FunctionKey | None
@@ -103,12 +101,10 @@ class Straggler:
     garbage collector), ``queue`` (it lacks CPUs), ``loading`` (files, disks, sockets, pipes), ``stopped`` (by
     a signal, or with its container), or ``blocked`` (locks, sleep, or unknown).
 
-    `wait_state`: of `WAIT_STATES` or `IMBALANCE`, in which the others wait for it, empty if none was seen;
-    `wait_s`: mean over the others. `unknown`: why the reason is unknown (`wait_states.unknown_of`). `pace_s`
-    excludes its waiting for others; `usual_s` is the others' median. `run_s`, `queue_s` and `blocked_s`:
-    excess over that median; `collects_s`: the garbage collector's part of `run_s`, ``None`` unless all
-    processes measured it. `deviations`: greatest first. `without_s`, `faster`: estimated time of the job
-    without it, and the speed-up.
+    `wait_state`: in which the others wait for it, `wait_s` on average; empty if not seen. `unknown`: why the
+    reason is unknown (`unknown_of`). `pace_s` excludes its own waiting. `run_s`, `queue_s`, `blocked_s` and
+    `collects_s` (part of `run_s`) are excess over the others' median. `without_s`, `faster`: estimated time
+    of the job without it, and speed-up.
     """
 
     member: int
@@ -144,8 +140,8 @@ class Moved:
 class Imbalance:
     """How evenly the CPU time of a function (a column of `RankStudy.work`) is spread.
 
-    `member` has the greatest time, `most_s`; `factor` is `most_s` over `mean_s`. `order`: the function's
-    least and greatest rank among a process's functions, over all processes; rank 1 has the most time.
+    `member` has the greatest time, `most_s`. `order`: the function's extreme ranks in any process; 1 has the
+    most time.
     """
 
     column: int
@@ -168,10 +164,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
-    """A process (`member` of `RankStudy.members`) that spends its time in other functions than usual.
-
-    `places`: functions whose rank differs, most seconds first.
-    """
+    """A process that spends its time in other functions than usual; `places` are those whose rank differs."""
 
     member: int
     elsewhere: float
@@ -182,9 +175,8 @@ class Reordered:
 class Efficiency:
     """Efficiencies of one run as POP defines them, as fractions of 1; NaN if unknown.
 
-    `runtime_s`: lifetime of the longest process. `useful_s`: mean CPU time outside of waiting and imports.
     `parallel` = mean useful time / runtime = `balance` (mean / greatest useful time) × `communication`
-    (greatest useful time / runtime).
+    (greatest useful time / runtime). Useful time is CPU time outside of waiting and imports.
     """
 
     processes: int
@@ -197,14 +189,12 @@ class Efficiency:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankStudy:
-    """The result for one job.
+    """The result for one job; `work` and `outlying` are members × functions, lists have the greatest first.
 
-    `work` (members × functions): CPU time in seconds, self time without counters. `usual`: its median by
-    function. `outlying`: values beyond the noise. `elsewhere` (by member): fraction of CPU time in other
-    functions than in the medians. `stragglers`, `reordered` and `imbalance` have the greatest first. `moved`:
-    filled only if no waiting was recognised. `waiting_seen`: calls that wait for other processes were
-    recognised. `measured`: all processes have queueing and off-CPU time. `slow_host`: the host whose
-    processes are exactly the stragglers, else empty.
+    `work`: CPU time in seconds, self time without counters; `usual`: its median by function. `elsewhere`:
+    fraction of a member's CPU time in other functions than usual. `moved`: only if no waiting was recognised
+    (`waiting_seen`). `measured`: queueing and off-CPU time are known. `slow_host`: the host whose processes
+    are exactly the stragglers.
     """
 
     members: tuple[Member, ...]
@@ -251,8 +241,8 @@ def threshold(n: int, tests: int = 1) -> float:
     """Return from how many standard deviations an excess is beyond the noise among `n` processes.
 
     One-sided quantile of Student's t at 1 − `ALPHA` / (n × tests), by Wallace's approximation (Annals of
-    Mathematical Statistics 30, 1959), for the degrees of freedom of `_scale`. The factor √(1 + v / (n − 1))
-    covers the noise of the others' median: v is 1 for the median of two, π/2 for a median of many.
+    Mathematical Statistics 30, 1959). √(1 + v / (n − 1)) covers the noise of the others' median: v is 1 for
+    two, π/2 for many.
     """
     freedom = _freedom(n)
     z = NormalDist().inv_cdf(1 - ALPHA / (n * max(tests, 1)))
@@ -269,9 +259,8 @@ def _freedom(n: int) -> float:
 def _scale(values: Floats, prior: Floats) -> Floats:
     """Return the standard deviation of each value, from its column's scatter and the measured noise.
 
-    Mean of both variances, weighted by their degrees of freedom; scatter is the median absolute deviation
-    (Smyth, "Linear models and empirical Bayes methods", Statistical Applications in Genetics and Molecular
-    Biology 3, 2004).
+    Mean of both variances, weighted by degrees of freedom; scatter is the median absolute deviation (Smyth,
+    Statistical Applications in Genetics and Molecular Biology 3, 2004).
     """
     n = len(values)
     if n < LEAST_SCATTER:
@@ -591,9 +580,8 @@ def _imbalance(work: Floats, counted: Bools) -> list[Imbalance]:
 def efficiency(members: Sequence[Member]) -> Efficiency:
     """Return the efficiencies of one run, by the metrics of POP (EU centre for performance optimisation).
 
-    Parallel efficiency = load balance × communication efficiency; useful time is CPU time outside of MPI
-    (Wagner, Mohr, Giménez and Labarta, "A structured approach to performance analysis", Tools for High
-    Performance Computing 2017, Springer 2019).
+    Source: Wagner, Mohr, Giménez and Labarta, "A structured approach to performance analysis", Tools for High
+    Performance Computing 2017, Springer 2019.
     """
     useful = np.array([m.run_s for m in members])
     runtime = max(m.life_s for m in members)

@@ -32,10 +32,7 @@ def top_of(directory: Path) -> Path:
 
 @contextlib.contextmanager
 def checked_out(top: Path, revision: str) -> Iterator[Path]:
-    """Check a revision out into a temporary work tree, which is removed at the end.
-
-    Raises `UsageError` for an unknown revision, `ProfkitError` if it cannot be checked out.
-    """
+    """Check a revision out into a temporary work tree; raises `UsageError` if it is unknown."""
     try:
         commit = _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     except ProfkitError:

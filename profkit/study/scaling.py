@@ -1,7 +1,4 @@
-"""Compare runs of one program by numbers of processes and nodes: times, speed-ups, POP's efficiencies.
-
-A run is a whole run file, or the files of its ranks.
-"""
+"""Compare runs of one program by numbers of processes and nodes: times, speed-ups, POP's efficiencies."""
 
 from __future__ import annotations
 
@@ -39,11 +36,10 @@ class Point:
 class Place:
     """All runs with the same numbers of processes and nodes; values are medians over the runs.
 
-    `low_s` and `high_s`: 95 % interval of the wall time, NaN where nothing ran twice. `speedup`: the
-    reference's median over this one's. `ideal`: speed-up without losses, 1 if the work grows with the
-    processes. `parallel`, `balance`, `communication`: as in `profkit.study.ranks.Efficiency`. `computation`:
-    useful time of the reference over this one's, summed over processes, or their mean if the work grows.
-    `whole` = `parallel` × `computation`, POP's global efficiency.
+    `low_s` and `high_s`: 95 % interval of the wall, NaN where nothing ran twice. `ideal`: speed-up without
+    losses, 1 if the work grows with the processes. `computation`: useful time of the reference over this
+    one's, summed over processes, or their mean if the work grows. `whole` = `parallel` × `computation`, POP's
+    global efficiency.
     """
 
     processes: int
@@ -74,8 +70,7 @@ class SlowDown:
 class Scaling:
     """A set of runs; `places` by processes, then nodes, the first being the reference.
 
-    `slowdowns`: greatest first. `weak`: the work grows with the processes. `spread`: standard deviation of
-    ln(time) at one place, NaN where nothing ran twice. `notices`: skipped files.
+    `weak`: the work grows with the processes. `spread`: standard deviation of ln(time) at one place, or NaN.
     """
 
     places: tuple[Place, ...]
@@ -126,9 +121,8 @@ def _point(members: Sequence[Member]) -> Point:
 def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[Notice] = ()) -> Scaling:
     """Compare runs by their numbers of processes and nodes; raises `UsageError` if these are all the same.
 
-    POP's hierarchy: global efficiency = parallel efficiency × computation scaling; parallel efficiency = load
-    balance × communication efficiency (Wagner, Mohr, Giménez and Labarta, "A structured approach to
-    performance analysis", Tools for High Performance Computing 2017, Springer 2019).
+    POP's hierarchy: global efficiency = parallel efficiency × computation scaling (source:
+    `ranks.efficiency`).
     """
     grouped: dict[tuple[int, int], list[Point]] = {}
     for point in points:

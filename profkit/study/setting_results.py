@@ -1,7 +1,6 @@
 """Compute the figures of a study's settings: median, interval, speed-up, and which may be the best.
 
-Times are compared as logarithms, because noise is a factor, with a spread pooled over all settings. Quantiles
-are simulated with a fixed seed; they depend only on the numbers of repeats.
+Times are compared as logarithms, because noise is a factor. Quantiles are simulated with a fixed seed.
 """
 
 from __future__ import annotations
@@ -32,15 +31,12 @@ _RESOURCES = ("thread", "worker", "proc", "rank", "core", "job", "cpu")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One setting and the results of its runs.
+    """One setting and the results of its runs; figures are NaN if unknown.
 
-    `times`: figures of the runs that count, in the order of rounds. `low` and `high`: interval of `LEVEL`
-    around `median`, NaN if unknown. `speedup`: against the baseline. `efficiency`: speed-up over the factor
-    of threads and processes, both against the setting with the fewest; NaN if no parameter counts them.
-    `cores`: median of CPU seconds over wall. `queue_share`, `blocked_share`: median fractions of the wall,
-    NaN without counters. `cause`, `kind`: most frequent verdict. `best`: it may be the best setting.
-    `failed`: runs, timeouts included. `ended_early`: runs that could no longer become the best. `disturbed`:
-    runs that count although other processes took CPUs. `problem`: of the last failure.
+    `low` and `high`: interval of `LEVEL` around `median`. `efficiency`: speed-up over the factor of threads
+    and processes, against the setting with the fewest. `cores`: CPU seconds over wall. `queue_share`,
+    `blocked_share`: fractions of the wall. `best`: it may be the best setting. `ended_early`: runs that could
+    no longer become the best. `disturbed`: runs that count although other processes took CPUs.
     """
 
     setting: Setting
@@ -66,10 +62,9 @@ class Cell:
 class Results:
     """A study so far: one cell per setting, in the order of the grid.
 
-    `baseline`, `best` and `advised` are positions in `cells`. `best` has the best median; `advised` has the
-    fewest threads and processes, then the least CPU time, among settings that may be the best. Both are
-    ``None`` while nothing succeeded. `spread`: standard deviation of ln(time) within a setting, NaN if no
-    setting has two runs.
+    `best` has the best median; `advised` needs the fewest threads and processes, then the least CPU time,
+    among settings that may be the best. `spread`: standard deviation of ln(time) within a setting, NaN if
+    none has two runs.
     """
 
     parameters: tuple[Parameter, ...]
@@ -90,9 +85,8 @@ def results(
 ) -> Results:
     """Return the figures of all settings; speed-ups refer to `baseline`, by default the first setting.
 
-    Settings that may be the best: multiple comparisons with the best (Hsu, "Simultaneous confidence intervals
-    for all distances from the 'best'", Annals of Statistics 9, 1981), on medians, with simulated quantiles.
-    With confidence `LEVEL` for the whole study, a better setting exists for each excluded one.
+    Multiple comparisons with the best (Hsu, Annals of Statistics 9, 1981), on medians: with confidence
+    `LEVEL` for the whole study, a better setting exists for each one that is excluded.
     """
     settings = space.settings()
     by_setting: dict[Setting, list[Trial]] = {setting: [] for setting in settings}
@@ -240,9 +234,9 @@ def pooled_spread(times: Sequence[Floats]) -> float:
 
 
 def _simulated(counts: tuple[int, ...]) -> Floats:
-    """Simulate medians of pure noise, in units of the spread measured in the same simulated study.
+    """Simulate medians of pure noise (draws × settings), in units of the spread of the same simulated study.
 
-    Shape (draws, settings), NaN for settings without runs; at least one of `counts` must be two or more.
+    Some setting must have two runs; those without runs are NaN.
     """
     random = np.random.default_rng(SEED)
     medians = np.full((DRAWS, len(counts)), np.nan)

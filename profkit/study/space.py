@@ -28,8 +28,8 @@ Setting = tuple[str, ...]
 class Parameter:
     """What is varied: an environment variable, or a placeholder ``{name}`` in the command.
 
-    `scale`: ``int`` or ``log`` for whole numbers of a range, whose order has a meaning, else empty. `words`:
-    what each value stands for where the placeholder is a whole word; empty if values stand for themselves.
+    `scale`: ``int`` or ``log`` for a range of whole numbers, else empty. `words`: replacements by value for a
+    placeholder that is a whole word.
     """
 
     name: str
@@ -41,10 +41,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Parameters, and the command with their placeholders.
-
-    `listed`: the settings to study; if empty, all combinations of values.
-    """
+    """Parameters, and the command with their placeholders; `listed` settings replace all combinations."""
 
     command: tuple[str, ...]
     parameters: tuple[Parameter, ...]
@@ -175,10 +172,7 @@ def _numbers(found: re.Match[str], text: str, option: str) -> list[str]:
 
 
 def parse_setting(text: str, parameters: Sequence[Parameter], *, listed: bool = True) -> Setting:
-    """Parse ``NAME=VALUE,NAME=VALUE`` as a setting of these parameters.
-
-    Raises `UsageError` unless every parameter is named once, and if `listed`, with one of its values.
-    """
+    """Parse ``NAME=VALUE,NAME=VALUE``, with one of its values (if `listed`) for each parameter."""
     given = dict(item.partition("=")[::2] for item in text.split(","))
     wanted = [parameter.name for parameter in parameters]
     if sorted(given) != sorted(wanted) or text.count("=") < len(wanted):

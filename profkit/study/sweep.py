@@ -1,7 +1,7 @@
 """Run a grid of settings, interleaved, and write each run down when it ends.
 
-Each round runs every setting once, in its own random order, so that a machine that gets slower slows all
-settings alike (Fisher's randomised blocks, "The Design of Experiments", 1935).
+Each round shuffles all settings, so that a machine that gets slower slows all alike (Fisher's randomised
+blocks, 1935).
 """
 
 from __future__ import annotations
@@ -30,11 +30,7 @@ MOST_DISTURBED = 2
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """How and where the runs of a study are made.
-
-    `environment`: the one in which variables are changed. `timeout_s`: limit of one run. `cwd`: by default
-    that of this process.
-    """
+    """How and where the runs of a study are made; `environment` is the one in which variables are changed."""
 
     space: Space
     directory: Path
@@ -47,10 +43,7 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A run of a study begins (no `trial`) or has ended; `label` names its setting.
-
-    `number` of `total`: a repeated run keeps its number, 0 is a warm-up.
-    """
+    """A run begins (no `trial`) or has ended; a repeated run keeps its `number`, 0 is a warm-up."""
 
     label: str
     number: int
@@ -69,9 +62,8 @@ def sweep(
 ) -> None:
     """Run every setting `repeat` times, except the runs that the journal already has.
 
-    `warmup` runs of the first setting come first and do not count. A run that other processes disturbed is
-    repeated up to `again` times in a round. `progress` is called before and after each run. Raises
-    `Interrupted` if the user stops it (the journal is kept), `ProfkitError` if the command cannot be started.
+    A disturbed run is repeated up to `again` times in a round. Raises `Interrupted` if the user stops it (the
+    journal is kept), `ProfkitError` if the command cannot be started.
     """
     space = runner.space
     settings = space.settings()
@@ -131,11 +123,7 @@ def run_trial(
     timeout_s: float | None = None,
     hopeless: Callable[[], bool] | None = None,
 ) -> Trial:
-    """Run one setting once; raises as `sweep` does.
-
-    `name` is the stem of its files in ``runs/``, which are replaced. The lesser of `timeout_s` and the
-    runner's limit applies; `hopeless` as for `profkit.study.trials.run_once`.
-    """
+    """Run one setting once, replacing its files ``runs/NAME.*``; raises as `sweep` does."""
     run_file = runner.directory / f"{name}.prof" if runner.profiled else None
     log = runner.directory / f"{name}.log"
     limits = [limit for limit in (runner.timeout_s, timeout_s) if limit is not None]

@@ -1,7 +1,7 @@
 """Run a command once for a study, under ``profkit capture`` or without.
 
-The target has its own session, so that everything it starts can be ended with it. ``profkit capture`` is a
-separate process, so that no run can crash the study and the study does not distort measurements.
+Its own session allows ending everything that it starts. ``profkit capture`` is a separate process, so that no
+run can crash the study.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How one run ended.
+    """How one run ended; `exit_status` is ``None`` if it was ended here.
 
-    `exit_status`: 0 to 255, ``None`` if it was ended here. `wall_s` includes profkit's own time if captured;
-    `cpu_s` is of all processes. `started`: ISO 8601, UTC. `last_line`: of the output, for a failure message.
+    `wall_s` includes profkit's own time if captured; `cpu_s` is of all processes. `started`: ISO 8601, UTC.
     """
 
     exit_status: int | None
@@ -56,9 +55,8 @@ def run_once(
 ) -> Ended:
     """Run a command to its end, and capture it to `run_file` unless that is ``None``.
 
-    `hopeless` is called every second, and ends the run if true. `cwd` is by default that of this process.
-    Raises `Interrupted` on SIGINT or SIGTERM, after ending the command; `ProfkitError` if it cannot be
-    started.
+    `hopeless` is called every second, and ends the run if true. Raises `Interrupted` on SIGINT or SIGTERM,
+    after ending the command; `ProfkitError` if it cannot be started.
     """
     words = list(command)
     if run_file is not None:
@@ -89,10 +87,7 @@ def run_once(
 
 @contextlib.contextmanager
 def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Confine children of this process to these CPUs; an empty sequence changes nothing.
-
-    Raises `UsageError` if they do not exist or this process may not use them.
-    """
+    """Confine child processes to these CPUs (none: no change); raises `UsageError` if unavailable."""
     if not cpus or not hasattr(os, "sched_getaffinity") or os.sched_getaffinity(0) == set(cpus):
         yield
         return

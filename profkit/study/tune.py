@@ -1,7 +1,6 @@
 """Search for the best setting with Optuna, and confirm it against the default.
 
 Every Optuna trial keeps its `Trial` as an attribute, so that any reader of the storage can read the study.
-The default is tried first, then settings that are often good.
 """
 
 from __future__ import annotations
@@ -63,12 +62,11 @@ def open_search(
     seed: int | None = None,
     first: Sequence[Setting] = (),
 ) -> Search:
-    """Open a study in its storage, or create it.
+    """Open a study in its storage (an Optuna URL, or ``journal:FILE``), or create it.
 
-    `storage`: an Optuna URL, or ``journal:FILE``. `sampler` and `pruner`: Optuna's class names, with or
-    without suffix, in any case; TPE and no pruner by default. Processes on one study should have different
-    seeds. `first`: settings to try after the default. Raises `UsageError` if Optuna, the sampler, pruner or
-    storage is missing, or the parameters differ.
+    `sampler` and `pruner`: Optuna's classes (case and suffix are ignored); default: TPE, no pruner. Processes on one
+    study need different seeds. `first`: settings to try after the default. Raises `UsageError` if Optuna, the
+    sampler, pruner or storage is missing, or the parameters differ.
     """
     try:
         import optuna
@@ -193,7 +191,7 @@ def first_settings(space: Space, cpus: int) -> list[Setting]:
 def advised_settings(space: Space, baseline: Setting, diagnosis: Diagnosis) -> list[Setting]:
     """Return the settings that `profkit doctor` advises for the baseline; empty without surplus threads.
 
-    The first keeps the processes and reduces their threads; the second also reduces processes to the CPUs.
+    The first reduces only threads, the second also reduces processes to the CPUs.
     """
     if not diagnosis.oversubscribed:
         return []
@@ -248,9 +246,8 @@ def tune(
 ) -> None:
     """Try settings until the study has `trials` of all its processes together, or no new setting is found.
 
-    `advise` returns settings suggested by a run of the baseline; `progress` is called before and after each
-    run. Raises `Interrupted` if the user stops it (the study can be resumed), `UsageError` if the first run
-    lacks the objective.
+    `advise` maps a run of the baseline to settings. Raises `Interrupted` if the user stops it (the study can
+    be resumed), `UsageError` if the first run lacks the objective.
     """
     repeated = 0
     while repeated < MOST_REPEATED:
@@ -402,11 +399,7 @@ def figures(search: Search) -> Results:
 
 
 def baseline_of(space: Space, cpus: int, environment: Mapping[str, str]) -> Setting:
-    """Return the setting with which the command would run by default.
-
-    Parameters that count resources default to `cpus`; a variable keeps its value in `environment`, or is
-    unset.
-    """
+    """Return the default setting: values of `environment` or unset, and `cpus` for parameters that count."""
     counts = resources(space.parameters) or ()
     return tuple(
         environment.get(parameter.name, UNSET)

@@ -1,7 +1,6 @@
 """Try a piece of advice: run a recorded command as it was and as the advice changes it, in turn.
 
-A sweep of two settings that continues until the interval of the gain excludes 1. The 5 % error is divided
-among the looks and the end by time or by the user (Bonferroni).
+The 5 % error of the interval is divided among the looks and the end (Bonferroni).
 """
 
 from __future__ import annotations
@@ -42,10 +41,7 @@ LIMIT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a piece of advice changes in a recorded command.
-
-    `edit`: place and text of the edited line of the program; empty without one.
-    """
+    """What advice changes in a recorded command; `edit` is the place and text of an edited line."""
 
     command: tuple[str, ...]
     changed: tuple[str, ...]
@@ -55,10 +51,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will be run: at least `fewest` and at most `most` runs.
-
-    `round_s`: expected duration of a round. `limit_s`: no round begins later. `timeout_s`: limit of one run.
-    """
+    """What will be run: each run ends after `timeout_s`, and no round begins after `limit_s`."""
 
     fewest: int
     most: int
@@ -79,12 +72,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Results, so far or at the end.
+    """Results, so far or at the end; times are in the order of rounds.
 
     `outcome`: ``helps``, ``no-better`` (no difference, or none beyond the noise), ``worse``, ``fails`` (the
-    advised command does not succeed), or ``undecided``. `before_s` and `after_s`: in the order of rounds;
-    medians without runs are NaN. `ratio`: how many times faster it is with the advice. `disturbed`: runs that
-    count although other processes took CPUs.
+    advised command does not succeed), or ``undecided``. `ratio`: how many times faster it is with the advice.
     """
 
     outcome: str
@@ -104,10 +95,7 @@ class Tried:
 
 
 def space_of_two(change: Change, environment: Mapping[str, str]) -> Space:
-    """Return the study of a command before and after a change; raises `UsageError` if nothing changes.
-
-    `environment`: the variables of the original run.
-    """
+    """Return the study of a command before and after a change; raises `UsageError` if nothing changes."""
     changed = {n: v for n, v in sorted(change.variables.items()) if environment.get(n) != v}
     if not changed and change.changed == change.command:
         raise UsageError("the advice changes nothing in the command")
@@ -140,8 +128,8 @@ def try_change(
 ) -> Tried:
     """Run both commands in turn until there is a decision or the user stops.
 
-    `progress` is called with the plan first, before and after each run, and with the result after each round.
-    Raises `Interrupted` if stopped before both had run, `ProfkitError` if the original command does not run.
+    `progress` gets the plan, each run before and after, and the result after each round. Raises `Interrupted`
+    if stopped before both had run, `ProfkitError` if the original command does not run.
     """
     begun = time.monotonic()
     rounds = made = 0
@@ -195,10 +183,7 @@ def _outcome(ratio: Estimate) -> str:
 
 
 def _tried(study: Results, rounds: int, *, last: bool = False) -> Tried:
-    """Return the result so far, decided only at a look or if no runs follow (`last`).
-
-    Raises `ProfkitError` if the original command does not run.
-    """
+    """Return the result so far; raises `ProfkitError` if the original command does not run."""
     before, after = study.cells
     if not before.times:
         raise ProfkitError(f"the recorded command does not run here: {before.problem}")

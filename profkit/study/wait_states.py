@@ -1,8 +1,7 @@
 """Wait states of ranks in Scalasca's terms, and why the rank that the others wait for was late.
 
-A profile has no messages: a wait state is inferred from the call in which the others wait, and the late rank
-from its own time. Source: Scalasca's performance properties (Geimer, Wolf, Wylie, Ábrahám, Becker and Mohr,
-"The Scalasca performance toolset architecture", Concurrency and Computation 22, 2010).
+Without messages, a wait state is inferred from the waiting call. Source: Geimer, Wolf, Wylie, Ábrahám, Becker
+and Mohr, "The Scalasca performance toolset architecture", Concurrency and Computation 22, 2010.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def wait_state(name: str) -> int:
 def waited_for(waits: Floats, member: int) -> tuple[int, float]:
     """Return the wait state in which the others wait longest beyond a member, and the mean excess in seconds.
 
-    `waits` (members × wait states) are seconds. The mean, not the median: only a message's receiver waits.
+    `waits`: members × wait states. The mean, not the median: only a message's receiver waits.
     """
     excess = np.delete(waits, member, axis=0).mean(axis=0) - waits[member]
     most = int(excess.argmax())
@@ -92,11 +91,7 @@ def slower_everywhere(work: Floats, usual: Floats) -> bool | None:
 
 
 def unknown_of(kind: str, looked: bool, alone: bool) -> str:
-    """Return what hides the reason of a straggler; empty if the reason is known.
-
-    `looked`: reasons of off-CPU time were recorded for all members. `alone`: one function has nearly all CPU
-    time.
-    """
+    """Return what hides a straggler's reason, or empty; `alone`: one function has nearly all CPU time."""
     if kind == "longer":
         return "calls"
     if kind == "blocked" and not looked:

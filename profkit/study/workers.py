@@ -1,7 +1,4 @@
-"""Apply one function to many files: in this process, in several of this machine, or on a Dask cluster.
-
-Results come back in the order of the files.
-"""
+"""Apply one function to many files, in order: here, in several processes, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -46,8 +43,7 @@ def crew(
 ) -> Iterator[Crew]:
     """Yield workers: `jobs` processes (``None``: one per CPU), or a Dask scheduler's at its address.
 
-    A worker takes `chunk` items at a time. Few small files are read in this process. Raises `UsageError` if
-    Dask is not installed, or no scheduler answers.
+    Few small files are read in this process. Raises `UsageError` if Dask is missing, or no scheduler answers.
     """
     if dask is not None:
         with _cluster(dask, chunk) as cluster:
