@@ -1,7 +1,4 @@
-"""`Columns`: a small table of results for pandas, Polars and other libraries.
-
-Unknown values are NaN or ``None`` here, and null elsewhere. pyarrow, if installed, exports the columns.
-"""
+"""`Columns`: a small table of results for pandas, Polars and others. Unknown values are null there."""
 
 from __future__ import annotations
 

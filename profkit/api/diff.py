@@ -79,7 +79,6 @@ def diff(
 
 
 def _side(side: Side) -> RunSet:
-    """Return the runs of one side."""
     if isinstance(side, Run):
         return RunSet(side.path, (side.whole,))
     if isinstance(side, str | os.PathLike):
@@ -143,10 +142,7 @@ class Diff(Reported):
 
     @property
     def imports(self) -> tuple[Imports | None, Imports | None]:
-        """What each side imported, medians over its runs: ``seconds`` of all processes, ``packages``.
-
-        ``None`` if a side's profiles do not say (`profkit.measure.import_table`).
-        """
+        """Imports of each side, medians over its runs: ``seconds`` and ``packages``; ``None`` if unknown."""
         return self._result.imports
 
     @property
@@ -221,7 +217,6 @@ class Diff(Reported):
         return f"<profkit.Diff {' → '.join(sides)}: {self.verdict.cause}{kind}{times}>"
 
     # For profkit's own packages
-    # -------------------------------------------------------------------------------
 
     @property
     def table(self) -> DiffTable:

@@ -65,10 +65,7 @@ def doctor(
 def diagnosed(
     command: Sequence[str], environ: Mapping[str, str], *, run_file: Path | None, workers: int | None
 ) -> Diagnosis:
-    """Diagnose a command from a captured run, or from the libraries of its Python without one.
-
-    `workers` are planned; only used without a run. Raises `FormatError` if the file is damaged.
-    """
+    """Diagnose a command from a captured run (raises `FormatError`), or from its Python and `workers`."""
     limits = read_limits(environ)
     if run_file is not None:
         from profkit.formats.load import load_run

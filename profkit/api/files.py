@@ -12,15 +12,9 @@ from profkit.formats.atomic import replacing
 
 
 def write_file(chunks: Iterable[bytes], output: Path) -> None:
-    """Write a file as its content is made.
+    """Write a file completely or not at all, as its content is made; raises `UsageError` if that fails.
 
-    No reader sees a partial file, and a failure keeps the old one. A device or a pipe (``/dev/stdout``, a
-    process substitution) is written to directly; a closed reader is not an error.
-
-    Raises
-    ------
-    UsageError
-        It cannot be written.
+    A device or a pipe is written to directly; a closed reader is not an error.
     """
     if output.is_dir():
         raise UsageError("is a directory, name a file", parameter="output", value=output)
@@ -38,19 +32,9 @@ def write_file(chunks: Iterable[bytes], output: Path) -> None:
 
 
 def keep_inputs(inputs: Iterable[str], *outputs: Path | None) -> None:
-    """Refuse to overwrite a file that was read: a profile cannot be recreated, a report can.
+    """Raise `UsageError` if an output is an input under any name: a profile cannot be recreated.
 
-    Parameters
-    ----------
-    inputs
-        Paths of the files read; not iterated unless an output exists.
-    outputs
-        Files to write, or ``None`` for none.
-
-    Raises
-    ------
-    UsageError
-        An output is an input, under any name.
+    `inputs` is not iterated unless an output exists.
     """
     existing = [output for output in outputs if output is not None and output.is_file()]
     for path in inputs if existing else ():

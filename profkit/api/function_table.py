@@ -1,7 +1,4 @@
-"""Write the functions of a run, process by process, as a table: CSV, or Parquet by pyarrow.
-
-Columns are process, pid, and those of `profkit.Run.functions`. Unknown values are empty or null.
-"""
+"""Write the functions of a run, by process, as CSV or Parquet; unknown values are empty or null."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Show a comparison in GitHub Actions: a step summary, and an annotation at the changed line.
-
-Both derive from the masked report; the annotation's path is relative to the repository.
-"""
+"""Show a comparison in GitHub Actions: a step summary, and an annotation at the changed line; both masked."""
 
 from __future__ import annotations
 
@@ -38,10 +35,7 @@ def append_summary(text: str) -> None:
 
 
 def annotation(result: Diff, *, failed: bool, full_paths: bool = False) -> str:
-    """Return the workflow command that annotates a slow-down; empty if nothing is slower.
-
-    It is an error if the step `failed` because of it, else a warning.
-    """
+    """Return the annotation of a slow-down, an error if the step `failed`; empty if nothing is slower."""
     from profkit.verdict.types import NO_HARM
 
     if result.verdict.cause in NO_HARM:

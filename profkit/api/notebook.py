@@ -1,7 +1,4 @@
-"""``%load_ext profkit`` and ``%%profkit`` for IPython and Jupyter: capture a cell, and show its report.
-
-``profkit`` exports the functions that IPython calls. Only IPython imports this module.
-"""
+"""``%load_ext profkit`` and ``%%profkit`` for IPython and Jupyter; only IPython imports this module."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Gate one test: both revisions run it in separate processes, in turn, and the gate decides.
-
-The plugin imports this only with ``--profkit``, since the plugin itself must cost nothing.
-"""
+"""Gate one test: both revisions run it in separate processes, in turn. Imported only with ``--profkit``."""
 
 from __future__ import annotations
 
@@ -63,10 +60,9 @@ class Outcome:
 
 
 class Baselines:
-    """The present tree and the baseline's, which is checked out on first use.
+    """The present tree, and the baseline's: another checkout, or a revision that is checked out on first use.
 
-    `baseline`: a revision, or a directory with another checkout. `options`: pytest options of each run, such
-    as those that load plugins.
+    `options`: pytest options of each run, such as those that load plugins.
     """
 
     def __init__(self, baseline: str, options: Sequence[str] = ()) -> None:

@@ -1,7 +1,4 @@
-"""`Reported`: reports of a run or a comparison; `Studied`: a study with reports.
-
-Results are masked here (`report.safety`) unless the user asks for full paths, laid out, and rendered.
-"""
+"""Reports of a run or comparison (`Reported`) and of a study (`Studied`), masked unless asked otherwise."""
 
 from __future__ import annotations
 
@@ -29,10 +26,7 @@ Study = TypeVar("Study")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Contents of a report; `drawn`: with figures.
-
-    `attachment`: name of the accompanying archive, empty without one.
-    """
+    """Contents of a report: `drawn` adds figures, `attachment` is the archive's name (empty without one)."""
 
     full_paths: bool = False
     explain: bool = False
@@ -114,7 +108,6 @@ class Reported(ABC):
         return self.notebook_html()
 
     # For profkit's own packages
-    # -------------------------------------------------------------------------------
 
     #: Whether its reports are for posting, and mask the machine's other programs.
     _posted = False

@@ -314,7 +314,6 @@ class Run(Reported):
         return f"<profkit.Run {os.path.basename(self.path)}: {', '.join(said)}>"
 
     # For profkit's own packages
-    # -------------------------------------------------------------------------------
 
     def laid_out(self, layout: Layout) -> RunReport:
         """Implement `Reported`."""

@@ -64,10 +64,7 @@ def sweep(
     timeout_s: float | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
-    """Run every setting `repeat` times, after `warmup` runs that do not count; `read_sweep` has the result.
-
-    `baseline` is only checked here.
-    """
+    """Run every setting `repeat` times, after uncounted `warmup` runs; `baseline` is only checked here."""
     space.settings()
     if baseline is not None:
         parse_setting(baseline, space.parameters)

@@ -1,7 +1,6 @@
-"""A ticket: Markdown to paste, and a ZIP archive to attach, with the runs and the reports in one folder.
+"""A ticket: Markdown to paste, and a ZIP archive of runs and reports to attach.
 
-The runs in the archive are masked like the report (`report.safety`), unless `full_paths`. Nothing is sent or
-written.
+Nothing is sent or written.
 """
 
 from __future__ import annotations

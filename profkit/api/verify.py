@@ -48,10 +48,10 @@ def verify(
 
     The advice comes from `run`, or from comparing `candidate` with it, whose command then runs. `number`
     counts from 1 in the report's order; the default is the first advice that can be tried. No round begins
-    after `limit_s` (default: 600, or four rounds); a run is ended after `timeout_s` (default: several times
-    the recorded wall). A `directory` keeps the runs, from which an interrupted study continues. `here`: run
-    although it was recorded on another machine. `progress` is called with the plan first, before and after
-    each run, and with the result after each round.
+    after `limit_s` (default: 600, or four rounds); a run ends after `timeout_s` (default: several times the
+    recorded wall). A `directory` keeps the runs, and an interrupted study continues from it. `here` permits a
+    run of another machine. `progress` gets the plan, each run before and after, and the result after each
+    round.
 
     Raises `FormatError` if a file cannot be read, or its command cannot be repeated here; `UsageError` if
     there is no such advice, or the CPUs are missing; `Interrupted` if the user stopped it before both had
@@ -82,11 +82,7 @@ def verify(
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """How a recorded command was run.
-
-    `variables`: the thread variables that were set; all others were unset. `cpus`: CPUs that it could use,
-    empty if unknown. `roots`: directories of the program's files.
-    """
+    """How a recorded command was run; thread variables that are not in `variables` were unset."""
 
     command: tuple[str, ...]
     cwd: Path

@@ -1,7 +1,4 @@
-"""The ``profkit`` command: finds the subcommand, runs it, and turns an error into one line and an exit code.
-
-A subcommand's module is imported only when it is called. Commands parse arguments and call `profkit.api`.
-"""
+"""The ``profkit`` command: imports and runs a subcommand, and reports errors by a line and an exit code."""
 
 from __future__ import annotations
 

@@ -40,7 +40,6 @@ COMMANDS = {
     "demo": "Show the whole workflow on this machine in about a minute.",
 }
 
-#: Context settings of every command.
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
@@ -93,7 +92,6 @@ class LazyGroup(click.Group):
             raise click.exceptions.Exit(130) from None
 
 
-#: First steps.
 _FIRST = """\b
 Examples:
   profkit capture -o fast.prof -- python train.py

@@ -1,8 +1,4 @@
-"""``--show-completion`` and ``--install-completion``: complete ``profkit`` and its options in a shell.
-
-The scripts are click's. bash-completion and fish load a file by the command's name, zsh from a directory of
-its ``fpath``.
-"""
+"""``--show-completion`` and ``--install-completion``, with click's scripts."""
 
 from __future__ import annotations
 
@@ -41,7 +37,7 @@ def _script(ctx: click.Context, shell: str) -> str:
 
 
 def _place(shell: str) -> Path:
-    """Return the file in which a shell looks for the completion of a command."""
+    """Return where bash-completion, fish or zsh (through its ``fpath``) looks for the completion."""
     if shell == "zsh":
         return Path.home() / ".zfunc" / "_profkit"
     if shell == "fish":

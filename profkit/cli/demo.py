@@ -1,8 +1,7 @@
 """``profkit demo``: the whole workflow on this machine in about a minute.
 
-A small NumPy training (`profkit.demo.train`) is captured twice with the same work: with as many threads and
-workers as CPUs, and with several times as many. `profkit.cli.demo_check` checks that the runs show what the
-demo claims.
+A small NumPy training is captured twice with the same work: with as many threads and workers as CPUs, and
+with several times as many. `profkit.cli.demo_check` checks that the runs show what the demo claims.
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ IMAGES, BATCH = 4096, 64
 #: times as long on two CPUs.
 CLEAN_S = 6.0
 
-#: Fewest epochs.
 FEWEST_EPOCHS = 2
 
 #: Exit status if this machine prevented the demo from showing its point.
@@ -69,11 +67,7 @@ def count(number: int, thing: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two configurations; `name` is the stem of its run file.
-
-    `workers`: augmenting processes, 0 augments in the training process. `threads`: BLAS threads of each
-    process.
-    """
+    """A configuration: augmenting `workers` (0: the training process), and BLAS `threads` per process."""
 
     name: str
     workers: int
@@ -105,10 +99,7 @@ TRIAL = Length(epochs=7, images=1024)
 
 
 def usable_cpus() -> list[int]:
-    """Return at most `MOST_CPUS` CPUs to run on, within the affinity and the CPU quota.
-
-    The highest-numbered ones, since the first CPUs serve most interrupts.
-    """
+    """Return up to `MOST_CPUS` allowed CPUs, the highest-numbered: the first serve most interrupts."""
     if not hasattr(os, "sched_getaffinity"):
         raise UsageError("profkit demo needs Linux, where a run can be confined to some of the CPUs")
     from profkit.capture.host import quota_cpus
@@ -151,10 +142,7 @@ def capture_arguments(side: Side, length: Length, output: Path) -> list[str]:
 
 
 def shell_line(arguments: Sequence[str], variables: dict[str, str], cpus: Sequence[int] | None) -> str:
-    """Return a shell command equivalent to ``profkit`` with these arguments and variables.
-
-    It is confined to `cpus`, or not if ``None``.
-    """
+    """Return the shell command for ``profkit`` with these arguments, confined to `cpus` unless ``None``."""
     words = [f"{name}={value}" for name, value in variables.items()]
     if cpus is not None:
         words += ["taskset", "-c", ",".join(str(cpu) for cpu in cpus)]
@@ -177,10 +165,7 @@ def _short(path: Path) -> str:
 def run_and_follow(
     command: Sequence[str], variables: dict[str, str], on_epoch: Callable[[int, float], None]
 ) -> None:
-    """Run a training and report each epoch as it ends: number and seconds.
-
-    Raises `ProfkitError` with the last line of stderr if it fails.
-    """
+    """Run a training, and report each epoch's number and seconds; raises `ProfkitError` if it fails."""
     environment = {**os.environ, **variables}
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(

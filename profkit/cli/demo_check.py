@@ -20,10 +20,7 @@ MOST_EFFECT = 0.10
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What is wrong with the machine, and the remedy, a line each.
-
-    `may_pass`: the same run may do better in a moment.
-    """
+    """What is wrong with the machine, and the remedy; `may_pass`: the same run may do better in a moment."""
 
     wrong: str
     remedy: str
@@ -37,10 +34,7 @@ def _queued(run: Run) -> float | None:
 
 
 def _effect(run: Run) -> float | None:
-    """Return the overhead of capture relative to the run without it; ``None`` if not estimated.
-
-    The greatest of all processes counts, since the others may wait for that process.
-    """
+    """Return capture's greatest overhead on a process, relative to the run; ``None`` if not estimated."""
     wall = run.manifest.wall_s if run.manifest is not None else 0.0
     added = [process.effect.seconds for process in run.processes if process.effect is not None]
     if not added or wall <= 0:
@@ -49,10 +43,7 @@ def _effect(run: Run) -> float | None:
 
 
 def trouble_of_clean(run: Run) -> Trouble | None:
-    """Return why the clean run is not clean; ``None`` if nothing says so.
-
-    Missing facts are ignored: the verdict on both runs is checked later.
-    """
+    """Return why the clean run is not clean; ``None`` if nothing says so. Missing facts are ignored."""
     waited, effect = _queued(run), _effect(run)
     if waited is not None and waited >= MOST_QUEUED:
         facts = _facts(run)

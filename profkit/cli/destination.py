@@ -1,7 +1,4 @@
-"""Decide where the reports of ``profkit diff`` and ``profkit show`` go, and in which format.
-
-Options are checked before anything is read; files are written when all content is ready.
-"""
+"""Decide where reports go, and in which format. Options are checked before anything is read."""
 
 from __future__ import annotations
 
@@ -52,10 +49,7 @@ class Destination:
         return self.output is None and self.archive is None and isinstance(self.renderer, Terminal)
 
     def write(self, result: Reported, *, masked: bool = False) -> None:
-        """Write the report and the archive, and open the report, as requested.
-
-        A report on stdout is masked only if `masked` or with ``--mask-names``.
-        """
+        """Write report and archive; text on stdout is masked only if `masked` or by ``--mask-names``."""
         if self.wanted.mask_names:
             result.hide_names()
             masked = True

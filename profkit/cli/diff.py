@@ -164,10 +164,7 @@ def _check_github(goal: Destination) -> None:
 
 
 def _causes(fail_on: str | None) -> frozenset[str]:
-    """Parse ``--fail-on``: causes separated by commas, or ``any`` for all that make it slower.
-
-    ``any`` excludes ``inconclusive``, which is not a finding.
-    """
+    """Parse ``--fail-on``: causes separated by commas; ``any`` is all that make it slower."""
     if fail_on is None:
         return frozenset()
     from profkit.verdict.types import CAUSES, NO_HARM

@@ -1,11 +1,7 @@
-"""Examples of every command for its help; a test parses each, and runs those that need nothing else.
-
-They are separate from the commands, so that the help of one imports no other.
-"""
+"""Examples in the help of every command; a test parses each. Separate, so that help imports one command."""
 
 from __future__ import annotations
 
-#: By the command's name.
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "capture": (
         ("profkit capture -- python train.py --epochs 2", "writes run.prof"),

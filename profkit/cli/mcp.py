@@ -1,7 +1,6 @@
 """``profkit mcp``: a server of the Model Context Protocol on stdin and stdout, whose tools read run files.
 
-Tools answer as ``--format json`` does, masked. No argument names a command, an interpreter or a file to
-write.
+Answers are masked JSON. No argument names a command, an interpreter or a file to write.
 """
 
 from __future__ import annotations

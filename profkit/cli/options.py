@@ -162,7 +162,6 @@ _limit = click.option(
     type=int,
     help="Maximum rows of a list; 0 for all.  [default: 20 on the terminal, else 50]",
 )
-#: What is masked.
 full_paths_option = options(
     click.option(
         "--full-paths",

@@ -20,10 +20,10 @@ _SHOWN_FROM, _SHOWN_EVERY = 1.0, 0.2
 
 
 class Progress(contextlib.AbstractContextManager["Callable[[str | Callable[[], str]], None]"]):
-    """A progress line on a terminal; nothing if standard error is not a terminal.
+    """A progress line on a terminal, after `after_s` seconds; nothing if standard error is not a terminal.
 
-    Entering it, also repeatedly, gives a function to call with the current activity: a text, or a function
-    that returns it. Without one, elapsed seconds are shown. Nothing is shown for `after_s` seconds.
+    It can be entered repeatedly, and yields a function that sets the current activity: a text, or a function
+    that returns it. Without one, elapsed seconds are shown.
     """
 
     def __init__(self, title: str, after_s: float = _SHOWN_FROM) -> None:
@@ -79,10 +79,7 @@ class Progress(contextlib.AbstractContextManager["Callable[[str | Callable[[], s
 
 
 def say_directly(line: str) -> None:
-    """Write a line for the user to the descriptor of standard error.
-
-    A missing reader is not an error: the target's exit status must be passed on.
-    """
+    """Write a line to the descriptor of standard error; errors must not change the exit status."""
     if sys.stderr is None:
         return  # closed by the parent; descriptor 2 may be another file by now
     _write(f"profkit: {printable(line)}\n")

@@ -40,10 +40,7 @@ class RunOptions:
         planned: bool = True,
         **how: Any,
     ) -> _Result:
-        """Return the result of an API function that makes runs, and show their progress (`runs_shown`).
-
-        An interrupt prints where the runs are `kept`, and exits with 130.
-        """
+        """Call an API function that makes runs, showing progress; an interrupt exits with 130."""
         try:
             with runs_shown(title, quiet=self.quiet, planned=planned) as progress:
                 return make(
@@ -119,8 +116,8 @@ def runs_shown(
 ) -> Iterator[Callable[[Progress | Plan | Tried], None]]:
     """Yield a function to call before and after each run of a study; it prints nothing if `quiet`.
 
-    If the number of runs is `planned`, each ended run gets a line, and a terminal shows the remaining time at
-    the median duration so far. Otherwise only failed runs, the plan, and intermediate results get a line.
+    If the number of runs is `planned`, each ended run gets a line, and a terminal shows the remaining time.
+    Otherwise only failed runs, the plan, and intermediate results get a line.
     """
     from profkit.api.verify import Plan, Tried
     from profkit.cli.progress import Progress as Line

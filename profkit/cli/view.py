@@ -1,7 +1,7 @@
 """``profkit view``: a process of a run in snakeviz's icicle and sunburst, in the browser.
 
-A server on the loopback interface serves snakeviz's pages. Unlike snakeviz's own server, it serves only this
-profile, from memory, and escapes the names of functions.
+Unlike snakeviz's own server, this one serves only this profile, from memory, and escapes the names of
+functions.
 """
 
 from __future__ import annotations
@@ -69,10 +69,7 @@ def page_of(profile: Profile, name: str) -> tuple[str, str, str]:
 
 
 def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
-    """Serve the page until the user interrupts; port 0 lets the system choose.
-
-    Raises `UsageError` if the port cannot be used.
-    """
+    """Serve the page until the user interrupts; raises `UsageError` if the port (0: any) cannot be used."""
     import asyncio
     import socket
 

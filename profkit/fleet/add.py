@@ -70,7 +70,7 @@ def add(
     with store.changing():
         digests, as_before = _known(store)
         fresh = [path for path in dict.fromkeys(paths) if _stamp(path) not in as_before]
-        # Numbers in names sort as numbers, so that a day's or a job's ranks share a part.
+        # Numbers in names sort as numbers, so that neighbouring days and ranks share a part.
         fresh.sort(key=lambda path: [(len(d), d) for d in re.split(r"(?<=\D)(?=\d)|(?<=\d)(?=\D)", path)])
         problems: list[str] = []
         new: dict[str, _File] = {}

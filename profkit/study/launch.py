@@ -167,5 +167,4 @@ _LINES: Mapping[str, Callable[[Launch], tuple[str, ...]]] = {
     "mpirun": _mpirun,
     "torchrun": _torchrun,
 }
-#: Launchers that can be chosen.
 LAUNCHERS = ("slurm", "mpirun", "torchrun")

@@ -54,10 +54,7 @@ class Objective:
         return [value for value in printed if value is not None]
 
     def measure(self, wall_s: float | None, log: Path, run_file: Path | None, began: float) -> float | None:
-        """Return the figure of a run that succeeded, ``None`` if it has none.
-
-        A `file` older than `began` (seconds since 1970) comes from an earlier run.
-        """
+        """Return a successful run's figure, or ``None``; a JSON file from before `began` (s) is ignored."""
         if self.kind == "wall":
             return wall_s
         if self.kind == "output":
@@ -76,7 +73,6 @@ class Objective:
         return f"{self.file} has no number at {self.what}, or was not written by it"
 
 
-#: The default objective.
 WALL = Objective("wall")
 
 

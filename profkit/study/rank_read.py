@@ -240,7 +240,7 @@ def addressed(address: str, what: str) -> Iterator[tuple[Any, str]]:
         raise FormatError(address, f"cannot be {what}: {problem}", "check the address") from None
 
 
-# Which processes ---------------------------------------------------------------------------------------------------
+# Which processes
 
 
 def _processes(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process, ...], str]]:
@@ -276,7 +276,7 @@ def _helpers(run: Run, process: Process) -> tuple[Process, ...]:
     return tuple(found)
 
 
-# One process -------------------------------------------------------------------------------------------------------
+# One process
 
 
 def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str, task: Task) -> Reading:

@@ -273,7 +273,7 @@ def _scale(values: Floats, prior: Floats) -> Floats:
 
 def _outliers(values: Floats, relative: float | Floats, least: float) -> tuple[Floats, Floats]:
     """Return the excess of each value over the others' median, and the same in standard deviations."""
-    # Noise is relative to the others' median: with two processes, the common median holds half the outlier.
+    # Noise is relative to the others' median: of two processes, a common median contains half of the outlier.
     others = others_median(values)
     prior = np.sqrt((relative * others) ** 2 + least**2)
     excess = values - others
