@@ -1,4 +1,4 @@
-"""`Columns`: a small table of results for pandas, Polars and others. Unknown values are null there."""
+"""`Columns`: a small table of results for pandas, Polars and others. Unknown values are NaN or ``None``."""
 
 from __future__ import annotations
 

@@ -57,10 +57,6 @@ def diff(
     calls
         Whether to compute callers and callees now, which only pages and pictures show; by default on demand.
 
-    Returns
-    -------
-    Diff
-
     Raises
     ------
     FormatError
@@ -99,14 +95,7 @@ def _side(side: Side) -> RunSet:
 class Diff(Reported):
     """Two sides compared; made by `diff`. Only its reports are masked.
 
-    Parameters
-    ----------
-    sides
-        The runs that were compared.
-    asked
-        Options of `profkit.verdict.diagnosis.diagnose`.
-    result
-        The result of `diagnose`.
+    `asked` are the options of `profkit.verdict.diagnosis.diagnose`, and `result` is its result.
     """
 
     def __init__(self, sides: tuple[RunSet, RunSet], asked: Mapping[str, Any], result: Result) -> None:

@@ -53,10 +53,6 @@ def read(
     calls
         Whether to read callers and callees, which pages show. Reading is faster without.
 
-    Returns
-    -------
-    Run
-
     Raises
     ------
     FormatError
@@ -115,18 +111,8 @@ def iteration_names(
 class Run(Reported):
     """One captured command, or one profile of another tool; made by `read`. Only its reports are masked.
 
-    What a foreign profile lacks is ``None``, and null in tables.
-
-    Parameters
-    ----------
-    whole
-        The run as read.
-    selected
-        The run with the selected processes only.
-    by
-        ``tottime`` or ``cumtime``.
-    names
-        The user's names of NVTX ranges.
+    What a foreign profile lacks is ``None``, and null in tables. `selected` has the selected processes of
+    `whole`, and `names` are the user's NVTX ranges.
     """
 
     def __init__(self, whole: model.Run, selected: model.Run, by: str, names: IterationNames | None) -> None:

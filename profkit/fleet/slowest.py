@@ -53,8 +53,8 @@ class SlowerJob:
 class SlowerFunction:
     """A function whose self time in a run (median of a day's runs, seconds) grew for good on a day.
 
-    `calls` and `per_call`: ratios of the medians, or NaN. `share`: added part of the job's total. `sigmas`:
-    standard errors.
+    `calls` and `per_call`: ratios of the medians, NaN if unknown. `share`: added time as a part (1) of the
+    job's total. `sigmas`: standard errors of the shift.
     """
 
     job: str

@@ -37,11 +37,10 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One row, its `buckets` in the order of `RUN_BUCKETS`.
+    """One row; `named` names its runs in a command, and `failed` runs are measured only if all failed.
 
-    `named` names its runs in a command. Of its `failed` runs none counts unless all failed. `low_s` and
-    `high_s` are the 95 % interval of the wall, NaN if unknown. `fastest`: not distinguishable from the
-    fastest row.
+    `low_s` and `high_s`: 95 % interval of the wall, NaN if unknown. `buckets`: median seconds, in the order
+    of `RUN_BUCKETS`. `fastest`: not distinguishable from the fastest row.
     """
 
     configuration: Configuration

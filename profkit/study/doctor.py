@@ -77,7 +77,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A number that no variable changes: of a library, of processes by role, or of an option (`name`).
+    """A number that no variable changes; `name` is a library, a role of processes, or an option.
 
     `kind`: ``pool``, ``processes``, ``python-threads``, ``argument``, or ``no-variable`` (a library without
     one).

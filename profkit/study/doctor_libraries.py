@@ -48,8 +48,8 @@ class Library:
     """A library, or a default of Python, that starts threads or processes; named as in `profkit.model.Pool`.
 
     It starts one per ``cpu`` or ``core`` plus `plus`, at most `most`; ``fixed`` starts `plus`. `computes`:
-    its threads count as load. `automatic`: without being called. `files`: parts of its file names, if a
-    package may lack it.
+    its threads count as load. `automatic`: it starts them without being called. `files`: parts of its file
+    names, checked because a package may contain another library.
     """
 
     name: str

@@ -30,7 +30,7 @@ MOMENTS = 400
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """Processes of one kind, `threads` of each of which want a CPU at once.
+    """Processes of one kind; in each, `threads` want a CPU at once.
 
     `pooled`: the pools' threads worked. `cores`: mean CPU seconds per second of life; `demanded` includes
     queueing; both are NaN if not counted.
@@ -50,8 +50,8 @@ class Load:
     """What a program did while it was watched; `crews` has the most threads first.
 
     `at_once` ignores peaks shorter than a tenth of the time. `cores`: mean CPUs used; `steady_cores`: in the
-    second half. `queued`: fraction of running and queueing time, NaN without counters. `others`: CPUs used by
-    other programs, or NaN.
+    second half. `queued`: fraction of running and queueing time spent queueing, NaN without counters.
+    `others`: CPUs used by other programs, NaN if not counted.
     """
 
     crews: tuple[Crew, ...]
@@ -211,7 +211,8 @@ def _wanted(process: Process) -> float:
 def _wanted_beside(process: Process, begin: int, end: int) -> float:
     """Return the CPUs that a parent would use beside its workers if it never queued.
 
-    Queueing is excluded: an occasional thread would look busy because others make it queue.
+    A thread's run time is divided by its time outside of queues: otherwise an occasional thread would look
+    busy.
     """
     lasted = (end - begin) / 1e9
     of_threads = _seconds(process, begin, end).values()

@@ -140,8 +140,8 @@ class Moved:
 class Imbalance:
     """How evenly the CPU time of a function (a column of `RankStudy.work`) is spread.
 
-    `member` has the greatest time, `most_s`. `order`: the function's extreme ranks in any process; 1 has the
-    most time.
+    `member` has the greatest time, `most_s`. `order`: least and greatest rank of the function in any process;
+    rank 1 has the most time.
     """
 
     column: int

@@ -64,9 +64,9 @@ def open_search(
 ) -> Search:
     """Open a study in its storage (an Optuna URL, or ``journal:FILE``), or create it.
 
-    `sampler` and `pruner`: Optuna's classes (case and suffix are ignored); default: TPE, no pruner. Processes on one
-    study need different seeds. `first`: settings to try after the default. Raises `UsageError` if Optuna, the
-    sampler, pruner or storage is missing, or the parameters differ.
+    `sampler` and `pruner`: Optuna's classes (case and suffix are ignored); default: TPE, no pruner. Processes
+    on one study need different seeds. `first`: settings to try after the default. Raises `UsageError` if
+    Optuna, the sampler, pruner or storage is missing, or the parameters differ.
     """
     try:
         import optuna
