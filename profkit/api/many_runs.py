@@ -1,8 +1,8 @@
 """Reports on several runs, or the processes of one job: ``ranks``, ``scaling``, ``compare``, ``history``.
 
-`runs` are files, directories and patterns; `read_ranks`, `read_scaling` and `read_history_runs` also take
-fsspec addresses. `jobs` processes read them (``None``: one per CPU), or the workers of a Dask scheduler. All
-raise `FormatError` if no file can be read, and `UsageError` if the runs cannot be compared.
+`runs` are files, directories and patterns; `read_ranks` and `read_scaling` also take fsspec addresses. `jobs`
+processes read them (``None``: one per CPU), or the workers of a Dask scheduler. All raise `FormatError` if no
+file can be read, and `UsageError` if the runs cannot be compared.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def verify(
     counts from 1 in the report's order; the default is the first advice that can be tried. No round begins
     after `limit_s` (default: 600, or four rounds); a run ends after `timeout_s` (default: several times the
     recorded wall). A `directory` keeps the runs, and an interrupted study continues from it. `here` permits a
-    run of another machine. `progress` gets the plan, each run before and after, and the result after each
-    round.
+    run of another machine. `progress` is called with the plan, before and after each run, and with the result
+    after each round.
 
     Raises `FormatError` if a file cannot be read, or its command cannot be repeated here; `UsageError` if
     there is no such advice, or the CPUs are missing; `Interrupted` if the user stopped it before both had
