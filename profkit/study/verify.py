@@ -128,8 +128,8 @@ def try_change(
 ) -> Tried:
     """Run both commands in turn until there is a decision or the user stops.
 
-    `progress` is called with the plan, before and after each run, and with the result after each round. Raises
-    `Interrupted` if stopped before both had run, `ProfkitError` if the original command does not run.
+    `progress` is called with the plan, before and after each run, and with the result after each round.
+    Raises `Interrupted` if stopped before both had run, `ProfkitError` if the original command does not run.
     """
     begun = time.monotonic()
     rounds = made = 0
