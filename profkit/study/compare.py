@@ -40,7 +40,8 @@ class Compared:
     """One row; `named` names its runs in a command, and `failed` runs are measured only if all failed.
 
     `low_s` and `high_s`: 95 % interval of the wall, NaN if unknown. `buckets`: median seconds, in the order
-    of `RUN_BUCKETS`. `fastest`: not distinguishable from the fastest row.
+    of `RUN_BUCKETS`. `fastest`: not distinguishable from the fastest row. `slowdown`, `cause`, `kind` and
+    `confidence` are against the reference, and empty for itself.
     """
 
     configuration: Configuration

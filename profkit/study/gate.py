@@ -56,7 +56,10 @@ def contaminated(baseline: Sequence[Reading], candidate: Sequence[Reading]) -> b
 
 
 def gate(run: Callable[[str, int], Sequence[Reading]], least: float) -> Gated:
-    """Run both sides in turn until there is a decision; `least` is the slow-down to detect, 0.05 for 5 %."""
+    """Run both sides in turn until there is a decision; `least` is the slow-down to detect, 0.05 for 5 %.
+
+    `run(side, pair_number)` runs `BASELINE` or `CANDIDATE` once and returns its calls.
+    """
     ratios: list[float] = []
     repeated = number = 0
     while True:

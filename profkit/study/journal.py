@@ -165,7 +165,7 @@ def read_plan(directory: Path) -> Plan | None:
 
 
 def read_trials(directory: Path) -> list[Trial]:
-    """Return the trials in the order in which they ended; raises `FormatError` for a damaged line."""
+    """Return the trials in the order of their ends; raises `FormatError` for damage before the last line."""
     return _read_trials(directory)[0]
 
 

@@ -32,7 +32,7 @@ def top_of(directory: Path) -> Path:
 
 @contextlib.contextmanager
 def checked_out(top: Path, revision: str) -> Iterator[Path]:
-    """Check a revision out into a temporary work tree; raises `UsageError` if it is unknown."""
+    """Check a revision out into a temporary work tree; raises `UsageError` if unknown, or `ProfkitError`."""
     try:
         commit = _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     except ProfkitError:

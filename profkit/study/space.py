@@ -172,7 +172,7 @@ def _numbers(found: re.Match[str], text: str, option: str) -> list[str]:
 
 
 def parse_setting(text: str, parameters: Sequence[Parameter], *, listed: bool = True) -> Setting:
-    """Parse ``NAME=VALUE,NAME=VALUE``, with one of its values (if `listed`) for each parameter."""
+    """Parse ``NAME=VALUE,…`` with all parameters, values as `listed`; raises `UsageError` if invalid."""
     given = dict(item.partition("=")[::2] for item in text.split(","))
     wanted = [parameter.name for parameter in parameters]
     if sorted(given) != sorted(wanted) or text.count("=") < len(wanted):

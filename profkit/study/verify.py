@@ -76,6 +76,7 @@ class Tried:
 
     `outcome`: ``helps``, ``no-better`` (no difference, or none beyond the noise), ``worse``, ``fails`` (the
     advised command does not succeed), or ``undecided``. `ratio`: how many times faster it is with the advice.
+    Medians are NaN without runs. `disturbed`: runs that count although other processes took CPUs.
     """
 
     outcome: str
