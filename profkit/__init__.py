@@ -1,9 +1,8 @@
-"""profkit tells whether a training run is slow because of its code or because something starves it of CPU.
+"""profkit tells whether a training run is slow because of its code or because it lacks CPU time.
 
-The names here are all that is public (docs/api.md): `read` a run, `diff` two sides, `capture` a block of the running
-program, and say in a program what of it ``profkit capture`` is to record (`start`, `stop`, `step`, `window`). They
-are imported when they are first used (PEP 562), so that ``import profkit`` costs next to nothing. The rooms below
-are described in docs/architecture.md.
+`read` a run, `diff` two sides, `capture` a block of the running program, or mark what ``profkit capture``
+records (`start`, `stop`, `step`, `window`). Names are imported on first use (PEP 562), so that ``import
+profkit`` is cheap.
 """
 
 __version__ = "0.1.0"
@@ -22,7 +21,7 @@ __all__ = [
     "window",
 ]
 
-TYPE_CHECKING = False  # the module `typing` takes longer to import than all that is here
+TYPE_CHECKING = False  # importing `typing` takes longer than this whole module
 if TYPE_CHECKING:
     from typing import Any
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from profkit.capture.block import capture
     from profkit.verdict.types import Verdict
 
-#: Where a name is; what IPython looks for in an extension is no name for users.
+#: Home of each name, and of the functions that IPython calls in an extension.
 _HOMES = {
     "Diff": "profkit.api.diff",
     "Run": "profkit.api.run",
@@ -52,7 +51,7 @@ def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     if name == "capture":
-        # The room of that name, which can be called: the import system sets it here whenever it is imported.
+        # A callable module; the import system binds it here whenever it is imported.
         return import_module("profkit.capture")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,7 @@
-"""The one tree of errors that a user can cause; on the command line they are caught once, in ``profkit.cli``.
+"""The errors that a user can cause, each one line; ``profkit.cli`` catches them once.
 
-An error here is one line for a person: which file, what is wrong, what to do. Anything that is not a
-`ProfkitError` is a defect of profkit and keeps its traceback. No message names an option of the command line: an
-error carries the name of the parameter, and the command line spells it as its option.
+Any other exception is a defect of profkit and keeps its traceback. Messages name API parameters, which the
+command line replaces by options.
 """
 
 from __future__ import annotations
@@ -11,28 +10,15 @@ __all__ = ["CaptureError", "FormatError", "ProfkitError", "UsageError"]
 
 
 class ProfkitError(Exception):
-    """Base of every error that is reported as one line.
-
-    Attributes
-    ----------
-    exit_code : int
-        What the command exits with; 2 is bad usage or unreadable input.
-    """
+    """Base of every error that is reported as one line; `exit_code` 2 is bad usage or unreadable input."""
 
     exit_code = 2
 
 
 class UsageError(ProfkitError):
-    """What is asked for cannot be done.
+    """The request cannot be carried out: `problem` says what is wrong, and what would be right.
 
-    Parameters
-    ----------
-    problem
-        What is wrong, and what would be right.
-    parameter
-        Name of the parameter that is wrong, as the Python API has it (``by``, ``batch_size``); empty where none is.
-    value
-        Its value, as the user gave it.
+    `parameter` is the wrong parameter's name in the Python API, or empty; `value` is as the user gave it.
     """
 
     def __init__(self, problem: str, *, parameter: str = "", value: object = "") -> None:
@@ -47,21 +33,11 @@ class UsageError(ProfkitError):
 
 
 class CaptureError(ProfkitError):
-    """A block of the running process cannot be captured, since a profiler is at work in it already."""
+    """A block of the running process cannot be captured, since another profiler is active."""
 
 
 class FormatError(ProfkitError):
-    """A file cannot be read as what it should be.
-
-    Parameters
-    ----------
-    path
-        The file, as the user named it.
-    problem
-        What is wrong with it.
-    hint
-        What the user can do about it; empty where nothing is known to help.
-    """
+    """A file, named as by the user, cannot be read; `hint` says what to do, empty if unknown."""
 
     def __init__(self, path: object, problem: str, hint: str = "") -> None:
         self.path = str(path)

@@ -1,8 +1,4 @@
-"""`Columns`: a small table of results, which pandas, Polars and others take as it is.
-
-Holds data and computes nothing. What is not known is NaN or ``None`` here and null elsewhere. pyarrow, where it is
-installed, hands the columns over to other libraries; profkit depends on none of them.
-"""
+"""`Columns`: a small table of results for pandas, Polars and others. Unknown values are NaN or ``None``."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ import numpy.typing as npt
 from profkit.errors import ProfkitError
 from profkit.report.jsonvalues import json_text
 
-#: Rows that a notebook shows.
+#: Most rows that a notebook shows.
 MOST_SHOWN = 20
 
 
@@ -30,7 +26,7 @@ class Column:
     kind
         ``text``, ``number`` (float64), ``whole`` (int64) or ``flag`` (bool).
     values
-        A tuple of str for ``text``, else an array; what stands where nothing is known is not to be looked at.
+        A tuple of str for ``text``, else an array; meaningless where not `known`.
     known : bool array, shape (n,)
         Where a value is known.
     """
@@ -43,14 +39,14 @@ class Column:
         return len(self.known)
 
     def listed(self) -> list[Any]:
-        """Return plain Python values, ``None`` where nothing is known."""
+        """Return plain Python values, ``None`` where unknown."""
         values = self.values if isinstance(self.values, tuple) else self.values.tolist()
         if self.known.all():
             return list(values)
         return [value if known else None for value, known in zip(values, self.known.tolist(), strict=True)]
 
     def plain(self) -> npt.NDArray[Any] | list[Any]:
-        """Return what `Columns` gives for the column: see there."""
+        """Return the column as `Columns` gives it."""
         if isinstance(self.values, tuple):
             return self.listed()
         if self.known.all():
@@ -68,7 +64,7 @@ def texts(values: Iterable[str | None]) -> Column:
 
 
 def numbers(values: Iterable[float | None] | npt.NDArray[np.floating]) -> Column:
-    """Make a column of floats; NaN and infinities are not known."""
+    """Make a column of floats; NaN and infinities are unknown."""
     if not isinstance(values, np.ndarray):
         values = np.array([np.nan if value is None else value for value in values], np.float64)
     array = np.ascontiguousarray(values, np.float64)
@@ -78,7 +74,7 @@ def numbers(values: Iterable[float | None] | npt.NDArray[np.floating]) -> Column
 def wholes(
     values: Iterable[int | None] | npt.NDArray[np.integer], known: npt.NDArray[np.bool_] | None = None
 ) -> Column:
-    """Make a column of whole numbers; of an array, `known` says which are."""
+    """Make a column of whole numbers; `known` applies to an array only."""
     if not isinstance(values, np.ndarray):
         found = list(values)
         known = np.array([value is not None for value in found], np.bool_)
@@ -97,7 +93,7 @@ def flags(values: Iterable[bool | None] | npt.NDArray[np.bool_]) -> Column:
 
 
 def attributes(items: Sequence[Any], **kinds: Sequence[str]) -> dict[str, Column]:
-    """Make columns of attributes of items, which may be ``None``; `kinds` has the names of each kind of `_MAKERS`."""
+    """Make columns of attributes of items (or ``None``); `kinds` has the names for each kind of `_MAKERS`."""
     of = {name: _MAKERS[kind] for kind, names in kinds.items() for name in names}
     return {
         name: make(None if item is None else getattr(item, name) for item in items)
@@ -111,15 +107,14 @@ _MAKERS: Mapping[str, Callable[[Iterable[Any]], Column]] = {"text": texts, "numb
 class Columns:
     """A table: columns by name, and rows.
 
-    ``table["tottime"]`` is a column: a list of str for texts, a float64 array for times (NaN where one is not
-    known), an int64 array for counts (float64 with NaN where one is not known), a bool array for truth values
-    (of objects with ``None`` where one is not known). Iterating gives rows, named tuples of plain values with
-    ``None`` for what is not known; ``len`` is the number of rows. Arrays are the table's own: copy them before
-    changing them.
+    ``table["tottime"]`` is a column: a list of str for texts, a float64 array for times (NaN where unknown),
+    an int64 array for counts (float64 with NaN if some are unknown), a bool array for truth values (object
+    with ``None`` if some are unknown). Iterating gives rows: named tuples of plain values, ``None`` where
+    unknown. ``len`` is the number of rows. Copy arrays before changing them.
 
-    Where pyarrow is installed, libraries that know the Arrow PyCapsule interface take it as it is and without a copy
-    of numbers: ``polars.DataFrame(table)``, ``pyarrow.table(table)``, ``pandas.DataFrame.from_arrow(table)``. Every
-    Polars and every pandas takes ``table.to_dict()``.
+    With pyarrow installed, libraries that support the Arrow PyCapsule interface take it without copying
+    numbers: ``polars.DataFrame(table)``, ``pyarrow.table(table)``, ``pandas.DataFrame.from_arrow(table)``.
+    Every Polars and pandas takes ``table.to_dict()``.
 
     Parameters
     ----------
@@ -155,15 +150,15 @@ class Columns:
         return map(row._make, zip(*(column.listed() for column in self._columns.values()), strict=True))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns as lists of plain Python values, ``None`` where one is not known.
+        """Return the columns as lists of plain Python values, ``None`` where unknown.
 
-        Lone surrogates, which stand for bytes that were no text, are spelled (``\\udce9``), since neither JSON nor
-        data frames can hold them.
+        Lone surrogates, which stand for undecodable bytes, are escaped (``\\udce9``): neither JSON nor data
+        frames can hold them.
         """
         return {name: _spelled(column).listed() for name, column in self._columns.items()}
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Hand the table over as an Arrow stream (a ``PyCapsule``).
+        """Export the table as an Arrow stream (a ``PyCapsule``).
 
         Raises
         ------
@@ -190,7 +185,7 @@ class Columns:
         from profkit.report.fragment import table_markup
         from profkit.report.text import clean
 
-        # The tables of a report have units; this one has the values, as a data frame has.
+        # A report's tables have units; this one shows plain values, as a data frame does.
         heads = tuple(
             Head(name, "text" if column.kind in ("text", "flag") else "count")
             for name, column in self._columns.items()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from profkit.verdict.types import Diff as Result
     from profkit.verdict.types import Verdict
 
-#: What a side of a comparison may be.
+#: A side of a comparison.
 Side: TypeAlias = "str | os.PathLike[str] | Run | Sequence[str | os.PathLike[str] | Run]"
 
 
@@ -50,24 +50,19 @@ def diff(
     Parameters
     ----------
     baseline, candidate
-        Each a file, a directory (its ``*.prof`` files), a glob, a `Run`, or a list of those. Several runs of a side
-        are replicates; files of ranks of one job are one run.
+        A file, a directory (its ``*.prof`` files), a glob, a `Run`, or a list of these. Several runs of a
+        side are replicates; rank files of one job are one run.
     by, process, iteration, load, compute, batch_size
-        As for `profkit.read`. Of a `Run` all processes are compared, whichever it was read for.
+        As for `profkit.read`. All processes of a `Run` are compared, even if it was read for one.
     calls
-        Whether to work out at once who calls whom, which only pages and pictures show; otherwise it is done when the
-        first of them is asked for.
-
-    Returns
-    -------
-    Diff
+        Whether to compute callers and callees now, which only pages and pictures show; by default on demand.
 
     Raises
     ------
     FormatError
-        A side cannot be read, or there is no file.
+        A side cannot be read, or has no file.
     UsageError
-        A side is empty, functions are not ranked by that, or a run has no such process or range.
+        A side is empty, `by` is invalid, or a run has no such process or range.
     """
     check_ranked_by(by)
     first, second = _side(baseline), _side(candidate)
@@ -80,7 +75,6 @@ def diff(
 
 
 def _side(side: Side) -> RunSet:
-    """Return the runs of one side."""
     if isinstance(side, Run):
         return RunSet(side.path, (side.whole,))
     if isinstance(side, str | os.PathLike):
@@ -99,16 +93,9 @@ def _side(side: Side) -> RunSet:
 
 
 class Diff(Reported):
-    """Two sides compared; made by `diff`. Nothing of it is masked but its reports.
+    """Two sides compared; made by `diff`. Only its reports are masked.
 
-    Parameters
-    ----------
-    sides
-        The runs that were compared.
-    asked
-        How: options of `profkit.verdict.diagnosis.diagnose`.
-    result
-        What was found.
+    `asked` are the options of `profkit.verdict.diagnosis.diagnose`, and `result` is its result.
     """
 
     def __init__(self, sides: tuple[RunSet, RunSet], asked: Mapping[str, Any], result: Result) -> None:
@@ -118,7 +105,7 @@ class Diff(Reported):
 
     @property
     def verdict(self) -> Verdict:
-        """Why the candidate is slower, how sure that is, and what it rests on."""
+        """Why the candidate is slower, with confidence and evidence."""
         return self._result.verdict
 
     @property
@@ -137,22 +124,19 @@ class Diff(Reported):
     def slowdown(self) -> Estimate:
         """The candidate's time over the baseline's: ``value``, ``low``, ``high`` and ``p_value``.
 
-        Of the walls, or of the self times where a wall is not known. The interval (95 %) and the p-value are NaN with
-        too few runs a side.
+        Compares walls, or self times if a wall is unknown. The interval (95 %) and the p-value are NaN with
+        too few runs per side.
         """
         return self._result.slowdown
 
     @property
     def imports(self) -> tuple[Imports | None, Imports | None]:
-        """What each side imported, medians over its runs: ``seconds`` of all processes, ``packages``.
-
-        ``None`` where a side's profiles do not say (`profkit.measure.import_table`).
-        """
+        """Imports of each side, medians over its runs: ``seconds`` and ``packages``; ``None`` if unknown."""
         return self._result.imports
 
     @property
     def warnings(self) -> tuple[Any, ...]:
-        """What a reader must know before trusting it: how far the sides can be compared, and what runs say."""
+        """What limits trust in the result: differences between the sides, and warnings of runs."""
         return (*self._result.comparability.warnings, *self._result.warnings)
 
     def functions(self) -> Columns:
@@ -161,13 +145,13 @@ class Diff(Reported):
         Returns
         -------
         Columns
-            ``name, file, line, root, path, match, same_source, anomalous, reason, per_call_ratio, p_value``, and of
-            each side ``rank, ncalls, primitive_calls, tottime, active, cumtime, share, wait, cumwait, calls_low,
-            calls_high, samples, tottime_error`` behind ``baseline_`` and ``candidate_``, null where the side has no
-            such function. The last four are as `profkit.Run.functions` has them; calls are null where they are not
-            known, and all of these where a side was sampled by another profiler. `match` says how both were found
-            to be one (docs/identity.md), or ``new`` or ``gone``; `anomalous` those that moved beyond the noise, and
-            `reason` how.
+            ``name, file, line, root, path, match, same_source, anomalous, reason, per_call_ratio, p_value``,
+            and with the prefixes ``baseline_`` and ``candidate_`` ``rank, ncalls, primitive_calls, tottime,
+            active, cumtime, share, wait, cumwait, calls_low, calls_high, samples, tottime_error``, null where
+            the side lacks the function. The last four are as in `profkit.Run.functions`. Unknown calls are
+            null; calls and the last four are null if another profiler sampled a side. `match` says how the
+            two were matched (docs/identity.md), or ``new`` or ``gone``; `anomalous` marks functions that
+            moved beyond the noise, and `reason` says how.
         """
         from profkit.report.wording.functions import moved_text
 
@@ -199,9 +183,9 @@ class Diff(Reported):
         Returns
         -------
         Columns
-            ``name, domain, kind, median_ratio, p95_ratio, total_ratio, slower``, and of each side the measured
-            columns of `Run.ranges` behind ``baseline_`` and ``candidate_``. `slower` is how often (1) a range of the
-            candidate is longer than one of the baseline.
+            ``name, domain, kind, median_ratio, p95_ratio, total_ratio, slower``, and the measured columns of
+            `Run.ranges` with the prefixes ``baseline_`` and ``candidate_``. `slower` is the probability (1)
+            that a range of the candidate is longer than one of the baseline.
         """
         changes = self._result.ranges
         return Columns(
@@ -221,15 +205,15 @@ class Diff(Reported):
         kind = f" ({self.verdict.kind})" if self.verdict.kind else ""
         return f"<profkit.Diff {' → '.join(sides)}: {self.verdict.cause}{kind}{times}>"
 
-    # For the rooms of profkit -----------------------------------------------------------------------------
+    # For profkit's own packages
 
     @property
     def table(self) -> DiffTable:
-        """All functions of both sides, as they were compared; not masked."""
+        """All functions of both sides, as compared; not masked."""
         return self._result.table
 
     def changed(self) -> list[int]:
-        """Return the rows of the table that are functions of the program whose source changed."""
+        """Return the rows of functions of the program whose source changed."""
         table = self.table
         return [
             r for r, key in enumerate(table.keys) if key.root == PROJECT and table.same_source[r] is False
@@ -243,7 +227,7 @@ class Diff(Reported):
         return block.headline, block.summary
 
     def laid_out(self, layout: Layout) -> DiffReport:
-        """See `Reported`."""
+        """Implement `Reported`."""
         if layout.drawn and self._result.calls is None:
             drawn_too = diagnose(*self._sides, calls=True, **self._asked)
             self._result = replace(self._result, calls=drawn_too.calls, stacks=drawn_too.stacks)
@@ -256,17 +240,17 @@ class Diff(Reported):
                 baseline, candidate = self._sides
                 shown = replace(shown, lines=with_text(shown.lines, baseline.runs, candidate.runs))
             return DiffReport(shown, self.pictured, layout.attachment, layout.explain)
-        # Runs are masked only where they are drawn: that costs more than all the rest.
+        # Masking runs is expensive, so only drawn reports mask them.
         pictured = self._masked_first if layout.drawn else self.pictured
         return DiffReport(self._masked, pictured, layout.attachment, layout.explain)
 
     def whole_runs(self) -> Mapping[str, model.Run]:
-        """See `Reported`."""
+        """Implement `Reported`."""
         baseline, candidate = self._sides
         return {**_members("baseline", baseline.runs), **_members("candidate", candidate.runs)}
 
     def inputs(self) -> Iterable[str]:
-        """See `Reported`."""
+        """Implement `Reported`."""
         return [run.path for side in self._sides for run in side.runs]
 
     @cached_property

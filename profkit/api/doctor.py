@@ -1,4 +1,4 @@
-"""What would start how many threads and processes here, with its reports."""
+"""How many threads and processes would start here, with reports."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def doctor(
     seconds: float = 10.0,
     launcher: str | None = None,
 ) -> Studied[Diagnosis]:
-    """Say what would start how many threads and processes here, and whether that is too much.
+    """Return how many threads and processes would start here, and whether that is too much.
 
-    A `command` is run for some `seconds`, captured, and ended; its output is not shown. `python` is whose libraries
-    are asked about; by default the command's, if it is a Python, then that of the active virtual environment, then
-    the first of the path. `ranks` on this machine, `workers` of each and `threads` of each process are planned.
-    `launcher` is one of ``slurm``, ``mpirun``, ``torchrun`` and ``all``, whose lines are to be printed; by
-    default the user's own. Raises `UsageError` if there is no such launcher, or the interpreter or the command
+    A `command` is captured for some `seconds` and ended; its output is not shown. `python` is the interpreter
+    whose libraries count; by default the command's, if it is a Python, then the active virtual environment's,
+    then the first on the path. `ranks` on this machine, `workers` per rank and `threads` per process are a
+    plan. `launcher`: ``slurm``, ``mpirun``, ``torchrun`` or ``all``, whose launch lines are printed; by
+    default the user's. Raises `UsageError` if the launcher is unknown, or the interpreter or the command
     cannot be run.
     """
     if launcher not in (None, "all", *LAUNCHERS):
@@ -65,10 +65,7 @@ def doctor(
 def diagnosed(
     command: Sequence[str], environ: Mapping[str, str], *, run_file: Path | None, workers: int | None
 ) -> Diagnosis:
-    """Diagnose a command from a run that was captured here, or without one from the libraries of its Python.
-
-    `workers` are planned; a run has shown them. Raises `FormatError` if the file is damaged.
-    """
+    """Diagnose a command from a captured run (raises `FormatError`), or from its Python and `workers`."""
     limits = read_limits(environ)
     if run_file is not None:
         from profkit.formats.load import load_run
@@ -82,7 +79,7 @@ def diagnosed(
 
 
 def _tried(command: Sequence[str], seconds: float) -> tuple[Load, str]:
-    """Run a command for a while; return what it did, and how it ended where that was by itself and not well."""
+    """Run a command for a while; return its load, and a sentence if it failed by itself."""
     from profkit.formats.load import load_run
     from profkit.study.doctor_load import load_of
     from profkit.study.trials import run_once

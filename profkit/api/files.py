@@ -1,7 +1,4 @@
-"""Files that reports are written to: completely or not at all, and never over what was read.
-
-What can stand at a path beside a regular file (a device, a pipe) is written into. Knows nothing of reports.
-"""
+"""Write reports to files: completely or not at all, and never over an input."""
 
 from __future__ import annotations
 
@@ -15,15 +12,9 @@ from profkit.formats.atomic import replacing
 
 
 def write_file(chunks: Iterable[bytes], output: Path) -> None:
-    """Write a file as its content is made.
+    """Write a file completely or not at all, as its content is made; raises `UsageError` if that fails.
 
-    No reader sees half of it, and a failure keeps the old one. A device or a pipe (``/dev/stdout``, a process
-    substitution) is written into; that its reader has closed it is no error.
-
-    Raises
-    ------
-    UsageError
-        It cannot be written there.
+    A device or a pipe is written to directly; a closed reader is not an error.
     """
     if output.is_dir():
         raise UsageError("is a directory, name a file", parameter="output", value=output)
@@ -41,19 +32,9 @@ def write_file(chunks: Iterable[bytes], output: Path) -> None:
 
 
 def keep_inputs(inputs: Iterable[str], *outputs: Path | None) -> None:
-    """Refuse to write over a file that was read: a profile cannot be had again, a report can.
+    """Raise `UsageError` if an output is an input under any name: a profile cannot be recreated.
 
-    Parameters
-    ----------
-    inputs
-        Paths of what was read; not asked for where no output exists yet.
-    outputs
-        Files to write, or ``None`` for none.
-
-    Raises
-    ------
-    UsageError
-        One of them is an input, by whatever name.
+    `inputs` is not iterated unless an output exists.
     """
     existing = [output for output in outputs if output is not None and output.is_file()]
     for path in inputs if existing else ():

@@ -1,4 +1,4 @@
-"""`Fleet`: a store of many run files, and what it answers, with reports."""
+"""`Fleet`: a store of many run files, and queries on it with reports."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class FleetAnswer(Studied[Answer]):
     """The rows of a query in SQL."""
 
     def __init__(self, answer: Answer) -> None:
-        # With all hosts of the store, whichever columns show one.
+        # Mask all hosts of the store, whichever columns contain one.
         hosts = tuple(model.Process(host=model.Host(name=host)) for host in answer.hosts)
         super().__init__(answer, AnswerReport(answer), known=[model.Run("", hosts)])
 
     def laid_out(self, layout: Layout) -> AnswerReport:
-        """See `Reported`. A column is masked by its name, and as a message where that says nothing."""
+        """Implement `Reported`: mask columns by name, and columns of other names as messages."""
         if layout.full_paths:
             return AnswerReport(self.study)
         masks = [_MASKS.get(name, type(self._masker).message) for name in self.study.columns]
@@ -46,7 +46,7 @@ class FleetAnswer(Studied[Answer]):
 
 
 _HEX = re.compile(r"[0-9a-f]{7,64}")
-#: How the texts of the tables' columns are masked, by their names; what a query computes is a message.
+#: How texts of the tables' columns are masked, by column name.
 _MASKS: Mapping[str, Callable[[Any, str], str]] = {
     "path": lambda masker, text: masker.user_file(text),
     "file": lambda masker, text: masker.key_path(text),
@@ -69,7 +69,7 @@ def _masked(masker: Masker, mask: Callable[[Any, str], str], value: Any) -> Any:
 
 
 class Fleet:
-    """A store of many run files: Parquet, asked by DuckDB. Needs the extra ``profkit[fleet]``.
+    """A store of many run files: Parquet, queried by DuckDB. Needs the extra ``profkit[fleet]``.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Fleet:
         dask: str | None = None,
         told: Callable[[str], None] = lambda doing: None,
     ) -> Added:
-        """Add run files and plain profiles: files, directories, patterns. What was added before is passed over.
+        """Add run files and plain profiles, except those added before.
 
         Parameters
         ----------
@@ -103,32 +103,32 @@ class Fleet:
         job
             The job's name; by default that of the script in each command.
         workers
-            Processes that read, ``None`` for one on each CPU.
+            Number of reading processes, ``None`` for one per CPU.
         dask
-            Address of a Dask scheduler whose workers read instead; files are then also addresses that fsspec knows.
+            Address of a Dask scheduler whose workers read instead; `runs` may then be fsspec addresses.
         told
-            Called with what is done.
+            Called with progress messages.
 
         Raises
         ------
         FormatError
             A directory or pattern has no file, or the store is of another version.
         UsageError
-            The store cannot be written, or the extra is not installed, or no scheduler answers.
+            The store cannot be written, the extra is not installed, or no scheduler answers.
         """
         return add(self._store, expand(runs), job=job, workers=workers, dask=dask, told=told)
 
     def compact(self) -> tuple[int, int]:
-        """Merge the files of each job and day; return how many parts there were, and are."""
+        """Merge the files of each job and day; return the numbers of parts before and after."""
         return self._store.compact()
 
     def query(self, sql: str) -> FleetAnswer:
-        """Answer one query in SQL that reads.
+        """Answer one read-only query in SQL.
 
         Raises
         ------
         UsageError
-            It is another statement or cannot be answered, or there is no store.
+            The query is not read-only or fails, or there is no store.
         """
         return FleetAnswer(query(self._store, sql))
 
@@ -148,6 +148,6 @@ class Fleet:
         return Studied(study, FleetReport(study))
 
     def compare(self, baseline: str, candidate: str, **asked: Any) -> Diff:
-        """Compare the run files of two selections, ``JOB`` or ``JOB@WHEN``; `asked` is as for `profkit.diff`."""
+        """Compare the run files of two selections, ``JOB`` or ``JOB@WHEN``; `asked` as for `profkit.diff`."""
         sides = [selected(self._store, selection) for selection in (baseline, candidate)]
         return diff(sides[0], sides[1], **asked)

@@ -1,7 +1,4 @@
-"""The functions of a run, process by process, as a file of a table: CSV, or Parquet by pyarrow.
-
-Columns are those of `profkit.Run.functions`, behind the process that they are of. What is not known is empty or null.
-"""
+"""Write the functions of a run, by process, as CSV or Parquet; unknown values are empty or null."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from profkit.formats.export.timeline import clean, process_label
 
 
 def table_as_csv(run: model.Run) -> Iterator[bytes]:
-    """Yield the table as text; raise `FormatError` if the run has no function."""
+    """Yield the table as CSV; raises `FormatError` if the run has no function."""
     tables = _tables(run)
 
     def chunks() -> Iterator[bytes]:
@@ -31,7 +28,7 @@ def table_as_csv(run: model.Run) -> Iterator[bytes]:
 
 
 def table_as_parquet(run: model.Run) -> Iterator[bytes]:
-    """Yield the same as Parquet; raise `UsageError` without pyarrow, and `FormatError` if the run has no function."""
+    """Yield the table as Parquet; raises `UsageError` without pyarrow, `FormatError` without functions."""
     try:
         import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
         import pyarrow.parquet as pq  # type: ignore[import-untyped,unused-ignore]

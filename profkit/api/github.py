@@ -1,7 +1,4 @@
-"""What a step of GitHub Actions shows of a comparison: a summary of the step, and a note at the line that changed.
-
-Both are made of the report that everyone gets: it is masked, and the note names a file only as the repository does.
-"""
+"""Show a comparison in GitHub Actions: a step summary, and an annotation at the changed line; both masked."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ MOST_BYTES = 1024 * 1024
 
 
 def summary_file() -> str:
-    """Return the file with the summary of the step that runs; raises `UsageError` outside of GitHub Actions."""
+    """Return the summary file of the current step; raises `UsageError` outside of GitHub Actions."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         raise UsageError("--github: GITHUB_STEP_SUMMARY is not set; it is, in a step of GitHub Actions")
@@ -27,7 +24,7 @@ def summary_file() -> str:
 
 
 def append_summary(text: str) -> None:
-    """Append Markdown to the summary of the step that runs; raises `UsageError` if that cannot be."""
+    """Append Markdown to the current step's summary; raises `UsageError` if that fails."""
     path = summary_file()
     content = (text.rstrip() + "\n\n").encode("utf-8", "backslashreplace")
     try:
@@ -38,10 +35,7 @@ def append_summary(text: str) -> None:
 
 
 def annotation(result: Diff, *, failed: bool, full_paths: bool = False) -> str:
-    """Return the workflow command that notes a slow-down at the changed function; empty where nothing is slower.
-
-    It is an error if the step `failed` for it, and a warning otherwise.
-    """
+    """Return the annotation of a slow-down, an error if the step `failed`; empty if nothing is slower."""
     from profkit.verdict.types import NO_HARM
 
     if result.verdict.cause in NO_HARM:
@@ -61,7 +55,7 @@ def _property(text: str) -> str:
 
 
 def _place(result: Diff) -> dict[str, str]:
-    """File and line of the changed function that the verdict names, where the repository has the file."""
+    """Return file and line of the changed function that the verdict names, if it is in the repository."""
     if result.verdict.cause != "code-change":
         return {}
     table = result.table
@@ -75,7 +69,7 @@ def _place(result: Diff) -> dict[str, str]:
 
 
 def _in_repository(file: str, path: str) -> str:
-    """Return a file as the repository names it; empty where it is not in it."""
+    """Return a file's path in the repository; empty if it is outside."""
     root = os.path.realpath(os.environ.get("GITHUB_WORKSPACE") or ".")
     for place in (os.path.realpath(file), os.path.join(root, path)):
         if os.path.isfile(place) and os.path.commonpath((root, place)) == root:

@@ -1,10 +1,8 @@
-"""Several runs, or the processes of one job, beside each other: what ``ranks``, ``scaling``, ``compare`` and
-``history`` report.
+"""Reports on several runs, or the processes of one job: ``ranks``, ``scaling``, ``compare``, ``history``.
 
-`runs` are files, directories and patterns; where files are read one by one also addresses for fsspec. `jobs`
-processes of this machine read them, ``None`` for one on each CPU, or the workers of a Dask scheduler: the result
-does not depend on it. All raise `FormatError` if no file can be read, and `UsageError` if the runs cannot be
-compared so.
+`runs` are files, directories and patterns; `read_ranks` and `read_scaling` also take fsspec addresses. `jobs`
+processes read them (``None``: one per CPU), or the workers of a Dask scheduler. All raise `FormatError` if no
+file can be read, and `UsageError` if the runs cannot be compared.
 """
 
 from __future__ import annotations
@@ -39,8 +37,7 @@ def read_ranks(
 ) -> Ranks:
     """Compare the processes of one job: one run with several, or the files of a job.
 
-    `waits` names functions in which processes wait for each other, beside MPI's and those that are called like its
-    operations; ``*`` matches anything.
+    `waits` names further functions in which processes wait for each other; ``*`` matches anything.
     """
     paths = expand(runs)
     with crew(paths, jobs=jobs, dask=dask) as workers:
@@ -50,7 +47,7 @@ def read_ranks(
 
 
 def _machines(members: Sequence[Member]) -> list[model.Run]:
-    """Return runs that say of the machines what a masker must know: hosts, directories, commands."""
+    """Return runs with the hosts, directories and commands that a masker must know."""
     known = {(m.host, m.projects, m.command): m.path for m in members}
     return [
         model.Run(
@@ -91,8 +88,8 @@ def read_history_runs(
 ) -> Studied[History]:
     """Find where a repeated job changed for good.
 
-    `metric`: ``wall``, ``own`` (the wall less queueing for CPUs) or ``iteration``. `least_change`: part (1) below
-    which a change is not reported.
+    `metric`: ``wall``, ``own`` (the wall less queueing for CPUs) or ``iteration``. `least_change`: smallest
+    reported change, as a part (1).
     """
     paths = expand(runs)
     with crew(paths, jobs=jobs) as workers:
@@ -104,7 +101,7 @@ def read_history_runs(
 
 
 def read_compared(runs: _Paths, *, by: str = "auto", against: str = "first") -> Studied[Comparisons]:
-    """Compare several runs or configurations; `by` and `against` as for `profkit.study.compare.compare_runs`."""
+    """Compare several configurations; `by` and `against` as for `profkit.study.compare.compare_runs`."""
     if not runs:
         raise UsageError("name runs: files, directories or quoted patterns")
     sides = [load_side(run) for run in runs]

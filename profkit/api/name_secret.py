@@ -1,4 +1,4 @@
-"""The user's secret that makes pseudonyms of names: made once, and kept beside the cache of source files."""
+"""The user's secret from which pseudonyms are made, kept beside the cache of source files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from profkit.capture.source_cache import cache_file
 from profkit.formats.regular_file import read_regular
 
-#: As long as the digest that it is for.
+#: Length of the digest that the secret is the key of.
 _BYTES = 32
 
 
 def name_secret(environ: Mapping[str, str]) -> bytes:
-    """Return the user's secret; where none can be kept, one for this command alone."""
+    """Return the user's secret, or one for this command alone if it cannot be stored safely."""
     cache = cache_file(environ)
     made = secrets.token_bytes(_BYTES)
     if cache is None:
@@ -24,7 +24,7 @@ def name_secret(environ: Mapping[str, str]) -> bytes:
     path = cache.with_name("names.key")
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Complete when it has its name: another command may read it at once.
+        # Linked under its name only when complete: another command may read it at once.
         new = path.with_name(f"names.{secrets.token_hex(8)}")
         if not path.exists():
             handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

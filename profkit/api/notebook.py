@@ -1,8 +1,4 @@
-"""``%load_ext profkit`` and ``%%profkit`` for IPython and Jupyter: capture a cell, and show its report.
-
-What IPython looks for in an extension is in ``profkit`` under its names (`load_ipython_extension`). This module is
-imported by IPython alone; profkit does not depend on it.
-"""
+"""``%load_ext profkit`` and ``%%profkit`` for IPython and Jupyter; only IPython imports this module."""
 
 from __future__ import annotations
 
@@ -63,7 +59,7 @@ def _arguments() -> Any:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take the magic out of an IPython shell."""
+    """Remove the magic from an IPython shell."""
     shell.magics_manager.magics["cell"].pop(_NAME, None)
 
 
@@ -82,7 +78,7 @@ def _profile(shell: Any, options: argparse.Namespace, cell: str) -> Any:
         result: Reported = run
         if options.diff is not None:
             result = diff(os.path.expanduser(options.diff), run, by=options.by)
-        # What shows HTML takes it, a terminal the text: the front end knows which it is.
+        # The front end chooses: HTML if it can show it, else text.
         shown = {
             "text/plain": result.report("terminal", full_paths=options.full_paths),
             "text/html": result.notebook_html(full_paths=options.full_paths),
@@ -92,9 +88,9 @@ def _profile(shell: Any, options: argparse.Namespace, cell: str) -> Any:
 
 
 def _run(shell: Any, cell: str, output: str) -> Any:
-    """Run a cell as IPython does, captured, and return the value of its last expression."""
+    """Capture a cell that runs as in IPython, and return the value of its last expression."""
     transformed = shell.transform_cell(cell)
-    # Under this name tracebacks find the source.
+    # Tracebacks find the source under this name.
     name = shell.compile.cache(transformed, shell.execution_count, raw_code=cell)
     tree = shell.transform_ast(shell.compile.ast_parse(transformed, filename=name))
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None

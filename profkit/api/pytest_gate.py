@@ -1,7 +1,4 @@
-"""One gated test: both revisions run it in processes of their own, in turn, and the gate decides.
-
-Imported by the plugin when ``--profkit`` is given, and by nothing else: the plugin itself must cost nothing.
-"""
+"""Gate one test: both revisions run it in separate processes, in turn. Imported only with ``--profkit``."""
 
 from __future__ import annotations
 
@@ -24,13 +21,13 @@ from profkit.formats.atomic import lock
 from profkit.study.gate import BASELINE, CANDIDATE, Gated, gate
 from profkit.study.revisions import checked_out, top_of
 
-#: The variable that makes the plugin of a run measure one test and write what it took.
+#: Environment variable that makes a pytest process measure one test.
 TASK = "PROFKIT_TEST_TASK"
-#: Runs of each side that are captured to find the cause.
+#: Captured runs per side that determine the cause.
 CAPTURED = 3
 #: Seconds after which a run is ended.
 LONGEST_S = 600.0
-#: Causes that a slow-down in runs that take turns can have. Neighbours and the machine are the same for both sides.
+#: Possible causes of a slow-down between alternating runs, which share the machine and its other programs.
 _CAUSES = ("code-change", "workload-change", "data-starvation", "blocked")
 
 
@@ -40,10 +37,10 @@ class RefusedError(ProfkitError):
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test that is gated.
+    """A gated test.
 
-    `name`: its node id, relative to pytest's directory `root`. `least`: the slow-down (1) that is to be found.
-    `calls`: how often one run calls it.
+    `name`: its node id, relative to pytest's directory `root`. `least`: the slow-down (1) to detect. `calls`:
+    calls per run.
     """
 
     name: str
@@ -55,7 +52,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a gate says of a test: what was measured, and why it is slower (empty where it is not), in a sentence."""
+    """The result of a gate; `cause` and `summary` are empty unless the test is slower."""
 
     gated: Gated
     cause: str = ""
@@ -63,10 +60,9 @@ class Outcome:
 
 
 class Baselines:
-    """Where tests are run: the tree as it is, and the baseline beside it, checked out when it is first needed.
+    """The present tree, and the baseline's: another checkout, or a revision that is checked out on first use.
 
-    `baseline`: a revision, or a directory that holds another checkout. `options`: words for pytest that each run
-    needs, such as those that name its plugins.
+    `options`: pytest options of each run, such as those that load plugins.
     """
 
     def __init__(self, baseline: str, options: Sequence[str] = ()) -> None:
@@ -77,7 +73,7 @@ class Baselines:
         self._top: Path | None = None
 
     def close(self) -> None:
-        """Remove what was checked out."""
+        """Remove the checkout."""
         self._open.close()
 
     def _trees(self, root: Path) -> tuple[Path, Path]:
@@ -91,16 +87,16 @@ class Baselines:
         return self._top, self._tree
 
     def judge(self, test: Test) -> Outcome:
-        """Run a test on both sides, and say whether it became slower.
+        """Run a test on both sides, and return whether it became slower.
 
-        Raises `RefusedError` if it does not pass on one of the sides, or a side cannot be run; `ProfkitError` if the
-        baseline cannot be checked out.
+        Raises `RefusedError` if it fails or cannot run on a side; `ProfkitError` if the baseline cannot be
+        checked out.
         """
         top, tree = self._trees(test.root)
         with _alone(), tempfile.TemporaryDirectory(prefix="profkit-gate-") as work:
             runner = _Runner(test, top, tree, Path(work), self._options, self.baseline)
             for side in (BASELINE, CANDIDATE):
-                runner.run(side, 0)  # compiles, fills the page cache, and shows whether it passes
+                runner.run(side, 0)  # compiles, fills the page cache, and checks that the test passes
             gated = gate(runner.run, test.least)
             if gated.decision.outcome != "slower":
                 return Outcome(gated)
@@ -109,7 +105,7 @@ class Baselines:
 
 
 class _Runner:
-    """Runs one test in processes of its own."""
+    """Runs one test in separate processes."""
 
     def __init__(
         self, test: Test, top: Path, tree: Path, work: Path, options: tuple[str, ...], baseline: str
@@ -118,7 +114,7 @@ class _Runner:
         self._top, self._tree, self._work = top, tree, work
         self._options = options
         self._name = baseline
-        # The same test on both sides: what is compared is the code that it tests.
+        # Both sides run the present test, so that only the tested code differs.
         copy = tree / test.file.relative_to(top)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(test.file, copy)
@@ -129,7 +125,7 @@ class _Runner:
         return self._started(side, number, "")
 
     def cause(self) -> tuple[str, str]:
-        """Capture some runs of both sides, and return why the candidate is slower, and that in a sentence."""
+        """Capture some runs of both sides, and return why the candidate is slower, with a sentence."""
         files: dict[str, list[str | os.PathLike[str]]] = {BASELINE: [], CANDIDATE: []}
         for number in range(CAPTURED):
             for side in (BASELINE, CANDIDATE):
@@ -195,7 +191,7 @@ class _Runner:
         own = {
             TASK: json.dumps(task),
             "PYTHONPATH": os.pathsep.join(paths),
-            # Another order of sets for each pair, and the same for both sides.
+            # Another order of sets for each pair, but the same on both sides.
             "PYTHONHASHSEED": str(1000 + number),
         }
         dropped = (
@@ -208,7 +204,7 @@ class _Runner:
 
 
 def _import_roots(top: Path) -> list[Path]:
-    """Return the directories of a tree that modules were imported from, relative to it: they are so in each tree."""
+    """Return the directories of a tree that modules were imported from, relative to it."""
     base = os.path.realpath(top)
     found: dict[Path, None] = {}
     places = [path for path in sys.path if path]
@@ -228,7 +224,7 @@ def _import_roots(top: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """Let one gate at a time measure: those of another worker of pytest-xdist would be neighbours."""
+    """Let one gate at a time measure: other pytest-xdist workers would compete for CPUs."""
     path = Path(tempfile.gettempdir()) / f"profkit-gate-{os.getuid() if hasattr(os, 'getuid') else 0}.lock"
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):

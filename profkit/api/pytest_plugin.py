@@ -1,7 +1,6 @@
-"""The plugin of pytest: ``--profkit`` gates the tests that ``@pytest.mark.profkit`` marks.
+"""The pytest plugin: ``--profkit`` gates the tests marked with ``@pytest.mark.profkit``.
 
-pytest imports this module whenever profkit is installed. So it imports nothing but pytest until ``--profkit`` is
-given, or this process is one of those that a gate starts to run one test.
+pytest imports this module wherever profkit is installed, so it imports only pytest until it has work to do.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__: list[str] = []
 
 _TASK = "PROFKIT_TEST_TASK"
 _MARK = "profkit"
-#: What a marker may say, with what it means where it says nothing.
+#: Arguments of the marker, with defaults.
 _DEFAULTS: dict[str, Any] = {"min_slowdown": 1.05, "fail_on": "any", "calls": 3}
 
 
@@ -44,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and what works where it is asked for."""
+    """Register the marker, and the hooks of a gate or of a process that a gate started."""
     config.addinivalue_line(
         "markers",
         "profkit(min_slowdown=1.05, fail_on='any', calls=3): with --profkit, must not be slower than at the baseline",
@@ -58,13 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _asked(item: pytest.Item) -> dict[str, Any] | None:
-    """Return what the marker of a test says; ``None`` without one.
-
-    Raises
-    ------
-    pytest.UsageError
-        It says something that cannot be.
-    """
+    """Return the marker's arguments, ``None`` without one; raises `pytest.UsageError` if invalid."""
     mark = item.get_closest_marker(_MARK)
     if mark is None:
         return None
@@ -95,7 +88,7 @@ class _Gates:
         self._none_marked = False
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Find wrong markers before any test runs, and whether there is any."""
+        """Check all markers before any test runs."""
         self._none_marked = bool(items) and not any(_asked(item) for item in items)
         for item in items:
             asked = _asked(item)
@@ -107,7 +100,7 @@ class _Gates:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
-        """Gate a test behind its own run."""
+        """Gate a test after its own run."""
         outcome = yield
         asked = _asked(item)
         if asked is None or outcome.excinfo is not None:
@@ -120,7 +113,7 @@ class _Gates:
                 outcome.force_exception(failure)
 
     def _gated(self, item: pytest.Item, asked: dict[str, Any]) -> str:
-        """Gate a test, and return why it fails; empty where it does not."""
+        """Gate a test, and return why it fails; empty if it passes."""
         from profkit.api.pytest_gate import Baselines, RefusedError, Test
         from profkit.errors import ProfkitError
 
@@ -143,11 +136,11 @@ class _Gates:
     def _say(self, item: pytest.Item, line: str) -> None:
         said = f"{item.nodeid}: {line}"
         self._lines.append(said)
-        # With pytest-xdist, reports are what reaches the process that prints.
+        # With pytest-xdist, only reports reach the process that prints.
         item.user_properties.append(("profkit", said))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """List what every gate found."""
+        """List the result of every gate."""
         lines = self._lines or [
             value
             for reports in terminalreporter.stats.values()
@@ -163,7 +156,7 @@ class _Gates:
                 terminalreporter.write_line(line)
 
     def pytest_unconfigure(self) -> None:
-        """Remove what was checked out."""
+        """Remove the checkout."""
         if self._baselines is not None:
             self._baselines.close()
 
@@ -173,7 +166,7 @@ def _named(fail_on: Any) -> tuple[str, ...]:
 
 
 def _said(test: Test, outcome: Outcome, fail_on: Any, baseline: str) -> tuple[str, bool]:
-    """Return what a gate found in a sentence, and whether the test fails."""
+    """Return the gate's result in a sentence, and whether the test fails."""
     decision, repeated = outcome.gated.decision, outcome.gated.repeated
     more = f", {repeated} repeated" if repeated else ""
     measured = (
@@ -192,7 +185,7 @@ def _said(test: Test, outcome: Outcome, fail_on: Any, baseline: str) -> tuple[st
 
 
 class _Worker:
-    """In a process that a gate has started: runs one test, and writes what its calls took."""
+    """In a process that a gate started: runs one test, and writes the times of its calls."""
 
     def __init__(self, task: dict[str, Any]) -> None:
         self._task = task
@@ -202,7 +195,7 @@ class _Worker:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
-        """Measure the calls of the test; the first is pytest's own, and the others are made here."""
+        """Measure the calls of the test; the first is pytest's own, the others are made here."""
         if self._inside:
             yield
             return
@@ -248,13 +241,13 @@ class _Worker:
             self._problem = str(getattr(report.longrepr, "reprcrash", None) or report.outcome)
 
     def pytest_sessionfinish(self) -> None:
-        """Write what was measured."""
+        """Write the measurements."""
         said = {"calls": self._calls, "problem": self._problem or "it did not run", "strays": self._strays()}
         with open(self._task["result"], "w", encoding="utf-8") as file:
             json.dump(said, file)
 
     def _strays(self) -> list[str]:
-        """Name modules that come from the tree that this run is compared with."""
+        """Return the modules that were imported from the other side's tree."""
         foreign = self._task["foreign"]
         if not foreign:
             return []

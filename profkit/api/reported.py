@@ -1,8 +1,4 @@
-"""`Reported`: what a run and a comparison have in common, namely their reports; and `Studied`, a study with them.
-
-The one place where results become reports: they are masked (`report.safety`) unless it is asked otherwise, laid out,
-and rendered by one of `report.renderers`.
-"""
+"""Reports of a run or comparison (`Reported`) and of a study (`Studied`), masked unless asked otherwise."""
 
 from __future__ import annotations
 
@@ -30,10 +26,7 @@ Study = TypeVar("Study")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a report is to have: as for `Reported.report`, and what figures need (`drawn`).
-
-    `attachment`: name of the archive that goes with it, empty without one.
-    """
+    """Contents of a report: `drawn` adds figures, `attachment` is the archive's name (empty without one)."""
 
     full_paths: bool = False
     explain: bool = False
@@ -60,20 +53,20 @@ class Reported(ABC):
             ``terminal`` (text of 80 columns), ``md``, ``html``, ``json`` or ``svg``, or a renderer of
             `profkit.report.renderers`.
         limit
-            Most rows of a list, 0 for all; by default what suits the format.
+            Most rows of a list, 0 for all; the default depends on the format.
         full_paths
-            Leave paths, users, host names and command lines as they are; by default no report has them.
+            Do not mask paths, users, host names and command lines.
         explain
             List every condition of every rule, with its value, its threshold and the margin.
 
         Raises
         ------
         UsageError
-            There is no such format, or the limit is negative.
+            The format is unknown, or the limit is negative.
         """
         renderer = renderer_named(format)() if isinstance(format, str) else format
         laid = self.laid_out(Layout(full_paths, explain, renderer.draws))
-        fits = limit is None and not explain  # an explanation is as long as it must be
+        fits = limit is None and not explain  # an explanation is never cut
         return renderer.fitted(laid) if fits else renderer.render(laid, rows_of(limit, renderer))
 
     def save(
@@ -90,14 +83,14 @@ class Reported(ABC):
         Parameters
         ----------
         path
-            Where to; its suffix names the format (``.html``, ``.md``, ``.json``, ``.svg``, ``.txt``).
+            The file; its suffix names the format (``.html``, ``.md``, ``.json``, ``.svg``, ``.txt``).
         format, limit, full_paths, explain
-            As for `report`; a format here counts more than the suffix.
+            As for `report`; `format` overrides the suffix.
 
         Raises
         ------
         UsageError
-            As for `report`, or it cannot be written there, or the file is one of those that were read.
+            As for `report`, or the file cannot be written, or it is an input.
         """
         output = Path(path)
         chosen = renderer_for(output)() if format is None else format
@@ -106,7 +99,7 @@ class Reported(ABC):
         write_file((text.encode("utf-8", "backslashreplace"),), output)
 
     def notebook_html(self, *, full_paths: bool = False) -> str:
-        """Return what a notebook shows: the essentials of the page, as a fragment without scripts."""
+        """Return the HTML of a notebook: the essentials of the page, as a fragment without scripts."""
         from profkit.report.fragment import MOST_ROWS, fragment
 
         return fragment(self.laid_out(Layout(full_paths)).document(MOST_ROWS))
@@ -114,21 +107,21 @@ class Reported(ABC):
     def _repr_html_(self) -> str:
         return self.notebook_html()
 
-    # For the rooms of profkit -----------------------------------------------------------------------------
+    # For profkit's own packages
 
-    #: Whether its reports are made to be posted, and name no other program of the machine.
+    #: Whether its reports are for posting, and mask the machine's other programs.
     _posted = False
 
-    #: Whether its reports have pseudonyms for the names of functions, ranges and files.
+    #: Whether its reports show pseudonyms of functions, ranges and files.
     _names_hidden = False
 
     def post(self) -> None:
-        """Mask from now on what is to be posted."""
+        """Mask reports for posting from now on."""
         self._posted = True
         self._mask_again()
 
     def hide_names(self) -> None:
-        """Put pseudonyms for the names of the program from now on (`profkit.report.pseudonyms`)."""
+        """Use pseudonyms for the program's names from now on (`profkit.report.pseudonyms`)."""
         self._names_hidden = True
         self._mask_again()
 
@@ -142,28 +135,28 @@ class Reported(ABC):
 
     @abstractmethod
     def laid_out(self, layout: Layout) -> Report:
-        """Return what renderers take, masked unless it is to have full paths."""
+        """Return the input of renderers, masked unless `layout.full_paths`."""
 
     @abstractmethod
     def whole_runs(self) -> Mapping[str, model.Run]:
-        """Return the runs that an archive holds, by their names in it, as they were read."""
+        """Return the runs of an archive, by their names in it, unmasked."""
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
-        """Return the same, masked unless `full_paths`."""
+        """Return the runs of an archive, masked unless `full_paths`."""
         found = self.whole_runs()
         return found if full_paths else {name: self._masker.run(run) for name, run in found.items()}
 
     def known(self) -> Iterable[model.Run]:
-        """Return the runs that say what is to be masked."""
+        """Return the runs that determine what is masked."""
         return self.whole_runs().values()
 
     @abstractmethod
     def inputs(self) -> Iterable[str]:
-        """Return the paths of what was read."""
+        """Return the paths of the files read."""
 
 
 class Studied(Reported, Generic[Study]):
-    """What several runs, or several processes, show: a result of `profkit.study`, and what is laid out of it."""
+    """A result of `profkit.study` on several runs or processes, with its report."""
 
     def __init__(
         self, study: Study, report: Report, inputs: Iterable[str] = (), known: Iterable[model.Run] = ()
@@ -172,39 +165,33 @@ class Studied(Reported, Generic[Study]):
         self._report, self._inputs, self._known = report, tuple(inputs), tuple(known)
 
     def laid_out(self, layout: Layout) -> Report:
-        """See `Reported`."""
+        """Implement `Reported`."""
         return self._report if layout.full_paths else self._masker.value(self._report)
 
     def whole_runs(self) -> Mapping[str, model.Run]:
-        """See `Reported`: an archive has none."""
+        """Return no runs: a study has no archive."""
         return {}
 
     def known(self) -> Iterable[model.Run]:
-        """See `Reported`."""
+        """Implement `Reported`."""
         return self._known
 
     def inputs(self) -> Iterable[str]:
-        """See `Reported`."""
+        """Implement `Reported`."""
         return self._inputs
 
 
 def rows_of(limit: int | None, renderer: Renderer) -> int:
-    """Return the most rows of a list.
-
-    Raises
-    ------
-    UsageError
-        The limit is negative.
-    """
+    """Return the most rows of a list; raises `UsageError` if the limit is negative."""
     if limit is not None and limit < 0:
         raise UsageError("give the number of rows, 0 for all", parameter="limit", value=limit)
     return renderer.default_rows if limit is None else limit
 
 
 def masker(runs: Iterable[model.Run], *, posted: bool = False, names_hidden: bool = False) -> Masker:
-    """Make what takes users, hosts and secrets out of a report on these runs, also those of this machine.
+    """Return what masks users, hosts and secrets of these runs and of this machine in a report.
 
-    What is `posted` names no other program of the machine either; with `names_hidden` the names of the program have
+    `posted` masks the machine's other programs as well; `names_hidden` replaces the program's names by
     pseudonyms.
     """
     from profkit.report.safety import Masker, Owner
@@ -219,7 +206,7 @@ def masker(runs: Iterable[model.Run], *, posted: bool = False, names_hidden: boo
 
     try:
         user = getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a number without a name, as in a container
+    except (OSError, KeyError, ImportError):  # a user ID without a name, as in a container
         user = ""
     home = os.path.expanduser("~")
     owner = Owner("" if home == "~" else home, user, platform.node())

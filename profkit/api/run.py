@@ -1,4 +1,4 @@
-"""`Run` and `read`: one run file, or any profile, with what it shows by itself."""
+"""`Run` and `read`: one run file, or any profile, and its results."""
 
 from __future__ import annotations
 
@@ -39,35 +39,31 @@ def read(
     Parameters
     ----------
     path
-        A run file, or a pstats file of any profiler. Of a run that is still going, its spool directory, the run
-        file that it will write, or the number of one of its processes.
+        A run file, or a pstats file of any profiler. For a run in progress: its spool directory, its future
+        run file, or the number of one of its processes.
     process
         Only this process: ``main``, ``rank:N`` or ``pid:N``; by default all.
     by
-        ``tottime`` or ``cumtime``: the order of functions.
+        Order of functions: ``tottime`` or ``cumtime``.
     iteration, load, compute
-        NVTX ranges that are one iteration, that load data, that compute; ``*`` matches anything. By default their
-        names tell.
+        NVTX ranges of an iteration, of loading data, of computing; ``*`` matches anything. By default
+        recognised by name.
     batch_size
         Samples in one iteration; by default the payload of its range.
     calls
-        Whether to read who calls whom. Without it less is read, and pages have no callers.
-
-    Returns
-    -------
-    Run
+        Whether to read callers and callees, which pages show. Reading is faster without.
 
     Raises
     ------
     FormatError
         The file cannot be read.
     UsageError
-        The run has no such process, or functions are not ranked by that.
+        The run has no such process, or `by` is invalid.
     """
     check_ranked_by(by)
     running = None if os.path.isfile(path) else _running(path)
     whole = running or load_run(path, edges=calls)
-    # What workers import is known by their calling contexts, and what packages import by callers.
+    # Imports of workers are found by calling contexts, and packages by callers.
     if (
         running is None
         and not calls
@@ -86,7 +82,7 @@ def _imports(run: model.Run) -> bool:
 
 
 def _names_places(run: model.Run) -> bool:
-    """Whether advice on a run names functions of the program that set sizes: its callers are needed then."""
+    """Return whether advice will name the program's functions that set sizes, which needs callers."""
     from profkit.measure.inventory import inventory
     from profkit.measure.size_calls import sizes_itself
 
@@ -94,7 +90,7 @@ def _names_places(run: model.Run) -> bool:
 
 
 def _running(named: str | os.PathLike[str]) -> model.Run | None:
-    """Return the run that is still going, ``None`` where the name is none of one."""
+    """Return a run in progress by name, ``None`` if there is none."""
     from profkit.capture import running
 
     spool = running.spool_of(named)
@@ -104,7 +100,7 @@ def _running(named: str | os.PathLike[str]) -> model.Run | None:
 def iteration_names(
     iteration: Sequence[str], load: Sequence[str], compute: Sequence[str], batch_size: int | None
 ) -> IterationNames | None:
-    """Return what the user specified about the ranges; ``None`` for nothing."""
+    """Return the user's names of ranges; ``None`` without any."""
     if not (iteration or load or compute or batch_size):
         return None
     from profkit.measure.iterations import IterationNames
@@ -113,20 +109,10 @@ def iteration_names(
 
 
 class Run(Reported):
-    """One captured command, or one profile of another tool; made by `read`.
+    """One captured command, or one profile of another tool; made by `read`. Only its reports are masked.
 
-    What a foreign profile cannot know is ``None``, and null in tables. Nothing of it is masked but its reports.
-
-    Parameters
-    ----------
-    whole
-        As it was read.
-    selected
-        The same with the processes that were asked for.
-    by
-        ``tottime`` or ``cumtime``.
-    names
-        What the user specified about the NVTX ranges.
+    What a foreign profile lacks is ``None``, and null in tables. `selected` has the selected processes of
+    `whole`, and `names` are the user's NVTX ranges.
     """
 
     def __init__(self, whole: model.Run, selected: model.Run, by: str, names: IterationNames | None) -> None:
@@ -137,28 +123,28 @@ class Run(Reported):
 
     @property
     def path(self) -> str:
-        """Where it was read from."""
+        """The path that was read."""
         return self._whole.path
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The command line that was captured; empty where it is not known."""
+        """The captured command line; empty if unknown."""
         manifest = self._whole.manifest
         return manifest.command if manifest is not None else ()
 
     @property
     def wall_s(self) -> float | None:
-        """Seconds from its start to its end."""
+        """Seconds from its start to its end; ``None`` if unknown."""
         return self._whole.manifest.wall_s if self._whole.manifest is not None else None
 
     @property
     def warnings(self) -> tuple[Any, ...]:
-        """What a reader must know before trusting it."""
+        """What limits trust in the run."""
         return self._whole.warnings
 
     @property
     def verdict(self) -> Verdict | None:
-        """What it lacked, as far as a run without a baseline shows; ``None`` where it lacked nothing."""
+        """What it lacked, as far as a run without a baseline shows; ``None`` if it lacked nothing."""
         return self._judged.verdict
 
     @property
@@ -178,18 +164,18 @@ class Run(Reported):
         return _judge(self._selected, self._by)
 
     def functions(self) -> Columns:
-        """Return the functions of all processes and threads that were asked for, summed; first ranked first.
+        """Return the functions of the selected processes, summed over threads, in rank order.
 
         Returns
         -------
         Columns
-            ``rank, name, file, line, root, path, ncalls, primitive_calls, tottime, active, cumtime, share, wait,
-            blocked, cumwait, cumblocked, calls_low, calls_high, samples, tottime_error``. Times are seconds. `root`
-            is what the `path` is relative to: ``project``, ``site``, ``stdlib``, ``builtin`` or ``generated``.
-            `active` is the self time on a CPU or queueing for one, where that was measured, and `share` its part (1)
-            of all. The last four say how well calls and `tottime` are known: the 95 % interval of `ncalls`, which
-            is `ncalls` itself where that is exact, and null with it where it is not known; samples, 0 where the time
-            is exact; and half the 95 % interval of `tottime`.
+            ``rank, name, file, line, root, path, ncalls, primitive_calls, tottime, active, cumtime, share,
+            wait, blocked, cumwait, cumblocked, calls_low, calls_high, samples, tottime_error``. Times are
+            seconds. `path` is relative to `root`: ``project``, ``site``, ``stdlib``, ``builtin`` or
+            ``generated``. `active` is self time on a CPU or queueing (plain self time if not measured), and
+            `share` its part (1) of the total. The last four are the accuracy: the 95 % interval of `ncalls`
+            (equal to `ncalls` if exact, null like it if unknown), `samples` (0 if the time is exact), and
+            half the 95 % interval of `tottime`.
         """
         from profkit.model.estimates import estimates_of
         from profkit.report.functions import active_seconds, ranked_run
@@ -231,13 +217,13 @@ class Run(Reported):
         )
 
     def ranges(self) -> Columns:
-        """Return the NVTX ranges, those of one name summed.
+        """Return the NVTX ranges, summed by name.
 
         Returns
         -------
         Columns
-            ``name, domain, kind, count, total_s, median_s, p95_s, parent, share_of_parent, wait_s, wait_share,
-            unbalanced``; `kind` is ``range`` or ``mark``. See docs/ranges.md.
+            ``name, domain, kind, count, total_s, median_s, p95_s, parent, share_of_parent, wait_s,
+            wait_share, unbalanced``; `kind` is ``range`` or ``mark``. See docs/ranges.md.
         """
         from profkit.measure.range_stats import range_rows
         from profkit.measure.range_waiting import waiting_of
@@ -253,14 +239,14 @@ class Run(Reported):
         )
 
     def threads(self) -> Columns:
-        """Return the threads of the processes that were asked for.
+        """Return the threads of the selected processes.
 
         Returns
         -------
         Columns
             ``pid, rank, tid, name, run_s, run_queue_wait_s, user_s, system_s, voluntary_switches,
-            involuntary_switches, functions, tottime``. The last two are how many functions were recorded and their
-            self time, seconds.
+            involuntary_switches, functions, tottime``. The last two are the number of recorded functions and
+            their self time in seconds.
         """
         found = [(p, t) for p in self._selected.processes for t in p.threads]
         threads = [thread for _, thread in found]
@@ -278,14 +264,14 @@ class Run(Reported):
         )
 
     def processes(self) -> Columns:
-        """Return the processes that were asked for, the main one or rank 0 first.
+        """Return the selected processes, the main one or rank 0 first.
 
         Returns
         -------
         Columns
-            ``pid, parent, role, rank, local_rank, node, command, exit, python, host, profiled, threads, wall_s,
-            cpu_s, run_queue_wait_s, voluntary_switches, involuntary_switches, peak_threads, peak_memory_bytes,
-            page_faults, read_bytes``. The command is one text, quoted as for a shell.
+            ``pid, parent, role, rank, local_rank, node, command, exit, python, host, profiled, threads,
+            wall_s, cpu_s, run_queue_wait_s, voluntary_switches, involuntary_switches, peak_threads,
+            peak_memory_bytes, page_faults, read_bytes``. `command` is one string, quoted for a shell.
         """
         import shlex
 
@@ -313,24 +299,24 @@ class Run(Reported):
             said.append(self.verdict.cause)
         return f"<profkit.Run {os.path.basename(self.path)}: {', '.join(said)}>"
 
-    # For the rooms of profkit -----------------------------------------------------------------------------
+    # For profkit's own packages
 
     def laid_out(self, layout: Layout) -> RunReport:
-        """See `Reported`."""
+        """Implement `Reported`."""
         report = self._unmasked if layout.full_paths else self._masked
         return replace(report, explain=layout.explain, attachment=layout.attachment)
 
     def whole_runs(self) -> Mapping[str, model.Run]:
-        """See `Reported`."""
+        """Implement `Reported`."""
         return {"run.prof": self._whole}
 
     def inputs(self) -> Iterable[str]:
-        """See `Reported`."""
+        """Implement `Reported`."""
         return (self.path,)
 
     @property
     def whole(self) -> model.Run:
-        """As it was read, all processes."""
+        """The run with all processes."""
         return self._whole
 
     def _report_of(self, run: model.Run) -> RunReport:
@@ -351,13 +337,13 @@ class Run(Reported):
 
 
 def _judge(run: model.Run, by: str) -> RunVerdict:
-    from profkit.verdict.alone import judge_run  # a comparison, which imports this module, does not need it
+    from profkit.verdict.alone import judge_run  # comparisons import this module without needing it
 
     return judge_run(run, run.processes, by)
 
 
 def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Any]:
-    """Return the measured columns of `profkit.measure.range_stats.RangeRow`; nulls where a row is ``None``."""
+    """Return the measured columns of `profkit.measure.range_stats.RangeRow`; nulls for a row ``None``."""
 
     columns = {
         **attributes(rows, whole=("count",), number=("total_s", "median_s", "p95_s")),

@@ -1,4 +1,4 @@
-"""The text of lines that a report on this machine shows, from files that still have the source that ran."""
+"""The text of source lines in a report, from files on this machine that still have the source that ran."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def with_text(
     lines: FunctionLines | None, baseline: Sequence[Run], candidate: Sequence[Run]
 ) -> FunctionLines | None:
-    """Return the lines of a function of two sides with their text, as far as it can be read and is what ran."""
+    """Return the lines of a function on both sides with their text, where the source is unchanged."""
     if lines is None:
         return None
     before, after = _began(baseline), _began(candidate)
@@ -30,7 +30,7 @@ def with_text(
 
 
 def _began(runs: Sequence[Run]) -> float:
-    """When the first of some runs began, seconds of the epoch; 0 where that is not known."""
+    """Return when the first of some runs began, in seconds since 1970; 0 if unknown."""
     try:
         return min(
             datetime.fromisoformat(run.manifest.started if run.manifest else "").timestamp() for run in runs
@@ -43,7 +43,7 @@ def _with_text(line: SeenLine, began_s: float) -> SeenLine:
     if not line.source_hash or not os.path.isabs(line.file):
         return line
     try:
-        # The hash leaves comments out, which move lines.
+        # The hash ignores comments, but comments move lines.
         unchanged = os.stat(line.file).st_mtime < began_s
     except (OSError, ValueError):
         return line

@@ -1,8 +1,8 @@
-"""Studies of settings: run a command with them, read what was run, and report it.
+"""Studies of settings: run a command with them, and report the results.
 
-A directory holds the study (`profkit.study.journal`); the same call goes on with one that was stopped. All raise
-`UsageError` for settings, options or places that cannot be, before anything runs; `ProfkitError` if the command
-cannot be started, and `Interrupted` if the user stops it. `progress` is called before and after each run.
+A directory holds the study (`profkit.study.journal`); the same call continues an interrupted one. All raise
+`UsageError` for invalid settings, options or places, before anything runs; `ProfkitError` if the command
+cannot be started; `Interrupted` if the user stops it. `progress` is called before and after each run.
 """
 
 from __future__ import annotations
@@ -64,10 +64,7 @@ def sweep(
     timeout_s: float | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
-    """Run every setting `repeat` times, behind `warmup` runs that do not count; `read_sweep` has the result.
-
-    `baseline` is only checked here.
-    """
+    """Run every setting `repeat` times, after uncounted `warmup` runs; `baseline` is only checked here."""
     space.settings()
     if baseline is not None:
         parse_setting(baseline, space.parameters)
@@ -77,12 +74,9 @@ def sweep(
 
 
 def read_sweep(directory: Path, *, baseline: str | None = None) -> Studied[Results]:
-    """Read the study of a grid; speed-ups refer to the `baseline` (``NAME=VALUE,…``), by default the first setting.
+    """Read the study of a grid; speed-ups refer to `baseline` (``NAME=VALUE,…``; default: first setting).
 
-    Raises
-    ------
-    FormatError
-        There is no study, or its files are damaged.
+    Raises `FormatError` if there is no study, or its files are damaged.
     """
     grid = _grid(directory, baseline)
     report = SweepReport(grid.results, grid.plan.space, grid.compared())
@@ -104,9 +98,9 @@ def tune(
     storage: str | None = None,
     **search: Any,
 ) -> Studied[Results]:
-    """Search for the best setting with `trials` runs, and run it and the default `repeat` times more, in turn.
+    """Search for the best setting with `trials` runs, then run it and the default `repeat` times in turn.
 
-    `search` is Optuna's: `name`, `sampler`, `pruner` and `seed` of `profkit.study.tune.open_search`, as is `storage`.
+    `storage` and `search` (`name`, `sampler`, `pruner`, `seed`) are as for `profkit.study.tune.open_search`.
     """
     wanted = parse_objective(objective, maximise=maximise)
     if wanted.needs_profile() and not profiled:
@@ -135,7 +129,7 @@ def tune(
 
 
 def _launch(space: Space, found: _Grid) -> Launch | None:
-    """Return how to start the advised setting of a study as a job; ``None`` where none is, or it is not known."""
+    """Return how to start the advised setting as a job; ``None`` if there is none, or it is unknown."""
     if found.results.advised is None:
         return None
     setting = found.results.cells[found.results.advised].setting
@@ -148,7 +142,7 @@ def _launch(space: Space, found: _Grid) -> Launch | None:
 
 
 def _advice_of(runner: Runner, baseline: Setting, trial: Trial) -> list[Setting]:
-    """Return the settings that `profkit doctor` advises for the baseline of a study, from a run of it."""
+    """Return the settings that `profkit doctor` advises from a run of the study's baseline."""
     from profkit.api.doctor import diagnosed
 
     run_file = runner.directory / trial.run if trial.run else None
@@ -163,13 +157,13 @@ def _advice_of(runner: Runner, baseline: Setting, trial: Trial) -> list[Setting]
             run_file=run_file,
             workers=workers if counts else None,
         )
-    except ProfkitError:  # an interpreter that cannot be asked: there is no advice then
+    except ProfkitError:  # the interpreter cannot be read
         return []
     return advised_settings(runner.space, baseline, diagnosis)
 
 
 def _confirmed(directory: Path, runner: Runner, repeat: int, progress: Callable[[Progress], None]) -> _Grid:
-    """Run the listed settings again in turn; each set of settings has a study of its own in the directory."""
+    """Run the listed settings again in turn; each set of settings has its own study in the directory."""
     number = 1
     while True:
         place = directory / ("confirm" if number == 1 else f"confirm-{number}")
@@ -192,7 +186,7 @@ class _Grid:
     results: Results
 
     def _pair(self) -> tuple[str, str] | None:
-        """Return patterns of the run files of the advised setting and of the baseline: what is slower comes last."""
+        """Return patterns of the run files of the advised setting and the baseline, the slower side last."""
         study = self.results
         if not self.plan.profiled or study.advised is None or study.advised == study.baseline:
             return None
@@ -207,13 +201,13 @@ class _Grid:
         return () if pair is None else ("profkit", "diff", *pair)
 
     def account(self) -> Account | None:
-        """Return where the seconds go that the baseline takes more than the advised setting."""
+        """Return the account of the seconds that the baseline takes more than the advised setting."""
         from profkit.api.diff import diff
 
         pair = self._pair()
         try:
-            # Queueing that went away cannot be told from the work that went with it: the account starts from the
-            # side that queued least.
+            # The account starts from the side with less queueing: queueing that vanished cannot be separated
+            # from the work that vanished with it.
             return None if pair is None else diff(*pair).account
         except ProfkitError:
             return None
@@ -227,7 +221,7 @@ class _Grid:
             try:
                 found += [load_run(self.directory / "runs" / file)] if file else []
             except FormatError:
-                continue  # removed by the user: the figures stand in the journal
+                continue  # removed by the user; the journal keeps the figures
         return found
 
 

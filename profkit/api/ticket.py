@@ -1,9 +1,6 @@
-"""A ticket: the Markdown to paste, and one archive to attach, which holds the runs and the report for a reader.
+"""A ticket: Markdown to paste, and a ZIP archive of runs and reports to attach.
 
-The archive has one folder, named like the archive, with a README that says what is in it.
-
-The runs in it are copies through the same mask as the report (`report.safety`), so that the archive may be posted
-where the report may; with `full_paths` they are what was read. Nothing is sent anywhere, and nothing is written here.
+Nothing is sent or written.
 """
 
 from __future__ import annotations
@@ -24,13 +21,13 @@ if TYPE_CHECKING:
     from profkit.api.reported import Reported
     from profkit.model import Run
 
-#: Modification time of members, so that equal tickets are equal files, and show no time zone.
+#: Fixed modification time of members: equal tickets are equal files, and no time zone shows.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What is pasted, and what is attached: a ZIP of one folder, with so many `runs` in it."""
+    """The Markdown, and a ZIP archive that holds `runs` runs."""
 
     markdown: str
     archive: bytes

@@ -44,17 +44,18 @@ def verify(
     here: bool = False,
     progress: Callable[[Progress | Plan | Tried], None] = lambda _: None,
 ) -> Studied[Tried]:
-    """Run a recorded command as it was, and as a piece of advice changes it, in turn, until it is decided.
+    """Run a recorded command with and without a piece of advice, in turn, until there is a decision.
 
-    The advice is that of `run`, or of comparing `candidate` with it, whose command is then run; `number` counts from
-    1 as the report lists it, and is by default the first that can be tried. No further round begins after `limit_s`
-    (600, or what four rounds take), and a run is ended after `timeout_s` (several times what the recorded one took).
-    Runs are kept in a `directory`, from which a study that was stopped goes on. `here`: although it was recorded on
-    another machine. `progress` is called with the plan first, before and after each run, and after each round with
-    what is known by then.
+    The advice comes from `run`, or from comparing `candidate` with it, whose command then runs. `number`
+    counts from 1 in the report's order; the default is the first advice that can be tried. No round begins
+    after `limit_s` (default: 600, or four rounds); a run ends after `timeout_s` (default: several times the
+    recorded wall). A `directory` keeps the runs, and an interrupted study continues from it. `here` permits a
+    run of another machine. `progress` is called with the plan, before and after each run, and with the result
+    after each round.
 
-    Raises `FormatError` if a file cannot be read, or holds no command; `UsageError` if there is no such advice, or
-    the command cannot be run here; `Interrupted` if the user stopped it before both had run.
+    Raises `FormatError` if a file cannot be read, or its command cannot be repeated here; `UsageError` if
+    there is no such advice, or the CPUs are missing; `Interrupted` if the user stopped it before both had
+    run.
     """
     result, whole = _read(run, candidate)
     recorded = _recorded(whole, here)
@@ -66,7 +67,7 @@ def verify(
     mine = set_by_hand({n: v for n, v in os.environ.items() if n in THREAD_VARIABLES})
     environment = {n: v for n, v in os.environ.items() if n not in mine} | recorded.variables
     with tempfile.TemporaryDirectory(prefix="profkit-verify-") as temporary:
-        # Runs are made in another directory.
+        # Absolute: runs have another working directory.
         place = Path(temporary) if directory is None else Path(directory).absolute()
         with on_cpus(recorded.cpus), Journal(place, space, profiled=profiled) as journal:
             runner = Runner(space, journal.runs, profiled, environment, plan.timeout_s, cwd=recorded.cwd)
@@ -81,11 +82,7 @@ def verify(
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """What a run file says of how its command was run.
-
-    `variables`: those about threads that were set, all others of them were not. `cpus`: that it could use, empty
-    where they are not known. `roots`: directories of the program's files.
-    """
+    """How a recorded command was run; thread variables that are not in `variables` were unset."""
 
     command: tuple[str, ...]
     cwd: Path
@@ -106,7 +103,7 @@ def _read(
 
 
 def _recorded(run: model.Run, here: bool) -> _Recorded:
-    """Return how the command was run; raises `FormatError` if it cannot be run so again."""
+    """Return how the command was run; raises `FormatError` if it cannot be repeated."""
     manifest = run.manifest
     if manifest is None or not manifest.command:
         raise FormatError(run.path, "holds no command that could be run", "capture it with profkit capture")
@@ -152,13 +149,13 @@ def _recorded(run: model.Run, here: bool) -> _Recorded:
 
 
 def _missing_script(command: Sequence[str], cwd: Path) -> str:
-    """Return the first word that names a program in Python, if there is no such file."""
+    """Return the first argument that names a Python script, if there is no such file."""
     script = next((word for word in command[1:] if word.endswith(".py") and not word.startswith("-")), "")
     return "" if not script or (cwd / script).is_file() else script
 
 
 def _chosen(every: Sequence[Advice], number: int | None, recorded: _Recorded) -> tuple[Advice, Change]:
-    """Return the advice to try, and what it changes; raises `UsageError` if there is none that can be tried."""
+    """Return the advice to try, and what it changes; raises `UsageError` if none can be tried."""
     if not every:
         raise UsageError("there is no advice: the run lacked nothing that settings would give it")
     changes = [advised(advice, recorded.command, recorded.roots) for advice in every]

@@ -1,15 +1,14 @@
-"""What a program says of its own parts to the ``profkit capture`` that it runs under; see docs/windows.md.
+"""What a program tells the ``profkit capture`` under which it runs (docs/windows.md).
 
-Each of these does nothing where the program is not captured, and imports nothing that a program has not imported by
-itself: they may stay in a program for good. They find the capture in `sys`, where it may be of another version of
-profkit, in another environment.
+Without a capture, these functions do nothing and import nothing, so that they can stay in a program. They
+find the capture in `sys`, since it may belong to another version of profkit in another environment.
 """
 
 from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # the module `typing` takes longer to import than all that is here
+TYPE_CHECKING = False  # importing `typing` takes longer than this whole module
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
@@ -20,14 +19,14 @@ def _control() -> Any:
 
 
 def start(name: str = "") -> None:
-    """Open a window: with ``profkit capture --start-paused``, what comes now is captured, in all processes.
+    """Open a window: ``profkit capture --start-paused`` captures what follows, in all processes.
 
-    Without that option it does nothing, and so does a second call while a window is open.
+    Without that option, or while a window is open, it does nothing.
 
     Parameters
     ----------
     name
-        Of the window in reports.
+        The window's name in reports.
     """
     control = _control()
     if control is not None:
@@ -42,9 +41,9 @@ def stop() -> None:
 
 
 def step() -> None:
-    """Say that one step is done, as `torch.profiler.profile.step`; ``profkit capture --active N`` counts them.
+    """Mark the end of a step, as `torch.profiler.profile.step`; ``profkit capture --active N`` counts steps.
 
-    Steps of one process of each machine are counted: the first that calls it.
+    On each machine, only steps of the first process that calls it count.
     """
     control = _control()
     if control is not None:
@@ -52,14 +51,14 @@ def step() -> None:
 
 
 class window:  # noqa: N801  (it reads as a function, as `profkit.capture`)
-    """Give a part of the program a name, under which the run shows it: ``with profkit.window("epoch 3"): …``.
+    """Name a part of the program in the run: ``with profkit.window("epoch 3"): …``.
 
-    With ``profkit capture --start-paused`` it is a window as well: it opens one where none is open, and closes it.
+    With ``profkit capture --start-paused``, it also opens a window if none is open, and closes it.
 
     Parameters
     ----------
     name
-        Up to 100 bytes of UTF-8 are kept.
+        Truncated to 100 bytes of UTF-8.
     """
 
     def __init__(self, name: str) -> None:

@@ -1,8 +1,4 @@
-"""The ``profkit`` command: finds the subcommand, runs it, and turns an error into one line and an exit code.
-
-A subcommand is a module that is imported when it is called, so that ``profkit --help`` imports little but
-click. A command parses arguments and calls `profkit.api`; nothing is computed here.
-"""
+"""The ``profkit`` command: imports and runs a subcommand, and reports errors by a line and an exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import sys
 from profkit.errors import ProfkitError, UsageError
 
 TYPE_CHECKING = (
-    False  # before `own_path` is called, a project's typing.py would be found in the place of Python's
+    False  # until `own_path` runs, a project's typing.py would be imported instead
 )
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,17 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-#: Parameters of the API whose option is called otherwise.
+#: Options whose names differ from the API's parameters.
 _OPTIONS = {"output": "-o", "path": "-o"}
-#: New objects before the collector looks for garbage: what is imported makes 700, its default, a hundred times.
+#: Garbage collector threshold: imports reach its default, 700, a hundred times.
 _NEW_OBJECTS = 100_000
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit; ``None`` takes the arguments of ``sys.argv``, and sets up `own_path`.
+    """Run the command line and exit; ``None`` takes the arguments of ``sys.argv``, and calls `own_path`.
 
     Always raises `SystemExit`: 0 done, 1 ``--fail-on`` matched, 2 bad usage or unreadable input, 3 a demo
-    that did not show its story on this machine, and the target's own status after ``profkit capture``.
+    that failed to show its point on this machine, 130 interrupted; ``profkit capture`` exits with the
+    target's status.
     """
     if arguments is None:
         from profkit.cli.own_path import own_path
@@ -57,17 +54,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         say(f"error: {one_line(error)}")
         sys.exit(error.exit_code)
     except OSError as error:
-        # Of the many places where a file is looked at, one did not expect this of it: a name that is too long, say.
+        # An unexpected error of file access, such as a name that is too long.
         if error.filename is None:
             raise
         say(f"error: {os.fsdecode(error.filename)}: {error.strerror}")
         sys.exit(2)
-    # Of a command that ended early, `app.main` returns the exit code; what a command returns is not one.
+    # `app.main` returns the exit code of a command that ended early; a command's own result is not a code.
     sys.exit(status if isinstance(status, int) else 0)
 
 
 def _refused(error: ClickException) -> int:
-    """Print click's error in one line, with where the help is; return the exit code."""
+    """Print click's error in one line, with a reference to the help; return the exit code."""
     from click.exceptions import NoArgsIsHelpError
 
     if isinstance(error, NoArgsIsHelpError):
@@ -81,12 +78,12 @@ def _refused(error: ClickException) -> int:
 
 
 def one_line(error: ProfkitError) -> str:
-    """Return an error's message in one line, whatever a foreign text in it holds."""
+    """Return an error's message in one line, whatever foreign text it contains."""
     return " ".join(told(error).split())
 
 
 def told(error: ProfkitError) -> str:
-    """Return an error's message with the user's option, where it names a parameter of the API."""
+    """Return an error's message, with the option in place of the API's parameter."""
     if not isinstance(error, UsageError):
         return str(error)
     return error.told(_OPTIONS.get(error.parameter, f"--{error.parameter.replace('_', '-')}"))
@@ -98,7 +95,7 @@ def say(line: str) -> None:
 
 
 def printable(message: str) -> str:
-    """Escape what a terminal would obey or stderr's encoding lacks: file names are foreign text."""
+    """Escape what a terminal would interpret or stderr cannot encode: file names are foreign text."""
     shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in message)
     encoding = getattr(sys.stderr, "encoding", None) or "ascii"
     return shown.encode(encoding, "backslashreplace").decode(encoding)

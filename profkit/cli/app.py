@@ -1,9 +1,8 @@
 """The click application: a group that knows its commands by name and imports one only when it is run.
 
-`COMMANDS` is the whole registry. It repeats the one-line help of each command's docstring (a test compares
-them), so that help and completion import no command. Only documented interfaces of click are used. Importing
-click takes 44 ms of CPU time (an empty start 11), typer 0.29 69 ms, or 143 with a value to convert (medians
-of 15 interleaved starts, Python 3.11, a 2-core virtual machine).
+`COMMANDS` repeats the first line of each command's docstring (a test compares them), so that help and
+completion import no command. Importing click takes 44 ms of CPU time (an empty start 11); typer 0.29 takes 69
+ms, or 143 with a value to convert (medians of 15 interleaved starts, Python 3.11, a 2-core virtual machine).
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from profkit import __version__
 from profkit.cli.completion import install_completion, show_completion
 from profkit.errors import UsageError
 
-#: One-line help by name, in the order in which they are listed. A command is the function of its name in the module
-#: of its name.
+#: One-line help by name, in listed order. Each command is the function of its name in the module of its name.
 COMMANDS = {
     "capture": "Run a command and record it in one run file.",
     "attach": "Record a program that is running already.",
@@ -42,7 +40,6 @@ COMMANDS = {
     "demo": "Show the whole workflow on this machine in about a minute.",
 }
 
-#: What every command is made with.
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
@@ -50,11 +47,11 @@ class LazyGroup(click.Group):
     """A group whose commands are the entries of `COMMANDS`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands, in the order of the registry."""
+        """Return the commands, in the order of the registry."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; ``None`` if there is none of that name."""
+        """Import one command; ``None`` if the name is unknown."""
         if cmd_name not in COMMANDS:
             return None
         from profkit.cli.examples import epilog
@@ -95,7 +92,6 @@ class LazyGroup(click.Group):
             raise click.exceptions.Exit(130) from None
 
 
-#: What a user does first.
 _FIRST = """\b
 Examples:
   profkit capture -o fast.prof -- python train.py

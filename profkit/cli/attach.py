@@ -1,4 +1,4 @@
-"""``profkit attach``: a running program for a while, as a run file."""
+"""``profkit attach``: record a running program for a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``profkit baseline``: runs under a name, to compare others with."""
+"""``profkit baseline``: keep runs under a name, to compare others with."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def save(name: str, runs: tuple[str, ...], directory: Path | None) -> None:
 
     files = list(dict.fromkeys(file for run in runs for file in files_of(run)[0]))
     for file in files:
-        load_run(file, edges=False)  # what cannot be read is no baseline
+        load_run(file, edges=False)  # raises if it cannot be read
     store = store_of(directory)
     found = store.save(name, files)
     say(f"baseline {name}: {_runs(len(found.files))} in {store.directory}")

@@ -24,7 +24,7 @@ _SECONDS = click.FloatRange(min=0)
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
-    """Read a share above 0 and below 1, as ``5%`` or ``0.05``; ``off`` is ``None``."""
+    """Parse a share above 0 and below 1, as ``5%`` or ``0.05``; ``off`` is ``None``."""
     text = value.strip()
     if text == "off":
         return None
@@ -40,7 +40,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
     return share
 
 
-# From the first word of the target's command on, everything is the target's.
+# Everything after the first word of the target's command belongs to the target.
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
 @output_option("Run file to write.  [default: run.prof, run-2.prof, …]")
 @number_option("--repeat", "Run it N times, one run file each (repeats).", 1)
@@ -61,7 +61,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
 )
 @click.option("--exact", is_flag=True, help="Trace every call, at any overhead.")
 @click.option("--sampled", is_flag=True, help="Sample stacks from the start, and never trace every call.")
-# What chooses a part of the run: a window, some ranks, counters alone; with the names of `Selection`.
+# Options that select a part of the run; their names are the fields of `Selection`.
 @click.option(
     "--delay",
     "delay_s",
@@ -130,11 +130,11 @@ def capture(
     if cycles is None:
         cycles = 1 if selected["capture_range"] else 0  # as Nsight Systems, and as torch.profiler.schedule
     rank, _ = rank_of(os.environ)
-    if not quiet and not rank:  # of the ranks of a job the first says it
+    if not quiet and not rank:  # only the first rank of a job says it
         from profkit.cli.merge import say_left_behind
 
         say_left_behind(Path() if output is None else output.parent)
-    # Ends as the target ended: with its exit code, or by the signal that ended it.
+    # End with the target's exit code, or by its signal.
     written = None if quiet else say_written
     progress = Progress("packing")
     try:
@@ -152,12 +152,12 @@ def capture(
     except NotWrittenError as error:
         say_directly(f"error: {error}")
         status = error.status or error.exit_code
-    gc.freeze()  # the interpreter's end would look through all that was packed
+    gc.freeze()  # skips the final collection over all packed objects
     end_like(status)
 
 
 def say_written(path: Path, run: Run) -> None:
-    """Print where the run is, and what a reader of it must know."""
+    """Print where the run is, and its warnings."""
     count = len(run.processes)
     processes = "1 process" if count == 1 else f"{count} processes"
     wall = f", {run.manifest.wall_s:.1f} s" if run.manifest is not None else ""
@@ -166,7 +166,7 @@ def say_written(path: Path, run: Run) -> None:
 
 
 def say_notices(notices: Sequence[Notice]) -> None:
-    """Print each as a line."""
+    """Print each notice as a line."""
     if notices:
         from profkit.report.notices import notice_text
 

@@ -1,4 +1,4 @@
-"""Choose the process for ``profkit view`` and ``profkit extract``: by default what viewers see."""
+"""Choose the process for ``profkit view`` and ``profkit extract``: by default the main one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def chosen_profile(run: Run, process: str | None) -> Profile:
-    """Return the profile of a process; if the user named none of several, say which it is.
+    """Return the profile of a process, and say which if the user chose none.
 
     Raises `UsageError` if there is no such process, or it has no function.
     """

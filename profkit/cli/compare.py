@@ -32,5 +32,5 @@ def compare(runs: tuple[str, ...], against: str, group_by: str, report: ReportOp
     """
     from profkit.api.many_runs import read_compared
 
-    # Its tables have room for base names only.
+    # Only base names fit its tables.
     report.write("reading the runs", lambda: read_compared(runs, by=group_by, against=against), masked=True)

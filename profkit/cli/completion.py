@@ -1,8 +1,4 @@
-"""``--show-completion`` and ``--install-completion``: complete ``profkit`` and its options in a shell.
-
-The scripts are click's. This module knows where a shell looks for them: bash-completion and fish load a file
-by the command's name, zsh from a directory of its ``fpath``.
-"""
+"""``--show-completion`` and ``--install-completion``, with click's scripts."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-#: The variable that a shell's script sets; click derives it from the program's name in the same way.
+#: Variable set by a shell's script; click derives the same name from the program's.
 VARIABLE = "_PROFKIT_COMPLETE"
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -23,7 +19,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def _shell(name: str) -> str:
-    """Return the shell that is named, else the user's own."""
+    """Return the named shell, else the user's own."""
     wanted = name or os.path.basename(os.environ.get("SHELL", ""))
     if wanted not in SHELLS:
         known = f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}"
@@ -41,7 +37,7 @@ def _script(ctx: click.Context, shell: str) -> str:
 
 
 def _place(shell: str) -> Path:
-    """Return the file in which a shell looks for the completion of a command."""
+    """Return where bash-completion, fish or zsh (through its ``fpath``) looks for the completion."""
     if shell == "zsh":
         return Path.home() / ".zfunc" / "_profkit"
     if shell == "fish":

@@ -1,8 +1,7 @@
-"""``profkit demo``: the whole story on this machine in about a minute.
+"""``profkit demo``: the whole workflow on this machine in about a minute.
 
-A small NumPy training (`profkit.demo.train`) is captured twice with the same work: with as many threads and
-workers as cores, and with several times as many. Captures are the commands that it prints and the report is
-that of ``profkit diff``; `profkit.cli.demo_check` first checks what the demo says of the runs.
+A small NumPy training is captured twice with the same work: with as many threads and workers as CPUs, and
+with several times as many. `profkit.cli.demo_check` checks that the runs show what the demo claims.
 """
 
 from __future__ import annotations
@@ -33,28 +32,26 @@ from profkit.study.trials import on_cpus
 if TYPE_CHECKING:
     from profkit.cli.demo_check import Trouble
 
-#: CPUs that both runs are confined to. More would only make the oversubscribed run need more processes to
-#: show the same thing: with 4, it shows on a laptop and on a machine of 128 cores alike.
+#: Most CPUs of both runs. More CPUs would only require more processes to show the same effect.
 MOST_CPUS = 4
 
 #: Workers, and BLAS threads of each process, per CPU in the oversubscribed run. From 4 on, the training loop
 #: waited for a CPU more than half of its time on 1 and on 2 cores.
 PER_CPU = 4
 
-#: Workers in the oversubscribed run, at least: on one CPU BLAS has one thread, and only processes compete.
+#: Fewest workers in the oversubscribed run: on one CPU BLAS has one thread, and only processes compete.
 FEWEST_WORKERS = 8
 
 #: Images in an epoch, and in a step; the training's own defaults.
 IMAGES, BATCH = 4096, 64
 
-#: How long the training loop of the clean run is to take without the profiler, seconds; the oversubscribed run of
-#: the same size took four to six times as long on two CPUs.
+#: Seconds of the clean run's training loop without the profiler; the oversubscribed run took four to six
+#: times as long on two CPUs.
 CLEAN_S = 6.0
 
-#: Epochs, at least.
 FEWEST_EPOCHS = 2
 
-#: Exit status where the machine did not let the demo show what it is to show.
+#: Exit status if this machine prevented the demo from showing its point.
 NOT_SHOWN = 3
 
 #: Variables that set the size of the BLAS thread pools NumPy may have been built with.
@@ -70,11 +67,7 @@ def count(number: int, thing: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two configurations.
-
-    `name`: stem of its run file. `workers`: augmenting processes, 0 augments in the training process.
-    `threads`: BLAS threads of each process.
-    """
+    """A configuration: augmenting `workers` (0: the training process), and BLAS `threads` per process."""
 
     name: str
     workers: int
@@ -100,16 +93,13 @@ class Length:
     images: int
 
 
-#: The trial that finds out how long a step takes in the clean configuration. Its first epoch also waits for the
-#: workers to start, and batches of its last one may be there already.
+#: The trial that measures a step of the clean configuration. Its first epoch waits for the workers to start,
+#: and its last one may find batches ready; both are ignored.
 TRIAL = Length(epochs=7, images=1024)
 
 
 def usable_cpus() -> list[int]:
-    """Return at most `MOST_CPUS` CPUs to run on, within the affinity and the CPU quota.
-
-    The highest numbered ones are taken, since the first CPUs serve most interrupts.
-    """
+    """Return up to `MOST_CPUS` allowed CPUs, the highest-numbered: the first serve most interrupts."""
     if not hasattr(os, "sched_getaffinity"):
         raise UsageError("profkit demo needs Linux, where a run can be confined to some of the CPUs")
     from profkit.capture.host import quota_cpus
@@ -122,7 +112,7 @@ def usable_cpus() -> list[int]:
 
 def sides_for(cpus: int) -> tuple[Side, Side]:
     """Return the configuration that fits `cpus` CPUs, and one far above them."""
-    # One CPU for the training loop, the others for its workers; on a single CPU they would have to share it.
+    # One CPU for the training loop, the others for workers; a single CPU leaves none for workers.
     fitting = Side("clean", workers=cpus - 1, threads=1)
     workers = max(FEWEST_WORKERS, PER_CPU * cpus)
     above = Side("oversubscribed", workers, threads=PER_CPU * cpus)
@@ -137,7 +127,7 @@ def plan_length(step_s: float) -> Length:
 
 
 def training_command(side: Side, length: Length) -> list[str]:
-    """Return the program that is profiled."""
+    """Return the command of the training program."""
     return [
         *(sys.executable, "-m", "profkit.demo.train"),
         *("--workers", str(side.workers)),
@@ -147,15 +137,12 @@ def training_command(side: Side, length: Length) -> list[str]:
 
 
 def capture_arguments(side: Side, length: Length, output: Path) -> list[str]:
-    """Return what follows ``profkit`` on the command line of one capture."""
+    """Return the arguments of ``profkit`` for one capture."""
     return ["capture", "-o", str(output), "--", *training_command(side, length)]
 
 
 def shell_line(arguments: Sequence[str], variables: dict[str, str], cpus: Sequence[int] | None) -> str:
-    """Return a shell command that does the same as ``profkit`` with these arguments and variables.
-
-    It is confined to `cpus`; ``None`` if it may use all CPUs of this process.
-    """
+    """Return the shell command for ``profkit`` with these arguments, confined to `cpus` unless ``None``."""
     words = [f"{name}={value}" for name, value in variables.items()]
     if cpus is not None:
         words += ["taskset", "-c", ",".join(str(cpu) for cpu in cpus)]
@@ -171,17 +158,14 @@ def shell_line(arguments: Sequence[str], variables: dict[str, str], cpus: Sequen
 
 
 def _short(path: Path) -> str:
-    """Return the path from the working directory if it is below it."""
+    """Return the path relative to the working directory if it is below it."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def run_and_follow(
     command: Sequence[str], variables: dict[str, str], on_epoch: Callable[[int, float], None]
 ) -> None:
-    """Run a training and report each epoch as it ends: number and seconds.
-
-    Raises `ProfkitError` with the last line of stderr if it fails.
-    """
+    """Run a training, and report each epoch's number and seconds; raises `ProfkitError` if it fails."""
     environment = {**os.environ, **variables}
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
@@ -227,7 +211,7 @@ def measure_step(side: Side, cpus: Sequence[int], on_epoch: Callable[[int, float
 
 @contextlib.contextmanager
 def _running(text: str, epochs: int) -> Iterator[Callable[[int, float], None]]:
-    """Announce a run of so many epochs; yield what is to be called after each, which a terminal shows."""
+    """Announce a run; yield a function to call after each epoch, which updates a terminal."""
     print(text, file=sys.stderr, flush=True)
     with Progress("epoch") as show:
         yield lambda number, _seconds: show(f"{number} of {epochs}")

@@ -1,7 +1,4 @@
-"""Check that the runs of ``profkit demo`` show what the demo says; if not, find what is wrong here.
-
-The clean run must have had its CPUs, and the other must be slowed down by its own threads and processes.
-"""
+"""Check that the runs of ``profkit demo`` show what the demo claims; if not, find the reason."""
 
 from __future__ import annotations
 
@@ -14,19 +11,16 @@ from profkit.verdict.alone import judge_run
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Verdict
 
-#: From this part of its wall on, queueing for a CPU makes a run no clean one; on two idle CPUs it was 0.04 to 0.06.
+#: Part of the wall spent queueing from which a run is not clean; on two idle CPUs it was 0.04 to 0.06.
 MOST_QUEUED = 0.15
-#: From this part on of what it would have taken, what capture added makes a run no clean one: the demo would show
-#: profkit and not the training.
+#: Overhead of capture, relative to the run without it, from which a run is not clean: the demo would show
+#: profkit instead of the training.
 MOST_EFFECT = 0.10
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What is wrong with the machine, and the remedy, a line each.
-
-    `may_pass`: the same run may do better in a moment.
-    """
+    """What is wrong with the machine, and the remedy; `may_pass`: the same run may do better in a moment."""
 
     wrong: str
     remedy: str
@@ -34,16 +28,13 @@ class Trouble:
 
 
 def _queued(run: Run) -> float | None:
-    """Return the fraction of a run's wall queued for a CPU; ``None`` where the kernel does not count it."""
+    """Return the fraction of a run's wall spent queueing for a CPU; ``None`` if it was not counted."""
     account = judge_run(run, run.processes).account
     return None if "queue" in account.merged else account.bucket("queue").share
 
 
 def _effect(run: Run) -> float | None:
-    """Return the overhead of capture relative to the run without it; ``None`` where not estimated.
-
-    Of several processes it is the greatest, since the others may wait for that process.
-    """
+    """Return capture's greatest overhead on a process, relative to the run; ``None`` if not estimated."""
     wall = run.manifest.wall_s if run.manifest is not None else 0.0
     added = [process.effect.seconds for process in run.processes if process.effect is not None]
     if not added or wall <= 0:
@@ -52,10 +43,7 @@ def _effect(run: Run) -> float | None:
 
 
 def trouble_of_clean(run: Run) -> Trouble | None:
-    """Return why the clean run is not clean; ``None`` if nothing says so.
-
-    Missing facts say nothing: the verdict on both runs is checked as well.
-    """
+    """Return why the clean run is not clean; ``None`` if nothing says so. Missing facts are ignored."""
     waited, effect = _queued(run), _effect(run)
     if waited is not None and waited >= MOST_QUEUED:
         facts = _facts(run)
@@ -75,7 +63,7 @@ def trouble_of_clean(run: Run) -> Trouble | None:
 
 
 def trouble_of(verdict: Verdict, slow: Run) -> Trouble | None:
-    """Return why the verdict is not that the oversubscribed run slowed itself down; ``None`` if it is."""
+    """Return why the verdict is not self-oversubscription of the slow run; ``None`` if it is."""
     if verdict.cause == "contention" and verdict.kind == "self-oversubscription":
         return None
     facts = _facts(slow)
@@ -98,7 +86,7 @@ def _facts(run: Run) -> SideFacts:
 
 
 def _taken(run: Run, facts: SideFacts) -> Trouble | None:
-    """Return who took CPUs from a run: a quota, the hypervisor's other machines, or other programs."""
+    """Return who took CPUs from a run: a quota, other virtual machines, or other programs."""
     if (facts.throttled or 0.0) >= value("throttled"):
         quota = run.machine.quota_cpus if run.machine is not None else None
         limit = "by a CPU quota" if quota is None else f"to {_cpus(quota)}"
@@ -126,7 +114,7 @@ def _taken(run: Run, facts: SideFacts) -> Trouble | None:
 
 
 def _cpus(count: float | None) -> str:
-    """Return a number of CPUs in words, or all CPUs if not known."""
+    """Return a number of CPUs in words, or "all CPUs" if unknown."""
     if count is None:
         return "all CPUs"
     return f"{count:g} CPU" if count == 1 else f"{count:g} CPUs"

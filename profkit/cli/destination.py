@@ -1,8 +1,4 @@
-"""Decide where the reports of ``profkit diff`` and ``profkit show`` go, and in which format.
-
-Options are checked before anything is read; files are written when everything is ready. `profkit.api` makes
-the content, and `output` brings text to a terminal.
-"""
+"""Decide where reports go, and in which format. Options are checked before anything is read."""
 
 from __future__ import annotations
 
@@ -23,9 +19,9 @@ if TYPE_CHECKING:
     from profkit.api.reported import Reported
     from profkit.cli.options import ReportOptions
 
-#: What the archive of ``--ticket`` is called where the Markdown goes to stdout.
+#: Name of the archive of ``--ticket`` if the Markdown goes to stdout.
 _ARCHIVE = "profkit-ticket.zip"
-#: Size of one attachment that GitHub takes (25 MB); GitLab's and Jira's defaults are greater or about the same.
+#: GitHub's limit for one attachment (25 MB); the defaults of GitLab and Jira are similar or greater.
 MOST_BYTES = 25 * 1000 * 1000
 
 
@@ -49,14 +45,11 @@ class Destination:
 
     @property
     def stays(self) -> bool:
-        """Whether the report is text on the user's screen only, where commands are to be pasted."""
+        """Whether the report is text on stdout only, where users paste its commands."""
         return self.output is None and self.archive is None and isinstance(self.renderer, Terminal)
 
     def write(self, result: Reported, *, masked: bool = False) -> None:
-        """Write the report and the archive, and open the report, as requested.
-
-        What stays on the screen is not masked, unless `masked` or ``--mask-names`` asks for it.
-        """
+        """Write report and archive; text on stdout is masked only if `masked` or by ``--mask-names``."""
         if self.wanted.mask_names:
             result.hide_names()
             masked = True
@@ -95,7 +88,8 @@ def destination(wanted: ReportOptions) -> Destination:
         import secrets
         import tempfile
 
-        # A name that cannot be guessed; the file comes into being when it is complete, and stays for the browser.
+        # An unpredictable name, since the file is created only when it is complete; it is kept for the
+        # browser.
         output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
     renderer = _renderer(wanted, output)
     if wanted.open_report:
@@ -116,7 +110,7 @@ def _renderer(wanted: ReportOptions, output: Path | None) -> Renderer:
         chosen = renderer_named(wanted.format)
     elif output is not None:
         chosen = renderer_for(output)
-    # Who asks for more rows asks for the report that has them; a file has the whole report.
+    # --limit implies the whole report, which has the lists; files always have it.
     brief = not wanted.full and wanted.limit is None
     return console(brief=brief) if chosen is Terminal and output is None else chosen()
 

@@ -1,4 +1,4 @@
-"""``profkit diff``: compare two sides, write the report, and answer with an exit code."""
+"""``profkit diff``: compare two sides, write the report, and set the exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from profkit.api.diff import Diff
     from profkit.cli.destination import Destination
 
-#: What --fail-on takes a limit of, beside causes; and the limit, as a factor, in percent or in seconds more.
+#: The keyword of --fail-on that takes a limit: a factor, percent, or seconds more.
 IMPORT_TIME = "import-time"
 _LIMIT = re.compile(rf"{IMPORT_TIME}>(\d{{1,9}}(?:\.\d{{1,9}})?)(x|%|s)")
 
@@ -60,7 +60,8 @@ def diff(
     BASELINE and CANDIDATE are each a run file, any pstats file, a directory of them or a quoted glob; several are
     replicates. CANDIDATE is the slower side.
     """
-    # A short-lived process that builds millions of tuples and no cycles: looking for cycles costs a fifth.
+    # This short process creates millions of tuples and no cycles; collecting garbage costs a fifth of the
+    # time.
     gc.disable()
     import_numpy()
     import profkit.api.diff
@@ -97,7 +98,7 @@ def diff(
 
 
 def _failed(result: Diff, causes: frozenset[str], least: float | None) -> bool:
-    """Whether the exit status is 1; say why or why not."""
+    """Return whether the exit status is 1; print why or why not."""
     cause, ratio = result.verdict.cause, result.slowdown.value
     if cause not in causes:
         return False
@@ -111,7 +112,7 @@ def _failed(result: Diff, causes: frozenset[str], least: float | None) -> bool:
 
 
 def _limits(fail_on: str | None) -> tuple[tuple[str, ...], str | None]:
-    """Return the limits of import time in ``--fail-on``, and what else it names."""
+    """Return the limits of import time in ``--fail-on``, and the other words."""
     words = [] if fail_on is None else [word.strip() for word in fail_on.split(",")]
     limits = tuple(word for word in words if word.startswith(IMPORT_TIME))
     for word in limits:
@@ -126,7 +127,7 @@ def _limits(fail_on: str | None) -> tuple[tuple[str, ...], str | None]:
 
 
 def _imported_longer(result: Diff, limits: tuple[str, ...]) -> bool:
-    """Whether imports took longer than one of the limits allows; say which."""
+    """Return whether imports took longer than a limit allows; print which."""
     failed = False
     for limit in limits:
         before, after = result.imports
@@ -163,10 +164,7 @@ def _check_github(goal: Destination) -> None:
 
 
 def _causes(fail_on: str | None) -> frozenset[str]:
-    """Parse ``--fail-on``: causes separated by commas, or ``any`` for all that make it slower.
-
-    ``inconclusive`` is not a finding, and fails only if it is named.
-    """
+    """Parse ``--fail-on``: causes separated by commas; ``any`` is all that make it slower."""
     if fail_on is None:
         return frozenset()
     from profkit.verdict.types import CAUSES, NO_HARM

@@ -1,4 +1,4 @@
-"""``profkit doctor``: what would start how many threads or processes here, and is that too much?"""
+"""``profkit doctor``: how many threads and processes would start here, and is that too much?"""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def doctor(
         raise UsageError("--ranks, --workers and --threads describe a plan; do not give a command as well")
     from profkit.api.doctor import doctor as examine
 
-    # Not beside a command, which writes to the terminal itself.
+    # A command writes to the terminal itself.
     with contextlib.nullcontext() if command else Progress("looking"):
         found = examine(command, **asked)
     goal.write(found)
@@ -79,7 +79,7 @@ def doctor(
 
 
 def _build_tracers(named: tuple[str, ...]) -> None:
-    """Print a line for each Python; end with 2 if one of those named cannot be traced."""
+    """Print a line for each Python; exit with 2 if a named one cannot be traced."""
     context = click.get_current_context()
     others = [
         name

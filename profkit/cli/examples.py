@@ -1,11 +1,7 @@
-"""Examples of every command for its help; a test parses each, and runs those that need nothing else.
-
-They are separate from the commands, so that the help of one imports no other.
-"""
+"""Examples in the help of every command; a test parses each. Separate, so that help imports one command."""
 
 from __future__ import annotations
 
-#: By the command's name.
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "capture": (
         ("profkit capture -- python train.py --epochs 2", "writes run.prof"),
@@ -99,12 +95,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "demo": (("profkit demo", "captures a fast and a slow run, and compares them"),),
 }
-#: Columns that help has for an example, its remark included.
+#: Width of an example in the help, its remark included.
 _COLUMNS = 76
 
 
 def epilog(name: str) -> str:
-    """Return the examples of a command as click prints them: unwrapped, remarks beside or above all commands."""
+    """Return a command's examples as click prints them: unwrapped, with all remarks beside or all above."""
     examples = EXAMPLES[name]
     width = max(len(command) for command, _ in examples)
     beside = all(width + 2 + len(remark) <= _COLUMNS for _, remark in examples)

@@ -24,9 +24,9 @@ from profkit.cli.progress import Progress
 if TYPE_CHECKING:
     from profkit.model import Run
 
-#: What ``--to`` takes, how a file ends that no option names, and what in `profkit.formats.export` writes it.
+#: Values of ``--to``: default suffix, and module and function of `profkit.formats.export`.
 _FORMATS = {
-    "perfetto": (".trace.json", "chrome", "chrome_trace"),  # Perfetto reads what chrome://tracing does
+    "perfetto": (".trace.json", "chrome", "chrome_trace"),  # Perfetto reads chrome://tracing's format
     "chrome": (".trace.json", "chrome", "chrome_trace"),
     "speedscope": (".speedscope.json", "speedscope", "speedscope_file"),
     "firefox": (".firefox.json", "firefox", "firefox_profile"),
@@ -37,7 +37,7 @@ _FORMATS = {
     "csv": (".csv", "", ""),
     "parquet": (".parquet", "", ""),
 }
-#: Formats that hold neither callers nor stacks, which take the most of a file to read.
+#: Formats without callers and stacks, which are the most expensive part to read.
 _WITHOUT_CALLERS = ("perfetto", "chrome", "csv", "parquet")
 
 
@@ -93,7 +93,7 @@ def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportO
     with contextlib.ExitStack() as kept:
         named = output is None and sys.stdout.isatty()
         if named:
-            # What is there is never written over; nobody asked for that name.
+            # The user did not choose this name, so existing files are never overwritten.
             output = kept.enter_context(free_name(Path(runs[0].stem + _FORMATS[to][0])))
         emit_chunks(chunks, output, packed=to == "pprof")
         if named:
@@ -103,7 +103,7 @@ def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportO
 
 
 def _made(to: str, runs: Sequence[Run]) -> tuple[Iterable[bytes], Sequence[str]]:
-    """Return a file's content, and what is not in it; raise `FormatError` if there is nothing to write."""
+    """Return a file's content, and what it leaves out; raises `FormatError` if there is nothing to write."""
     from profkit.measure.selected_processes import select
 
     run = runs[0]

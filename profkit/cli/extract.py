@@ -1,4 +1,4 @@
-"""``profkit extract``: one process of a run as a file that every viewer of cProfile opens."""
+"""``profkit extract``: one process of a run as a file for every viewer of cProfile."""
 
 from __future__ import annotations
 

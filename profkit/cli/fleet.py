@@ -1,4 +1,4 @@
-"""``profkit fleet``: thousands of run files in a store of Parquet, asked together."""
+"""``profkit fleet``: query thousands of run files in a store of Parquet."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def history(runs: tuple[str, ...], metric: str, min_change: str, report: ReportO
     from profkit.api.many_runs import read_history_runs
 
     least = percent(min_change, "min_change")
-    # Its tables have room for base names only.
+    # Only base names fit its tables.
     report.write(
         "reading the runs",
         lambda: read_history_runs(runs, metric=metric, least_change=least, jobs=None),

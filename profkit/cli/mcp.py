@@ -1,6 +1,6 @@
 """``profkit mcp``: a server of the Model Context Protocol on stdin and stdout, whose tools read run files.
 
-Tools answer as ``--format json`` does, masked. No argument names a command, an interpreter or a file to write.
+Answers are masked JSON. No argument names a command, an interpreter or a file to write.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from profkit.errors import ProfkitError, UsageError
 if TYPE_CHECKING:
     from profkit.api.reported import Reported
 
-#: Rows of a list that an answer has by default: an assistant reads them all.
+#: Default rows of a list in an answer: an assistant reads them all.
 ROWS = 20
 
 
@@ -78,7 +78,7 @@ def _json(found: Reported, limit: int | None, *, explain: bool = False) -> str:
 
 
 def _answering(tool: Callable[..., str]) -> Callable[..., Any]:
-    """Return a tool that answers with the headline and the JSON, and with errors as the command line says them."""
+    """Return a tool that answers with headline and JSON, and with errors in the command line's words."""
     from mcp.types import CallToolResult, TextContent
 
     @functools.wraps(tool)
@@ -97,7 +97,7 @@ def _answering(tool: Callable[..., str]) -> Callable[..., Any]:
             if told_of
             else "Nothing that was measured slowed it down."
         )
-        # Clients that know no structured content read the JSON as text.
+        # Clients without structured content read the JSON as text.
         blocks = [TextContent(type="text", text=part) for part in (headline, text)]
         return CallToolResult(content=[*blocks], structured_content=found)
 

@@ -1,4 +1,4 @@
-"""``profkit merge``: join what one job left in several files, or what a killed capture left in its spool."""
+"""``profkit merge``: join the rank files of a job, or rescue the spool of a killed capture."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from profkit.cli.progress import Progress, say_directly
 if TYPE_CHECKING:
     from profkit.model import Run
 
-#: What makes a directory the spool of a capture.
+#: The file that identifies the spool of a capture.
 _SPOOL_MARK = "launch.json"
-#: Spools that one line names.
+#: Most spools that one line names.
 _MOST_NAMED = 5
 
 
@@ -52,7 +52,7 @@ def merge(files: tuple[Path, ...], output: Path | None) -> None:
     for left in found:
         try:
             _merge((left.spool,), output or left.output)
-        except ProfkitError as error:  # the others can be rescued all the same
+        except ProfkitError as error:  # rescue the others first
             if failed is not None:
                 say(f"error: {failed}")
             failed = error
@@ -70,7 +70,7 @@ def _merge(files: tuple[Path, ...], output: Path) -> None:
     try:
         with Progress("merging") as progress:
             known = [_read(path, progress) if os.path.isdir(path) else path for path in files]
-            if len(known) == 1:  # a rank stays one
+            if len(known) == 1:  # a single rank stays a rank
                 run = known[0] if isinstance(known[0], Run) else load_run(known[0])
             else:
                 run, processes = join_files(known, progress)
@@ -84,12 +84,12 @@ def _merge(files: tuple[Path, ...], output: Path) -> None:
     joined = f" from {len(files)} files" if len(files) > 1 else ""
     say(f"wrote {output}{joined}; see it with: profkit show {shlex.quote(str(output))}")
     for spool in filter(os.path.isdir, files):
-        # Not removed here: the capture may run yet, and a damaged record may still be of use.
+        # Kept: the capture may still be running, and a damaged record may be useful.
         say(f"the records are kept; once the file is as expected, run: rm -r {shlex.quote(str(spool))}")
 
 
 def say_left_behind(directory: Path) -> None:
-    """Name what killed captures left in a directory, and the command that makes run files of it."""
+    """Print what killed captures left in a directory, and the command that rescues it."""
     from profkit.capture.left_behind import left_behind
 
     found = left_behind(directory)
@@ -103,7 +103,7 @@ def say_left_behind(directory: Path) -> None:
 
 
 def _read(path: Path, progress: Callable[[str], None]) -> Run:
-    """Return what the spool of a capture holds."""
+    """Return the run in the spool of a capture."""
     from profkit.capture.packer import pack_spool
     from profkit.capture.source_cache import Sources, cache_file
     from profkit.errors import FormatError

@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they are spelled, explained and completed once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 #: A file or directory, which may not exist; shells complete its name.
 FILE = click.Path(path_type=Path)
 
-#: Names of `profkit.report.renderers.RENDERERS`, which a capture does not import; a test compares them.
+#: Names of `profkit.report.renderers.RENDERERS`, which a capture must not import; a test compares them.
 FORMATS = ("terminal", "json", "md", "html", "svg")
 
 
 def _one_of(*words: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Complete one of these words; whether it is valid is decided where the value is used."""
+    """Complete one of these words; the value is validated where it is used."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
@@ -39,7 +39,7 @@ def _one_of(*words: str) -> Callable[[click.Context, click.Parameter, str], list
 
 
 def _one_run(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> Path:
-    """Return the one run that is named; several come from an unquoted pattern, or a wrong guess."""
+    """Return the one named run; several come from an unquoted pattern, or a misunderstanding."""
     if len(value) > 1:
         name = ctx.info_name
         raise UsageError(
@@ -53,7 +53,7 @@ run_argument = click.argument("run", metavar="RUN", type=FILE, nargs=-1, require
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What the user said of a report, where it goes and what is in it; no command has all of these options."""
+    """The user's options for a report; no command has all of them."""
 
     output: Path | None = None
     format: str | None = None
@@ -76,7 +76,7 @@ class ReportOptions:
         return destination(self)
 
     def write(self, doing: str, read: Callable[[], Reported], *, masked: bool = False) -> None:
-        """Read something, which is `doing` so, and write its report; `masked` as for `Destination.write`."""
+        """Read something with progress `doing`, and write a report; `masked` as in `Destination.write`."""
         gc.disable()  # as in ``profkit diff``
         goal = self.destination()
         with Progress(doing):
@@ -86,7 +86,7 @@ class ReportOptions:
 
 
 def options(*added: _Decorator, **objects: type) -> _Decorator:
-    """Give a command options, in this order; what a dataclass of `objects` has fields for comes as one object."""
+    """Add options to a command, in this order; fields of a dataclass in `objects` arrive as one object."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -105,22 +105,22 @@ def options(*added: _Decorator, **objects: type) -> _Decorator:
 
 
 def output_option(help: str, metavar: str = "FILE", *, required: bool = False) -> _Decorator:
-    """Give a command the option that names the file to write."""
+    """Add the option that names the file to write."""
     return click.option("-o", "--output", metavar=metavar, type=FILE, required=required, help=help)
 
 
 def directory_option(help: str, default: str | None = None) -> _Decorator:
-    """Give a command the option that names the directory of what it keeps."""
+    """Add the option that names a directory."""
     return click.option("--dir", "directory", metavar="DIR", type=FILE, default=default, help=help)
 
 
 def number_option(name: str, help: str, default: int | None = None, *, least: int = 1) -> _Decorator:
-    """Give a command an option that is a whole number, of at least `least`."""
+    """Add an option that is a whole number of at least `least`."""
     return click.option(name, metavar="N", type=click.IntRange(min=least), default=default, help=help)
 
 
 def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Hand ``--rank N`` on as ``--process rank:N``."""
+    """Translate ``--rank N`` to ``--process rank:N``."""
 
     @functools.wraps(command)
     def called(*, process: str | None, rank: int | None, **given: Any) -> Any:
@@ -142,13 +142,13 @@ def _process(default: str) -> _Decorator:
 
 _rank = number_option("--rank", "The same as --process rank:N.", least=0)
 
-#: Of a command that takes all processes, and of one that takes one.
+#: For commands that take all processes, and for those that take one.
 process_option = options(_process("all"), _rank, _chosen)
 one_process_option = options(_process("main"), _rank, _chosen)
 
 
 _output = output_option("Write to a .html, .svg, .json, .md or .txt file instead of stdout.")
-#: Of reports that are no picture.
+#: For reports without SVG.
 text_output = output_option("Write the report to a .html, .json, .md or .txt file instead of stdout.")
 format_option = click.option(
     "--format",
@@ -162,7 +162,6 @@ _limit = click.option(
     type=int,
     help="Maximum rows of a list; 0 for all.  [default: 20 on the terminal, else 50]",
 )
-#: How much of what is written is masked.
 full_paths_option = options(
     click.option(
         "--full-paths",
@@ -176,7 +175,7 @@ full_paths_option = options(
     ),
 )
 
-#: Of commands that read one run, or the two sides of a comparison; what is not of the report is of `profkit.read`.
+#: For commands that read one run or two sides; the other options are parameters of `profkit.read`.
 report_options = options(
     _output,
     format_option,
@@ -235,7 +234,7 @@ report_options = options(
 dask_option = click.option(
     "--dask", metavar="ADDRESS", help="Dask scheduler whose workers read the files instead."
 )
-#: Of commands that read the files of many processes.
+#: For commands that read the files of many processes.
 study_options = options(
     click.option(
         "--wait",
@@ -253,7 +252,7 @@ study_options = options(
     report=ReportOptions,
 )
 
-#: Of commands that read many runs.
+#: For commands that read many runs.
 many_runs_options = options(_output, format_option, _limit, full_paths_option, report=ReportOptions)
 
 

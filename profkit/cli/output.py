@@ -1,7 +1,4 @@
-"""Bring text and bytes to stdout, a file or the browser, as far as the terminal can show them.
-
-The only place of the package that examines the terminal. It renders nothing.
-"""
+"""Write text and bytes to stdout, a file or the browser, as far as the terminal can show them."""
 
 from __future__ import annotations
 
@@ -16,14 +13,14 @@ from profkit.api.files import write_file
 from profkit.errors import UsageError
 from profkit.report.renderers import Terminal
 
-#: Columns of a text report in a pipe, where nothing says how wide the reader's window is.
+#: Columns of a text report in a pipe, where the reader's width is unknown.
 _PLAIN_WIDTH = 80
-#: Columns beyond which a table is harder to read, however wide the window is.
+#: Most columns: wider tables are harder to read.
 _MAX_WIDTH = 200
 
 
 def console(*, brief: bool = False) -> Terminal:
-    """Return the renderer of a text report on stdout, as its terminal or pipe can show it."""
+    """Return the renderer of a text report for stdout's terminal or pipe."""
     return Terminal(
         brief=brief,
         width=_width(),
@@ -34,7 +31,7 @@ def console(*, brief: bool = False) -> Terminal:
 
 
 def show_page(page: Path) -> None:
-    """Open a page in the user's browser; where there is none, print its address."""
+    """Open a page in the user's browser, or print its address if there is none."""
     import webbrowser
 
     address = Path(os.path.abspath(page)).as_uri()
@@ -54,12 +51,12 @@ def emit(text: str, output: Path | None) -> None:
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is left in the buffer must not be tried again when the interpreter closes stdout.
+        # The interpreter must not flush the rest of the buffer again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def emit_chunks(chunks: Iterable[bytes], output: Path | None, *, packed: bool = False) -> None:
-    """Write bytes as they are produced to a file or stdout, compressed if `packed` or the file is named ``.gz``.
+    """Write bytes as they are produced to a file or stdout; compress if `packed` or for a ``.gz`` file.
 
     Raises `UsageError` if it cannot be written, or stdout is a terminal.
     """
@@ -81,7 +78,7 @@ def emit_chunks(chunks: Iterable[bytes], output: Path | None, *, packed: bool = 
 def _compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
     import zlib
 
-    packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS)  # 16: with gzip's header
+    packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS)  # 16 selects gzip's header
     for chunk in chunks:
         yield packer.compress(chunk)
     yield packer.flush()
@@ -90,12 +87,12 @@ def _compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
 def _width() -> int:
     columns = shutil.get_terminal_size((_PLAIN_WIDTH, 24)).columns
     if os.name == "nt":
-        columns -= 1  # a full line makes an old console break it
+        columns -= 1  # old consoles wrap a full line
     return min(columns, _MAX_WIDTH)
 
 
 def _color_system() -> str | None:
-    """Ask rich what the terminal understands; a pipe, NO_COLOR and old Windows consoles get plain text."""
+    """Return rich's color system of the terminal; ``None`` for a pipe, NO_COLOR and old Windows consoles."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown"):
         return None
     if not sys.stdout.isatty() and not os.environ.get("FORCE_COLOR"):
@@ -107,7 +104,7 @@ def _color_system() -> str | None:
 
 
 def _prints_signs() -> bool:
-    """Whether stdout's encoding has the few signs beyond ASCII that reports use."""
+    """Return whether stdout can encode the characters beyond ASCII that reports use."""
     try:
         "…→–×µ●✗✓█▁▏·•↑↗↘↓▲".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):

@@ -1,4 +1,4 @@
-"""Find imports of the command's own process with its interpreter, and not among the target's modules.
+"""Keep the target's modules out of the imports of profkit's own process.
 
 ``PYTHONPATH`` and a script's directory precede the standard library on ``sys.path``. They belong to the
 target: its ``secrets.py``, or another Python's numpy, must not replace what profkit imports. This module
@@ -11,27 +11,27 @@ import os
 import sys
 from _frozen_importlib_external import PathFinder
 
-#: How many threads NumPy's BLAS starts when it is imported.
+#: Number of threads that NumPy's OpenBLAS starts on import.
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
-#: What no command can do without; ``click`` first, as every command needs it.
+#: Requirements of every command, ``click`` first.
 _REQUIRED = ("click", "numpy", "rich")
 
 
 def own_path() -> None:
     """Remove from ``sys.path`` what precedes the standard library; the environment stays as it is.
 
-    The directory of profkit itself is kept after the standard library, for a checkout that ``PYTHONPATH``
-    names. The other entries are kept last if profkit's requirements are found nowhere else.
+    profkit's own directory is kept after the standard library, for a checkout in ``PYTHONPATH``. The other
+    entries are kept last if profkit's requirements are found nowhere else.
     """
     library = os.path.dirname(os.__file__)
     places = [index for index, entry in enumerate(sys.path) if _is_standard(entry, library)]
     if not places:
-        return  # an interpreter of another make, such as one in a single file
+        return  # an unusual interpreter, such as one in a single file
     front, installed = sys.path[: places[-1] + 1], sys.path[places[-1] + 1 :]
     standard = [entry for entry in front if _is_standard(entry, library)]
     home = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    # What is installed is on the path once, in front if PYTHONPATH names it.
+    # Installed packages are on the path once, in front if PYTHONPATH names them.
     own = [entry for entry in front if (entry or _here()) == home or _is_site(entry)]
     sys.path[:] = [*standard, *own, *installed]
     if any(PathFinder.find_spec(name, sys.path) is None for name in _REQUIRED):
@@ -39,7 +39,7 @@ def own_path() -> None:
 
 
 def _is_standard(entry: str, library: str) -> bool:
-    """Whether an entry belongs to the standard library: its directory, compiled modules, or archive."""
+    """Return whether an entry is the standard library: its directory, compiled modules, or archive."""
     folder, name = os.path.dirname(entry), os.path.basename(entry)
     archive = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
     return (
@@ -51,7 +51,7 @@ def _is_standard(entry: str, library: str) -> bool:
 
 
 def _is_site(entry: str) -> bool:
-    """Whether packages are installed there for this interpreter."""
+    """Return whether packages for this interpreter are installed there."""
     site = sys.modules.get("site")
     if site is None:
         return False
@@ -69,11 +69,11 @@ def _here() -> str:
 
 
 def import_numpy() -> None:
-    """Import NumPy without the threads of its BLAS: no comparison needs them, and their start takes as long as it."""
+    """Import NumPy without OpenBLAS threads, whose start takes as long as the import."""
     if "numpy" in sys.modules or _BLAS_THREADS in os.environ:
         return
     os.environ[_BLAS_THREADS] = "1"
     try:
         import numpy  # noqa: F401
     finally:
-        del os.environ[_BLAS_THREADS]  # what is started from here has its own
+        del os.environ[_BLAS_THREADS]  # child processes keep their own setting

@@ -1,4 +1,4 @@
-"""What a command shows on a terminal while it does something that may take long."""
+"""Progress lines of a command on a terminal."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from profkit.cli import printable
 if TYPE_CHECKING:
     from types import TracebackType
 
-#: Seconds from which a terminal shows what is done, and after which it is shown again.
+#: Seconds before progress shows, and between updates.
 _SHOWN_FROM, _SHOWN_EVERY = 1.0, 0.2
 
 
 class Progress(contextlib.AbstractContextManager["Callable[[str | Callable[[], str]], None]"]):
-    """A line on a terminal that says what is being done; nothing if standard error is not a terminal.
+    """A progress line on a terminal, after `after_s` seconds; nothing if standard error is not a terminal.
 
-    Entering it, also repeatedly, gives a function to call with what is done next: a text, or a function that
-    returns it. Otherwise the seconds are shown. Nothing is shown for `after_s` seconds.
+    It can be entered repeatedly, and yields a function that sets the current activity: a text, or a function
+    that returns it. Without one, elapsed seconds are shown.
     """
 
     def __init__(self, title: str, after_s: float = _SHOWN_FROM) -> None:
         self._title = title
         self._after_s = after_s
         self._doing: str | Callable[[], str] = ""
-        self._width = 0  # of what is shown
-        self._writing = threading.RLock()  # a signal's handler may write, too
+        self._width = 0  # of the line shown
+        self._writing = threading.RLock()  # a signal handler may write too
 
     def __enter__(self) -> Callable[[str | Callable[[], str]], None]:
         self._ended = threading.Event()
@@ -65,7 +65,7 @@ class Progress(contextlib.AbstractContextManager["Callable[[str | Callable[[], s
                 _write("\r" + " " * width + "\r")
 
     def say(self, line: str) -> None:
-        """Write a line for the user, in place of what is shown."""
+        """Print a line for the user in place of the progress line."""
         with self._writing:
             self._clear()
             say_directly(line)
@@ -79,10 +79,7 @@ class Progress(contextlib.AbstractContextManager["Callable[[str | Callable[[], s
 
 
 def say_directly(line: str) -> None:
-    """Write a line for the user to the descriptor of standard error.
-
-    A missing reader is not an error: the target's exit status must come through.
-    """
+    """Write a line to the descriptor of standard error; errors must not change the exit status."""
     if sys.stderr is None:
         return  # closed by the parent; descriptor 2 may be another file by now
     _write(f"profkit: {printable(line)}\n")

@@ -1,4 +1,4 @@
-"""``profkit ranks``: the processes of one job against each other."""
+"""``profkit ranks``: compare the processes of one job."""
 
 from __future__ import annotations
 

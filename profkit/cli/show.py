@@ -1,4 +1,4 @@
-"""``profkit show``: read one run and write what it was."""
+"""``profkit show``: report on one run."""
 
 from __future__ import annotations
 

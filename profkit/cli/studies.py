@@ -1,4 +1,4 @@
-"""What ``profkit sweep`` and ``profkit tune`` share: options of a study, and what is printed."""
+"""What ``profkit sweep``, ``profkit tune`` and ``profkit verify`` share: options and progress."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a command that runs a command several times does so."""
+    """How a command runs another one several times."""
 
     timeout: float | None = None
     no_profile: bool = False
@@ -40,10 +40,7 @@ class RunOptions:
         planned: bool = True,
         **how: Any,
     ) -> _Result:
-        """Return what a function of the API makes by such runs, and show them (`runs_shown`).
-
-        If the user stops them, where they are `kept` is said, and the exit status is that of an interrupt.
-        """
+        """Call an API function that makes runs, showing progress; an interrupt exits with 130."""
         try:
             with runs_shown(title, quiet=self.quiet, planned=planned) as progress:
                 return make(
@@ -66,13 +63,13 @@ class Varied:
     command: tuple[str, ...] = ()
 
     def space(self) -> Space:
-        """Return it as the API takes it; raises `UsageError` before any run if it or the command is invalid."""
+        """Return the space of settings; raises `UsageError` if it or the command is invalid."""
         from profkit.api.study import parse_space
 
         return parse_space(self.command, self.param, self.env)
 
 
-#: Of every command that runs a command several times.
+#: For every command that runs a command several times.
 run_options = options(
     click.option(
         "--timeout",
@@ -91,7 +88,7 @@ run_options = options(
     run=RunOptions,
     report=ReportOptions,
 )
-#: Of a study.
+#: For a study.
 study_options = options(
     click.option(
         "-p",
@@ -117,10 +114,10 @@ study_options = options(
 def runs_shown(
     title: str, *, quiet: bool, planned: bool = True
 ) -> Iterator[Callable[[Progress | Plan | Tried], None]]:
-    """Give a function to call before and after each run of a study; it prints nothing if `quiet`.
+    """Yield a function to call before and after each run of a study; it prints nothing if `quiet`.
 
-    If the number of runs is `planned`, each ended run gets a line, and a terminal shows the remaining time at
-    the median run time so far. Otherwise only failed runs, the plan, and what is known so far get a line.
+    If the number of runs is `planned`, each ended run gets a line, and a terminal shows the remaining time.
+    Otherwise only failed runs, the plan, and intermediate results get a line.
     """
     from profkit.api.verify import Plan, Tried
     from profkit.cli.progress import Progress as Line
@@ -155,7 +152,7 @@ def _place(progress: Progress) -> str:
 
 
 def _running(progress: Progress, begun: float, took: Sequence[float] | None) -> str:
-    """Return what runs, since when, and how long the study still takes at the durations in `took`."""
+    """Return the current run, its duration, and the study's remaining time at the durations in `took`."""
     now = time.monotonic() - begun
     if took is None:
         return f"run {progress.number} of at most {progress.total}: {progress.label}, {now:.0f} s"

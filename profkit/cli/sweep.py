@@ -1,4 +1,4 @@
-"""``profkit sweep``: run a command with all combinations of some settings, and say which is the fastest."""
+"""``profkit sweep``: run a command with all combinations of some settings."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def verify(
     files, number = _files(runs)
     goal = report.destination()
     goal.keep(files)
-    # It goes on until it is decided.
+    # The number of runs is unknown: it continues until there is a decision.
     result = run.of(
         tried,
         *files,
@@ -57,7 +57,7 @@ def verify(
 
 
 def _files(words: tuple[str, ...]) -> tuple[list[str], int | None]:
-    """Return the files, and the number of the advice where one is given."""
+    """Return the files, and the number of the advice if one is given."""
     *files, last = words
     number = int(last) if files and last.isdecimal() and not os.path.exists(last) else None
     if number is None:

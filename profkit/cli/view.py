@@ -1,7 +1,7 @@
-"""``profkit view``: any process of a run in snakeviz's icicle and sunburst, in the browser.
+"""``profkit view``: a process of a run in snakeviz's icicle and sunburst, in the browser.
 
-A server of this process on the loopback interface serves snakeviz's pages. Unlike snakeviz's own it offers
-only this profile, and escapes the names of functions. The profile stays in memory; nothing is written.
+Unlike snakeviz's own server, this one serves only this profile, from memory, and escapes the names of
+functions.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def view(run: Path, process: str | None, no_browser: bool, port: int) -> None:
 
 
 class _Statistics:
-    """What `pstats.Stats` takes instead of a file: an object that has the dictionary."""
+    """An input of `pstats.Stats`: an object that has the dictionary."""
 
     def __init__(self, data: bytes) -> None:
         self.stats = marshal.loads(data)
 
     def create_stats(self) -> None:
-        """Do nothing: they are there."""
+        """Do nothing: the statistics exist."""
 
 
 def page_of(profile: Profile, name: str) -> tuple[str, str, str]:
@@ -63,16 +63,13 @@ def page_of(profile: Profile, name: str) -> tuple[str, str, str]:
     except ImportError:
         raise ProfkitError(_MISSING) from None
     stats = pstats.Stats(_Statistics(write_pstats(profile)))  # type: ignore[arg-type]
-    # Both stand in a script of the page, where a function called ``</script>`` would end it.
+    # Both are embedded in a script, which a function called ``</script>`` would end.
     rows, tree = (json.dumps(part).replace("<", "\\u003c") for part in (table_rows(stats), json_stats(stats)))
     return name, rows, tree
 
 
 def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
-    """Serve the page until the user interrupts; port 0 lets the system choose.
-
-    Raises `UsageError` if the port cannot be used.
-    """
+    """Serve the page until the user interrupts; raises `UsageError` if the port (0: any) cannot be used."""
     import asyncio
     import socket
 
@@ -92,7 +89,7 @@ def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
 
     places: dict[str, Any] = {key: settings[key] for key in ("static_path", "template_path")}
     application = Application(compress_response=True, **places)
-    # Other names for this address would be some site's that wants to read the page (DNS rebinding).
+    # Refuse other host names: a web site could use one to read the page (DNS rebinding).
     application.add_handlers(r"(127\.0\.0\.1|localhost)", [(r"/", Page)])
     try:
         listening = socket.create_server(("127.0.0.1", port))
@@ -110,12 +107,12 @@ def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
         if browser:
             import webbrowser
 
-            # A browser may take its time, or be one of the terminal; the server must answer meanwhile.
+            # A browser may be slow, or run in this terminal; the server must answer meanwhile.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         await asyncio.Event().wait()
 
     try:
         asyncio.run(run())
     except KeyboardInterrupt:
-        # The way to end it, and no failure.
+        # The normal way to end.
         print()

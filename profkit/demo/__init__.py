@@ -1,4 +1,1 @@
-"""The workload that ``profkit demo`` profiles; an ordinary program that imports nothing of profkit.
-
-`profkit.demo.train` is run as a program, never imported by the rest of the package.
-"""
+"""The workload of ``profkit demo``: a program that imports nothing of profkit and is never imported by it."""

@@ -1,8 +1,7 @@
 """Train a small image classifier in NumPy, fed by worker processes that augment its batches.
 
-The program under the profiler in ``profkit demo`` and ``sample_profiles/train_mlp``: a ``multiprocessing.Pool``
-augments images ahead of the training loop, as data loaders do. It needs NumPy only, and does the same arithmetic
-for every number of workers and BLAS threads::
+The program of ``profkit demo`` and ``sample_profiles/train_mlp``. The arithmetic is the same for every number
+of workers and BLAS threads::
 
     OMP_NUM_THREADS=1 python -m profkit.demo.train --workers 1
 """
@@ -34,7 +33,7 @@ class Dataset(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a worker needs to know for one batch: which images, and the seed of their distortions."""
+    """One batch for a worker: which images, and the seed of their distortions."""
 
     indices: Labels
     seed: int
@@ -52,19 +51,11 @@ def make_dataset(count: int, size: int, seed: int) -> Dataset:
     return Dataset(images.astype(np.float32), labels)
 
 
-# --- augmentation: runs in the workers, or in the training process without workers -------------------------
+# Augmentation: in the workers, or in the training process without workers
 
 
 class Augmenter:
-    """Distorts and whitens batches of one dataset.
-
-    Parameters
-    ----------
-    dataset
-        Where the images come from.
-    crop
-        Side of the images that the network sees, in pixels.
-    """
+    """Distorts and whitens batches of one dataset; `crop` is the side of the network's images in pixels."""
 
     def __init__(self, dataset: Dataset, crop: int) -> None:
         self.dataset = dataset
@@ -132,17 +123,11 @@ def normalise(images: Array, mean: Array, whitening: Array) -> Array:
     return np.asarray(flat @ whitening, dtype=np.float32)
 
 
-# --- the network ------------------------------------------------------------------------------------------
+# The network
 
 
 class Network:
-    """A multilayer perceptron with one hidden layer, trained with Adam.
-
-    Parameters
-    ----------
-    inputs, hidden
-        Widths of the layers.
-    """
+    """A multilayer perceptron with one hidden layer, trained with Adam."""
 
     def __init__(self, inputs: int, hidden: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -202,15 +187,15 @@ def train_step(network: Network, x: Array, labels: Labels, rate: float) -> float
 
 
 def accuracy(network: Network, augmenter: Augmenter, dataset: Dataset) -> float:
-    """Return the share of undistorted images that the network puts in the right class."""
+    """Return the share of undistorted images that are classified correctly."""
     crop = centre_crop(dataset.images, augmenter.crop)
     _, logits = network.forward(normalise(crop, augmenter.mean, augmenter.whitening))
     return float((logits.argmax(axis=1) == dataset.labels).mean())
 
 
-# --- the program ------------------------------------------------------------------------------------------
+# The program
 
-#: Batches that a worker makes at a time. Each block that is done wakes threads of the training process.
+#: Batches per task of a worker; each finished task wakes threads of the training process.
 BLOCK = 8
 
 _augmenter: Augmenter | None = None
@@ -223,7 +208,7 @@ def as_blocks(memory: Any, batch: int, pixels: int) -> Array:
 
 
 def start_worker(augmenter: Augmenter, memory: Any, batch: int) -> None:
-    """Keep the augmenter of this worker process, and where it puts its batches."""
+    """Keep this worker's augmenter and output array."""
     global _augmenter, _blocks
     _augmenter, _blocks = augmenter, as_blocks(memory, batch, augmenter.crop**2)
 
@@ -238,8 +223,8 @@ def augment(tasks: list[Task], block: int) -> None:
 class Loader:
     """Makes batches in worker processes, ahead of the training loop that takes them.
 
-    Batches lie in shared memory: through the pool's pipe each would be pickled and copied several times, and a
-    thread of CPython's pool polls for as long as the pipe holds a part of a result.
+    Batches lie in shared memory. Through the pool's pipe each would be pickled and copied several times, and
+    a thread of CPython's pool polls while the pipe holds a partial result.
     """
 
     def __init__(self, augmenter: Augmenter, workers: int, batch: int) -> None:
@@ -250,7 +235,7 @@ class Loader:
         self.pool = multiprocessing.Pool(workers, start_worker, (augmenter, memory, batch))
 
     def batches(self, tasks: list[Task]) -> Iterator[tuple[Array, Labels]]:
-        """Yield the batches in the order of the tasks; each may be used until the next one is asked for."""
+        """Yield the batches in the order of the tasks; each is valid until the next one is requested."""
         parts = [tasks[i : i + BLOCK] for i in range(0, len(tasks), BLOCK)]
         ahead = len(self.blocks)
         made = deque(self.pool.apply_async(augment, (part, i)) for i, part in enumerate(parts[:ahead]))

@@ -1,1 +1,1 @@
-"""Thousands of run files as tables of Parquet, asked by DuckDB: the extra ``profkit[fleet]``."""
+"""A store of thousands of run files: Parquet tables queried by DuckDB (the extra ``profkit[fleet]``)."""

@@ -1,6 +1,6 @@
-"""Add run files to a store: each content once, several at a time, a part committed when it is complete.
+"""Add run files to a store: each content once, several at a time.
 
-A call that was killed is gone on with by the next: parts that it committed are known, all else is read again.
+After a killed call, the next one keeps the committed parts and reads the rest again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _Item = TypeVar("_Item")
-#: Run files of one part at most: what a killed call reads again, for each process that reads.
+#: Most run files of one part, which limits what is read again after a killed call.
 _PART_RUNS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What adding did: runs by job, files whose content was there already, and what could not be read."""
+    """Counts of added runs and of files already there, the jobs, and the unreadable files."""
 
     runs: int
     known: int
@@ -58,10 +58,10 @@ def add(
     dask: str | None = None,
     told: Callable[[str], None] = lambda doing: None,
 ) -> Added:
-    """Add files to a store, which is made if there is none; `told` is called with what is done.
+    """Add files to a store, created if needed; `job` replaces the names derived from commands.
 
-    `job` stands for the names that the commands give; `workers` and `dask` as for `crew`, whoever reads: this process
-    writes. Raises `UsageError` if the store cannot be written.
+    `workers` and `dask` as for `crew`; only this process writes. Raises `UsageError` if the store cannot be
+    written.
     """
     arrow()
     if dask is not None:
@@ -70,7 +70,7 @@ def add(
     with store.changing():
         digests, as_before = _known(store)
         fresh = [path for path in dict.fromkeys(paths) if _stamp(path) not in as_before]
-        # Numbers in names as numbers, so that days and ranks that belong together come into one part.
+        # Numbers in names sort as numbers, so that neighbouring days and ranks share a part.
         fresh.sort(key=lambda path: [(len(d), d) for d in re.split(r"(?<=\D)(?=\d)|(?<=\d)(?=\D)", path)])
         problems: list[str] = []
         new: dict[str, _File] = {}
@@ -95,7 +95,7 @@ def add(
 
 
 def _known(store: Store) -> tuple[set[str], set[tuple[str, int, int | None]]]:
-    """Return the digests of a store's runs, and the path, size and time of change of their files."""
+    """Return the digests of a store's runs, and the path, size and modification time of their files."""
     columns = ["run", "path", "bytes", "modified_ns"]
     digests: set[str] = set()
     stamps: set[tuple[str, int, int | None]] = set()
@@ -107,7 +107,7 @@ def _known(store: Store) -> tuple[set[str], set[tuple[str, int, int | None]]]:
 
 
 def _stamp(path: str) -> tuple[str, int, int | None] | None:
-    """Return what tells that a file is as it was; ``None`` if it may have changed, or only the workers see it."""
+    """Return what identifies an unchanged file; ``None`` if unknown, or if only the workers can see it."""
     try:
         stamp = stamp_of(path)
     except FormatError:
@@ -130,7 +130,7 @@ def _identified(paths: Sequence[str]) -> list[_File | str]:
 
 
 def _read(files: Sequence[_File], job: str) -> _Read:
-    """Read the files of a portion into a part for each job and day among them."""
+    """Read the files of a portion into one part per job and day."""
     pa = arrow()
     groups: dict[tuple[str, str], list[dict[str, object]]] = {}
     problems = []

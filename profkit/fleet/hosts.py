@@ -1,4 +1,4 @@
-"""Hosts against each other within a job: who takes longer for the same work, and who lacks CPU time."""
+"""Compare hosts within a job: which take longer for the same work, and which lack CPU time."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Floats = npt.NDArray[np.float64]
 
 #: Part (1) of a process's time from which a function's calls are compared.
 _FLOOR = 0.005
-#: A host is out of line by so many deviations of the others, and by this part (1) at least.
+#: An outlying host exceeds the median by this many deviations of the others, and by this part (1).
 _DEVIATIONS, _LONGER = 4.0, 0.05
-#: Hosts of one job that show what is usual.
+#: Fewest hosts of one job for a comparison.
 LEAST_HOSTS = 4
-#: Part of the time that processes run or queue from which queueing starves them (`queue.least` of the verdict).
+#: Part (1) of running and queueing time from which queueing starves a host (`queue.least` of the verdict).
 STARVED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class FleetHost:
-    """A host in one job, against the median of its hosts; ``None`` where not known.
+    """A host in one job, against the median of the job's hosts; ``None`` if unknown.
 
-    `work`: time of a call on a CPU over that of the job's hosts, median of its functions. `wall`: of the runs' first
-    processes, likewise. `queued`: part of the time that its processes ran or queued. `yardsticks`: time of the
-    machine's fixed work, likewise. `slower`, `starved`: beyond what the others scatter by.
+    `work`: CPU time per call, median ratio of its functions. `wall`: ratio of the runs' first processes.
+    `queued`: part (1) of running and queueing time spent queueing. `yardsticks`: ratio for the machine's
+    fixed work.
     """
 
     job: str
@@ -48,7 +48,7 @@ class FleetHost:
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """The hosts of each job, those that are out of line first."""
+    """The hosts of each job, outlying ones first."""
 
     hosts: tuple[FleetHost, ...]
 
@@ -117,7 +117,7 @@ def hosts(store: Store, job: str = "") -> Hosts:
 
 
 def _judged(several: Sequence[FleetHost]) -> Iterator[FleetHost]:
-    """Yield the hosts of one job with what is out of line."""
+    """Yield the hosts of one job, marked as slower or starved."""
     work, queued = (
         np.array([np.nan if v is None else v for v in values])
         for values in ([h.work for h in several], [h.queued for h in several])
@@ -129,7 +129,7 @@ def _judged(several: Sequence[FleetHost]) -> Iterator[FleetHost]:
 
 
 def _beyond(values: Floats, least: float) -> npt.NDArray[np.bool_]:
-    """Return which values are above the median by more than `least` and by what most scatter by."""
+    """Return which values exceed the median by `least` and by `_DEVIATIONS` of the scatter."""
     if np.isfinite(values).sum() < LEAST_HOSTS:
         return np.zeros(len(values), np.bool_)
     middle = np.nanmedian(values)

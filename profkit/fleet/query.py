@@ -1,4 +1,4 @@
-"""Ask a store in SQL: its tables as views of DuckDB, which can read nothing else and change nothing."""
+"""Query a store in SQL: its tables are DuckDB views, which can read nothing else and change nothing."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from profkit.model import FunctionKey
 if TYPE_CHECKING:
     import duckdb
 
-#: Memory of DuckDB; what does not fit goes to files.
+#: DuckDB's memory limit; it spills the rest to files.
 _MEMORY = "640MB"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The rows of a query: names of columns, and values as DuckDB gives them; `hosts` are all of the store."""
+    """Columns and rows of a query, with DuckDB's values; `hosts` are all hosts of the store."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -31,7 +31,7 @@ class Answer:
 
 
 def _library() -> Any:
-    arrow()  # says what to install
+    arrow()  # raises if the extra is missing
     try:
         import duckdb
     except ImportError:
@@ -50,7 +50,7 @@ def opened(store: Store, tables: Iterable[str] = TABLES) -> duckdb.DuckDBPyConne
     found.execute(
         f"SET memory_limit = '{_MEMORY}'; SET TimeZone = 'UTC'; SET preserve_insertion_order = false"
     )
-    # Of its own: a query may read what is in it. DuckDB makes it when memory is short, and removes it.
+    # A directory of its own, since queries may read it; DuckDB creates it on demand and removes it.
     temporary = os.path.join(tempfile.gettempdir(), f"profkit-fleet-{secrets.token_hex(8)}")
     found.execute(f"SET temp_directory = {_literal(temporary)}")
     for table in tables:
@@ -69,7 +69,7 @@ def _literal(text: str) -> str:
 
 
 def ask(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] | None = None) -> Answer:
-    """Return the rows of one query of ours."""
+    """Return the rows of one of profkit's own queries."""
     done = connection.execute(sql, values)
     return Answer(tuple(column[0] for column in done.description or ()), tuple(done.fetchall()))
 
@@ -77,7 +77,7 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object
 def named(
     connection: duckdb.DuckDBPyConnection, found: Sequence[tuple[int, str]]
 ) -> Mapping[int, FunctionKey]:
-    """Return the functions of some numbers, each given with a day on which it is heavy: only those days are read."""
+    """Return the functions of numbers, each with a day on which it is heavy; only those days are read."""
     rows = ask(
         connection,
         """
@@ -96,7 +96,7 @@ def no_such_job(connection: duckdb.DuckDBPyConnection, job: str) -> UsageError:
 
 
 def query(store: Store, sql: str) -> Answer:
-    """Return the rows of a user's query; raises `UsageError` if it cannot be answered, or would change something."""
+    """Return the rows of a user's query; raises `UsageError` if it fails or would change something."""
     library = _library()
     connection = opened(store)
     try:

@@ -1,8 +1,4 @@
-"""Read one run file into the rows that it adds to the tables of a store.
-
-The tables are defined here, column by column. Rows are columns of Arrow; nothing here knows where they go.
-What is not known is null.
-"""
+"""Read one run file into rows of a store's tables, which are defined here. Unknown values are null."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ from profkit.study.rank_read import addressed, load, local
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
 
-#: Name and version of the tables; a store of another version is made again.
+#: Name and version of the tables; a store of another version must be made again.
 SCHEMA = "profkit.fleet/1"
 _PROCESS = (
     "run:string process:int32 pid:int64 parent:int64 role:string rank:int32 local_rank:int32 node:int32 host:string "
@@ -40,7 +36,7 @@ _PROCESS = (
     "involuntary_switches:int64 peak_memory_bytes:int64 page_faults:int64 read_bytes:int64 total_s:double "
     "sampled:bool"
 )
-#: Columns of each table; `job` and `day` are those of the directories. `run` is the SHA-256 of the file.
+#: Columns of each table, without `job` and `day`, which are in the directories. `run` is the file's SHA-256.
 TABLES: Mapping[str, str] = {
     "runs": "run:string path:string bytes:int64 modified_ns:int64 started:timestamp command:string revision:string "
     "dirty:bool exit_status:int64 launcher_job:string rank:int32 world_size:int32 host:string cpu_model:string "
@@ -53,12 +49,12 @@ TABLES: Mapping[str, str] = {
     "median_s:double p95_s:double wait_s:double",
     "counters": "run:string host:string name:string value:double",
 }
-#: Part (1) of its process's time below which a function is small: its rows are in row groups of their own, which
-#: questions about heavy functions pass over.
+#: Part (1) of its process's time below which a function is small. Small rows have their own row groups, which
+#: queries about heavy functions skip.
 SMALL = 0.0005
 #: Columns whose strings repeat from row to row.
 _REPEATED = frozenset(("run", "root", "file", "name", "domain", "host"))
-#: Modules behind ``-m`` that start the program named behind them.
+#: Modules after ``-m`` that start the program named after them.
 _STARTERS = (
     "torch.distributed.",
     "accelerate.commands.",
@@ -80,7 +76,7 @@ def arrow() -> Any:
 
 
 def schema_of(table: str) -> pa.Schema:
-    """Return the columns of a table for Arrow."""
+    """Return a table's columns as an Arrow schema."""
     pa = arrow()
     kinds = {
         "string": pa.string(),
@@ -107,7 +103,7 @@ class FileRows:
 
 
 def digest_of(path: str) -> str:
-    """Return the identity of a file: the SHA-256 of its content; raises `FormatError` if it cannot be read."""
+    """Return the SHA-256 of a file's content; raises `FormatError` if it cannot be read."""
     found = hashlib.sha256()
     try:
         with local(path) as name, open(name, "rb") as file:
@@ -119,10 +115,7 @@ def digest_of(path: str) -> str:
 
 
 def stamp_of(path: str) -> tuple[str, int, int | None]:
-    """Return what tells that a file is as it was: its path or address, bytes, ns of its change if known.
-
-    Raises `FormatError` if it cannot be read.
-    """
+    """Return path or address, bytes, and ns of modification if known; raises `FormatError` if unreadable."""
     if "://" in path:
         with addressed(path, "read") as (system, inside):
             size = int(system.size(inside))
@@ -138,10 +131,7 @@ def stamp_of(path: str) -> tuple[str, int, int | None]:
 
 
 def read_rows(path: str, digest: str, job: str = "") -> FileRows:
-    """Read a file that has this digest, for a job or the one that its command names.
-
-    Raises `FormatError` if it is neither a run file nor a profile.
-    """
+    """Read a file with this digest, for `job` or its command's; raises `FormatError` if unreadable."""
     run = load(path)
     whole, size, modified_ns = stamp_of(path)
     manifest = run.manifest
@@ -185,7 +175,7 @@ def read_rows(path: str, digest: str, job: str = "") -> FileRows:
 
 
 def job_of(command: Sequence[str], path: str = "") -> str:
-    """Return the job's name: the script or module of a command; of a file without one, its name's words."""
+    """Return the job's name: a command's script or module, or the leading words of the file's name."""
     for at, word in enumerate(command):
         if word.endswith((".py", ".pyc", ".ipynb")):
             return PurePath(word.replace("\\", "/")).stem or "unknown"
@@ -194,7 +184,7 @@ def job_of(command: Sequence[str], path: str = "") -> str:
             return module
     if command:
         return PurePath(command[0].replace("\\", "/")).name or "unknown"
-    # train-2026-03-01.rank3.prof is a file of the job train.
+    # train-2026-03-01.rank3.prof belongs to the job train.
     return PurePath(path).name.partition(".")[0].rstrip("0123456789-_T") or "unknown"
 
 
@@ -206,7 +196,7 @@ def _day(started: str, modified: float) -> str:
 
 
 def _moment(text: str) -> datetime.datetime | None:
-    """Return a moment of a file in UTC, ``None`` for what is none."""
+    """Return a timestamp in UTC, ``None`` if it is invalid."""
     try:
         moment = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
         known = moment.tzinfo or datetime.timezone.utc
@@ -259,7 +249,7 @@ def _ranges(run: Run) -> list[dict[str, Any]]:
 
 
 def _counters(run: Run) -> list[dict[str, Any]]:
-    """Return the machine's counters by their names in the run file, and the yardsticks as ``yardstick NAME``."""
+    """Return the machine's counters by their names in the run file, and yardsticks as ``yardstick NAME``."""
     host = run.manifest.host.name if run.manifest is not None else ""
     machines = dict(run.machines) or ({host: run.machine} if run.machine is not None else {})
     found = [
@@ -315,13 +305,13 @@ def _functions(run: Run, digest: str) -> pa.Table:
 
 @lru_cache(1 << 17)
 def _identity(root: str, path: str, name: str) -> int:
-    """Return a function's number, the same in all runs: by it tables are grouped."""
+    """Return a function's number, the same in all runs; tables are grouped by it."""
     text = "\0".join((root, path, name)).encode("utf-8", "backslashreplace")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
 def _text(text: str) -> str:
-    """Spell what is no Unicode, which Arrow refuses."""
+    """Escape surrogates, which Arrow refuses."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

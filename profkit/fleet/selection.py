@@ -1,4 +1,4 @@
-"""Two selections of runs for a comparison: the run files stay the truth, and the store knows where they are."""
+"""Select runs of a store for a comparison, which reads the run files themselves."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from profkit.fleet.query import ask, no_such_job, opened
 from profkit.fleet.rows import digest_of
 from profkit.fleet.store import Store
 
-#: Days before the newest one of a job that words of a selection stand for.
+#: Words of a selection, as days before the newest one of a job.
 _DAYS = {"last-week": 7, "last-month": 30}
-#: Most runs of a side of a comparison, evenly spread over time.
+#: Most runs of one side, evenly spread over time.
 MOST_RUNS = 12
 
 
 def selected(store: Store, selection: str, most: int = MOST_RUNS) -> list[str]:
-    """Return the run files of JOB or JOB@WHEN, at most so many runs, evenly spread; all ranks of a run.
+    """Return the run files of JOB or JOB@WHEN: at most `most` runs, evenly spread, with all their ranks.
 
-    WHEN is a day, ``DAY..DAY``, ``last-week`` or ``last-month`` (the 7 or 30 days before the newest one of the job),
-    or ``newest``, which JOB alone means. Raises `UsageError` for another selection or one without runs,
-    `FormatError` for a file that is not as it was added.
+    WHEN is a day, ``DAY..DAY``, ``last-week`` or ``last-month`` (7 or 30 days before the job's newest one),
+    or ``newest``. Raises `UsageError` for an invalid or empty selection, `FormatError` for a file that
+    changed or is gone.
     """
     job, _, when = selection.partition("@")
     connection = opened(store, ("runs",))

@@ -1,7 +1,4 @@
-"""What got slower in a fleet, since when, and where: jobs, functions, single runs.
-
-DuckDB divides and sums; numpy looks at the few thousand series that are left.
-"""
+"""Find what got slower in a fleet, since when, and where: jobs, functions, single runs."""
 
 from __future__ import annotations
 
@@ -26,16 +23,17 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-#: Part (1) of a process's time from which on some day a function's time is followed.
+#: Least part (1) of a process's time, on any day, for a function to be followed.
 FLOOR = 0.002
-#: Standard errors of a shift of a function's time, and of a job's wall, from which it is one: of 1 000 series of
-#: functions without one, at most one has it (`python -m benchmarks.fleet`).
+#: Standard errors from which a shift counts, of a function's time and of a job's wall: at most one of 1 000
+#: unchanged functions reaches it (`python -m benchmarks.fleet`).
 SIGMAS, _JOB_SIGMAS = 6.5, 5.0
 #: Part (1) below which a shift is not reported.
 _LEAST_CHANGE = 0.03
-#: Functions from which a factor that all of a day's have in common is its machine's, and no function's.
+#: Functions from which a factor common to a day is attributed to its machine.
 _COMMON = 10
-#: A single run is longer than others by this part (1) at least and by so many of their deviations; how many they are.
+#: An outlying run exceeds the median by this part (1) and by this many deviations, among at least so many
+#: runs.
 _LONGER, _DEVIATIONS, _SEVERAL = 0.05, 4.0, 8
 
 _UNNAMED = FunctionKey("", "", "")
@@ -55,8 +53,8 @@ class SlowerJob:
 class SlowerFunction:
     """A function whose self time in a run (median of a day's runs, seconds) grew for good on a day.
 
-    `calls` and `per_call` are ratios of the medians, NaN where calls are not known. `share`: what was added as a
-    part of the job's functions before. `sigmas`: standard errors of the shift.
+    `calls` and `per_call`: ratios of the medians, NaN if unknown. `share`: added time as a part (1) of the
+    job's total. `sigmas`: standard errors of the shift.
     """
 
     job: str
@@ -72,7 +70,7 @@ class SlowerFunction:
 
 @dataclass(frozen=True, slots=True)
 class SlowerRun:
-    """A run that took longer than others of its job in the two weeks around it; `queued` is a part of its time."""
+    """A run that took longer than its job's runs in the two weeks around it; `queued` is a part (1)."""
 
     job: str
     day: str
@@ -85,7 +83,7 @@ class SlowerRun:
 
 @dataclass(frozen=True, slots=True)
 class Slowest:
-    """What got slower in a fleet; each kind has the greatest loss first. `series`: functions that were followed."""
+    """What got slower, each kind with the greatest loss first; `series` counts the followed functions."""
 
     runs: int
     days: int
@@ -135,7 +133,7 @@ def _slower_jobs(connection: duckdb.DuckDBPyConnection) -> Iterator[SlowerJob]:
 
 
 def _edges(logs: Floats, sigmas: float) -> list[int]:
-    """Return the begins of a series' parts, and its length; the parts differ by more than `sigmas`."""
+    """Return where a series' parts begin, and its length; the parts differ by more than `sigmas`."""
     edges = {0, len(logs)}
     parts = [(0, len(logs))]
     while parts:
@@ -151,8 +149,8 @@ def _edges(logs: Floats, sigmas: float) -> list[int]:
 
 
 def _slower_functions(connection: duckdb.DuckDBPyConnection, job: str) -> tuple[int, list[SlowerFunction]]:
-    """Return how many functions were followed, and those that take longer for good, the greatest loss first."""
-    # Rows with less are nothing beside what is added to each time.
+    """Return how many functions were followed, and those that take longer for good, greatest loss first."""
+    # Smaller rows are negligible beside the offset that `_grown` adds to each time.
     connection.execute(
         """
         CREATE TEMP TABLE heavy AS SELECT job, day, function, median(s) AS s, median(n) AS n, max(share) AS share FROM
@@ -187,7 +185,7 @@ def _slower_functions(connection: duckdb.DuckDBPyConnection, job: str) -> tuple[
         grown = _grown(of_job, [day.isoformat() for day in days], seconds, calls)
         found += [(rows[row][0], day, function) for row, day, function in grown]
     keys = named(connection, [(number, day) for number, day, _ in found])
-    # Those that wait by design take as long as others need.
+    # Functions that wait by design only reflect what others need.
     kept = [
         replace(function, key=keys[number])
         for number, _, function in found
@@ -199,12 +197,12 @@ def _slower_functions(connection: duckdb.DuckDBPyConnection, job: str) -> tuple[
 def _grown(
     job: str, days: Sequence[str], seconds: Floats, calls: Floats
 ) -> Iterator[tuple[int, str, SlowerFunction]]:
-    """Yield rows of a job (functions × days) that take longer for good, the last day of each, and what is known."""
+    """Yield rows of a job (functions × days) that take longer for good, their last days, and the result."""
     whole = seconds.sum(axis=0)
-    # With something added, a function that is new or gone has a ratio.
+    # The offset gives new and vanished functions a finite ratio.
     logs = np.log(seconds + SMALL * float(np.median(whole)))
     if len(seconds) >= _COMMON:
-        # A day on a slower machine is no function's.
+        # Remove the factor of a day's machine.
         logs = logs - np.median(logs - np.median(logs, axis=1, keepdims=True), axis=0)
     _, size, beyond = shifts(logs)
     for row in np.flatnonzero((beyond >= SIGMAS) & (np.abs(size) >= np.log1p(_LEAST_CHANGE))).tolist():

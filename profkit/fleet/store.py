@@ -1,7 +1,7 @@
-"""A store on the disk: tables of Parquet files by job and day, and how they change in one step.
+"""A store on the disk: tables of Parquet files by job and day, changed in atomic steps.
 
-A *part* is one file in each table, ``TABLE/job=…/day=…/NAME.parquet``. It counts once its file in `runs` is
-there, which is written last: what a killed call left is unseen, and removed by the next that changes the store.
+A *part* is one file in each table, ``TABLE/job=…/day=…/NAME.parquet``. Its file in `runs` is written last and
+makes it valid.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from profkit.formats.atomic import lock, replacing
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
 
-#: The environment variable that names the store, and where it is without.
+#: Environment variable that names the store, and the default.
 VARIABLE, DEFAULT = "PROFKIT_FLEET", "fleet"
 _ABOUT = "fleet.json"
-#: Held by the call that changes a store.
+#: Lock file of the call that changes a store.
 _CHANGING = ".changing"
-#: Says which parts a merged one stands for, while they are still there.
+#: Suffix of the file that lists the parts that a merged one replaces, until they are removed.
 _REPLACES = ".replaces"
-#: Most rows of a row group: what a reader decodes at a time, and passes over by the least and greatest value.
+#: Most rows of a row group, the unit that a reader decodes, or skips by its minimum and maximum.
 _GROUP_ROWS = 32_768
 _PART = re.compile(r"job=(?P<job>[^/]+)/day=(?P<day>\d{4}-\d\d-\d\d)/(?P<name>[^/]+)\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The files of a part, by table, as they are written, and the job and day that they belong to."""
+    """The contents of a part's files, by table, with its job and day."""
 
     job: str
     day: str
@@ -48,7 +48,7 @@ class Part:
 
 
 def part_of(job: str, day: str, tables: Mapping[str, pa.Table]) -> Part:
-    """Return tables as the part that holds them; its name follows from the runs in it."""
+    """Return the part with these tables; its name derives from the runs in it."""
     pa = arrow()
     name = hashlib.sha256("".join(sorted(tables["runs"]["run"].to_pylist())).encode()).hexdigest()[:16]
     files = {}
@@ -68,7 +68,7 @@ def part_of(job: str, day: str, tables: Mapping[str, pa.Table]) -> Part:
 
 
 class Store:
-    """A directory of tables; see the module."""
+    """A directory of tables."""
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         self.directory = Path(directory or os.environ.get(VARIABLE) or DEFAULT)
@@ -91,7 +91,7 @@ class Store:
             raise FormatError(self.directory, f"is a store of version {version}, not {SCHEMA}", hint)
 
     def parts(self) -> list[str]:
-        """Return the parts, in order; those that a merged one replaces are left out."""
+        """Return the parts, in order, without those that a merged one replaces."""
         root = self.directory / "runs"
         found = {os.path.relpath(path, root) for path in glob.glob(f"{glob.escape(str(root))}/*/*/*.parquet")}
         for path in glob.glob(f"{glob.escape(str(root))}/*/*/*{_REPLACES}"):
@@ -105,7 +105,7 @@ class Store:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """Make the store if there is none, wait until no other call changes it, and remove what one left half."""
+        """Create the store if needed, lock it against other calls, and remove remains of a killed one."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             if not (self.directory / _ABOUT).exists():
@@ -124,7 +124,7 @@ class Store:
             raise UsageError(problem, parameter="store", value=self.directory) from error
 
     def commit(self, part: Part, replaced: Sequence[str] = ()) -> None:
-        """Write a part, the `runs` last, and say first which parts it replaces."""
+        """Write a part, its `runs` file last; first record the parts that it replaces."""
         path = f"job={quote(part.job, safe='')}/day={part.day}/{part.name}.parquet"
         if replaced:
             with replacing((self.directory / "runs" / path).with_suffix(_REPLACES)) as file:
@@ -136,7 +136,7 @@ class Store:
                 file.write(part.files[table])
 
     def compact(self) -> tuple[int, int]:
-        """Merge the parts of each job and day into one; return how many parts there were, and are."""
+        """Merge the parts of each job and day into one; return the numbers of parts before and after."""
         pa = arrow()
         with self.changing():
             parts = self.parts()
@@ -159,7 +159,7 @@ class Store:
             return len(parts), len(of_day)
 
     def _recover(self) -> None:
-        """Remove parts that were replaced, those without `runs`, and files that were being written."""
+        """Remove replaced parts, parts without `runs`, and temporary files."""
         kept = set(self.parts())
         for table in TABLES:
             root = self.directory / table
@@ -171,7 +171,7 @@ class Store:
         self._remove(())
 
     def _remove(self, parts: Sequence[str]) -> None:
-        """Remove parts, the `runs` first, and what says that others replace them."""
+        """Remove parts, the `runs` files first, then the lists of replaced parts."""
         for table in TABLES:
             for path in self.files(table, parts):
                 os.unlink(path)

@@ -1,4 +1,4 @@
-"""One function over days: its self time and share in each job, and where they changed for good."""
+"""Follow one function over days: its self time and share in each job, and where they changed for good."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST_CHANGE = 0.03
 
 @dataclass(frozen=True, slots=True)
 class DayShift:
-    """Where a function changed for good: of what, self time of a call (s) or share (1), and the medians around."""
+    """A lasting change of `what`, self time of a call (s) or share (1), with the medians around it."""
 
     what: str
     since: str
@@ -28,10 +28,7 @@ class DayShift:
 
 @dataclass(frozen=True, slots=True)
 class FunctionTrend:
-    """A function in one job: medians of each day's runs; NaN where calls are not known.
-
-    `total_s`: self time in all runs of the store.
-    """
+    """A function in one job: medians per day, NaN where calls are unknown, and `total_s` of all runs."""
 
     job: str
     key: FunctionKey
@@ -46,17 +43,14 @@ class FunctionTrend:
 
 @dataclass(frozen=True, slots=True)
 class Trends:
-    """The functions that a name means, by job; the one with most time is first."""
+    """The functions that match a name, by job, the one with the most time first."""
 
     asked: str
     trends: tuple[FunctionTrend, ...]
 
 
 def trend(store: Store, function: str, job: str = "") -> Trends:
-    """Follow a function over days: NAME, the end of a qualified name, or FILE:NAME.
-
-    Raises `UsageError` if no run has it.
-    """
+    """Follow NAME, a qualified name's end, or FILE:NAME over days; raises `UsageError` if not found."""
     connection = opened(store, ("runs", "functions"))
     file, _, name = function.rpartition(":") if not function.startswith("<") else ("", "", function)
     found = ask(

@@ -1,1 +1,1 @@
-"""Many runs: the settings of a command studied by running it, and the processes of a job against each other."""
+"""Studies of many runs or many processes: settings tried by running them, ranks, histories and gates."""

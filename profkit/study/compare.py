@@ -1,8 +1,4 @@
-"""Compare several runs or configurations with one of them: one row each, with wall time, account and verdict.
-
-Runs with the same recorded command, thread variables, CPUs and revision are repeats. Why a row is slower
-comes from comparing it with the reference.
-"""
+"""Compare several configurations with a reference. Runs with equal settings are repeats of one of them."""
 
 from __future__ import annotations
 
@@ -23,17 +19,13 @@ from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose
 
-#: What runs can be grouped by.
+#: Ways to group runs.
 GROUPINGS = ("auto", "settings", "argument", "run", "command", "revision", "host")
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What distinguishes a row from the others; fields that all rows share are empty.
-
-    `argument`: what the user named, empty if runs of several arguments form the row. `environment`: thread
-    variables. `cpus`: CPUs that it could use, ``None`` if all rows have the same or it is not known.
-    """
+    """What distinguishes a row; fields that all rows share are empty, as is `argument` for several."""
 
     argument: str = ""
     words: tuple[str, ...] = ()
@@ -45,17 +37,11 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One row.
+    """One row; `named` names its runs in a command, and `failed` runs are measured only if all failed.
 
-    `named`: what names its runs in a command: the user's argument if it holds no other runs, else the first
-    file.
-    `failed` runs have an exit status other than 0; if others ended well, only those are measured.
-    `low_s` and `high_s`: 95 % interval around `median_s` (wall), NaN where not known.
-    `buckets`: median seconds, in the order of `profkit.verdict.account.RUN_BUCKETS`.
-    `iteration_s`: median of the iterations, ``None`` without NVTX ranges of them.
-    `slowdown`, `cause`, `kind` and `confidence` are against the reference, whose verdict is empty and
-    ``None``.
-    `fastest`: it cannot be told apart from the fastest.
+    `low_s` and `high_s`: 95 % interval of the wall, NaN if unknown. `buckets`: median seconds, in the order
+    of `RUN_BUCKETS`. `fastest`: not distinguishable from the fastest row. `slowdown`, `cause`, `kind` and
+    `confidence` are against the reference, and empty for itself.
     """
 
     configuration: Configuration
@@ -77,10 +63,9 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """All rows, in the order in which the user named them.
+    """All rows, in the order in which the user named them; `reference` and `best` are positions in `rows`.
 
-    `reference` (of the verdicts) and `best` (the least median) are positions in `rows`. `spread`: standard
-    deviation of ln(time) within a row, NaN where nothing ran twice. `notices`: files that were left out.
+    `spread`: standard deviation of ln(time) within a row, NaN if nothing ran twice.
     """
 
     rows: tuple[Compared, ...]
@@ -98,11 +83,7 @@ class _Group:
 
 
 def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
-    """Divide runs into rows, in order of occurrence; the argument is that of the first run.
-
-    `by` is one of `GROUPINGS`; others raise `UsageError`. ``auto`` keeps arguments apart and takes runs with
-    the same settings as repeats; ``settings`` does so over all arguments.
-    """
+    """Divide runs into rows, in order of occurrence; raises `UsageError` unless `by` is in `GROUPINGS`."""
     if by not in GROUPINGS:
         raise UsageError(f"is not known, use {', '.join(GROUPINGS)}", parameter="group_by", value=by)
     groups: dict[object, list[tuple[str, Run]]] = {}
@@ -115,7 +96,7 @@ def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
     found = []
     for own, group, named in zip(facts, members, labels, strict=True):
         label = named[0] if len(named) == 1 else ""
-        # Rows of one argument are told apart by what differs between them; the argument alone does for the others.
+        # Rows of one argument need their differences as a name; for other rows the argument is enough.
         rivals = [other for other, names in zip(facts, labels, strict=True) if label == "" or names == named]
         known = Configuration(argument=own.path) if by == "run" else _told_apart(label, own, rivals)
         found.append(_Group(known, named[0], [run for _, run in group]))
@@ -189,7 +170,7 @@ def _told_apart(label: str, own: _Facts, rivals: Sequence[_Facts]) -> Configurat
 
 
 def _words(command: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the words of a command that differ between commands, an option's value with its name."""
+    """Return the words that differ between commands, an option's value with its name."""
     if len({len(other) for other in others}) > 1:
         return command
     found: list[str] = []
@@ -201,10 +182,9 @@ def _words(command: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> tuple
 
 
 def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "first") -> Comparisons:
-    """Compare several runs or configurations; `by` as for `_configurations`.
+    """Compare several configurations; `against` is ``first``, ``best``, or an argument's path or base name.
 
-    `against`: ``first``, ``best``, or an argument, with or without its directory. Raises `UsageError` if
-    there are fewer than two rows, or no such reference.
+    Raises `UsageError` if there are fewer than two rows, or the reference is missing or ambiguous.
     """
     groups = _configurations(sides, by)
     if len(groups) < 2:
@@ -252,7 +232,7 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
 
 
 def _measured(group: _Group) -> tuple[list[Run], int]:
-    """Return the runs that ended well (all if none did), and how many did not."""
+    """Return the runs that succeeded (all if none did), and the number of failures."""
     well = [run for run in group.runs if run.manifest is None or not run.manifest.exit_status]
     return well or group.runs, len(group.runs) - len(well)
 
@@ -263,7 +243,7 @@ def _named(group: _Group, sides: Sequence[RunSet]) -> str:
 
 
 def _wall(run: Run) -> float:
-    """Return the wall time of a run, or its self time if the file has none; above 0, for the logarithm."""
+    """Return the wall time of a run, or its self time if the file has none; positive, for the logarithm."""
     if run.manifest is not None and run.manifest.wall_s > 0:
         return run.manifest.wall_s
     total = sum(thread.profile.total for process in run.processes for thread in process.threads)

@@ -1,7 +1,6 @@
 """Predict how many threads and processes would start here, and whether they are too many.
 
-This is what `profkit doctor` answers. Sizes come from the rules of `doctor_libraries` and the limits of the
-machine, or from the `Load` of a program that was run. Pure: `profkit.capture.cpu_limits` reads the machine.
+Sizes come from `doctor_libraries` and the machine's limits, or from the `Load` of a program that ran.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from profkit.study.doctor_libraries import LIBRARIES, Honours, Library, honours_
 from profkit.study.doctor_load import Load
 from profkit.study.launch import LAUNCHERS, Launch, fitting, launcher_of
 
-#: Words in an option whose value is a number of threads or processes.
+#: Parts of option names that take a number of threads or processes.
 _COUNTS = re.compile(r"thread|worker|proc|rank|core|job|cpu|parallel", re.IGNORECASE)
-#: Short options of launchers and of make-like tools that are such a number.
+#: Short options of launchers and of make-like tools that take such a number.
 _SHORT = frozenset(("-n", "-np", "-j", "-c"))
-#: Flag of XLA that sizes its pool, in XLA_FLAGS.
+#: The flag in XLA_FLAGS that sizes XLA's pool.
 _XLA = re.compile(r"intra_op_parallelism_threads=(\d{1,9})\b")
-#: Quotas are written as multiples of 1/100 CPU; what lies nearer to a whole number is that number.
+#: Quotas are multiples of 1/100 CPU; 1e-6 absorbs rounding errors of whole numbers.
 _ROUNDING: Mapping[str, Callable[[float], int]] = {
     "floor": lambda quota: math.floor(quota + 1e-6),
     "round": round,
@@ -37,10 +36,8 @@ _ROUNDING: Mapping[str, Callable[[float], int]] = {
 class Size:
     """How many threads or processes a library would start by default here.
 
-    `packages`: distributions that contain it, with versions. `origin`: ``variable``, ``quota``, ``affinity``,
-    ``cores`` (physical), ``cpus`` (all of the machine) or ``fixed`` (its own number). `variable`: the one
-    that decides, with its value (``OMP_NUM_THREADS=4``). `unseen`: a narrower limit that it ignores,
-    ``quota``, ``affinity`` or ``slurm``, else empty.
+    `origin`: ``variable``, ``quota``, ``affinity``, ``cores`` (physical), ``cpus`` (the whole machine) or
+    ``fixed``. `unseen`: a narrower limit that it ignores (``quota``, ``affinity``, ``slurm``), else empty.
     """
 
     library: Library
@@ -54,10 +51,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Threads that want a CPU at once (`total`), and the CPUs that all of them together may use.
-
-    `workers`: processes of each rank, 0 without any. `threads`: of each process.
-    """
+    """Threads that want a CPU at once: `workers` per rank (0 without any), and `threads` per process."""
 
     ranks: int
     workers: int
@@ -67,12 +61,12 @@ class Demand:
 
     @property
     def processes(self) -> int:
-        """Processes that compute: the workers, if there are any."""
+        """Number of processes that compute: the workers, if there are any."""
         return self.ranks * max(1, self.workers)
 
     @property
     def factor(self) -> float:
-        """Threads for each CPU; one thread is never too many, however small a quota is."""
+        """Threads per CPU; one thread is never too many, however small the quota."""
         return self.total / max(1.0, self.cpus)
 
     @property
@@ -83,10 +77,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A number that the program sets itself, and that no variable changes.
+    """A number that no variable changes; `name` is a library, a role of processes, or an option.
 
-    `kind`: ``pool``, ``processes``, ``python-threads``, ``argument``, or ``no-variable`` (a library that has
-    none). `name`: library, role of the processes, or option.
+    `kind`: ``pool``, ``processes``, ``python-threads``, ``argument``, or ``no-variable`` (a library without
+    one).
     """
 
     kind: str
@@ -96,7 +90,7 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """The interpreter that was asked about; `tracer_missing`: a capture would have no functions."""
+    """The interpreter in question; with `tracer_missing`, a capture would contain no functions."""
 
     path: str
     version: str
@@ -105,12 +99,10 @@ class Python:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The answer: predicted or observed `demand`, and what to change.
+    """Predicted or observed `demand`, and variables (`advice`) and `launches` that make it fit.
 
-    `load` is ``None`` unless a command was run. `pooled`: `demand` with a process pool of default size, where
-    that would be too much; ``None`` otherwise, and if a command was run. `advice`: variables to set. `share`:
-    threads for each process so that all fit. `own`: what variables do not change.
-    `launches`: how to start it so that all fits, where ranks, workers or a launcher are known.
+    `load` is ``None`` unless a command ran. `pooled`: demand with a process pool of default size, if too
+    much. `share`: threads per process at which all fit. `own`: what variables cannot change.
     """
 
     limits: Limits
@@ -138,11 +130,10 @@ def diagnose(
     command: Sequence[str] = (),
     launcher: str | None = None,
 ) -> Diagnosis:
-    """Return the diagnosis for one machine, one Python and one environment.
+    """Diagnose one machine, one Python and one environment.
 
-    `ranks` on this machine default to those of the launcher, `workers` of each to none, `threads` of each
-    process to what libraries start. `load` and `command` are those of a command that was run. `launcher` is the
-    one to have lines for, ``all`` for each; ``None`` takes the user's.
+    By default, `ranks` are the launcher's, `workers` none, and `threads` those of libraries. `launcher`
+    selects the launch lines: ``all``, or ``None`` for the user's.
     """
     sizes = sizes_of(limits, interpreter, environ)
     python = (
@@ -187,7 +178,7 @@ def _launches(
         crews = found.load.crews
         ranks_seen = sum(crew.processes for crew in crews if crew.role == "rank")
         if not ranks_seen and launcher_of(replace(found.limits, ranks=None, slurm=None), command):
-            return ()  # it ended before its launcher had started any
+            return ()  # the command ended before its launcher started a rank
         ranks *= ranks_seen or 1
         workers = sum(crew.processes for crew in crews if crew.role == "worker" and crew.threads) // ranks
     own = launcher_of(found.limits, command)
@@ -211,7 +202,7 @@ def _launches(
 
 
 def sizes_of(limits: Limits, interpreter: Interpreter | None, environ: Mapping[str, str]) -> tuple[Size, ...]:
-    """Return what each installed library would start."""
+    """Return the default size of each installed library."""
     if interpreter is None:
         return ()
     found = []
@@ -242,7 +233,7 @@ def size_of(
     for candidate in honours.variables:
         asked = _asked(candidate.name, environ.get(candidate.name, ""))
         if asked:
-            if library.plus and library.per != "fixed":  # it stands for the number of CPUs
+            if library.plus and library.per != "fixed":  # the variable replaces the number of CPUs
                 asked = _with_more(library, asked)
             most = {"default": size, "machine": _default(library, honours, _whole(limits))[0]}
             size, origin = min(asked, most.get(candidate.cap, asked)), "variable"
@@ -304,7 +295,7 @@ def _planned(ranks: int, workers: int, threads: int, cpus: float) -> Demand:
 
 
 def _seen(load: Load, ranks: int, cpus: float) -> Demand:
-    """Return the demand of a program, times the ranks that do the same."""
+    """Return the demand of a program that ran, times the ranks that do the same."""
     working = [crew for crew in load.crews if crew.threads]
     processes = sum(crew.processes for crew in working) or 1
     threads = working[0].threads if working else 1
@@ -313,13 +304,13 @@ def _seen(load: Load, ranks: int, cpus: float) -> Demand:
     )
 
 
-# What to do
+# Advice
 
 
 def _cures_of_sizes(
     sizes: Sequence[Size], share: int, environ: Mapping[str, str]
 ) -> tuple[tuple[tuple[str, str], ...], tuple[Own, ...]]:
-    """Return the fewest variables that make all libraries fit, and the libraries that have none."""
+    """Return the fewest variables that make all libraries fit, and the libraries without a variable."""
     names: list[str] = []
     own = []
     for size in sizes:
@@ -358,7 +349,7 @@ def _cures_of_load(
 
 
 def _variable_for(names: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """Return the variable to set: one that is set already and decides, else the most widely shared."""
+    """Return the variable to set: the deciding one if one is set, else the most widely shared."""
     held = next((name for name in names if environ.get(name)), None)
     if held is not None:
         return held
@@ -368,7 +359,7 @@ def _variable_for(names: Sequence[str], environ: Mapping[str, str]) -> str | Non
 
 
 def _arguments(command: Sequence[str]) -> list[tuple[str, int]]:
-    """Return the options of a command whose value is a number of threads or processes."""
+    """Return the options of a command that take a number of threads or processes."""
     found = []
     for i, word in enumerate(command):
         name, equals, value = word.partition("=")

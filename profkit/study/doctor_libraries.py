@@ -1,7 +1,7 @@
-"""What `profkit doctor` knows of libraries and of Python: how they size themselves, and the limits they honour.
+"""How libraries and Python size their pools, and which limits they honour.
 
-Measured limits are data: ``doctor_table.json``, which ``python -m benchmarks.doctor measure --write`` writes.
-`DOCUMENTED` has, with sources, what could not be measured since there is no wheel for a current Python.
+``python -m benchmarks.doctor measure --write`` writes ``doctor_table.json``; `DOCUMENTED` lists what has no
+wheel.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from profkit.formats.codec import Codec
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """An environment variable that sizes a library's pool.
+    """An environment variable that sizes a pool, up to `cap`.
 
-    `cap`: ``default`` (at most as many threads as without it), ``machine`` (at most the CPUs of the machine,
-    whatever the affinity), or empty.
+    `cap`: ``default`` (the size without it), ``machine`` (its CPUs, whatever the affinity), or empty.
     """
 
     name: str
@@ -27,16 +26,11 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Honours:
-    """Which limits a library honours.
+    """Which limits a library honours; of its `variables`, the first one that is set decides.
 
-    `version`: distribution and version that was measured, or read about.
-    `python`: ``<3.13`` or ``>=3.13`` if it depends on the interpreter.
-    `affinity`: it takes no more than its affinity (``taskset``, cpusets, bindings).
-    `quota`: ``ceil`` or ``floor`` of a CPU quota, or empty if ignored.
-    `views`: where it finds the quota, ``v1`` and ``v2`` in a container, ``nested`` in a group below the root
-    that it sees.
-    `variables`: the first one set decides.
-    `source`: ``measured``, or the address of the documentation or source code.
+    `python`: ``<3.13`` or ``>=3.13`` if it matters. `quota`: its rounding (``ceil``, ``floor``, ``round``),
+    empty if ignored. `views`: where it finds the quota: ``v1`` and ``v2`` in a container, ``nested`` in a
+    group below the root that it sees. `source`: ``measured``, or an address.
     """
 
     library: str
@@ -53,12 +47,9 @@ class Honours:
 class Library:
     """A library, or a default of Python, that starts threads or processes; named as in `profkit.model.Pool`.
 
-    `packages`: distributions that contain it, empty for Python itself.
-    `starts`: ``threads`` or ``processes``, as many as `per` ``cpu`` or ``core`` plus `plus`, at most `most`;
-    ``fixed`` has `plus` alone.
-    `computes`: its threads compute rather than wait, and count as load.
-    `automatic`: it starts them unless asked not to; others start them when called.
-    `files`: parts of the names of its files, where a package may contain another library instead.
+    It starts one per ``cpu`` or ``core`` plus `plus`, at most `most`; ``fixed`` starts `plus`. `computes`:
+    its threads count as load. `automatic`: it starts them without being called. `files`: parts of its file
+    names, checked because a package may contain another library.
     """
 
     name: str
@@ -74,7 +65,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What was measured, when, and on which machine."""
+    """Measured limits, with date and machine."""
 
     date: str
     machine: str
@@ -91,7 +82,7 @@ LIBRARIES = (
     Library("blis", ("blis",), per="fixed", plus=1),
     Library("libgomp", ("scikit-learn", "torch", "numpy", "scipy"), files=("libgomp",)),
     Library("libiomp5", ("intel-openmp", "mkl", "torch"), files=("libiomp5",)),
-    # numexpr's documentation: as many as CPUs, at most 16 unless NUMEXPR_MAX_THREADS says otherwise.
+    # numexpr's documentation: as many as CPUs, at most 16 unless NUMEXPR_MAX_THREADS is set.
     Library("numexpr", ("numexpr",), most=16),
     Library(
         "opencv",

@@ -1,8 +1,7 @@
-"""Compute the `Load` of a `Run`: how many threads want a CPU at once, from a few seconds of it.
+"""Compute the `Load` of a `Run`: how many threads want a CPU at once.
 
-A pool counts with its full size where its threads were seen to work, since all of them want a CPU in a
-parallel region, however short. Everything else counts with the CPUs that it would use without queueing. Pure:
-all input is in the run.
+A pool that worked counts in full, because a parallel region wants all its threads at once. Everything else
+counts with the CPUs that it would use without queueing.
 """
 
 from __future__ import annotations
@@ -20,22 +19,21 @@ from profkit.model.pools import NOT_BUSY
 
 Ints = npt.NDArray[np.int64]
 
-#: Part of the time for which so many threads are wanted at least: starts and ends of processes overlap for moments.
+#: Part of the time for which that many threads must be wanted; shorter peaks are overlapping starts and ends.
 AT_LEAST = 0.1
-#: Part of its running and queueing time that it queued from which surplus threads hurt. Labelled runs with surplus
-#: threads had 30 to 76 %; less is left for programs whose parallel regions are rarer than theirs.
+#: Part of running and queueing time spent queueing from which surplus threads hurt. Labelled runs with
+#: surplus threads had 30 to 76 %; the limit is lower for programs with fewer parallel regions.
 QUEUES = 0.1
-#: Moments at which threads are counted.
+#: Number of moments at which threads are counted.
 MOMENTS = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """Processes of one kind.
+    """Processes of one kind; in each, `threads` want a CPU at once.
 
-    `threads`: of each process that want a CPU at once, 0 if it only waits for others. `pools`: of one of the
-    processes. `pooled`: the pools' threads worked. `cores`: mean CPU seconds per second of life, `demanded`
-    with queueing; NaN where not counted.
+    `pooled`: the pools' threads worked. `cores`: mean CPU seconds per second of life; `demanded` includes
+    queueing; both are NaN if not counted.
     """
 
     role: str
@@ -49,12 +47,11 @@ class Crew:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a program did while it was watched; `crews` with the most threads first.
+    """What a program did while it was watched; `crews` has the most threads first.
 
-    `at_once`: most threads that wanted a CPU, ignoring peaks that last less than a tenth of the time.
-    `cores`: mean CPUs used, start-up included; `steady_cores`: in the second half. `queued`: fraction of
-    running and queueing time spent queueing, NaN without counters. `cpus`: that it may use. `others`: CPUs
-    used by everything else, NaN if not counted.
+    `at_once` ignores peaks shorter than a tenth of the time. `cores`: mean CPUs used; `steady_cores`: in the
+    second half. `queued`: fraction of running and queueing time spent queueing, NaN without counters.
+    `others`: CPUs used by other programs, NaN if not counted.
     """
 
     crews: tuple[Crew, ...]
@@ -68,13 +65,13 @@ class Load:
 
     @property
     def predicted_cores(self) -> float:
-        """CPUs that it will go on to use: as in the second half of its time, and at most those available."""
+        """CPUs that it will go on to use: as in the second half, at most those available."""
         cores = self.cores if math.isnan(self.steady_cores) else self.steady_cores
         return min(cores, self.cpus)
 
     @property
     def idle_pools(self) -> tuple[Pool, ...]:
-        """Pools with more threads than CPUs that did not work: perhaps the program did not get that far."""
+        """Pools with more threads than CPUs that did not work; the program may not have reached them."""
         found = {
             pool.library: pool
             for crew in self.crews
@@ -85,7 +82,7 @@ class Load:
 
     @property
     def factor(self) -> float:
-        """Threads at once for each CPU; one thread is never too many, however small a quota is."""
+        """Threads at once per CPU; one thread is never too many, however small the quota."""
         return self.at_once / max(1.0, self.cpus)
 
     @property
@@ -96,7 +93,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """One process: when it lived (ns), and how many threads it has at once."""
+    """One process: its life (ns), and the threads that it has at once."""
 
     process: Process
     begin: int
@@ -119,7 +116,7 @@ def load_of(run: Run) -> Load:
     groups: dict[object, list[_Seen]] = {}
     for one in seen:
         if len(seen) > 1 and not one.threads and sum(_work(one.process)) == 0:
-            continue  # nothing was counted of it: a pool starts new workers for those that are ended
+            continue  # not counted: a pool replaces workers that end
         pools = tuple((pool.library, pool.threads, pool.origin) for pool in one.process.pools or ())
         groups.setdefault((one.process.role, one.threads, pools), []).append(one)
     crews = tuple(
@@ -173,7 +170,7 @@ def _bounds(process: Process) -> tuple[int, int] | None:
 
 
 def _first_child(process: Process, every: Sequence[Process], lives: Sequence[tuple[int, int]]) -> int | None:
-    """Return when the first process began that works for this one."""
+    """Return when the first working child of a process began."""
     begins = [
         life[0]
         for child, life in zip(every, lives, strict=True)
@@ -183,7 +180,7 @@ def _first_child(process: Process, every: Sequence[Process], lives: Sequence[tup
 
 
 def _work(process: Process) -> tuple[float, float]:
-    """Return seconds that threads ran or queued: those of Python, and the others."""
+    """Return the running and queueing seconds of Python threads and of native threads."""
     own = native = 0.0
     for thread in process.threads:
         seconds = (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0)
@@ -195,7 +192,7 @@ def _work(process: Process) -> tuple[float, float]:
 
 
 def _work_between(process: Process, begin: int, end: int) -> tuple[float, float]:
-    """Return the same for a part of its life: what a parent did before its workers came is over."""
+    """Return the same between two moments, without what a parent did before its workers started."""
     native = {thread.tid for thread in process.threads if not _is_python(thread, process)}
     of_threads = _seconds(process, begin, end)
     of_native = sum(sum(seconds) for tid, seconds in of_threads.items() if tid in native)
@@ -214,8 +211,8 @@ def _wanted(process: Process) -> float:
 def _wanted_beside(process: Process, begin: int, end: int) -> float:
     """Return the CPUs that a parent would use beside its workers if it never queued.
 
-    A thread counts with the fraction of its non-queueing time in which it ran, so that one that works now and
-    then is not taken for busy because others make it wait.
+    A thread's run time is divided by its time outside of queues: otherwise an occasional thread would look
+    busy.
     """
     lasted = (end - begin) / 1e9
     of_threads = _seconds(process, begin, end).values()
@@ -223,7 +220,7 @@ def _wanted_beside(process: Process, begin: int, end: int) -> float:
 
 
 def _seconds(process: Process, begin: int, end: int) -> dict[int, tuple[float, float]]:
-    """Return the seconds that each thread ran and queued between two moments, by thread number."""
+    """Return the running and queueing seconds of each thread between two moments, by thread ID."""
     samples = process.samples
     if samples is None or not len(samples):
         return {}
@@ -232,7 +229,7 @@ def _seconds(process: Process, begin: int, end: int) -> dict[int, tuple[float, f
     for first, last in zip(starts, [*starts[1:], len(samples)], strict=True):
         times = samples.time_ns[first:last]
         columns = [samples.run_ns[first:last], samples.wait_ns[first:last]]
-        if times[0] > begin:  # it was first read after it had begun
+        if times[0] > begin:  # the thread was first read after it began
             times = np.r_[times[0] - 1, times]
             columns = [np.r_[0, column] for column in columns]
         run, wait = (float(np.diff(np.interp([begin, end], times, column))[0]) / 1e9 for column in columns)

@@ -1,8 +1,6 @@
-"""Decide whether a candidate is slower than its baseline by a given factor, from runs of both in turn.
+"""Decide whether a candidate is slower than its baseline by a given factor, from alternating runs.
 
-Pairs alternate between A B and B A, so that disturbances affect both sides. What is compared is wall time
-without queueing for CPUs (`capture.stopwatch`); a pair with unlike neighbours is repeated.
-`measure.sequential` says when to stop.
+Pairs alternate between A B and B A. Times exclude queueing for CPUs (`capture.stopwatch`).
 """
 
 from __future__ import annotations
@@ -15,23 +13,21 @@ from profkit.capture.stopwatch import Reading
 from profkit.measure.sequential import Decision, decide
 
 BASELINE, CANDIDATE = "baseline", "candidate"
-#: CPUs by which what others took may differ between the runs of a pair. On a machine with two CPUs and neighbours
-#: that come and go, one pair in thirteen differs by more, and the times of these scatter nearly twice as much.
+#: Greatest difference, in CPUs, of what other programs used during the two runs of a pair. On a two-CPU
+#: machine with changing neighbours, one pair in thirteen exceeds it, and its times scatter nearly twice as
+#: much.
 UNLIKE_CORES = 0.3
-#: Part of the wall for which helping threads may queue: they are waited for, and that time cannot be taken off.
+#: Part of the wall that helping threads may queue: they are waited for, and that time cannot be subtracted.
 HELPERS_QUEUED = 0.1
-#: Pairs that are repeated before they count as they are.
+#: Most pairs that are repeated; later ones count as they are.
 MOST_REPEATED = 10
-#: A later call that takes less than this part (1) of the first did not do its work again: it found it done.
+#: A later call below this part (1) of the first one found the work already done.
 FOUND_DONE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """The decision of a gate, and ln(candidate's time / baseline's) of each pair that counts.
-
-    `repeated`: pairs that did not count, since the neighbours of their runs were not alike.
-    """
+    """The decision, ln(candidate / baseline time) of the pairs that count, and the count of repeated ones."""
 
     decision: Decision
     log_ratios: tuple[float, ...]
@@ -39,19 +35,16 @@ class Gated:
 
 
 def seconds_of(calls: Sequence[Reading]) -> float:
-    """Return the seconds of one run: its shortest call without queueing, as disturbances only add time.
-
-    The first call counts if later ones find the work done, as from a cache.
-    """
+    """Return the shortest call's seconds without queueing, or the first's if later ones reuse its work."""
     first = calls[0].own_s
     least = min(call.own_s for call in calls)
     return max(first if least < FOUND_DONE * first else least, 1e-9)
 
 
 def contaminated(baseline: Sequence[Reading], candidate: Sequence[Reading]) -> bool:
-    """Return whether two runs had unlike neighbours, or neighbours that took CPUs from helping threads.
+    """Return whether other programs' load differed between two runs, or made helping threads queue.
 
-    Times are not considered, so that a repetition does not depend on which side is slower.
+    Ignores the times, so that a repetition does not depend on which side is slower.
     """
     sides = (baseline, candidate)
     others = [sum(call.others_cores or 0.0 for call in calls) / len(calls) for calls in sides]
@@ -63,9 +56,9 @@ def contaminated(baseline: Sequence[Reading], candidate: Sequence[Reading]) -> b
 
 
 def gate(run: Callable[[str, int], Sequence[Reading]], least: float) -> Gated:
-    """Run both sides in turn until it is decided; `least` is the slow-down to detect, 0.05 for 5 %.
+    """Run both sides in turn until there is a decision; `least` is the slow-down to detect, 0.05 for 5 %.
 
-    `run` runs a side (`BASELINE` or `CANDIDATE`) once, in the pair of a number, and returns its calls.
+    `run(side, pair_number)` runs `BASELINE` or `CANDIDATE` once and returns its calls.
     """
     ratios: list[float] = []
     repeated = number = 0

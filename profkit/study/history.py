@@ -1,8 +1,4 @@
-"""Follow one job over many runs: its times in the order of their starts, and where they changed for good.
-
-Each file is read once, for one row. Changes are found in the series (`measure.changepoints`); the cause of a
-change comes from comparing a typical run before it with a typical one after it.
-"""
+"""Follow one job over many runs: its times in the order of their starts, and where they changed for good."""
 
 from __future__ import annotations
 
@@ -25,18 +21,16 @@ from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose
 
-#: What a series can be made of: the wall, the wall without queueing for CPUs, the time of one iteration.
+#: Metrics of a series: wall time, wall time without queueing for CPUs, time of one iteration.
 METRICS = ("wall", "own", "iteration")
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRun:
-    """One run of the job; `files` has one file, or those of its ranks.
+    """One run of the job; `files` has one file, or one per rank.
 
-    `started`: UTC, ISO 8601. `revision`: of the working directory, empty if unknown; `dirty`: files differed
-    from it. `failed`: exit status other than 0. `iteration_s`: median of the iterations, ``None`` without
-    NVTX ranges of them. `buckets`: seconds of its account, ordered as `profkit.verdict.account.RUN_BUCKETS`.
-    `cause`, `kind`: its own verdict, empty if it lacked nothing.
+    `started`: UTC, ISO 8601. `iteration_s`: median, ``None`` without NVTX ranges of iterations. `buckets`:
+    seconds, in the order of `RUN_BUCKETS`.
     """
 
     files: tuple[str, ...]
@@ -52,7 +46,7 @@ class HistoryRun:
     kind: str = ""
 
     def seconds(self, metric: str) -> float | None:
-        """Return one of `METRICS` or a bucket of the account; ``None`` if not known."""
+        """Return one of `METRICS` or a bucket of the account; ``None`` if unknown."""
         if metric == "wall":
             return self.wall_s
         if metric == "iteration":
@@ -64,11 +58,9 @@ class HistoryRun:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Where the job changed for good: `at` is the position of the first changed run.
+    """A lasting change, with the median before and after; `at` is the position of the first changed run.
 
-    `before_s` and `after_s`: medians from the previous change to the next. `p_value`: of the permutation
-    test. `before_file`, `after_file`: the run nearest to each median; their comparison gave `cause`, `kind`
-    and `confidence` (``None`` if not known).
+    The cause comes from comparing the runs nearest to the medians (`before_file`, `after_file`).
     """
 
     at: int
@@ -83,17 +75,16 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """The median after over the median before."""
+        """Ratio of the medians, after to before."""
         return self.after_s / self.before_s
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A repeated job: its runs in the order of their starts, and where it changed.
+    """A repeated job: its runs in the order of their starts, and its changes of `least_change` (1) or more.
 
-    Runs that failed or ran another command are left out, and counted in `failed` and `others`. Changes below
-    `least_change`, a fraction, are not reported. `spread`: standard deviation of ln(time) between two
-    changes, NaN with fewer than two runs there. `notices`: files that were left out.
+    `failed` and `others` (other commands) count the runs left out. `spread`: standard deviation of ln(time)
+    between changes, NaN if unknown.
     """
 
     runs: tuple[HistoryRun, ...]
@@ -167,10 +158,9 @@ def history(
     least_change: float = LEAST_CHANGE,
     notices: Sequence[Notice] = (),
 ) -> History:
-    """Find where a job changed for good, and why; `runs` are in the order of their starts.
+    """Find changes of `least_change` (1) or more in a job, and their causes; `runs` are in order of start.
 
-    Changes below `least_change` (a fraction) are not reported. Raises `UsageError` if there are too few runs, or the
-    metric is not known of them.
+    Raises `UsageError` if there are too few runs, or one lacks the metric.
     """
     if metric not in METRICS:
         raise UsageError(f"is not known, use {', '.join(METRICS)}", parameter="metric", value=metric)

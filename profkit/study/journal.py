@@ -1,7 +1,7 @@
-"""Keep the directory of a study: what is studied, and a line for every run, written when it ends.
+"""The directory of a study: ``study.json`` (the plan), ``journal.jsonl`` (a `Trial` per line), ``runs/``.
 
-``study.json`` says what is studied, ``journal.jsonl`` has a `Trial` in each line, ``runs/`` has run files and
-output. An interrupted study can go on. The journal is locked: one process works on it at a time.
+A line is written when its run ends, so that an interrupted study can continue. The journal is locked for one
+process at a time.
 """
 
 from __future__ import annotations
@@ -21,25 +21,19 @@ from profkit.study.space import Parameter, Setting, Space
 
 _SCHEMA = "profkit.study/1"
 _PLAN, _JOURNAL, _RUNS = "study.json", "journal.jsonl", "runs"
-#: Bytes of either file that are read: a line has less than 1 kB.
+#: Most bytes read of either file; a line has less than 1 kB.
 _MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run of one setting.
+    """One run of one setting, `round` counting from 0.
 
-    `round`: from 0.
-    `status`: ``done``, ``failed`` (exit status other than 0), ``timeout``, or ``disturbed`` (ended well, but
-    other processes took its CPUs).
-    `started`: ISO 8601, UTC.
-    `exit_status`: 128 + N for signal N, ``None`` if it did not start or end by itself.
-    `cpu_s`: of the target and all descendants that were waited for.
-    `queue_s` and `blocked_s`: wall seconds in its account, ``None`` without a profile or counters.
-    `cause`, `kind`: its own verdict, empty if it lacked nothing or has no profile.
-    `run`, `log`: file names in ``runs/``, `run` empty without a profile.
-    `objective`: what is compared if not the wall time.
-    `problem`: one line.
+    `status`: ``done``, ``failed`` (non-zero exit status), ``timeout``, or ``disturbed`` (other processes took
+    its CPUs). `started`: ISO 8601, UTC. `exit_status`: 128 + N for signal N, ``None`` if it was ended.
+    `cpu_s`: of all processes that were waited for. `queue_s` and `blocked_s`: of the account, ``None``
+    without a profile or counters. `run`, `log`: file names in ``runs/``. `objective`: the figure compared
+    instead of the wall time.
     """
 
     setting: Mapping[str, str]
@@ -61,7 +55,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a directory studies; it does not change while there are trials."""
+    """What a directory studies; fixed while there are trials."""
 
     schema: str
     command: tuple[str, ...]
@@ -71,7 +65,7 @@ class Plan:
 
     @property
     def space(self) -> Space:
-        """What is varied in which command."""
+        """The settings that are tried."""
         return Space(self.command, self.parameters, self.listed)
 
 
@@ -81,7 +75,7 @@ _PLANS, TRIALS = Codec(Plan), Codec(Trial)
 class Journal:
     """The directory of one study, created if needed; a context manager that holds its lock and adds trials.
 
-    Raises `UsageError` if it is not writable, holds another study, or another process works on it;
+    Raises `UsageError` if it is not writable, holds another study, or is locked by another process;
     `FormatError` if its files are damaged.
     """
 
@@ -111,7 +105,7 @@ class Journal:
                     value=directory,
                 )
             self.trials, whole = _read_trials(directory)
-            # A line that was torn when the machine went down would spoil the next one.
+            # A line torn by a crash of the machine would spoil the next one.
             self._file.truncate(whole)
         except BaseException:
             self._file.close()
@@ -155,7 +149,7 @@ def _unwritable(directory: Path, error: OSError) -> UsageError:
 
 
 def read_plan(directory: Path) -> Plan | None:
-    """Return what a directory studies, ``None`` if nothing; raises `FormatError` if its file is damaged."""
+    """Return the plan in a directory, ``None`` without one; raises `FormatError` if it is damaged."""
     path = directory / _PLAN
     try:
         data = _bytes_of(path)
@@ -171,10 +165,7 @@ def read_plan(directory: Path) -> Plan | None:
 
 
 def read_trials(directory: Path) -> list[Trial]:
-    """Return the trials of a study in the order in which they ended.
-
-    Raises `FormatError` for a damaged line; only the last one may be torn.
-    """
+    """Return the trials in the order of their ends; raises `FormatError` for damage before the last line."""
     return _read_trials(directory)[0]
 
 

@@ -1,7 +1,4 @@
-"""Launch lines for a batch script: ranks, threads and workers that fit the CPUs together, for each launcher.
-
-`fitting` divides the CPUs, `of_setting` takes what a study found; each launcher is a function of the result. Pure.
-"""
+"""Launch lines for a batch script: ranks, threads and workers that fit the CPUs together, per launcher."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from dataclasses import dataclass
 
 from profkit.capture.cpu_limits import Limits
 
-#: What starts ranks, by the program and by what `profkit.capture.cpu_limits` calls a job's launcher.
+#: Launchers of ranks, by program name and by the names of `profkit.capture.cpu_limits`.
 _PROGRAMS = {
     "srun": "slurm",
     "sbatch": "slurm",
@@ -24,10 +21,10 @@ _PROGRAMS = {
     "Slurm": "slurm",
     "Open MPI": "mpirun",
 }
-#: Where the program begins behind a launcher.
+#: Where the program begins after a launcher's options.
 _BEGINS = re.compile(r"(?:^|/)(?:python[\d.]*|bash|sh)$|\.(?:py|sh)$")
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
-#: What a parameter of a study counts, by its name, if no threads; the rest are workers.
+#: Names of study parameters that count ranks; those not of threads or ranks count workers.
 _RANKS = re.compile(r"rank|nproc|ntasks")
 _PLACEHOLDER = ("python", "train.py")
 
@@ -36,9 +33,8 @@ _PLACEHOLDER = ("python", "train.py")
 class Launch:
     """Ranks of one machine that fit its CPUs: ``ranks × (threads + workers) ≤ ranks × cpus_each ≤ CPUs``.
 
-    `workers` are processes of each rank (``None``: not known), each of which may have `threads`, too, while the
-    rank waits for them. `cores_each` are physical cores, 0 where there are fewer than ranks. `launcher` starts
-    it, empty for none; `variables` size pools.
+    `workers`: per rank, ``None`` if unknown; each may use `threads` while its rank waits. `cores_each`:
+    physical cores, 0 with fewer than ranks. `variables` size pools.
     """
 
     launcher: str
@@ -62,7 +58,7 @@ def fitting(
     variables: Sequence[str] = (),
     command: Sequence[str] = (),
 ) -> Launch:
-    """Divide `cpus` so that all fits: no more ranks, workers and threads than wanted, and at least one thread."""
+    """Divide `cpus` among at most the wanted ranks, workers and threads; each rank has a thread or more."""
     whole = max(1, int(cpus + 1e-6))
     ranks = min(ranks, whole)
     each = whole // ranks
@@ -82,10 +78,7 @@ def fitting(
 
 
 def of_setting(limits: Limits, counts: Mapping[str, int], command: Sequence[str]) -> Launch | None:
-    """Return how to start what a study found best, by its numbers of ranks, workers and threads.
-
-    ``None`` where no launcher is known, or they do not fit the CPUs as they are.
-    """
+    """Return how to start a study's best setting; ``None`` if no launcher is known, or it does not fit."""
     launcher = launcher_of(limits, command)
     threads = {name: number for name, number in counts.items() if "thread" in name.lower()}
     ranks = {name: number for name, number in counts.items() if _RANKS.search(name.lower())}
@@ -107,7 +100,7 @@ def of_setting(limits: Limits, counts: Mapping[str, int], command: Sequence[str]
 
 
 def launcher_of(limits: Limits, command: Sequence[str]) -> str:
-    """Return which launcher the user has: that of the command, of the job, or the batch system; empty for none."""
+    """Return the launcher of the command, of the job, or the batch system; empty if unknown."""
     named = _PROGRAMS.get(command[0].rpartition("/")[2], "") if command else ""
     job = "" if limits.ranks is None else limits.ranks.launcher
     known = named or _PROGRAMS.get(job) or ("torchrun" if job == "torchrun" else "")
@@ -123,7 +116,7 @@ def _program(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def lines(launch: Launch) -> tuple[str, ...]:
-    """Return the lines of a script for one launcher; all but those of #SBATCH can be run as they are."""
+    """Return the lines of a script; all but those of #SBATCH also run in a shell."""
     return (*(_LINES[launch.launcher](launch)), *_workers(launch))
 
 
@@ -144,7 +137,7 @@ def _plain(launch: Launch) -> tuple[str, ...]:
 
 
 def _slurm(launch: Launch) -> tuple[str, ...]:
-    # From Slurm 22.05 on srun does not take --cpus-per-task over from sbatch (srun(1)).
+    # Since Slurm 22.05, srun does not inherit --cpus-per-task from sbatch (srun(1)).
     return (
         f"#SBATCH --ntasks-per-node={launch.ranks}",
         f"#SBATCH --cpus-per-task={launch.cpus_each}",
@@ -162,7 +155,7 @@ def _mpirun(launch: Launch) -> tuple[str, ...]:
 
 def _torchrun(launch: Launch) -> tuple[str, ...]:
     python, *script = launch.command
-    # Options of the interpreter itself are not torchrun's, but for -m.
+    # torchrun accepts no interpreter options except -m.
     if not _PYTHON.search(python) or (script and script[0].startswith("-") and script[0] != "-m"):
         script = ["--no-python", *launch.command]
     return (_exports(launch), f"torchrun --nproc-per-node={launch.ranks} {shlex.join(script)}")
@@ -174,5 +167,4 @@ _LINES: Mapping[str, Callable[[Launch], tuple[str, ...]]] = {
     "mpirun": _mpirun,
     "torchrun": _torchrun,
 }
-#: Launchers that lines can be asked for.
 LAUNCHERS = ("slurm", "mpirun", "torchrun")

@@ -1,4 +1,4 @@
-"""Measure what a study minimises or maximises: wall time, an NVTX range, or a number in output or log."""
+"""What a study minimises or maximises: wall time, an NVTX range, or a number in output or a JSON file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Objective:
     """One figure of a run; `text` is what the user wrote.
 
     `kind`: ``wall``, ``range``, ``output`` or ``json``. `what`: name of the range (with ``@DOMAIN``), regular
-    expression, or path in `file`, which is a log file relative to the working directory.
+    expression, or path in the JSON `file`, which is relative to the working directory.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Objective:
         return self.kind in ("wall", "range")
 
     def figure(self, trial: Trial) -> float | None:
-        """Return the figure of a trial that ended well."""
+        """Return the figure of a trial that succeeded."""
         return trial.wall_s if self.kind == "wall" else trial.objective
 
     def needs_profile(self) -> bool:
@@ -54,10 +54,7 @@ class Objective:
         return [value for value in printed if value is not None]
 
     def measure(self, wall_s: float | None, log: Path, run_file: Path | None, began: float) -> float | None:
-        """Return the figure of a run that ended well, ``None`` if it has none.
-
-        A log file older than `began` (seconds since 1970) is not the run's own.
-        """
+        """Return a successful run's figure, or ``None``; a JSON file from before `began` (s) is ignored."""
         if self.kind == "wall":
             return wall_s
         if self.kind == "output":
@@ -68,7 +65,7 @@ class Objective:
         return _of_json(Path(self.file), self.what, began)
 
     def missing(self) -> str:
-        """Return what a run did not have."""
+        """Return why a run has no figure."""
         if self.kind == "range":
             return f"it has no NVTX range {self.what}"
         if self.kind == "output":
@@ -76,15 +73,13 @@ class Objective:
         return f"{self.file} has no number at {self.what}, or was not written by it"
 
 
-#: What a study is about unless the user asks for something else.
 WALL = Objective("wall")
 
 
 def parse_objective(text: str, *, maximise: bool) -> Objective:
     """Parse ``wall``, ``range:NAME[@DOMAIN]``, ``output:REGEX`` with one group, or ``json:FILE:PATH``.
 
-    A path reads like ``[-1].elapsed_time``. Raises `UsageError` for another form, or a wrong expression or
-    path.
+    A path reads like ``[-1].elapsed_time``. Raises `UsageError` if the text is invalid.
     """
     kind, sign, rest = text.partition(":")
     if text == "wall":
@@ -120,7 +115,7 @@ def parse_objective(text: str, *, maximise: bool) -> Objective:
 
 
 def _steps(path: str) -> list[str | int] | None:
-    """Return the keys and indices of a path, ``None`` if it is not one."""
+    """Return the keys and indices of a path, ``None`` if it is malformed."""
     steps: list[str | int] = []
     at = 0
     while at < len(path):
@@ -134,7 +129,7 @@ def _steps(path: str) -> list[str | int] | None:
 
 def _of_json(file: Path, path: str, began: float) -> float | None:
     try:
-        # One second: file systems round the times of files.
+        # One second: file systems round modification times.
         if file.stat().st_mtime < began - 1:
             return None
         value = json.loads(file.read_bytes())

@@ -1,7 +1,6 @@
 """Read one file of a job into one vector per process, over functions that all files have in common.
 
-First step of ``profkit ranks`` and ``profkit scaling``. It runs in this process, in others of this machine,
-or on a Dask cluster; results stay small whatever the file's size.
+It runs here, in other processes, or on a Dask cluster, so its results stay small.
 """
 
 from __future__ import annotations
@@ -50,23 +49,23 @@ Values = npt.NDArray[np.float32]
 Bits = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 
-#: What is known of a function in one process, in the order of the rows of `Reading.values`: calls, and seconds.
+#: Rows of `Reading.values` for each function: limits of the calls, then seconds.
 METRICS = ("calls_low", "calls_high", "run", "queue", "blocked")
-#: Row of the first of them that is seconds.
+#: First row of `METRICS` in seconds.
 SECONDS = METRICS.index("run")
-#: Most range names of one process; those with the most time.
+#: Most range names kept per process: those with the most time.
 MOST_RANGES = 64
-#: Functions in Python whose own time is that of the collective operation that they are named after. Tracers do not
-#: see mpi4py's methods, which Cython made: their time is self time of the function that calls them.
+#: Python functions whose self time counts as that of the collective operation in their name. Tracers do not
+#: see mpi4py's methods, which are made by Cython: their time is self time of the caller.
 _COLLECTIVE = re.compile(
     r"_*(?:all_?reduce\w*|all_?gather\w*|all_?to_?all\w*|reduce_?scatter\w*|multi_node_mean\w*|i?barrier"
     r"|bcast\w*|broadcast(?:_(?:data|coalesced|parameters|object\w*))?)_*",
     re.IGNORECASE,
 )
-#: What imports do: before the work begins, and in ``MPI_Init``, which waits for all ranks.
+#: Imports: they precede the work, or wait for all ranks in ``MPI_Init``.
 _IMPORTS = re.compile(r"<built-in method (?:_imp\.|marshal\.loads|posix\.stat|_io\.open_code|nt\.stat)")
 _RANK_WAIT, _NATIVE_WAIT, _LIBRARY_WAIT, _IMPORT = 1, 2, 4, 8
-#: The bits above them are the number of a wait state.
+#: The bits from here on hold the index of a wait state.
 _STATE = 4
 
 
@@ -74,20 +73,15 @@ _STATE = 4
 class Member:
     """One process of a job, and how its main thread spent its time, in seconds.
 
-    `label`: ``rank 3``, ``worker 4711``, or the name of its file.
-    `size`: ranks that the launcher started.
-    `started`: ISO 8601; like `host`, `job` and `command` it is empty where not known.
-    `measured`: queueing and off-CPU time were measured; otherwise `run_s` is self time, `blocked_s` that of
-    functions that wait by design, and `queue_s` 0.
-    `life_s`: from start to end, without counters the sum of self times.
-    `run_s`, `queue_s` and `blocked_s` exclude `waits_s` (calls that wait for other processes of the job) and
-    `imports_s`.
-    `helpers_run_s`: functions of its other threads and child processes, on a CPU or queueing.
-    `projects`: directories that a report must mask.
-    `collects_s` is the garbage collector's part of `run_s`, `collects_in` the function with the most of it;
-    both are ``None`` where not measured, `collects_in` also if nothing was collected.
-    `waits_by` divides `waits_s` by `wait_states.WAIT_STATES`, `off_for` what was seen of `blocked_s` by
-    `model.pauses.WAITS`; that is ``None`` where nothing looked.
+    `size`: ranks that the launcher started. `measured`: queueing and off-CPU time are known; otherwise
+    `run_s` is self time, `blocked_s` that of functions that wait by design, and `queue_s` 0. `life_s`:
+    without counters the sum of self times. `run_s`, `queue_s` and `blocked_s` exclude `waits_s` (calls that
+    wait for other processes) and `imports_s`. `helpers_run_s`: its other threads and child processes, running
+    or queueing.
+
+    `collects_s`: the garbage collector's part of `run_s`, mostly in `collects_in`; ``None`` if not measured.
+    `waits_by` divides `waits_s` by `WAIT_STATES`; `off_for` divides `blocked_s` by `model.pauses.WAITS`,
+    ``None`` if not recorded. `projects`: directories that a report must mask.
     """
 
     label: str
@@ -117,17 +111,16 @@ class Member:
 
     @property
     def pace_s(self) -> float:
-        """Seconds that the others have to wait for it: all but its own waiting and its imports."""
+        """Seconds that the others must wait for it: all but its own waiting and its imports."""
         return self.run_s + self.queue_s + self.blocked_s
 
 
 @dataclass(frozen=True, slots=True)
 class RangeSums:
-    """NVTX ranges of one name in one process, without those of warming up.
+    """NVTX ranges of one name in one process, without the `left_out` slow ones at the beginning.
 
-    `left_out` counts the ranges at the beginning that took markedly longer. `waits_s`: time in calls that
-    wait for other processes, over all ranges of the name, left out ones included; NaN where functions inside
-    of ranges were not recorded.
+    `waits_s`: seconds in calls that wait for other processes, in all ranges including `left_out`; NaN if not
+    recorded.
     """
 
     count: int
@@ -142,8 +135,7 @@ class Reading:
     """What one process contributes to the comparison.
 
     `values` (5 × columns of the task): `METRICS` of each function. `shares`: fraction of the process's time
-    in each column. `more`: functions outside the task with at least its floor, and their shares. `ranges`: by
-    domain and name, with numbers folded.
+    per column. `more`: functions outside the task with their shares. `ranges`: by domain and name.
     """
 
     member: Member
@@ -155,7 +147,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The file whose names of project files all others are mapped to."""
+    """The file whose project file names all others are mapped to."""
 
     path: str
     files: frozenset[str]
@@ -163,14 +155,12 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is wanted of each file: the values of the functions in `columns`.
+    """What to read of each file: the values of the functions in `columns`.
 
-    `floor`: fraction of a process's time from which other functions are reported.
-    `waits`: further functions in which processes wait for each other; ``*`` matches anything.
-    `reference`: ``None`` if all files name the project alike.
-    `alone`: there is only one file, so that without ranks its workers are compared.
-    `folded`: functions that count as parts of their callers in all processes, since a tracer throttled them
-    in some.
+    `floor`: fraction of time from which other functions are reported. `waits`: patterns of further functions
+    that wait for other processes. `reference`: ``None`` if all files name the project alike. `alone`: compare
+    a single file's workers if it has no ranks. `folded`: functions counted in their callers everywhere, since
+    a tracer throttled them somewhere.
     """
 
     columns: tuple[FunctionKey, ...] = ()
@@ -183,7 +173,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileReading:
-    """One file: its processes and the functions that were throttled in any of them, or why it was skipped."""
+    """One file: its processes, the functions throttled in any of them, or why it was skipped."""
 
     path: str
     readings: tuple[Reading, ...] = ()
@@ -192,7 +182,7 @@ class FileReading:
 
 
 def read_file(path: str, task: Task) -> FileReading:
-    """Read the processes of a file or fsspec address (``s3://…``); a notice replaces those of a bad file."""
+    """Read the processes of a file or fsspec address (``s3://…``); an unreadable file yields a notice."""
     try:
         run = load(path, edges=bool(task.folded))
     except FormatError as error:
@@ -205,7 +195,7 @@ def read_file(path: str, task: Task) -> FileReading:
 
 
 def reference_of(path: str) -> Reference:
-    """Return a file as the reference; it must be readable."""
+    """Return a readable file as the reference."""
     run = load(path)
     process = _processes(run, alone=False)[0][0]
     thread = first_thread(process)
@@ -225,7 +215,7 @@ def load(path: str, *, edges: bool = False) -> Run:
 
 @contextlib.contextmanager
 def local(path: str) -> Iterator[str]:
-    """Give a file a name in the file system while it is read."""
+    """Yield a local path for a file or address; a fetched copy is deleted afterwards."""
     if "://" not in path:
         yield path
         return
@@ -238,19 +228,19 @@ def local(path: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def addressed(address: str, what: str) -> Iterator[tuple[Any, str]]:
-    """Give the fsspec file system of an address, and the path there; errors say that it cannot be `what`."""
+    """Yield the fsspec file system of an address, and the path there; errors say "cannot be `what`"."""
     try:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
     except ImportError:
         raise UsageError(f"{address}: addresses need fsspec; install profkit[dask]") from None
     try:
         yield url_to_fs(address)
-    except Exception as error:  # every file system has errors of its own
+    except Exception as error:  # file systems raise their own exception types
         problem = " ".join(str(error).split())[:120] or type(error).__name__
         raise FormatError(address, f"cannot be {what}: {problem}", "check the address") from None
 
 
-# Which processes ---------------------------------------------------------------------------------------------------
+# Which processes
 
 
 def _processes(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process, ...], str]]:
@@ -286,7 +276,7 @@ def _helpers(run: Run, process: Process) -> tuple[Process, ...]:
     return tuple(found)
 
 
-# One process -------------------------------------------------------------------------------------------------------
+# One process
 
 
 def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str, task: Task) -> Reading:
@@ -359,7 +349,7 @@ def _collections(
     places, named, bits = rows
     run, _, _ = _divided(main.profile, bits)
     work = (bits & (_RANK_WAIT | _IMPORT)) == 0
-    # A collection is timed by the clock: what it queued for is in the queueing already.
+    # A collection is timed by the clock, so its queueing is already in the function's queueing.
     seconds = np.where(work, np.minimum(collected(main), run), 0.0)
     total = float(seconds.sum())
     if total <= 0:
@@ -370,7 +360,7 @@ def _collections(
 
 
 class _Names:
-    """Numbers for files and names of functions, and what the names mean; kept by a thread for all files."""
+    """Numbers for files and names of functions, and flags of what they mean; one table per thread."""
 
     def __init__(self, waits: tuple[str, ...]) -> None:
         self.waits = waits
@@ -416,7 +406,7 @@ class _Names:
         return _LIBRARY_WAIT if is_wait(name, STDLIB) else 0
 
     def rows(self, profile: Profile, roots: Roots, reference: Reference | None) -> tuple[Ints, Ints, Bits]:
-        """Return the number of each row's file and name, and what its name means."""
+        """Return the numbers of each row's file and name, and its flags."""
         strings = profile.strings
         files = _used(profile.file, len(strings))
         numbers = self._files([strings[f] for f in files.tolist()], roots)
@@ -435,7 +425,7 @@ class _Names:
         places, names = of_file[profile.file], of_name[named]
         of_row = np.frombuffer(bytes(self.name_bits), np.uint8)[names]
         of_place = np.frombuffer(bytes(self.place_bits), np.uint8)[places]
-        # A function in Python waits by its name only in the standard library.
+        # A Python function waits by its name only if it is in the standard library.
         of_row = of_row & ~np.where(of_place & _LIBRARY_WAIT, 0, _LIBRARY_WAIT).astype(np.uint8)
         return places, names, (of_row | (of_place & _IMPORT)).astype(np.uint8)
 
@@ -487,13 +477,13 @@ class _Names:
                 numbers[place[f]] = back[number]
 
     def packed(self, columns: tuple[FunctionKey, ...]) -> tuple[Ints, Ints]:
-        """Return the columns as sorted numbers, and where each of them is among the columns."""
+        """Return the columns as sorted numbers, and the position of each among the columns."""
         known = self.columns.get(columns)
         if known is None:
             pairs = [(self.place((key.root, key.path)), self.name(key.qualname)) for key in columns]
             numbers = np.array([p << 32 | n for p, n in pairs], np.int64)
             order = np.argsort(numbers)
-            # One table at a time: those of earlier passes are not asked for again.
+            # Only one table: those of earlier passes are never needed again.
             self.columns = {columns: (numbers[order], order)}
             known = self.columns[columns]
         return known
@@ -509,18 +499,18 @@ def waits_and_imports(
 
 
 def _used(column: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.intp]:
-    """Return which strings a column has, in ascending order."""
+    """Return the indices of the strings that a column uses, ascending."""
     seen = np.zeros(n, np.bool_)
     seen[column] = True
     return np.flatnonzero(seen)
 
 
-#: A worker of Dask may read several files at once, in threads.
+#: A Dask worker may read several files at once, in threads.
 _of_thread = threading.local()
 
 
 def _names(waits: tuple[str, ...]) -> _Names:
-    """Return the names that this thread knows."""
+    """Return this thread's `_Names`."""
     known: _Names | None = getattr(_of_thread, "names", None)
     if known is None or known.waits != waits:
         known = _of_thread.names = _Names(waits)
@@ -528,7 +518,7 @@ def _names(waits: tuple[str, ...]) -> _Names:
 
 
 def _calls(profile: Profile) -> tuple[Floats, Floats]:
-    """Return the limits of the calls of each function: equal where they are exact, 0 and infinite where unknown."""
+    """Return limits of each function's calls: equal where exact, 0 and infinity where unknown."""
     exact = profile.ncalls.astype(np.float64)
     if profile.calls_low is None or profile.calls_high is None:
         return exact, exact
@@ -551,7 +541,7 @@ class _Sums:
         profile = thread.profile
         run, queue, off = _divided(profile, bits)
         if not main:
-            # A helper that has nothing to do waits: only what it does counts.
+            # An idle helper waits: only its work counts.
             off = np.zeros(len(off))
         packed = places << 32 | named
         whole = run + queue + off
@@ -588,7 +578,7 @@ class _Sums:
         if total <= 0:
             return np.zeros(n, np.float32), ()
         shares = (self.values[SECONDS:].sum(axis=0) / total).astype(np.float32)
-        # One key has several rows where several threads run it: what is far below the floor is not summed.
+        # A key has a row per thread; rows far below the floor are skipped.
         large = np.flatnonzero(seconds >= floor * total / 8)
         unique, of = np.unique(packed[large], return_inverse=True)
         sums = np.bincount(of.reshape(-1), seconds[large], len(unique)) / total

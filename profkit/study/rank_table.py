@@ -1,7 +1,6 @@
 """Collect all processes of a job in one table, over the functions that matter in any of them.
 
-Second step of ``profkit ranks``. A file is read once, or twice if functions matter that a sample of the files
-did not show. The result must not depend on the order of reading or on who reads.
+The result must not depend on the order of reading.
 """
 
 from __future__ import annotations
@@ -37,23 +36,23 @@ from profkit.study.workers import Crew
 
 Values = npt.NDArray[np.float32]
 
-#: Part (1) of the time of any one process from which a function is in the table.
+#: Part (1) of any process's time from which a function is in the table.
 FLOOR = 0.001
-#: Most functions of the table, those with the greatest part in any process.
+#: Most functions of the table: those with the greatest part in any process.
 MOST_FUNCTIONS = 512
-#: Files that are looked at first, evenly spread: which functions they show decides what is read of all.
+#: Files that are read first, evenly spread: their functions decide what is read of all.
 SAMPLE = 16
-#: Functions of the sample are taken from this part of the floor on, so that a second reading, which costs as much as
-#: the first, is rarely needed. Of 1 000 files whose functions scatter by a factor of 5, a quarter was too much.
+#: The sample's floor, as a part of `FLOOR`. It is low because a second reading costs as much as the first; a
+#: quarter was too high for 1 000 files whose functions scatter by a factor of 5.
 _SAMPLE_PART = 0.1
 _SAMPLE_MOST = 2048
-#: Part (1) of its time that a process must have in functions which most others have, to be of the same program.
+#: Least part (1) of a process's time in functions that most others have; less is a different program.
 SAME_PROGRAM = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class RangeRow:
-    """NVTX ranges of one name, numbers folded, in all processes: ``None`` where a process has none."""
+    """NVTX ranges of one name (numbers folded) in all processes; ``None`` where a process has none."""
 
     domain: str
     name: str
@@ -64,8 +63,8 @@ class RangeRow:
 class RankTable:
     """A job: ranks in ascending order, then other processes by their files' names.
 
-    `functions` hold at least `FLOOR` of the time of any process. `values` (4 × members × functions):
-    `rank_read.METRICS`. `skipped`: files that could not be read, and other doubts.
+    `functions` hold at least `FLOOR` of any process's time. `values` (5 × members × functions):
+    `rank_read.METRICS`.
     """
 
     members: tuple[Member, ...]
@@ -95,7 +94,7 @@ def expand(specs: Sequence[str | os.PathLike[str]]) -> list[str]:
 
 
 def _listed(address: str) -> list[str]:
-    """List the files of an address for fsspec."""
+    """List the files of an fsspec address."""
     with addressed(address, "listed") as (system, inside):
         if "*" in inside or "?" in inside or "[" in inside:
             found = sorted(system.glob(inside))
@@ -178,7 +177,7 @@ def _largest(shares: Mapping[FunctionKey, float], most: int) -> tuple[FunctionKe
 
 
 class _Gathered:
-    """What is kept of the files that were read so far."""
+    """What is kept of the files read so far."""
 
     def __init__(self, columns: tuple[FunctionKey, ...], folded: frozenset[FunctionKey]) -> None:
         self.columns = columns
@@ -274,9 +273,9 @@ def _check_program(table: RankTable) -> None:
     """Refuse a process whose time is in functions that the others lack."""
     members = table.members
     if len({member.path for member in members}) == 1:
-        return  # one capture has the processes of one job
+        return  # one capture holds one job
     seconds = table.values[SECONDS:].sum(axis=0).astype(np.float64)
-    # All programs import: what the program itself does is in its own files, where it has some.
+    # Imports are common to all programs, so compare project files if every process has some.
     own = seconds[:, [key.root == PROJECT for key in table.functions]]
     if (own.sum(axis=1) > 0).all():
         seconds = own

@@ -1,9 +1,7 @@
 """Compare the processes of one job: which of them hold the others up, where, and what that costs.
 
-Each process is compared with the median of the *others*, by function and by range. Noise is the scatter of
-the others, moderated by that of balanced jobs: the median absolute deviation of few processes is unreliable.
-Time in calls that wait for other processes is never a fault, since the slowest process has the least of it.
-`docs/ranks.md` has the formulas, their sources, and the measured error rates.
+Each is compared with the median of the *others*. Waiting for other processes is never a fault: the slowest
+process waits least. `docs/ranks.md` has formulas, sources, and measured error rates.
 """
 
 from __future__ import annotations
@@ -32,52 +30,52 @@ from profkit.study.wait_states import (
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-#: Chance (1) that a balanced job of normal noise has a process taken for a straggler in one of the components.
+#: Chance (1) of a false straggler in one component of a balanced job with normal noise.
 ALPHA = 0.01
-#: Standard deviations of balanced processes, as parts (1) of the usual value: of CPU time, of self time without
-#: counters, of queueing, of time off the CPU. Measured on balanced MPI jobs on a busy machine (docs/ranks.md).
+#: Standard deviations of balanced processes, as parts (1) of the usual value: CPU time, self time without
+#: counters, queueing, time off the CPU. Measured on balanced MPI jobs on a busy machine (docs/ranks.md).
 RUN_NOISE, PLAIN_NOISE, QUEUE_NOISE, BLOCKED_NOISE = 0.02, 0.10, 0.35, 0.50
-#: Of a function the least standard deviation, as a part of all CPU time; of queueing and blocking, of the pace.
+#: Least standard deviations: of a function, as a part of all CPU time; of queueing and blocking, of the pace.
 LEAST_RUN, LEAST_OFF = 0.002, 0.01
-#: Degrees of freedom that the measured noise counts for beside what the others scatter.
+#: Degrees of freedom of the measured noise, which is weighted against the scatter of the others.
 PRIOR_FREEDOM = 8.0
-#: Efficiency of the median absolute deviation: so many of `n` values count (Rousseeuw and Croux 1993).
+#: Efficiency of the median absolute deviation: it is worth this part of `n` values (Rousseeuw and Croux
+#: 1993).
 MAD_EFFICIENCY = 0.37
-#: Processes from which their scatter says anything.
+#: Processes from which their scatter is meaningful.
 LEAST_SCATTER = 4
 #: Part (1) of its usual time that a process must lose to be a straggler.
 MATERIAL = 0.04
-#: The same where it is off the CPU, and the others were seen to wait `KEPT` of it for this process: their waiting is
-#: a second measurement, so that the noise of time off the CPU in general does not matter.
+#: The same for time off the CPU if the others waited for this process for `KEPT` of it: their waiting is a
+#: second measurement, so the general noise of off-CPU time does not matter.
 MATERIAL_SEEN = 0.10
 #: Part (1) from which a function counts as called more often, not as slower.
 CALLS_CHANGED = 0.05
-#: Part (1) of the excess in single functions by which the main thread as a whole must be longer.
+#: Least part (1) of the excess in single functions that the main thread as a whole must show.
 KEPT = 0.5
-#: Part (1) of its time in waiting calls from which a job is taken to show its waiting.
+#: Part (1) of its time in waiting calls from which a job's waiting counts as recorded.
 WAITING_SEEN = 0.01
-#: Part (1) of the time of balanced processes that sits elsewhere.
+#: Noise of `RankStudy.elsewhere` (1) in balanced processes.
 ELSEWHERE_NOISE = 0.02
 #: Part (1) of a process's CPU time from which the spread of a function is listed.
 LEAST_LISTED = 0.005
-#: Part (1) of a straggler's excess on a CPU from which the garbage collector is what it does instead.
+#: Part (1) of a straggler's excess CPU time from which the garbage collector is its reason.
 COLLECTED = 0.5
-#: Kinds of stragglers that spend their time on a CPU: more calls, as many, unknown calls.
+#: Kinds of stragglers whose excess is CPU time.
 COMPUTING = ("work", "slower", "slower-cpu", "longer")
-#: Kinds of those that are off the CPU for something else than the CPU.
+#: Kinds of stragglers that are off the CPU without queueing.
 STANDING = ("blocked", "loading", "stopped")
-#: Functions that a straggler is described by.
+#: Most functions that describe a straggler.
 MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One function or range in which a process takes longer than the others.
+    """One function or range (domain and name) in which a process takes longer than the others.
 
-    `range`: domain and name; it or `function` is ``None``. `value_s` and `usual_s` (the median of the
-    others): CPU time of a function (self time without counters), or the duration of a range times the number
-    of ranges. `calls`: calls over the others' median, NaN where that is not known and
-    for ranges, with its 95 % interval. `z`: excess in standard deviations.
+    `value_s` and `usual_s` (the others' median): CPU time of a function (self time without counters), or a
+    range's duration times the number of ranges. `calls`: ratio to the others' median, NaN if unknown and for
+    ranges. `z`: excess in standard deviations.
     """
 
     function: FunctionKey | None
@@ -98,17 +96,15 @@ class Deviation:
 class Straggler:
     """A process that the others wait for; `member` is its position in `RankStudy.members`.
 
-    `kind`: ``work`` (it does more), ``slower`` (as many calls take more CPU time in some functions), ``slower-cpu``
-    (in all of them), ``longer`` (calls were estimated too coarsely to tell), ``collections`` (its garbage collector
-    takes the time), ``queue`` (it lacks CPUs), ``loading`` (files, disks, sockets, pipes), ``stopped`` (by a signal,
-    or with its container), or ``blocked`` (locks, sleep, or not known).
-    `wait_state`, of `WAIT_STATES` or `IMBALANCE`, is that in which the others wait for it, empty if none was seen;
-    `wait_s` a mean over the others. `unknown`: what keeps the reason from being known (`wait_states.unknown_of`).
-    `pace_s` excludes its waiting for others; `usual_s` is the median of the others.
-    `run_s`, `queue_s` and `blocked_s` are excess over that median; `collects_s` is the garbage collector's
-    part of `run_s`, ``None`` unless all processes measured it.
-    `deviations` has the greatest first.
-    `without_s` and `faster`: estimated time of the job without it, and the speed-up.
+    `kind`: ``work`` (it does more), ``slower`` (as many calls take more CPU time in some functions),
+    ``slower-cpu`` (in all of them), ``longer`` (calls are known too coarsely to tell), ``collections`` (its
+    garbage collector), ``queue`` (it lacks CPUs), ``loading`` (files, disks, sockets, pipes), ``stopped`` (by
+    a signal, or with its container), or ``blocked`` (locks, sleep, or unknown).
+
+    `wait_state`: in which the others wait for it, `wait_s` on average; empty if not seen. `unknown`: why the
+    reason is unknown (`unknown_of`). `pace_s` excludes its own waiting. `run_s`, `queue_s`, `blocked_s` and
+    `collects_s` (part of `run_s`) are excess over the others' median. `without_s`, `faster`: estimated time
+    of the job without it, and speed-up.
     """
 
     member: int
@@ -131,7 +127,7 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A process that takes longer in one function, less in another, and as long in all: one of them waits."""
+    """A process that takes longer in one function and as much less in another: one of them waits."""
 
     member: int
     more: FunctionKey
@@ -144,8 +140,8 @@ class Moved:
 class Imbalance:
     """How evenly the CPU time of a function (a column of `RankStudy.work`) is spread.
 
-    `member` has the greatest time, `most_s`; `factor` is that over `mean_s`. `order`: the function's least
-    and greatest rank among the functions of a process, over all processes; 1 is the most time.
+    `member` has the greatest time, `most_s`. `order`: least and greatest rank of the function in any process;
+    rank 1 has the most time.
     """
 
     column: int
@@ -158,7 +154,7 @@ class Imbalance:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Rank of a function in one process and in the medians: 1 is the most time."""
+    """Rank of a function in one process and in the medians; rank 1 has the most time."""
 
     function: FunctionKey
     place: int
@@ -168,11 +164,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
-    """A process that spends its time in other functions than usual, beyond the noise.
-
-    `member` is its position in `RankStudy.members`. `places`: functions whose rank differs, most seconds
-    first.
-    """
+    """A process that spends its time in other functions than usual; `places` are those whose rank differs."""
 
     member: int
     elsewhere: float
@@ -181,11 +173,10 @@ class Reordered:
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """Efficiencies of one run as POP defines them, as fractions of 1; NaN where nothing is known.
+    """Efficiencies of one run as POP defines them, as fractions of 1; NaN if unknown.
 
-    `runtime_s`: lifetime of the longest process. `useful_s`: mean CPU time outside of waiting and imports.
-    `parallel` = mean useful time over the runtime = `balance` (mean over greatest useful time) ×
-    `communication` (greatest useful time over the runtime: what waiting, queueing and blocking cost).
+    `parallel` = mean useful time / runtime = `balance` (mean / greatest useful time) × `communication`
+    (greatest useful time / runtime). Useful time is CPU time outside of waiting and imports.
     """
 
     processes: int
@@ -198,16 +189,12 @@ class Efficiency:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankStudy:
-    """The result for one job.
+    """The result for one job; `work` and `outlying` are members × functions, lists have the greatest first.
 
-    `work` (members × functions): CPU time in seconds, self time without counters; `usual` is its median by
-    function, `outlying` marks the values beyond the noise.
-    `elsewhere` (by member): fraction of its CPU time that sits in other functions than in the medians.
-    `stragglers`, `reordered` and `imbalance` have the greatest first.
-    `moved` is filled only where nothing shows which functions wait.
-    `waiting_seen`: calls that wait for other processes were recognised.
-    `measured`: all processes have queueing and off-CPU time.
-    `slow_host`: the host whose processes are exactly the stragglers, else empty.
+    `work`: CPU time in seconds, self time without counters; `usual`: its median by function. `elsewhere`:
+    fraction of a member's CPU time in other functions than usual. `moved`: only if no waiting was recognised
+    (`waiting_seen`). `measured`: queueing and off-CPU time are known. `slow_host`: the host whose processes
+    are exactly the stragglers.
     """
 
     members: tuple[Member, ...]
@@ -229,7 +216,7 @@ class RankStudy:
 
     @property
     def queue_share(self) -> float:
-        """Median fraction of the processes' pace that they queued for a CPU."""
+        """Median fraction of the processes' pace spent queueing for a CPU."""
         return float(np.median([m.queue_s / m.pace_s if m.pace_s > 0 else 0.0 for m in self.members]))
 
 
@@ -241,7 +228,7 @@ def others_median(values: Floats) -> Floats:
     low, high = (n - 2) // 2, (n - 1) // 2
 
     def at(index: int) -> Floats:
-        # The value itself is left out: those above it move down by one.
+        # Without the value itself, those above it move down by one.
         below, above = ordered[index], ordered[min(index + 1, n - 1)]
         result: Floats = np.where(place > index, below, above)
         return result
@@ -254,9 +241,8 @@ def threshold(n: int, tests: int = 1) -> float:
     """Return from how many standard deviations an excess is beyond the noise among `n` processes.
 
     One-sided quantile of Student's t at 1 − `ALPHA` / (n × tests), by Wallace's approximation (Annals of
-    Mathematical Statistics 30, 1959), for the degrees of freedom of `_scale`. The factor √(1 + v / (n − 1))
-    is there since the median of the others is noisy too: v is 1 for the median of two, which is their mean,
-    and π/2 for a median of many.
+    Mathematical Statistics 30, 1959). √(1 + v / (n − 1)) covers the noise of the others' median: v is 1 for
+    two, π/2 for many.
     """
     freedom = _freedom(n)
     z = NormalDist().inv_cdf(1 - ALPHA / (n * max(tests, 1)))
@@ -273,9 +259,8 @@ def _freedom(n: int) -> float:
 def _scale(values: Floats, prior: Floats) -> Floats:
     """Return the standard deviation of each value, from its column's scatter and the measured noise.
 
-    Mean of both variances, weighted by their degrees of freedom; scatter is the median absolute deviation
-    (Smyth, "Linear models and empirical Bayes methods", Statistical Applications in Genetics and Molecular
-    Biology 3, 2004).
+    Mean of both variances, weighted by degrees of freedom; scatter is the median absolute deviation (Smyth,
+    Statistical Applications in Genetics and Molecular Biology 3, 2004).
     """
     n = len(values)
     if n < LEAST_SCATTER:
@@ -288,7 +273,7 @@ def _scale(values: Floats, prior: Floats) -> Floats:
 
 def _outliers(values: Floats, relative: float | Floats, least: float) -> tuple[Floats, Floats]:
     """Return the excess of each value over the others' median, and the same in standard deviations."""
-    # Noise is a part of what is usual among the others: of two processes the median is half the outlier's.
+    # Noise is relative to the others' median: of two processes, a common median contains half of the outlier.
     others = others_median(values)
     prior = np.sqrt((relative * others) ** 2 + least**2)
     excess = values - others
@@ -312,7 +297,7 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     usual_run = float(np.median(run))
     usual_pace = float(np.median(pace))
 
-    # Where.
+    # Where time is lost.
     counted = ~(waiting | importing)
     excess, z = _outliers(work, noise, LEAST_RUN * usual_run)
     large = counted & (np.median(work, axis=0) + excess.max(axis=0, initial=0.0) >= MATERIAL * usual_run)
@@ -322,7 +307,7 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     by_function = (np.where(outlying & large, excess, 0.0)).sum(axis=1)
     in_ranges = _of_ranges(table, float(np.median(queue)) / max(usual_pace, 1e-12), noise)
 
-    # How much, as a whole.
+    # How much is lost as a whole.
     limit = threshold(n, 3)
     parts = {}
     for name, values, relative, least in (
@@ -331,7 +316,7 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
         ("blocked", blocked, BLOCKED_NOISE, LEAST_OFF * usual_pace),
     ):
         parts[name] = tuple(column[:, 0] for column in _outliers(values[:, None], relative, least))
-    # What helpers do beside the main thread, or what it does instead of something else, holds nobody up.
+    # An excess outside the main thread's total holds nobody up: helpers had it, or it replaced other work.
     kept = parts["run"][0] >= KEPT * by_function
     slow_work = ((by_function >= MATERIAL * usual_run) & kept) | (
         (parts["run"][1] > limit) & (parts["run"][0] >= MATERIAL * usual_run)
@@ -346,13 +331,13 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     slow_range = np.array(
         [sum(d.excess_s for d in found) >= MATERIAL * usual_pace for found in in_ranges], np.bool_
     )
-    # Who takes no longer than the others, with or without queueing, keeps nobody waiting.
+    # A process that takes no longer than the others, with or without queueing, delays nobody.
     late = np.full(n, not seen)
     for own in (pace, run + blocked):
         late |= _outliers(own[:, None], 0.0, 0.0)[0][:, 0] > 0
     chosen = np.flatnonzero((slow_work | slow_off | slow_range) & late)
     usual = np.median(work, axis=0)
-    with np.errstate(invalid="ignore"):  # NaN where nothing is known
+    with np.errstate(invalid="ignore"):  # unknown calls are 0 and infinity, whose product is NaN
         middle = np.sqrt(low * high)
     calls = _ratios(middle, others_median(middle))
     fewest, most = _ratios(low, others_median(high)), _ratios(high, others_median(low))
@@ -447,7 +432,7 @@ def _measured(members: Sequence[Member]) -> bool:
 
 
 def _of_ranges(table: RankTable, queued: float, noise: float) -> list[list[Deviation]]:
-    """Find for each process the ranges that take it longer than the others, unless it waits in them."""
+    """Return for each process the ranges that take it longer than the others and hold no waiting for them."""
     n = len(table.members)
     found: list[list[Deviation]] = [[] for _ in range(n)]
     usable = []
@@ -457,7 +442,7 @@ def _of_ranges(table: RankTable, queued: float, noise: float) -> list[list[Devia
         total = sum(row.total_s for row in known)
         if len(known) == n and not any(math.isnan(w) for w in waits) and sum(waits) <= WAITING_SEEN * total:
             usable.append(((ranges.domain, ranges.name), known))
-    # Durations hold queueing, whose noise is as measured.
+    # Durations include queueing, so add its measured noise.
     relative = math.hypot(noise, QUEUE_NOISE * queued)
     for key, known in usable:
         usual_count = float(np.median([row.count for row in known]))
@@ -499,7 +484,7 @@ def _kind(
     extra = float(parts["run"][0][r])
     if (stood and most[0] > extra) or (not worked and most[1]):
         return most[1]
-    if not worked:  # seen in its ranges alone
+    if not worked:  # seen only in its ranges
         return max(
             ((float(parts[name][0][r]), name) for name in ("queue", "blocked")), default=(0.0, "queue")
         )[1]
@@ -513,7 +498,7 @@ def _kind(
 
 
 def _ratios(values: Floats, others: Floats) -> Floats:
-    """Return calls over those of the others: infinite where these have none, NaN where nothing is known."""
+    """Return calls over those of the others: infinite where these are 0, NaN where unknown."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(others == 0, np.inf, values / others)
 
@@ -530,7 +515,7 @@ def _without(r: int, pace: Floats, life: Floats) -> tuple[float, float]:
 def _moved(
     table: RankTable, excess: Floats, outlying: Bools, work: Floats, stragglers: set[int]
 ) -> list[Moved]:
-    """Find processes that are longer in one function and as much shorter in another."""
+    """Find processes that are longer in one function and shorter by at least `KEPT` of that in another."""
     found = []
     for r in np.flatnonzero(outlying.any(axis=1)).tolist():
         if r in stragglers:
@@ -595,9 +580,8 @@ def _imbalance(work: Floats, counted: Bools) -> list[Imbalance]:
 def efficiency(members: Sequence[Member]) -> Efficiency:
     """Return the efficiencies of one run, by the metrics of POP (EU centre for performance optimisation).
 
-    Parallel efficiency = load balance × communication efficiency; useful time is CPU time outside of MPI
-    (Wagner, Mohr, Giménez and Labarta, "A structured approach to performance analysis", Tools for High
-    Performance Computing 2017, Springer 2019).
+    Source: Wagner, Mohr, Giménez and Labarta, "A structured approach to performance analysis", Tools for High
+    Performance Computing 2017, Springer 2019.
     """
     useful = np.array([m.run_s for m in members])
     runtime = max(m.life_s for m in members)

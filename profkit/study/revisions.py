@@ -1,4 +1,4 @@
-"""Check out another revision of a Git repository beside it, for as long as it is needed."""
+"""Check out another revision of a Git repository temporarily."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ def top_of(directory: Path) -> Path:
 
 @contextlib.contextmanager
 def checked_out(top: Path, revision: str) -> Iterator[Path]:
-    """Check a revision out into a temporary work tree, which is removed at the end.
-
-    Raises `UsageError` for an unknown revision, `ProfkitError` if it cannot be checked out.
-    """
+    """Check a revision out into a temporary work tree; raises `UsageError` if unknown, or `ProfkitError`."""
     try:
         commit = _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     except ProfkitError:

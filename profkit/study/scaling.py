@@ -1,8 +1,4 @@
-"""Compare runs of one program by numbers of processes and nodes: times, speed-ups, POP's efficiencies.
-
-Runs are whole run files, or files of single ranks, which are joined by their job. Slow-downs are found by
-comparing neighbours.
-"""
+"""Compare runs of one program by numbers of processes and nodes: times, speed-ups, POP's efficiencies."""
 
 from __future__ import annotations
 
@@ -21,8 +17,7 @@ from profkit.study.ranks import Efficiency, efficiency
 from profkit.study.setting_results import median_quantiles, pooled_spread
 from profkit.study.workers import Crew
 
-#: Ratio from which a place counts as slower where no interval is known, since nothing ran twice: repeats of one
-#: program vary by less than this on a quiet machine.
+#: Ratio from which a place is slower where nothing ran twice; repeats on a quiet machine vary by less.
 UNREPEATED = 1.1
 
 
@@ -39,15 +34,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """All runs with the same numbers of processes and nodes; parts are medians over the runs.
+    """All runs with the same numbers of processes and nodes; values are medians over the runs.
 
-    `low_s` and `high_s`: 95 % interval of the wall time, NaN where nothing ran twice.
-    `speedup`: the reference's median over this one's.
-    `ideal`: speed-up without losses, 1 where the work grows with the processes.
-    `parallel`, `balance`, `communication`: as in `profkit.study.ranks.Efficiency`.
-    `computation`: useful time of the reference over this one's, summed over processes, or their mean where
-    the work grows.
-    `whole` = `parallel` × `computation`, POP's global efficiency.
+    `low_s` and `high_s`: 95 % interval of the wall, NaN where nothing ran twice. `ideal`: speed-up without
+    losses, 1 if the work grows with the processes. `computation`: useful time of the reference over this
+    one's, summed over processes, or their mean if the work grows. `whole` = `parallel` × `computation`, POP's
+    global efficiency.
     """
 
     processes: int
@@ -78,8 +70,7 @@ class SlowDown:
 class Scaling:
     """A set of runs; `places` by processes, then nodes, the first being the reference.
 
-    `slowdowns` has the greatest first. `weak`: the work grows with the processes. `spread`: standard
-    deviation of ln(time) at one place, NaN where nothing ran twice. `notices`: files that were skipped.
+    `weak`: the work grows with the processes. `spread`: standard deviation of ln(time) at one place, or NaN.
     """
 
     places: tuple[Place, ...]
@@ -112,7 +103,7 @@ def read_points(
 
 
 def _job(member: Member) -> tuple[object, ...]:
-    # A launcher that names no job still says which rank of how many; the command is then the job.
+    # Without a job name from the launcher, the command and the number of ranks identify the job.
     return (member.job or member.command, member.size)
 
 
@@ -130,10 +121,8 @@ def _point(members: Sequence[Member]) -> Point:
 def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[Notice] = ()) -> Scaling:
     """Compare runs by their numbers of processes and nodes; raises `UsageError` if these are all the same.
 
-    POP's hierarchy: global efficiency = parallel efficiency × computation scaling; parallel efficiency = load
-    balance × communication efficiency (Wagner, Mohr, Giménez and Labarta, "A structured approach to
-    performance analysis", Tools for High Performance Computing 2017, Springer 2019). Intervals are those of
-    `profkit.study.setting_results`.
+    POP's hierarchy: global efficiency = parallel efficiency × computation scaling (source:
+    `ranks.efficiency`).
     """
     grouped: dict[tuple[int, int], list[Point]] = {}
     for point in points:
@@ -200,7 +189,7 @@ def _slowdowns(places: Sequence[Place]) -> list[SlowDown]:
                 and (other.processes, other.nodes) < (place.processes, place.nodes)
             ]
             neighbours.update(fewer[-1:])
-        # More nodes with more processes: as many on each node.
+        # Also fewer nodes with as many processes on each.
         on_each = place.processes / place.nodes
         alike = [
             j for j, o in enumerate(places) if o.nodes < place.nodes and o.processes / o.nodes == on_each

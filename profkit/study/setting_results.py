@@ -1,8 +1,6 @@
-"""Compute the figures of a study's settings: median, interval, speed-up, and which settings may be the best.
+"""Compute the figures of a study's settings: median, interval, speed-up, and which may be the best.
 
-Times are compared as logarithms, since noise of run times is a factor, with a spread pooled over all
-settings. The quantiles for intervals and comparisons depend only on the numbers of repeats, and are simulated
-with a fixed seed.
+Times are compared as logarithms, because noise is a factor. Quantiles are simulated with a fixed seed.
 """
 
 from __future__ import annotations
@@ -24,29 +22,21 @@ Floats = npt.NDArray[np.float64]
 
 #: Coverage of intervals, and of the set of settings that may be the best.
 LEVEL = 0.95
-#: Simulated studies for the quantiles: the 95th is then known to about 1 %.
+#: Number of simulated studies, which give the 95 % quantile to about 1 %.
 DRAWS = 4000
 SEED = 12
-#: Words in the name of a parameter whose values are numbers of threads or processes.
+#: Words in names of parameters that count threads or processes.
 _RESOURCES = ("thread", "worker", "proc", "rank", "core", "job", "cpu")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One setting and what its runs showed.
+    """One setting and the results of its runs; figures are NaN if unknown.
 
-    `times`: figures of the runs that count, in the order of rounds.
-    `low` and `high`: interval of `LEVEL` around `median`; NaN where not known.
-    `speedup`: of the median against the baseline's, NaN if either is not known.
-    `efficiency`: speed-up over the factor of threads and processes, both against the setting with the fewest;
-    NaN if no parameter counts them.
-    `cores`: median CPU seconds over wall.
-    `queue_share` and `blocked_share`: median fractions of the wall, NaN without counters.
-    `cause`, `kind`: verdict of most runs, empty if they lacked nothing.
-    `best`: it may be the best setting.
-    `failed` includes timeouts; `ended_early`: runs that could no longer become the best; `disturbed`: runs
-    that count although other processes took CPUs.
-    `problem`: of the last failed run.
+    `low` and `high`: interval of `LEVEL` around `median`. `efficiency`: speed-up over the factor of threads
+    and processes, against the setting with the fewest. `cores`: CPU seconds over wall. `queue_share`,
+    `blocked_share`: fractions of the wall. `best`: it may be the best setting. `ended_early`: runs that could
+    no longer become the best. `disturbed`: runs that count although other processes took CPUs.
     """
 
     setting: Setting
@@ -70,12 +60,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A study so far: one cell for each setting, in the order of the grid.
+    """A study so far: one cell per setting, in the order of the grid.
 
-    `baseline`, `best` and `advised` are positions in `cells`. `best` has the best median; `advised`, of those
-    that cannot be told apart from it, has the fewest threads and processes, then the least CPU time. Both are
-    ``None`` while nothing ended well. `spread`: standard deviation of ln(time) within a setting, NaN if no
-    setting has two runs.
+    `best` has the best median; `advised` needs the fewest threads and processes, then the least CPU time,
+    among settings that may be the best. `spread`: standard deviation of ln(time) within a setting, NaN if
+    none has two runs.
     """
 
     parameters: tuple[Parameter, ...]
@@ -96,9 +85,8 @@ def results(
 ) -> Results:
     """Return the figures of all settings; speed-ups refer to `baseline`, by default the first setting.
 
-    Which may be the best: multiple comparisons with the best (Hsu, "Simultaneous confidence intervals for all
-    distances from the 'best'", Annals of Statistics 9, 1981), on medians, with simulated quantiles. If a
-    setting is excluded, a better one exists with a confidence of `LEVEL` for the whole study.
+    Multiple comparisons with the best (Hsu, Annals of Statistics 9, 1981), on medians: with confidence
+    `LEVEL` for the whole study, a better setting exists for each one that is excluded.
     """
     settings = space.settings()
     by_setting: dict[Setting, list[Trial]] = {setting: [] for setting in settings}
@@ -155,7 +143,7 @@ def results(
 
 
 def _advised(cells: Sequence[Cell], best: int, counts: tuple[int, ...] | None) -> int:
-    """Return which setting, of those that may be the best, takes the least."""
+    """Return the setting that needs the fewest resources among those that may be the best."""
 
     def cost(i: int) -> tuple[float, float, bool]:
         cell = cells[i]
@@ -181,7 +169,7 @@ def gain(study: Results, before: int, after: int, level: float = LEVEL) -> Estim
 
 
 def _efficiency(settings: Sequence[Setting], medians: Floats, counts: tuple[int, ...] | None) -> Floats:
-    """Return T₁ p₁ / (T p) of every setting, where p₁ is the least p that ended well."""
+    """Return T₁ p₁ / (T p) of every setting, where p₁ is the least p that succeeded."""
     if counts is None:
         return np.full(len(settings), math.nan)
     used = np.array([_product(setting, counts) for setting in settings])
@@ -209,12 +197,12 @@ def _product(setting: Setting, positions: Sequence[int]) -> float:
     values = [setting[i] for i in positions]
     if not all(value.isdigit() for value in values):
         return math.nan
-    # No workers at all is the work of the one process that there is.
+    # 0 workers: one process does the work.
     return float(math.prod(max(1, int(value)) for value in values))
 
 
 def _counted(found: Sequence[Trial]) -> list[Trial]:
-    """Return for each round the run that ended well, or a disturbed one if there is no other."""
+    """Return for each round the run that succeeded, or a disturbed one if there is no other."""
     rounds: dict[int, Trial] = {}
     for trial in found:
         if trial.status == "done" or (trial.status == "disturbed" and trial.round not in rounds):
@@ -246,9 +234,9 @@ def pooled_spread(times: Sequence[Floats]) -> float:
 
 
 def _simulated(counts: tuple[int, ...]) -> Floats:
-    """Simulate what noise alone does to the medians, in units of the spread that is then measured.
+    """Simulate medians of pure noise (draws × settings), in units of the spread of the same simulated study.
 
-    Shape (draws, settings), NaN for settings without runs; at least one of `counts` must be two or more.
+    Some setting must have two runs; those without runs are NaN.
     """
     random = np.random.default_rng(SEED)
     medians = np.full((DRAWS, len(counts)), np.nan)
@@ -263,7 +251,7 @@ def _simulated(counts: tuple[int, ...]) -> Floats:
 
 
 def median_quantiles(counts: tuple[int, ...]) -> tuple[Floats, float]:
-    """Return half widths of the medians' intervals, and how far the best's may lie above the least of all.
+    """Return half widths of the medians' intervals, and how far the best may lie above the least median.
 
     Both are in units of the spread, and NaN if no setting has two runs.
     """
@@ -273,6 +261,6 @@ def median_quantiles(counts: tuple[int, ...]) -> tuple[Floats, float]:
     ran = np.flatnonzero(counts)
     measured = _simulated(counts)[:, ran]
     half[ran] = np.quantile(np.abs(measured), LEVEL, axis=0)
-    # Any setting may be the best one; that with the fewest runs is the least certain.
+    # Any setting may be the best; the one with the fewest runs is the least certain.
     one = int(np.argmin(np.array(counts)[ran]))
     return half, float(np.quantile(measured[:, one] - measured.min(axis=1), LEVEL))

@@ -1,4 +1,4 @@
-"""Define the settings that a study tries: values of environment variables and of placeholders."""
+"""The settings that a study tries: values of environment variables and of placeholders."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from profkit.errors import UsageError
 
-#: Value of a variable that removes it from the environment: the library then takes its default.
+#: Value that removes a variable from the environment.
 UNSET = "unset"
-#: Settings of one study. A grid beyond it is a mistake in a range.
+#: Most settings of one study; a larger grid is a mistake in a range.
 MOST_SETTINGS = 10_000
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -20,7 +20,7 @@ _RANGE = re.compile(
     r"(?P<low>\d{1,9})\.\.(?P<high>\d{1,9})(?:(?P<sign>[+x])(?P<step>\d{1,9})|(?P<log>:log))?"
 )
 
-#: One value of each parameter, in their order.
+#: One value per parameter, in order.
 Setting = tuple[str, ...]
 
 
@@ -28,9 +28,8 @@ Setting = tuple[str, ...]
 class Parameter:
     """What is varied: an environment variable, or a placeholder ``{name}`` in the command.
 
-    `values` are all different. `scale`: ``int`` or ``log`` for whole numbers of a range, whose order has a
-    meaning, else empty. `words`: what each value stands for where it is a whole word of the command (any
-    number of words); empty if values stand for themselves.
+    `scale`: ``int`` or ``log`` for a range of whole numbers, else empty. `words`: replacements by value for a
+    placeholder that is a whole word.
     """
 
     name: str
@@ -42,10 +41,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Some parameters, and the command with their placeholders.
-
-    `listed`: the settings that are studied; if empty, all combinations of the parameters' values.
-    """
+    """Parameters, and the command with their placeholders; `listed` settings replace all combinations."""
 
     command: tuple[str, ...]
     parameters: tuple[Parameter, ...]
@@ -97,7 +93,7 @@ class Space:
             for parameter, value in zip(self.parameters, setting, strict=True)
             if parameter.words
         }
-        # In one pass: a value that looks like a placeholder stays as it is.
+        # In one pass, so that a value that looks like a placeholder is kept.
         pattern = re.compile("|".join(map(re.escape, values)))
         words: list[str] = []
         for word in self.command:
@@ -120,7 +116,7 @@ class Space:
         return environment
 
     def named(self, setting: Setting) -> dict[str, str]:
-        """Return the values of a setting by the names of the parameters."""
+        """Return the values of a setting by parameter name."""
         return {parameter.name: value for parameter, value in zip(self.parameters, setting, strict=True)}
 
     def setting_of(self, named: Mapping[str, str]) -> Setting:
@@ -135,8 +131,8 @@ class Space:
 def parse_parameter(text: str, *, environment: bool) -> Parameter:
     """Parse ``NAME=VALUES``, where VALUES are separated by commas; raises `UsageError` for another form.
 
-    ``A..B`` stands for all whole numbers from A to B, ``A..B+K`` for every Kth of them, ``A..BxK`` for A, A ×
-    K, A × K² … up to B, and ``A..B:log`` for all of them, whose ratios matter.
+    ``A..B`` is all whole numbers from A to B, ``A..B+K`` every Kth of them, ``A..BxK`` A, A × K, A × K² … up
+    to B, and ``A..B:log`` all of them on a logarithmic scale.
     """
     option = "env" if environment else "param"
     name, sign, rest = text.partition("=")
@@ -176,10 +172,7 @@ def _numbers(found: re.Match[str], text: str, option: str) -> list[str]:
 
 
 def parse_setting(text: str, parameters: Sequence[Parameter], *, listed: bool = True) -> Setting:
-    """Parse ``NAME=VALUE,NAME=VALUE`` as a setting of these parameters.
-
-    Raises `UsageError` unless every parameter is named once, and if `listed`, with one of its values.
-    """
+    """Parse ``NAME=VALUE,…`` with all parameters, values as `listed`; raises `UsageError` if invalid."""
     given = dict(item.partition("=")[::2] for item in text.split(","))
     wanted = [parameter.name for parameter in parameters]
     if sorted(given) != sorted(wanted) or text.count("=") < len(wanted):

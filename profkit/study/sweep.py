@@ -1,7 +1,7 @@
 """Run a grid of settings, interleaved, and write each run down when it ends.
 
-Each round has every setting once, in an order of its own, so that a machine that gets slower during the study
-slows all settings alike (Fisher's randomised blocks, "The Design of Experiments", 1935).
+Each round shuffles all settings, so that a machine that gets slower slows all alike (Fisher's randomised
+blocks, 1935).
 """
 
 from __future__ import annotations
@@ -24,17 +24,13 @@ from profkit.study.space import Setting, Space
 from profkit.study.trials import Ended, run_once
 from profkit.verdict.alone import judge_run
 
-#: How often one round repeats a run that other processes disturbed; then it counts as it is, and is marked.
+#: Most repetitions of a disturbed run in one round; the last one then counts, and is marked.
 MOST_DISTURBED = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """How the runs of a study are made, and in which directory their files and logs go.
-
-    `environment` is what variables are changed in. `timeout_s`: a run is ended after it. `cwd`: by default
-    that of this process.
-    """
+    """How and where the runs of a study are made; `environment` is the one in which variables are changed."""
 
     space: Space
     directory: Path
@@ -47,10 +43,7 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A run of a study begins (no `trial`) or has ended; `label` names its setting.
-
-    `number` of `total`: a repeated run keeps its number, 0 is a warm-up.
-    """
+    """A run begins (no `trial`) or has ended; a repeated run keeps its `number`, 0 is a warm-up."""
 
     label: str
     number: int
@@ -67,12 +60,10 @@ def sweep(
     again: int = MOST_DISTURBED,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
-    """Run every setting `repeat` times, except the runs that the journal has already.
+    """Run every setting `repeat` times, except the runs that the journal already has.
 
-    `warmup` runs of the first setting come first and do not count. A run that other processes disturbed is
-    repeated up to `again` times in a round, then counts and is marked. `progress` is called before and after
-    each run. Raises `Interrupted` if the user stops it (the journal stands), `ProfkitError` if the command
-    cannot be started.
+    A disturbed run is repeated up to `again` times in a round. Raises `Interrupted` if the user stops it (the
+    journal is kept), `ProfkitError` if the command cannot be started.
     """
     space = runner.space
     settings = space.settings()
@@ -100,7 +91,7 @@ def sweep(
 def _left(
     trials: list[Trial], space: Space, settings: list[Setting], repeat: int, again: int
 ) -> Iterator[tuple[int, Setting]]:
-    """Yield what is to be run, in order; the order of a round is reproducible."""
+    """Yield the runs left to do, in a reproducible order."""
     for round_ in range(repeat):
         order = list(settings)
         random.Random(round_).shuffle(order)
@@ -112,13 +103,13 @@ def _of(trials: list[Trial], space: Space, setting: Setting) -> list[Trial]:
 
 
 def _wanted(trials: list[Trial], space: Space, setting: Setting, round_: int, again: int) -> bool:
-    """Whether a setting has no run in this round yet, or only disturbed ones, and not too many."""
+    """Return whether a setting has no run in this round yet, or only disturbed ones, and not too many."""
     counts = Counter(trial.status for trial in _of(trials, space, setting) if trial.round == round_)
     return not (counts.keys() - {"disturbed"}) and counts["disturbed"] <= again
 
 
 def _hopeless(trials: list[Trial], space: Space, setting: Setting) -> bool:
-    """Whether a setting failed or timed out in an earlier round, and never ended well."""
+    """Return whether a setting failed or timed out in an earlier round, and never succeeded."""
     statuses = {trial.status for trial in _of(trials, space, setting)}
     return bool(statuses) and not statuses & {"done", "disturbed"}
 
@@ -132,11 +123,7 @@ def run_trial(
     timeout_s: float | None = None,
     hopeless: Callable[[], bool] | None = None,
 ) -> Trial:
-    """Run one setting once; raises as `sweep` does.
-
-    `name` is the stem of its files in ``runs/``; earlier files of that name are replaced. `timeout_s` counts
-    if it is less than the runner's; `hopeless` as for `profkit.study.trials.run_once`.
-    """
+    """Run one setting once, replacing its files ``runs/NAME.*``; raises as `sweep` does."""
     run_file = runner.directory / f"{name}.prof" if runner.profiled else None
     log = runner.directory / f"{name}.log"
     limits = [limit for limit in (runner.timeout_s, timeout_s) if limit is not None]
@@ -200,7 +187,7 @@ def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path
 
 
 def _measured(run_file: Path) -> dict[str, object]:
-    """Return what the run file says: wall, CPU time, and its account."""
+    """Return wall, CPU time and account of a run file."""
     run = load_run(run_file, edges=False)
     judged = judge_run(run, run.processes)
     verdict = judged.verdict
@@ -217,14 +204,14 @@ def _measured(run_file: Path) -> dict[str, object]:
 
 
 def _cpu_seconds(run: Run) -> float | None:
-    """Return CPU seconds of all processes: the tree alone lacks those whose parents did not wait for them."""
+    """Return CPU seconds of all processes: the tree's lack those whose parents did not wait for them."""
     known = [process.cpu_s for process in run.processes if process.cpu_s is not None]
     tree = None if run.machine is None else run.machine.tree_cpu_s
     return max(sum(known), tree or 0.0) if known else tree
 
 
 def _remove_spool(run_file: Path) -> None:
-    """Remove what a killed capture left behind: its run was not finished, and does not count."""
+    """Remove what a killed capture left behind."""
     for left in run_file.parent.glob(f".{run_file.name}.*"):
         with contextlib.suppress(OSError):
             shutil.rmtree(left) if left.is_dir() else left.unlink()

@@ -1,8 +1,7 @@
 """Run a command once for a study, under ``profkit capture`` or without.
 
-The target has its own session, so that whatever it starts can be ended with it, no standard input, and a log
-file. ``profkit capture`` is a process of its own, so that a study survives any run and does not add to its
-measurements.
+Its own session allows ending everything that it starts. ``profkit capture`` is a separate process, so that no
+run can crash the study.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from pathlib import Path
 
 from profkit.errors import ProfkitError, UsageError
 
-#: Seconds that a target has to end after it was asked to: its run file is written in that time.
+#: Seconds after SIGTERM in which a target may write its run file.
 GRACE_S = 10.0
-#: Seconds between two looks at what a run has printed so far.
+#: Seconds between two checks of a run's output.
 _LOOK_S = 1.0
 
 
@@ -32,10 +31,9 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How one run ended.
+    """How one run ended; `exit_status` is ``None`` if it was ended here.
 
-    `exit_status`: 0 to 255, ``None`` on timeout. `wall_s` includes profkit's own time if captured; `cpu_s` is
-    of all processes. `started`: ISO 8601, UTC. `last_line`: of the output, for a failure message.
+    `wall_s` includes profkit's own time if captured; `cpu_s` is of all processes. `started`: ISO 8601, UTC.
     """
 
     exit_status: int | None
@@ -57,9 +55,8 @@ def run_once(
 ) -> Ended:
     """Run a command to its end, and capture it to `run_file` unless that is ``None``.
 
-    `hopeless` is asked every second, and ends the run if true. `cwd` is by default that of this process.
-    Raises `Interrupted` on SIGINT or SIGTERM, after ending the command; `ProfkitError` if it cannot be
-    started.
+    `hopeless` is called every second, and ends the run if true. Raises `Interrupted` on SIGINT or SIGTERM,
+    after ending the command; `ProfkitError` if it cannot be started.
     """
     words = list(command)
     if run_file is not None:
@@ -90,10 +87,7 @@ def run_once(
 
 @contextlib.contextmanager
 def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Confine what is started here to these CPUs (none named: those of this process).
-
-    Raises `UsageError` if they do not exist or this process may not use them.
-    """
+    """Confine child processes to these CPUs (none: no change); raises `UsageError` if unavailable."""
     if not cpus or not hasattr(os, "sched_getaffinity") or os.sched_getaffinity(0) == set(cpus):
         yield
         return
@@ -131,7 +125,7 @@ def stoppable() -> Iterator[None]:
 def _wait(
     target: subprocess.Popen[bytes], deadline: float | None, hopeless: Callable[[], bool] | None
 ) -> tuple[int | None, float]:
-    """Return the exit status (``None`` if ended here) and the CPU seconds of all that was waited for."""
+    """Return the exit status (``None`` if ended here) and the CPU seconds of all waited-for processes."""
     before = os.times()
     status: int | None = None
     while True:
@@ -159,7 +153,7 @@ def _end(target: subprocess.Popen[bytes]) -> None:
             target.wait(patience)
             break
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(target.pid, signal.SIGKILL)  # what outlived its leader
+        os.killpg(target.pid, signal.SIGKILL)  # processes that outlived the session leader
 
 
 def _last_line(log: Path) -> str:
@@ -168,7 +162,7 @@ def _last_line(log: Path) -> str:
 
 
 def tail(log: Path, most: int) -> str:
-    """Return the end of a log, `most` bytes of it; empty if it cannot be read."""
+    """Return the last `most` bytes of a log; empty if it cannot be read."""
     try:
         with open(log, "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - most))

@@ -1,8 +1,6 @@
 """Search for the best setting with Optuna, and confirm it against the default.
 
-The search (samplers, pruners, storage for several processes and machines) is Optuna's. Every Optuna trial
-keeps its `Trial` as an attribute, so that any reader of the storage can read the study. The default is tried
-first, then settings that often are good.
+Every Optuna trial keeps its `Trial` as an attribute, so that any reader of the storage can read the study.
 """
 
 from __future__ import annotations
@@ -27,27 +25,24 @@ if TYPE_CHECKING:
 
     from profkit.study.doctor import Diagnosis
 
-#: A run is ended when it took this many times as long as the best one: it cannot become the best any more.
+#: A run is ended after this many times the best wall time: it cannot become the best.
 SLACK = 3.0
-#: Seconds more than the best that a run has at least: starting a process may take that on a busy machine.
+#: Least seconds above the best before a run is ended: starting a process may take that on a busy machine.
 LEAST_SLACK_S = 10.0
-#: Settings whose first figure is at most this much (1) worse than the best are tried again before one is advised.
+#: Settings whose first figure is within this part (1) of the best run again before one is advised.
 CLOSE = 0.1
 MOST_FINALISTS = 3
-#: How often in a row the sampler may ask for settings that were tried already; then the search is over.
+#: The search ends after this many repeated suggestions of the sampler in a row.
 MOST_REPEATED = 50
-#: How often a storage is opened before that is an error.
+#: Most attempts to open a storage.
 OPENING_TRIES = 10
-#: Trials that the default sampler draws at random before it learns; the first settings are among them.
+#: Trials that the default sampler draws at random before it learns; the first settings count.
 STARTUP_TRIALS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """An Optuna study and what it is about.
-
-    `baseline` is the default that the best is compared with; it need not be one of the space's settings.
-    """
+    """An Optuna study and its subject; `baseline` need not be one of the space's settings."""
 
     study: optuna.Study
     space: Space
@@ -67,12 +62,11 @@ def open_search(
     seed: int | None = None,
     first: Sequence[Setting] = (),
 ) -> Search:
-    """Open a study in its storage, or create it.
+    """Open a study in its storage (an Optuna URL, or ``journal:FILE``), or create it.
 
-    `storage`: a URL of Optuna's, or ``journal:FILE``. `sampler` and `pruner`: Optuna's class names, with or
-    without suffix, in any case; TPE and no pruner by default. Processes on one study should have different
-    seeds. `first`: settings to try after the default. Raises `UsageError` if Optuna, the sampler, pruner or
-    storage is missing, or the parameters differ.
+    `sampler` and `pruner`: Optuna's classes (case and suffix are ignored); default: TPE, no pruner. Processes
+    on one study need different seeds. `first`: settings to try after the default. Raises `UsageError` if
+    Optuna, the sampler, pruner or storage is missing, or the parameters differ.
     """
     try:
         import optuna
@@ -91,7 +85,7 @@ def open_search(
     known = study.user_attrs.get("profkit")
     if known is None:
         study.set_user_attr("profkit", about)
-        # Its own setting need not be in the space, so it is a trial without parameters.
+        # The baseline may lie outside the space, so it is a trial without parameters.
         study.enqueue_trial({}, user_attrs={"setting": list(baseline)})
         for setting in first:
             if setting != baseline:
@@ -119,9 +113,9 @@ def _opened(
                 direction="maximize" if objective.maximise else "minimize",
                 load_if_exists=True,
             )
-        except Exception as error:  # of SQLAlchemy, its drivers, Redis …
+        except Exception as error:  # from SQLAlchemy, its drivers, Redis …
             if left and "sqlite3" in str(error):
-                time.sleep(0.2)  # another process makes the same tables at this moment
+                time.sleep(0.2)  # another process is creating the same tables
                 continue
             problem = " ".join(str(error).split())[:200]
             raise UsageError(f"cannot be opened: {problem}", parameter="storage", value=storage) from None
@@ -186,7 +180,7 @@ def _params(space: Space, setting: Setting) -> dict[str, Any]:
 
 
 def first_settings(space: Space, cpus: int) -> list[Setting]:
-    """Return settings that often are good: everything at one, and each parameter alone at `cpus`."""
+    """Return settings that are often good: all parameters at one, and each parameter alone at `cpus`."""
     ones = [_nearest(parameter, 1) for parameter in space.parameters]
     found = [tuple(ones)]
     for i, parameter in enumerate(space.parameters):
@@ -195,10 +189,9 @@ def first_settings(space: Space, cpus: int) -> list[Setting]:
 
 
 def advised_settings(space: Space, baseline: Setting, diagnosis: Diagnosis) -> list[Setting]:
-    """Return what `profkit doctor` advises for the baseline, as settings; empty without surplus threads.
+    """Return the settings that `profkit doctor` advises for the baseline; empty without surplus threads.
 
-    First as many threads in each process as fit; then no more processes than CPUs, and the threads that then
-    fit.
+    The first reduces only threads, the second also reduces processes to the CPUs.
     """
     if not diagnosis.oversubscribed:
         return []
@@ -226,7 +219,7 @@ def _count(value: str) -> int:
 
 
 def _usable(space: Space, found: Sequence[Setting]) -> list[Setting]:
-    """Return each setting once, of those whose values the study knows."""
+    """Return each setting once, except those with values outside the space."""
     usable = [
         setting
         for setting in found
@@ -236,7 +229,7 @@ def _usable(space: Space, found: Sequence[Setting]) -> list[Setting]:
 
 
 def _nearest(parameter: Parameter, number: int) -> str:
-    """Return the value nearest to a number; the first value if they are no numbers."""
+    """Return the value nearest to a number; the first value if no value is a number."""
     if not all(value.isascii() and value.isdigit() for value in parameter.values):
         numbers = [value for value in parameter.values if value.isascii() and value.isdigit()]
         return min(numbers, key=lambda value: abs(int(value) - number), default=parameter.values[0])
@@ -253,9 +246,8 @@ def tune(
 ) -> None:
     """Try settings until the study has `trials` of all its processes together, or no new setting is found.
 
-    `advise` gives the settings that a run of the baseline suggests; `progress` is called before and after
-    each run. Raises `Interrupted` if the user stops it (the study can be resumed), `UsageError` if the first
-    run lacks the objective.
+    `advise` maps a run of the baseline to settings. Raises `Interrupted` if the user stops it (the study can
+    be resumed), `UsageError` if the first run lacks the objective.
     """
     repeated = 0
     while repeated < MOST_REPEATED:
@@ -266,7 +258,7 @@ def tune(
         setting = _setting_of(search, asked)
         earlier = [trial for trial in known if search.space.setting_of(trial.setting) == setting]
         if earlier:
-            # The figure is known: the sampler learns it again, and asks for something else.
+            # The sampler is told the known figure, so that it suggests another setting.
             repeated += 1
             _tell(search, asked, earlier[-1], repeated=True)
             continue
@@ -401,17 +393,13 @@ def figures(search: Search) -> Results:
     trials = trials_of(search)
     tried = [search.space.setting_of(trial.setting) for trial in trials]
     space = replace(search.space, listed=tuple(dict.fromkeys([search.baseline, *tried])))
-    # Each has a round of its own: a setting that was tried twice has two figures.
+    # A round per trial, so that a setting that was tried twice keeps both figures.
     numbered = [replace(trial, round=number) for number, trial in enumerate(trials)]
     return results(space, numbered, baseline=search.baseline, objective=search.objective)
 
 
 def baseline_of(space: Space, cpus: int, environment: Mapping[str, str]) -> Setting:
-    """Return the setting that the command would run with by default: the one to improve on.
-
-    `cpus` is what libraries and programs take as their default; a variable keeps its value in `environment`,
-    or is unset.
-    """
+    """Return the default setting: values of `environment` or unset, and `cpus` for parameters that count."""
     counts = resources(space.parameters) or ()
     return tuple(
         environment.get(parameter.name, UNSET)

@@ -1,7 +1,6 @@
 """Try a piece of advice: run a recorded command as it was and as the advice changes it, in turn.
 
-A study of two settings (`sweep`) that goes on until the interval of the gain excludes 1. Each look at it gets
-a part of the 5 % error, as does the end by time or by the user (Bonferroni).
+The 5 % error of the interval is divided among the looks and the end (Bonferroni).
 """
 
 from __future__ import annotations
@@ -25,27 +24,24 @@ from profkit.study.trials import Interrupted, stoppable
 from profkit.verdict.advice import can_be_tried
 from profkit.verdict.types import Advice
 
-#: The two settings, as reports and journals call them.
+#: Names of the two settings in reports and journals.
 AS_IT_WAS, ADVISED = "as it was", "with the advice"
 _RUN = "run"
-#: Rounds after which it is looked whether the runs decide.
+#: Rounds after which the interval is checked.
 LOOKS = (3, 5, 8, 12)
 #: Coverage of the interval at each look.
 _LOOK_LEVEL = 1 - (1 - LEVEL) / (len(LOOKS) + 1)
-#: Factor within which two commands take the same time for anyone who has to wait for them.
+#: Factor within which the difference of two times does not matter to a person who waits.
 ALIKE = 1.03
-#: Times of the recorded wall, and seconds beyond that, after which a run is ended.
+#: A run is ended after `PATIENCE` × the recorded wall + `LEAST_PATIENCE_S` seconds.
 PATIENCE, LEAST_PATIENCE_S = 5.0, 60.0
-#: Seconds after which no further round begins, unless one more round than an answer needs at least takes longer.
+#: Seconds after which no round begins, unless the fewest rounds for an answer plus one take longer.
 LIMIT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a piece of advice changes in a recorded command.
-
-    `edit`: place and text of the edited line of the program; empty without one.
-    """
+    """What advice changes in a recorded command; `edit` is the place and text of an edited line."""
 
     command: tuple[str, ...]
     changed: tuple[str, ...]
@@ -55,11 +51,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is going to be run: at least `fewest` and at most `most` runs.
-
-    `round_s`: expected duration of a round. No round begins after `limit_s`; a run is ended after
-    `timeout_s`.
-    """
+    """What will be run: each run ends after `timeout_s`, and no round begins after `limit_s`."""
 
     fewest: int
     most: int
@@ -69,23 +61,22 @@ class Plan:
 
     @property
     def shortest_s(self) -> float:
-        """Seconds that an answer is expected to take at least."""
+        """Least expected seconds until an answer."""
         return self.fewest / 2 * self.round_s
 
     @property
     def longest_s(self) -> float:
-        """Seconds after which it is expected to end at the latest."""
+        """Most expected seconds until the end."""
         return min(self.most / 2 * self.round_s, max(self.limit_s, self.round_s))
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What the runs showed, so far or at the end.
+    """Results, so far or at the end; times are in the order of rounds.
 
-    `outcome`: ``helps``, ``no-better`` (no difference, or none beyond the noise), ``worse``, ``fails`` (with
-    the advice it does not end well), or ``undecided`` (time is over, or it goes on). `before_s` and `after_s`
-    are in the order of rounds; medians without runs are NaN. `ratio`: how many times faster it is with the
-    advice. `disturbed`: runs that count although other processes took CPUs.
+    `outcome`: ``helps``, ``no-better`` (no difference, or none beyond the noise), ``worse``, ``fails`` (the
+    advised command does not succeed), or ``undecided``. `ratio`: how many times faster it is with the advice.
+    Medians are NaN without runs. `disturbed`: runs that count although other processes took CPUs.
     """
 
     outcome: str
@@ -100,15 +91,12 @@ class Tried:
 
     @property
     def gain_s(self) -> float:
-        """Seconds that the advice saved; NaN where not known."""
+        """Seconds that the advice saved; NaN if unknown."""
         return self.before_median_s - self.after_median_s
 
 
 def space_of_two(change: Change, environment: Mapping[str, str]) -> Space:
-    """Return the study of a command before and after a change; raises `UsageError` if nothing changes.
-
-    `environment` has the variables of the original run.
-    """
+    """Return the study of a command before and after a change; raises `UsageError` if nothing changes."""
     changed = {n: v for n, v in sorted(change.variables.items()) if environment.get(n) != v}
     if not changed and change.changed == change.command:
         raise UsageError("the advice changes nothing in the command")
@@ -123,7 +111,7 @@ def space_of_two(change: Change, environment: Mapping[str, str]) -> Space:
 def plan_of(
     recorded_s: float, predicted_s: float, limit_s: float | None = None, timeout_s: float | None = None
 ) -> Plan:
-    """Return the plan for a run of `recorded_s`, of which the advice should save `predicted_s` (or NaN)."""
+    """Return the plan for a run of `recorded_s` that the advice should shorten by `predicted_s` (or NaN)."""
     advised_s = recorded_s - predicted_s if math.isfinite(predicted_s) else recorded_s
     round_s = recorded_s + max(0.0, advised_s)
     if limit_s is None:
@@ -139,11 +127,10 @@ def try_change(
     *,
     progress: Callable[[Progress | Plan | Tried], None] = lambda _: None,
 ) -> Tried:
-    """Run both in turn until it is decided or the user stops it.
+    """Run both commands in turn until there is a decision or the user stops.
 
-    `progress` is called with the plan first, before and after each run, and after each round with the result so
-    far. Raises `Interrupted` if stopped before both had run, `ProfkitError` if the original command
-    does not run.
+    `progress` is called with the plan, before and after each run, and with the result after each round.
+    Raises `Interrupted` if stopped before both had run, `ProfkitError` if the original command does not run.
     """
     begun = time.monotonic()
     rounds = made = 0
@@ -164,7 +151,7 @@ def try_change(
                     journal,
                     runner,
                     repeat=rounds,
-                    again=0,  # both run in turn: what disturbs one disturbs the other
+                    again=0,  # the runs alternate: a disturbance affects both
                     progress=runs,
                 )
                 tried = _tried(results(runner.space, journal.trials), rounds)
@@ -182,7 +169,7 @@ def try_change(
 
 
 def _named(seen: Progress, plan: Plan) -> Progress:
-    """Return the label of what runs: which of both, and of how many runs at most."""
+    """Relabel a run as one of the two settings, numbered among `plan.most`."""
     which = AS_IT_WAS if seen.label.startswith(f"{_RUN}={AS_IT_WAS}") else ADVISED
     return replace(seen, label=which, total=plan.most)
 
@@ -197,10 +184,7 @@ def _outcome(ratio: Estimate) -> str:
 
 
 def _tried(study: Results, rounds: int, *, last: bool = False) -> Tried:
-    """Return what so many rounds show; it is decided at a look, or if no more runs come (`last`).
-
-    Raises `ProfkitError` if the original command does not run.
-    """
+    """Return the result so far; raises `ProfkitError` if the original command does not run."""
     before, after = study.cells
     if not before.times:
         raise ProfkitError(f"the recorded command does not run here: {before.problem}")
@@ -224,15 +208,12 @@ def _tried(study: Results, rounds: int, *, last: bool = False) -> Tried:
 
 
 _PYTHON = re.compile(r"python[\d.]*w?")
-#: Options of the interpreter whose value is the next word.
+#: Interpreter options whose value is the next word.
 _WITH_VALUE = ("-W", "-X")
 
 
 def advised(advice: Advice, command: Sequence[str], roots: Sequence[Path]) -> Change | None:
-    """Return what a piece of advice changes in the recorded command; ``None`` if it cannot be tried.
-
-    The program's files are looked for in `roots`.
-    """
+    """Return what advice changes in a recorded command with files in `roots`; ``None`` if untestable."""
     words = tuple(command)
     if not can_be_tried(advice):
         return None
@@ -251,7 +232,7 @@ def advised(advice: Advice, command: Sequence[str], roots: Sequence[Path]) -> Ch
 
 
 def _program_at(words: Sequence[str]) -> int | None:
-    """Return where a Python command names its script or module (``-m``); ``None`` if it has neither."""
+    """Return the index of a Python command's script or ``-m``; ``None`` if it has neither."""
     start = next((i for i, word in enumerate(words) if _PYTHON.fullmatch(word.rpartition("/")[2])), None)
     if start is None:
         return None

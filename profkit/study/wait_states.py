@@ -1,8 +1,7 @@
 """Wait states of ranks in Scalasca's terms, and why the rank that the others wait for was late.
 
-A profile has no messages: a wait state is known by the call in which the others wait, and the late rank by its own
-time. Terms: Scalasca's performance properties (Geimer, Wolf, Wylie, Ábrahám, Becker and Mohr, "The Scalasca
-performance toolset architecture", Concurrency and Computation 22, 2010).
+Without messages, a wait state is inferred from the waiting call. Source: Geimer, Wolf, Wylie, Ábrahám, Becker
+and Mohr, "The Scalasca performance toolset architecture", Concurrency and Computation 22, 2010.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from profkit.model.pauses import STOPPED, WAITS
 
 Floats = npt.NDArray[np.float64]
 
-#: Wait states in the order of their numbers; the first is of calls whose name does not say what they wait for.
+#: Wait states by number; the first one is for calls whose name does not say what they wait for.
 OTHER = "Wait"
 WAIT_STATES = (
     OTHER,
@@ -28,9 +27,9 @@ WAIT_STATES = (
     "Late Sender",
     "Late Receiver",
 )
-#: Of a rank that works longer than the others, where no call was seen in which they wait.
+#: State for a rank that works longer than the others when no waiting call was recorded.
 IMBALANCE = "Computational imbalance"
-#: Names of calls without case and underscores, MPI's and those of torch.distributed.
+#: Calls of MPI and torch.distributed, in lower case without underscores.
 _CALLS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -46,25 +45,25 @@ _METHOD = re.compile(r"'(\w+)' of|(\w+)>?$")
 #: Kinds of time off the CPU in which data is fetched.
 _LOADING = [WAITS.index(kind) for kind in ("pipe", "socket", "file", "disk")]
 _STOPPED = WAITS.index(STOPPED)
-#: Part (1) of a straggler's excess that must be of one kind for it to be the reason.
+#: Part (1) of a straggler's excess from which one kind is the reason.
 MOST_OF_IT = 0.5
-#: Part (1) of the usual CPU time from which a function says something about the speed of the CPU.
+#: Part (1) of the usual CPU time from which a function's ratio indicates the speed of the CPU.
 TELLING = 0.05
 
 
 def wait_state(name: str) -> int:
-    """Return the number of the wait state of a call that waits for other ranks."""
+    """Return the index of the wait state of a call that waits for other ranks."""
     found = _METHOD.search(name)
     word = "" if found is None else (found[1] or found[2]).replace("_", "").lower()
-    if word in ("wait", "synchronize") and "torch" in name:  # of any operation
+    if word in ("wait", "synchronize") and "torch" in name:  # may wait for any operation
         return 0
     return next((i for i, calls in enumerate(_CALLS, 1) if calls.fullmatch(word)), 0)
 
 
 def waited_for(waits: Floats, member: int) -> tuple[int, float]:
-    """Return in which wait state the others wait longer than a member does, and how long, a mean in seconds.
+    """Return the wait state in which the others wait longest beyond a member, and the mean excess in seconds.
 
-    `waits` (members × wait states) are seconds. Means, not medians: of a message only its receiver waits.
+    `waits`: members × wait states. The mean, not the median: only a message's receiver waits.
     """
     excess = np.delete(waits, member, axis=0).mean(axis=0) - waits[member]
     most = int(excess.argmax())
@@ -79,9 +78,9 @@ def why_off(excess: Floats, blocked_s: float) -> str:
 
 
 def slower_everywhere(work: Floats, usual: Floats) -> bool | None:
-    """Whether all functions of a member take more CPU time than usual, and alike; ``None`` if one has all of it.
+    """Return whether all functions of a member take more CPU time alike; ``None`` if one has all of it.
 
-    Where the work differs, some functions take as long as in the others; where the CPU is slower, none does.
+    A slower CPU slows every function; extra work leaves some functions unchanged.
     """
     large = usual >= TELLING * usual.sum()
     if large.sum() < 2:
@@ -92,10 +91,7 @@ def slower_everywhere(work: Floats, usual: Floats) -> bool | None:
 
 
 def unknown_of(kind: str, looked: bool, alone: bool) -> str:
-    """Return what keeps the reason of a straggler of a kind from being known; empty where it is.
-
-    `looked`: what all members were off the CPU for was seen; `alone`: one function has nearly all CPU time.
-    """
+    """Return what hides a straggler's reason, or empty; `alone`: one function has nearly all CPU time."""
     if kind == "longer":
         return "calls"
     if kind == "blocked" and not looked:
@@ -104,7 +100,7 @@ def unknown_of(kind: str, looked: bool, alone: bool) -> str:
 
 
 def totals(waits: Sequence[Sequence[float]]) -> list[tuple[int, Floats]]:
-    """Return the wait states that the members are in, the longest first, with the seconds of each member."""
+    """Return the wait states that occur, the longest first, with the seconds of each member."""
     seconds = np.array(waits)
     return [
         (i, seconds[:, i])

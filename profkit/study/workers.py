@@ -1,7 +1,4 @@
-"""Apply one function to many files: in this process, in several of this machine, or on a Dask cluster.
-
-Results come back in the order of the files, whoever worked on them.
-"""
+"""Apply one function to many files, in order: here, in several processes, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -20,15 +17,14 @@ from profkit.errors import UsageError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-#: Files that one worker takes at a time: enough that the way there and back costs little, few enough that all have
-#: something to do until the end.
+#: Files per task: enough to make transfers cheap, few enough to keep all workers busy until the end.
 _CHUNK = 8
-#: Bytes of files from which other processes are worth their start.
+#: Bytes of files from which starting other processes pays.
 _WORTH_BYTES = 16 << 20
 
 
 class Crew(Protocol):
-    """Who works on the files: yields the function of each item (a path, or several), in order."""
+    """Yields the function of each item (a path, or several), in order."""
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], /) -> Iterator[Result]: ...
 
@@ -45,10 +41,9 @@ def available_cpus() -> int:
 def crew(
     paths: Sequence[str], *, jobs: int | None = 1, dask: str | None = None, chunk: int = _CHUNK
 ) -> Iterator[Crew]:
-    """Give workers for some files: `jobs` processes (``None``: one for each CPU), or a Dask scheduler by its address.
+    """Yield workers: `jobs` processes (``None``: one per CPU), or a Dask scheduler's at its address.
 
-    A worker takes `chunk` items at a time. Few small files are read in this process. Raises `UsageError` if Dask is
-    not installed, or no scheduler answers.
+    Few small files are read in this process. Raises `UsageError` if Dask is missing, or no scheduler answers.
     """
     if dask is not None:
         with _cluster(dask, chunk) as cluster:
@@ -58,7 +53,7 @@ def crew(
     if jobs < 2 or len(paths) <= _CHUNK or _bytes(paths) < _WORTH_BYTES:
         yield map
         return
-    # A fork of a process with threads may hang; a fork server has none.
+    # A fork of a process with threads may hang; a fork server has no threads.
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:
@@ -78,7 +73,7 @@ def crew(
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that it works for is gone: it would wait for files for ever."""
+    """End this process when its parent is gone; otherwise it would wait for files forever."""
     parent = multiprocessing.parent_process()
 
     def wait() -> None:
@@ -119,18 +114,18 @@ def _cluster(address: str, chunk: int) -> Iterator[Crew]:
     except (OSError, ValueError, TimeoutError) as error:
         problem = " ".join(str(error).split())[:120] or type(error).__name__
         raise UsageError(f"no scheduler answers there: {problem}", parameter="dask", value=address) from None
-    # What ends the work is an error of one line here, and it reconnects by itself.
+    # Errors are reported in one line below, and the client reconnects by itself.
     with silence_logging_cmgr("CRITICAL"), client:
         if not client.scheduler_info()["workers"]:
             raise UsageError("the scheduler has no workers; start some", parameter="dask", value=address)
 
         def each(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
             chunks = [list(items[i : i + chunk]) for i in range(0, len(items), chunk)]
-            # Not pure: files may have changed since a result of the same arguments was made.
+            # Not pure: files may have changed since a result with the same arguments.
             futures = client.map(partial(_chunk, function), chunks, pure=False)
             try:
                 while futures:
-                    yield from futures.pop(0).result()  # and the cluster need not keep it
+                    yield from futures.pop(0).result()  # popping lets the cluster drop it
             except ModuleNotFoundError as error:
                 raise UsageError(f"the workers cannot import {error.name}; install profkit there") from None
             except KilledWorker:
