@@ -302,10 +302,10 @@ class Session:
             self._watch_tiers()
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
-        age: float = perf_counter() - self._identity["begin_perf"]
-        if self._memory.descriptor >= 0:
-            age = min(age, settings.USUAL_INTERVAL)
-        return max(3 * age, took / settings.SNAPSHOT_SHARE)
+        pause: float = 3 * (perf_counter() - self._identity["begin_perf"])
+        if self._memory.descriptor >= 0:  # nothing else keeps the tables
+            pause = min(pause, settings.USUAL_INTERVAL)
+        return max(pause, took / settings.SNAPSHOT_SHARE)
 
     def _write(self, state: str) -> float:
         """Replace the process's record; return the CPU seconds that it took."""
