@@ -69,7 +69,7 @@ def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
         text = str(event.get("name"))
         tool = tool or _TRACERS.get(category, "")
         launches[place] += category in _LAUNCHES
-        if category == _RANGE:
+        if category == _RANGE and kind == "X":
             ends = int((begin + float(event["dur"])) * 1000)
             ranges[place[0]].append((int(begin * 1000), ends, text, "", place[1] or 0, PUSHED))
             continue
