@@ -297,6 +297,12 @@ _TABLE = (
         "confidence.host-differs", comparability.HOST, "share", "another host of the same CPUs (convention)"
     ),
     Threshold("headline.same-time", 1.005, "factor", "ratio of two walls that reads as 1.00× (rounding)"),
+    Threshold(
+        "headline.same-rate",
+        1.1,
+        "factor",
+        "ratio of two walls over that of iteration rates, up to which a headline shows the rates (convention)",
+    ),
     Threshold("headline.no-loss", 1.05, "factor", "loss.least: below it nothing worth an alarm was lost"),
     Threshold(
         "headline.lacked-cpus",

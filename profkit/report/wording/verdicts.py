@@ -127,10 +127,15 @@ def _doubts(diff: Diff) -> str:
 
 
 def _took(diff: Diff, before: float, after: float) -> str:
-    """Return both walls, or the iterations per second if known."""
-    models = diff.iterations
-    if models[0] is not None and models[1] is not None:
-        return f"{models[0].steps_per_s:.3g} → {models[1].steps_per_s:.3g} iterations/s"
+    """Return the iterations per second if they changed as the walls did, else both walls.
+
+    The rates leave out the first iteration, which may be most of a short run.
+    """
+    first, second = diff.iterations
+    if first is not None and second is not None:
+        ratio = first.steps_per_s / second.steps_per_s / (after / before)
+        if 1 / value("headline.same-rate") <= ratio <= value("headline.same-rate"):
+            return f"{first.steps_per_s:.3g} → {second.steps_per_s:.3g} iterations/s"
     return units.from_to(before, after)
 
 
