@@ -18,7 +18,7 @@ from time import perf_counter
 from . import __path__, process_facts, settings
 from .tracer import FREE_THREADED, HERE, PER_THREAD, Tracer, thread_name
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 

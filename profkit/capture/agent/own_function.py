@@ -16,7 +16,7 @@ from _functools import partial  # type: ignore[import-not-found]
 from _thread import get_ident
 from itertools import starmap
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Tuple
 

@@ -10,7 +10,7 @@ from time import perf_counter, time
 
 from . import settings
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Tuple
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import marshal
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, Tuple
 

@@ -31,7 +31,7 @@ from .tracer import FREE_THREADED, PER_THREAD, Collector, Tracer, thread_name
 # Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.
 _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 

@@ -18,7 +18,7 @@ from _frozen_importlib_external import ExtensionFileLoader
 
 from .pool_libraries import NativeLibrary, Package, ready
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple, Type
 

@@ -12,7 +12,7 @@ from time import perf_counter
 from . import native
 from .tracer import FREE_THREADED
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, List, Set
 

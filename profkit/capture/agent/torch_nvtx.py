@@ -11,7 +11,7 @@ import sys
 
 from .import_hook import after_import
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict
 

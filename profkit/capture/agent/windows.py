@@ -13,7 +13,7 @@ from time import time as wall_time
 
 from . import process_facts, settings
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, Optional, Tuple
 
