@@ -1,4 +1,4 @@
-/* In place of events, for free-threaded Python: tables have no lock that threads would not wait for at each call, so that no call is
+/* Replaces hooks in free-threaded Python: tables would need locks that threads wait for at each call, so no call is
  * traced or counted. Stacks are sampled. */
 #include "hook.h"
 
