@@ -1,10 +1,9 @@
-/* See slices.h. */
 #include "slices.h"
 
 #include "layout.h"
 #include "tables.h"
 
-/* Functions of one slice that are kept, the least length of a slice, and the part of the process's age that it may have. */
+/* Functions kept per slice; a slice is at least SHORTEST_NS long, and at least this part of the process's age. */
 enum { MOST_OF_SLICE = 4, SLICES_OF_AGE = 64 };
 #define SHORTEST_NS INT64_C(250000000)
 
