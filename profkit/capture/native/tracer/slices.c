@@ -3,7 +3,7 @@
 #include "layout.h"
 #include "tables.h"
 
-/* Functions kept per slice; a slice is at least SHORTEST_NS long, and at least this part of the process's age. */
+/* Functions kept per slice. A slice is at least SHORTEST_NS and 1 / SLICES_OF_AGE of the process's age long. */
 enum { MOST_OF_SLICE = 4, SLICES_OF_AGE = 64 };
 #define SHORTEST_NS INT64_C(250000000)
 
