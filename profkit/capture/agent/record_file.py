@@ -29,6 +29,7 @@ _CHUNK = 1 << 14
 
 
 def encode(magic: bytes, version: int, record: Dict[str, Any]) -> Tuple[bytes, bytes]:
+    """Return the header and the data of a record."""
     data = marshal.dumps(record, _MARSHAL_VERSION)
     numbers = version.to_bytes(4, "little") + checksum(data).to_bytes(4, "little")
     return magic + numbers + len(data).to_bytes(8, "little"), data

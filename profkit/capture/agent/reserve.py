@@ -35,6 +35,8 @@ _NO_SPACE = frozenset((errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno
 
 
 class Reserve:
+    """The kept file of one process."""
+
     def __init__(self) -> None:
         self._fd = -1
         self._known: Optional[Tuple[int, int]] = None

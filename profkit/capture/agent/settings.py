@@ -123,7 +123,7 @@ THREAD_VARIABLES = frozenset(
 #: whatever was allocated, so the step's own number comes first. Missing are PMIx, which sets a rank without a
 #: size, and Dask and Ray, whose workers have no ranks. The packer finds Lightning's, as it sees all
 #: processes.
-#
+#:
 #: After the required variable come those of the local rank and of the node; the first one set counts.
 #: `OMPI_COMM_WORLD_NODE_RANK` is not a node number: it counts processes of all jobs there. `GROUP_RANK` is
 #: torchrun's node number, `CROSS_RANK` DeepSpeed's.
