@@ -1,12 +1,8 @@
 """Trace a process that is already running, for ``profkit attach``.
 
-`begin` runs in the target through ``sys.remote_exec``, so it needs Python 3.14 or later and the compiled
-tracer. The tables are in a mapped file, which can be read without the process. Nothing of the target is
-wrapped or replaced.
-
-Tracing ends by itself: the first call that any thread makes after the time is over, or after the "go on" file
-is gone, removes everything. A thread that stays in one call makes no event, and costs nothing, until it
-returns.
+`begin` runs through ``sys.remote_exec`` (Python 3.14) and needs the compiled tracer. Tracing ends at the
+first call that any thread makes after the time is over or the "go on" file is gone; a thread that stays in
+one call costs nothing.
 """
 
 from __future__ import annotations
@@ -37,9 +33,9 @@ _LOOK_S = 0.2
 
 
 def begin(spool: str, until: float, tracers: str = "") -> None:
-    """Trace this process and its forks until `until` (`perf_counter` seconds) or until the launcher stops it.
+    """Trace this process and its forks until `until` (`perf_counter` seconds) or the launcher's end.
 
-    Raise nothing; do nothing if the launcher is already gone. `tracers` is the argument of `native.load`.
+    Raise nothing. `tracers` is the argument of `native.load`.
     """
     try:
         goes_on = perf_counter() < until and os.path.exists(os.path.join(spool, settings.ATTACHED_NAME))
@@ -54,7 +50,6 @@ def _mark(spool: str) -> str:
 
 
 def _leave_word(spool: str, problem: str) -> None:
-    """Write to the spool why this process is not traced."""
     try:
         path = os.path.join(spool, "%d%s" % (os.getpid(), settings.REFUSED_SUFFIX))
         with open(path, "w", encoding="utf-8", errors="replace") as file:
@@ -64,8 +59,6 @@ def _leave_word(spool: str, problem: str) -> None:
 
 
 class _Attached:
-    """The tracing of one process; a forked child gets its own object."""
-
     def __init__(self, spool: str, until: float, tracers: str) -> None:
         self._spool = spool
         self._tracers = tracers
@@ -120,7 +113,7 @@ class _Attached:
         self._write("snapshot")
         self._module.serve(thread_name, self._look, _LOOK_S)
         self._module.limit(settings.DEFAULT_OVERHEAD)
-        # Calls that are open in each thread are recorded as if they began now.
+        # Open calls are recorded as if they began now.
         behind = 0 if forked else _FRAMES_OF_SCRIPT
         self._tracer.open(native.threads_to_trace(main), False, False, behind)
         self._tiers.watch(False)
@@ -159,7 +152,7 @@ class _Attached:
                 self._write(state)
                 os.unlink(self._mark)
         except Exception:
-            pass  # the mapped tables have what matters
+            pass
         self._module.let_go()
         atexit.unregister(self._end)
 

@@ -1,7 +1,6 @@
-"""Record one block of a program, for ``profkit.capture``.
+"""Record one block of a program, for ``profkit.capture``, as if it were a process of its own.
 
-The record looks like that of a process that lived as long as the block: kernel counters are differences.
-Nothing of the process is wrapped or replaced; there are no snapshots, and child processes are not followed.
+Kernel counters are differences. There are no snapshots, and child processes are not followed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 #: Facts of `process_facts.state` that the kernel counts from the start of the process.
 _COUNTED = ("cpu_s", "voluntary_switches", "involuntary_switches", "page_faults", "read_bytes")
 
-#: Leading columns of a task that are not counters: its number and its name.
+#: Leading columns of a task: its number and its name.
 _TASK_COUNTERS = 2
 
 
@@ -65,7 +64,6 @@ class Recording:
         if PER_THREAD:
             import threading
 
-            # Exists since Python 3.10, profkit's own minimum.
             self._hook = threading.getprofile()  # type: ignore[attr-defined,unused-ignore]
         self._identity["begin_perf"] = perf_counter()
         try:
@@ -95,7 +93,6 @@ class Recording:
         return record, self._tracer.stats()
 
     def _leave(self) -> None:
-        """Undo the changes of `start`."""
         if self in _active:
             _active.remove(self)
         self._restore_hook()
@@ -126,7 +123,6 @@ class Recording:
 
 #: The compiled tracer's module, or ``None``; loaded once, since each load takes memory.
 _loaded: List[Any] = []
-#: The recording in progress, if any.
 _active: List[Recording] = []
 _registered = False
 

@@ -21,10 +21,9 @@ _KEYWORDS = ("processes", "max_workers", "num_workers", "num_threads", "nthreads
 
 
 def edit(source: str, file: str, line: int, function: str, code: str) -> Tuple[ast.Module, List[int]]:
-    """Return the edited program and the numbers of the edited lines, which are none if nothing fits.
+    """Return the edited program and the numbers of the edited lines.
 
-    `function` is the qualified name of the function that begins at `line`, or ``<module>`` for module-level
-    code.
+    `function` is the qualified name of the function that begins at `line`, or ``<module>``.
     """
     tree = ast.parse(source, file)
     wanted = ast.parse(code.replace("…, ", "")).body[0]
@@ -70,7 +69,6 @@ def _name(node: ast.AST) -> str:
 
 
 def _resize(call: ast.Call, wanted: ast.Call) -> None:
-    """Give a call the number of another call."""
     if wanted.args:
         value = wanted.args[0]
         named = next((k for k in call.keywords if k.arg in _KEYWORDS), None)
@@ -98,7 +96,7 @@ def _compiled(path: str, line: str, function: str, code: str) -> CodeType:
 
 
 def main(words: Sequence[str]) -> None:
-    """Run the program."""
+    """Run the program, edited."""
     edited, line, function, code = words[:4]
     rest = list(words[4:])
     import importlib.machinery

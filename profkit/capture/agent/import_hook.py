@@ -1,7 +1,6 @@
 """Call a function when the target imports a module, right after the module's own code has run.
 
-The finder on ``sys.meta_path`` answers only for the wanted modules, using the other finders, and removes
-itself when all are imported. Each module sees its original loader.
+The finder on ``sys.meta_path`` answers only for these modules, and goes when all are imported.
 """
 
 from __future__ import annotations
@@ -34,8 +33,6 @@ def _act(action: Callable[[Any], None], module: Any) -> None:
 
 
 class _Finder:
-    """A finder that delegates to the finders behind it."""
-
     def __init__(self, actions: Dict[str, Callable[[Any], None]]) -> None:
         self._actions = actions
 
@@ -62,8 +59,6 @@ class _Finder:
 
 
 class _Loader:
-    """A stand-in for a module's loader until the module has run."""
-
     def __init__(self, loader: Any, finder: _Finder, action: Callable[[Any], None]) -> None:
         self._loader = loader
         self._finder = finder

@@ -1,11 +1,8 @@
-"""Load the agent's modules so that tools which inspect the target take them for the interpreter's own.
+"""Load the agent's modules so that coverage, trace and debuggers take them for the interpreter's own.
 
-The modules are not in `sys.modules`, no finder finds them, they have no ``__file__``, and their code has file
-names like frozen modules', e.g. ``<frozen profkit.session>``: coverage, trace and debuggers skip them. They
-import each other through an ``__import__`` in their own builtins.
-
-``inject/sitecustomize.py`` and the script that ``attach`` sends run this file directly. It has no ``from
-__future__ import annotations``, as the target would then find that module imported.
+They are not in `sys.modules`, no finder finds them, they have no ``__file__``, and their code is named like
+that of frozen modules. They import each other through an ``__import__`` in their own builtins. This file has
+no ``from __future__ import annotations``: the target would find that module imported.
 """
 
 import _imp
@@ -29,10 +26,10 @@ if sys.version_info >= (3, 10):  # before 3.10, making the module again loses wh
 
 
 def load(folder: str, name: str, use: "Callable[[Any], Any]") -> "Any":
-    """Return ``use(module)`` for the agent's module `name`, whose file is in `folder`.
+    """Return ``use(module)`` for the agent's module `name` in `folder`.
 
-    The agent cannot import its modules afterwards: C functions import by the ``__import__`` of the frame that
-    calls them, and a target's profiler would see one written in Python.
+    The agent cannot import its modules later: C functions import by the ``__import__`` of the calling frame,
+    and a target's profiler would see ours.
     """
     importer = _Importer(folder)
     gc = importer.bring("gc")
@@ -47,8 +44,6 @@ def load(folder: str, name: str, use: "Callable[[Any], Any]") -> "Any":
 
 
 class _Importer:
-    """The agent's modules, and their `__import__`."""
-
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._import = sys.modules["builtins"].__import__

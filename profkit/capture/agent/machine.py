@@ -1,8 +1,7 @@
 """Read what the kernel has counted of this machine, and the CPU limits of a process's cgroup.
 
-An agent imports this only if its launcher runs on another machine, where no sampler runs. The launcher and
-its sampler use it through `profkit.capture.host` and `profkit.capture.meters`. Values that a kernel or
-container does not report are absent.
+An agent imports this only if no sampler runs on its machine. Values that a kernel or container does not
+report are absent.
 """
 
 from __future__ import annotations

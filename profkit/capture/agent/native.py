@@ -1,7 +1,4 @@
-"""Load and drive the native tracer, if one was built for this interpreter.
-
-Without a tracer, or if it refuses the interpreter, no functions are recorded.
-"""
+"""Load and drive the native tracer; without one, no functions are recorded."""
 
 from __future__ import annotations
 
@@ -40,10 +37,9 @@ _FEW_THREADS = 32
 
 
 def load(elsewhere: str = "") -> Any:
-    """Return the native tracer's module for this interpreter, ``None`` without one.
+    """Return the native tracer's module for this interpreter, or ``None``.
 
-    `elsewhere` is a directory of user-built tracers, used if the installation has none. Call `take_out_costs`
-    before anything is recorded.
+    `elsewhere` is a second directory to search. Call `take_out_costs` before anything is recorded.
     """
     if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
@@ -78,8 +74,7 @@ def load(elsewhere: str = "") -> Any:
 def take_out_costs(module: Any, spool: str = "") -> None:
     """Have the cost of events subtracted from all times; call before `map_tables`.
 
-    The first process of an interpreter on a machine writes its measurement to `spool`, so that short
-    processes need not measure; without a spool each process measures.
+    With `spool`, only the first process of an interpreter on a machine measures: the others may be too short.
     """
     if module is not None and not FREE_THREADED:
         module.take_out(*(_costs_of(module, spool) if spool else probe_costs(module)))
@@ -106,7 +101,6 @@ def _costs_of(module: Any, spool: str) -> Tuple[float, ...]:
 
 
 def _read_costs(path: str, build: str) -> Optional[Tuple[float, ...]]:
-    """Return what another process of the same build measured, or ``None``."""
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         try:
@@ -123,8 +117,8 @@ def _read_costs(path: str, build: str) -> Optional[Tuple[float, ...]]:
 def probe_costs(module: Any) -> Tuple[float, ...]:
     """Measure what events add to calls; return the arguments of the module's `take_out`, in seconds per call.
 
-    Empty calls are timed plain and traced. Other load can only add time, so the least of a few times counts.
-    Caches are warm here: real programs pay more.
+    Other load can only add time, so the least of a few times counts. Caches are warm here: real programs pay
+    more.
     """
     others, collector = module.Collector(), module.Collector()
     plain, traced = [_MUCH] * len(_PROBED), [_MUCH] * len(_PROBED)
@@ -201,8 +195,8 @@ _COSTS, _MUCH = 5, 1.0
 def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None) -> Tracer:
     """Return a tracer with the collector of `module`, or one that sees nothing for ``None``.
 
-    `mapped`: the tables are in a file, so nothing has to be read here. `inherited`: in a forked child, the
-    parent's tracer if it still sees calls.
+    `mapped`: the tables are in a file. `inherited`: in a forked child, the parent's tracer if it still sees
+    calls.
     """
     if module is None:
         return Tracer()
@@ -364,7 +358,7 @@ class ThreadTracer(Tracer):
 
 
 class ProcessTracer(Tracer):
-    """The tracer from Python 3.12 on: one collector, which keeps threads apart itself."""
+    """The tracer from Python 3.12 on: one collector for all threads."""
 
     kind = "native"
 
@@ -465,8 +459,6 @@ def thread_names() -> Dict[int, str]:
 
 
 class _Traced:
-    """One thread and its collector."""
-
     def __init__(self, collector: Any, name: str) -> None:
         self.collector = collector()
         self.native = _thread.get_native_id()

@@ -1,9 +1,8 @@
 """Let a target set its own profile function (``sys.setprofile``) as if it ran alone.
 
-A function set while a profiler sees the call of ``sys.setprofile`` gets the end of that call as its first
-event, at which the pure-Python ``profile`` raises; up to Python 3.11 it also replaces our collector. So a
-wrapper sets the function only on return, and up to 3.11 our collector pauses in that thread meanwhile. Other
-calls that the target's function could see are made from C (``map``, ``starmap``), which makes no events.
+A function set while a profiler is active gets the end of ``sys.setprofile`` as its first event, at which the
+pure-Python ``profile`` raises; up to Python 3.11 it also replaces our collector. So a wrapper sets it only on
+return. Other calls that it could see are made from C (``map``, ``starmap``), which makes no events.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ def make_way(
 ) -> None:
     """Wrap ``sys.setprofile``.
 
-    `collectors` are the types of the agent's profile functions. `follows` says whether a function is the
-    agent's hook for new threads. `begin(function, key)` is called before the first function of the target is
-    set in a thread, `end(key)` when none is left.
+    `collectors` are the types of the agent's profile functions; `follows` recognises the agent's hook for new
+    threads. `begin(function, key)` is called before a thread gets its first function of the target,
+    `end(key)` after its last.
     """
     original, current = sys.setprofile, sys.getprofile
     keys: Dict[int, Any] = {}

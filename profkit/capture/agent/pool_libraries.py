@@ -1,9 +1,8 @@
-"""Describe libraries with thread pools, one class each: how to find one and how to ask its size.
+"""Describe libraries with thread pools, one class each, which setting `name` registers.
 
-To add a library, write a class that sets `name`, which registers it; its variables are in
-`profkit.model.pools`. Nothing here loads a library, starts a runtime or changes a size. `thread_pools` asks:
-`final` readings in the main thread at the process's end, others in the agent's thread, where a getter must
-take no lock that another thread may hold.
+Nothing here loads a library, starts a runtime or changes a size. `final` readings are made in the main thread
+at the end; others in the agent's thread, where a getter must take no lock. Variables are in
+`profkit.model.pools`.
 """
 
 from __future__ import annotations
@@ -20,22 +19,11 @@ if TYPE_CHECKING:
 
 
 class NativeLibrary:
-    """A loaded shared library.
+    """A loaded shared library; a class without a `name` (in reports) is only a base.
 
-    Attributes
-    ----------
-    name
-        Name in reports; a class without one is only a base.
-    starts, other_starts
-        Prefixes of its file names, and longer prefixes that belong to something else.
-    part_starts
-        Prefixes of files that belong to it and have no pool of their own.
-    getter
-        Function ``int getter(void)`` that returns the size; empty if the library has none in C.
-    per_thread
-        Whether each thread has its own size.
-    one_pool
-        Whether several of its files answer for the same pool.
+    `starts` and `part_starts` are prefixes of its files with and without a pool, `other_starts` those of
+    other files. `getter` is a C function ``int getter(void)``, empty if there is none. `per_thread`: each
+    thread has its own size. `one_pool`: several files answer for one pool.
     """
 
     registered: ClassVar[List[Type[NativeLibrary]]] = []
@@ -86,10 +74,7 @@ class NativeLibrary:
 
 
 class OpenBLAS(NativeLibrary):
-    """OpenBLAS, or a ``libblas`` whose functions show that it is OpenBLAS.
-
-    Builds may rename its functions so that several fit into one process; wheels do.
-    """
+    """OpenBLAS, or a ``libblas`` with its functions, which builds (e.g. wheels) may rename."""
 
     name = "openblas"
     starts = ("libopenblas", "libscipy_openblas", "libblas", "libflexiblas")
@@ -111,10 +96,7 @@ class OpenBLAS(NativeLibrary):
 
 
 class OpenMP(NativeLibrary):
-    """An OpenMP runtime, which may also be PyTorch's pool.
-
-    `torch.get_num_threads` would initialise the thread that asks first, so the runtime is asked instead.
-    """
+    """An OpenMP runtime, perhaps PyTorch's: `torch.get_num_threads` would initialise the asking thread."""
 
     getter = "omp_get_max_threads"
     per_thread = True
@@ -141,10 +123,7 @@ class GNUOpenMP(OpenMP):
 
 
 class LLVMOpenMP(OpenMP):
-    """LLVM's runtime, which any query starts, and which registers the asking thread.
-
-    Starting it beside Intel's runtime may abort the process.
-    """
+    """LLVM's runtime: any query starts it, registers the asking thread, and may abort beside Intel's."""
 
     name = "libomp"
     starts = ("libomp",)
@@ -205,20 +184,10 @@ class TBB(NativeLibrary):
 
 
 class Package:
-    """A Python package with its own threads.
+    """A Python package with its own threads; a class without a `name` (in reports) is only a base.
 
-    Attributes
-    ----------
-    name
-        Name in reports; a class without one is only a base.
-    module
-        Module that the target must have imported.
-    package
-        Module whose version is recorded; `module` if empty.
-    only_at_end
-        Whether a snapshot must not ask.
-    per_thread
-        Whether each thread has its own size.
+    The target must have imported `module`. The recorded version is that of `package`, or else of `module`.
+    `only_at_end`: a snapshot must not ask. `per_thread`: each thread has its own size.
     """
 
     registered: ClassVar[List[Type[Package]]] = []

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Tuple
 
 
-#: The boot id, once it has been read.
 _boot_id: List[str] = []
 
 
@@ -54,8 +53,8 @@ def interpreter() -> str:
 def usage_of(tracer: Any) -> Callable[[], Tuple[Any, ...]]:
     """Return the function that reads this process's usage: the cheap one of the tracer, or `resource`'s.
 
-    It returns CPU seconds, voluntary and involuntary switches, the peak resident memory in KiB and page
-    faults without input; nothing on Windows.
+    It returns CPU seconds, voluntary and involuntary switches, peak memory in KiB, and minor faults; nothing
+    on Windows.
     """
     found: Optional[Callable[[], Tuple[Any, ...]]] = getattr(tracer, "usage", None)
     if found is not None:
@@ -122,11 +121,10 @@ def affinity() -> List[int]:
 
 
 def tasks(final: bool) -> List[List[Any]]:
-    """Return ``[tid, name, run_ns, wait_ns, timeslices]`` of every living thread; empty without schedstat.
+    """Return ``[tid, name, run_ns, wait_ns, timeslices]`` of each living thread; empty without schedstat.
 
-    Times on a CPU and in a run queue are those of ``/proc/<pid>/schedstat`` (the kernel's
-    ``Documentation/scheduler/sched-stats.rst``). Final rows add user and system seconds, voluntary and
-    involuntary switches, which cost several times as much to read.
+    The times are those of ``/proc/<pid>/schedstat`` (the kernel's ``sched-stats.rst``). Final rows add user
+    and system seconds, voluntary and involuntary switches, which are slower to read.
     """
     rows: List[List[Any]] = []
     try:
@@ -244,8 +242,8 @@ def name_of_worker(frame: Any) -> str:
 def _multiprocessing_name(command: List[str]) -> str:
     """Return multiprocessing's name of this process; empty if it did not start it.
 
-    A spawned process has no name until it has imported the main module, which may take seconds, and is called
-    "spawned" until then. `sys.argv` has changed by that time.
+    A spawned process is "spawned" until it has imported the main module, which may take seconds; `sys.argv`
+    has changed then.
     """
     module = sys.modules.get("multiprocessing.process")
     try:

@@ -1,7 +1,6 @@
-"""Encode records: a header that shows whether the data is whole, and `marshal` version 2 data.
+"""Encode records (docs/format.md): a header that shows whether the data is whole, and `marshal` version 2.
 
-docs/format.md describes records; `profkit.capture.records` reads them. Further imports, such as `zlib` for a
-checksum, would show in the target.
+Further imports, such as `zlib` for a checksum, would show in the target.
 """
 
 from __future__ import annotations

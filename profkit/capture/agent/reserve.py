@@ -1,9 +1,9 @@
 """Keep a file open for a process that may lose the ability to write records.
 
-A record needs a reachable path, the right to create files, a free descriptor and free space; the target may
-lose any of them (`os.chroot`, `os.setuid`, open files, a full disk). A file opened when the agent begins
-replaces the first three, and a symbolic link, which takes no space, can still say how the process ended. The
-file's existence shows that the agent began. A directory kept open instead would lead out of a `chroot`.
+The target may lose the path (`os.chroot`), the right to create files (`os.setuid`), free descriptors or disk
+space. A file opened at the begin helps with the first three; a symbolic link, which takes no space, can still
+say how the process ended. The file's existence shows that the agent began. A directory kept open would lead
+out of a `chroot`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ RESERVE_SUFFIX, END_SUFFIX = ".reserve", ".end"
 #: and open a file rely on getting the lowest number.
 _LOWEST_DESCRIPTOR, _TRIED = 512, 64
 
-#: Bytes per read.
 _PART = 1 << 20
 
 #: Errors at which the kept file does not help either.
@@ -42,10 +41,9 @@ class Reserve:
         self._known: Optional[Tuple[int, int]] = None
 
     def open(self, path: str) -> None:
-        """Create the file `path` + `RESERVE_SUFFIX`, and keep it open if the process's limit allows.
+        """Create the file `path` + `RESERVE_SUFFIX`, and keep it open if the limit allows; raise nothing.
 
-        Raises nothing. Called while the process has one thread, so that no other takes the descriptor's
-        number.
+        Called while the process has one thread, so that no other takes the descriptor's number.
         """
         try:
             self._keep(
@@ -136,8 +134,8 @@ def _free_number() -> Optional[int]:
 def leave_end(path: str, state: str, error: OSError, perf: float, cpu: float) -> None:
     """Record how a process ended as the target of a symbolic link: ``STATE ERRNO PERF CPU``.
 
-    `path` is the record's without its suffix; `state` is ``exited`` or ``replaced``; `perf` is
-    ``perf_counter`` and `cpu` the process's CPU seconds at the end.
+    `path` is the record's without suffix; `state` is ``exited`` or ``replaced``; `perf` (`perf_counter`) and
+    `cpu` in seconds.
     """
     words = "%s %d %r %r" % (state, error.errno or 0, perf, cpu)
     try:
@@ -149,4 +147,4 @@ def leave_end(path: str, state: str, error: OSError, perf: float, cpu: float) ->
             _unlink(path + END_SUFFIX)
             _symlink(words, path + END_SUFFIX)
     except OSError:
-        pass  # nothing can be written
+        pass

@@ -1,9 +1,8 @@
 """Run the agent of one target process, from its first instruction to its last.
 
-With the native tracer, functions are in a mapped file, complete however the process ends, and facts in a
-record, which is renamed into place at the begin, at the end, and ever less often in between by threads of the
-target. If the file cannot be mapped, each record carries a copy of the tables. The end is seen by `atexit`
-and by wrappers of `os._exit` (called by multiprocessing's children) and the exec functions.
+Facts are in a record, replaced by renaming: at the begin, at the end, and ever less often in between.
+Functions are in a mapped file, complete however the process ends, or else in each record. `atexit` and
+wrappers of `os._exit` (which multiprocessing's children call) and of the exec functions see the end.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ def create(spool: str) -> Optional[Session]:
 
 
 def _hooks() -> Any:
-    """Return the hooks that record PyTorch's ranges, or ``None`` if not requested."""
     library = os.environ.get(settings.TORCH_NVTX_VARIABLE)
     if not library:
         return None
@@ -190,7 +188,6 @@ class Session:
             self._ticker.start()
 
     def _ticks(self) -> bool:
-        """Whether the agent needs a thread, to follow windows."""
         return self._profiled and self._windowed
 
     def _can_follow(self) -> bool:
@@ -247,7 +244,7 @@ class Session:
         return self._windows.until()
 
     def _follow(self) -> None:
-        """Begin or end tracing as the windows say; a thread that is already here rechecks for others."""
+        """Begin or end tracing as the windows say, in one thread at a time."""
         while self._windowed and self._begun and not self._over and self._following.acquire(False):
             try:
                 before, self._phase = self._phase, self._windows.phase()
@@ -272,7 +269,7 @@ class Session:
     def _write_first(self, forked: bool = False) -> None:
         """Write the first record before anything is traced, since calls made here are not the target's.
 
-        A forked child's goes beside its tables: most end before a separate file pays off.
+        A forked child's goes beside its tables: most children end before a separate file pays off.
         """
         if self._mapped or not self._profiled:
             self._beside_tables = self._mapped and forked
@@ -285,9 +282,8 @@ class Session:
     def _look(self) -> float:
         """Write what may have changed; return the seconds until the next time.
 
-        Runs in a thread of the target that makes a call, see `native.tracer`. The interval is three times the
-        process's age: a killed process's record is at most three quarters of its age old, and an hour has
-        ten.
+        Runs in a thread of the target. The interval is three times the process's age, so an hour has ten, and
+        a killed process's record is at most three quarters of its age old.
         """
         if self._over or self._writing.locked():
             return settings.USUAL_INTERVAL
@@ -343,7 +339,6 @@ class Session:
         return thread_time() - begun
 
     def _replace(self, parts: Tuple[bytes, bytes], state: str, perf: float) -> None:
-        """Replace the last record, or store the new one wherever possible."""
         try:
             if self._memory.descriptor >= 0:
                 self._put(self._memory.content(), state, RESERVE_SUFFIX)
@@ -575,7 +570,7 @@ class Session:
         _lsprof.Profiler = Profiler  # type: ignore[misc]
 
     def _follows(self, function: Any) -> bool:
-        """Whether a profile function is the tracer's, for new threads."""
+        """Whether a profile function is the tracer's hook for new threads."""
         return getattr(function, "__self__", None) is self._tracer
 
     def _own_function_on(self, function: Any, key: Any) -> None:

@@ -21,7 +21,6 @@ TRACERS_VARIABLE = "PROFKIT_TRACERS"
 OVERHEAD_VARIABLE = "PROFKIT_OVERHEAD"
 SAMPLES_ONLY = "sampled"
 
-#: The default share.
 DEFAULT_OVERHEAD = 0.05
 
 #: Path of the NVTX collector for a PyTorch without CUDA; absent to leave its functions alone.
@@ -239,7 +238,6 @@ def place_of(
 
 
 def _first_number(environ: Mapping[str, str], names: Iterable[str]) -> Optional[int]:
-    """Return the number in the first of these variables that has one."""
     return next((int(environ[name]) for name in names if is_number(environ.get(name, ""))), None)
 
 

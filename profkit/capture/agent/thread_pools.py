@@ -1,10 +1,7 @@
-"""Read the sizes of this process's thread pools from the libraries themselves.
+"""Read the sizes of this process's thread pools from the libraries (`pool_libraries`), by plain reads.
 
-Native libraries are found in ``/proc/self/maps`` and asked through their getters; packages are asked if they
-are in ``sys.modules`` (classes in `pool_libraries`). Only plain reads are made; the packer
-(`profkit.capture.pool_records`) finds out where a number comes from. OpenMP keeps the size per thread, so
-only the reading at the end, in the main thread, sees what was set there; a snapshot, in the agent's thread,
-sees what the library gives to a new thread.
+OpenMP keeps the size per thread: only the reading at the end, in the main thread, sees what was set there,
+and a snapshot, in the agent's thread, sees what a new thread would get.
 """
 
 from __future__ import annotations
@@ -41,8 +38,6 @@ _NOLOAD = getattr(os, "RTLD_NOLOAD", 0)
 
 
 class Pools:
-    """The pools of one process, and the most threads that any reading saw."""
-
     def __init__(self) -> None:
         self._modules_seen = -1
         #: Paths of mapped library files and parts, and the libraries among them.
@@ -56,10 +51,7 @@ class Pools:
         self._most = {}
 
     def read(self, final: bool) -> Optional[List[Row]]:
-        """Return one row for each pool, or ``None`` if nothing can be asked.
-
-        `final`: the process is ending, in this thread.
-        """
+        """Return one row for each pool, or ``None``; the process ends if `final`."""
         rows = self._native(final)
         if rows is None and final:
             rows = _from_threadpoolctl()
@@ -206,7 +198,6 @@ def _mapped() -> List[str]:
 
 
 def _something_is_loading() -> bool:
-    """Whether a thread is loading a shared library."""
     loads = ExtensionFileLoader.create_module.__code__
     for top in list(sys._current_frames().values()):
         frame: Optional[Any] = top

@@ -1,10 +1,9 @@
 """Run one function periodically in a background thread that the target and its profilers do not see.
 
-The thread is started without ``threading``, takes no signals, and is gone while a process forks. From Python
-3.12 on, cProfile takes the events of all threads into one stack, so the work is done in a `sys.monitoring`
-callback, which makes no events; and `os.fork` warns of a second thread, so it is joined before a fork and
-restarted at the next instruction. Several threads may fork at once: nothing here waits for a lock that
-another thread may hold.
+From Python 3.12 on, cProfile takes all threads' events into one stack, so the work is done in a
+`sys.monitoring` callback, which makes no events; and `os.fork` warns of threads, so ours is joined before a
+fork and restarted after it. Several threads may fork at once: nothing here waits for a lock that another
+thread may hold.
 """
 
 from __future__ import annotations
@@ -28,10 +27,8 @@ _TOOLS = (4, 3, 5)
 
 #: The modules `gc` and `itertools`, private until the target imports them.
 _modules: List[Any] = []
-#: Thresholds that no program reaches.
 _NEVER = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
-#: Seconds until the first call.
 _FIRST = 0.05
 
 #: Seconds to wait for the thread before a fork, which must not hang on a stuck file system.
@@ -188,11 +185,10 @@ class Ticker:
 class _Collections:
     """Raises the garbage collector's thresholds, so that no finaliser of the target runs in this thread.
 
-    They are restored while it waits, unless the target has changed them. Disabling the collector would race
-    with the target.
+    Disabling the collector instead would race with the target.
     """
 
-    #: The target's thresholds, once they were raised.
+    #: The target's thresholds.
     _before: Any = None
 
     def __init__(self) -> None:

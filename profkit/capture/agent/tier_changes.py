@@ -1,7 +1,6 @@
-"""Change the tier of one process when the native tracer asks for it (``tiers.h``).
+"""Change the tier of one process when the native tracer asks for it (``tiers.h``), from its own thread.
 
-The tracer calls back here from its own thread, which ends before a fork and restarts after it, since
-`os.fork` warns of threads from Python 3.12 on.
+That thread ends before a fork and restarts after it, since `os.fork` warns of threads from Python 3.12 on.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ _stopped_for_forks: List[bool] = []
 class Tiers:
     """Follows the tier that the native tracer wants for one process.
 
-    `module` is the loaded tracer with mapped tables; `tracer` traces all calls; `main` is the main thread's
-    ident; `may_change` says whether the tier may change now. `mark` is the path of a link that shows that the
-    process was sampled at start-up, empty for none; a file would take a descriptor.
+    `module` is the loaded tracer with mapped tables, `main` the main thread's ident; `may_change` says
+    whether the tier may change now. `mark` is the path of a link that shows a process sampled at start-up, or
+    empty; a file would take a descriptor.
     """
 
     def __init__(

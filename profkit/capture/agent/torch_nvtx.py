@@ -1,7 +1,6 @@
-"""Record ``torch.cuda.nvtx`` ranges on PyTorch builds without CUDA, where its functions raise.
+"""Record ``torch.cuda.nvtx`` ranges on PyTorch builds without CUDA, on request.
 
-Used only on request. The object that PyTorch's functions call is replaced, so that the target's imported
-names stay valid; ranges go to the NVTX collector and nest with those of other libraries.
+What PyTorch's functions call is replaced, so that names which the target has imported stay valid.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ _AUTOGRAD = "torch.autograd.profiler"
 
 
 class Hooks:
-    """The patches of this process and its forks."""
-
     def __init__(self, library: str) -> None:
         self._library = library
         self._notes: Dict[str, Any] = {}
@@ -51,7 +48,6 @@ class Hooks:
 
 
 def _needed() -> bool:
-    """Whether this PyTorch lacks NVTX."""
     return not hasattr(sys.modules.get("torch._C"), "_nvtx")
 
 

@@ -34,8 +34,8 @@ class Tracer:
     def threading_is_there(self, threading: Any, again: bool = False) -> None:
         """Have new threads of `threading` begin with our hook, up to Python 3.11; `again` replaces one.
 
-        Called when the target has imported `threading`. Importing it for every process would cost short ones
-        half of what a capture adds.
+        The target must have imported `threading`: importing it in every process would cost short ones half of
+        what a capture adds.
         """
 
     def pause(self) -> None:
@@ -50,8 +50,8 @@ class Tracer:
     def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
         """Begin to trace threads (native id by ident) in the middle of their calls.
 
-        What is traced after `warm` is forgotten when opened with `fresh`. `behind` counts the calling
-        thread's frames outside the agent's own that are not the target's.
+        What was traced since `warm` is discarded with `fresh`. `behind` counts the frames outside the agent's
+        own that are not the target's.
         """
 
     def close(self) -> None:

@@ -1,8 +1,7 @@
-"""Open, close and follow the windows of a capture in one process.
+"""Open, close and follow the windows of a capture in one process; `session` starts and stops tracing.
 
-A window covers the whole program: one process opens it, and the others' agents wake on a page shared by all
-processes of a machine (`native/tracer/windows.c`). Windows by the clock need no page. `session` starts and
-stops tracing.
+One process opens a window; the others' agents wait at a page shared by all processes of a machine
+(`native/tracer/windows.c`). Windows by the clock need no page.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ _LONG = 3600.0
 class Windows:
     """The windows of one capture, as one process sees them.
 
-    `asked` is the value of `settings.WINDOW_VARIABLE`, empty for the whole run; `native` is the tracer's
-    module or ``None``; `changed` is called when the phase may have changed.
+    `asked` is `settings.WINDOW_VARIABLE`, empty for the whole run; `changed` is called when the phase may
+    have changed.
     """
 
     def __init__(self, spool: str, asked: str, native: Any, changed: Callable[[], None]) -> None:
@@ -127,10 +126,7 @@ class Windows:
             self._close(self._own[0])
 
     def enter(self, name: str) -> Tuple[bool, int]:
-        """Begin a named part of the program; return the argument of `exit`.
-
-        It becomes a window if the program opens windows and none is open.
-        """
+        """Begin a named part of the program, a window if none is open; return the argument of `exit`."""
         if self.kind == "code":
             number = self._open(name, 0, ON)
             if number:
@@ -239,10 +235,7 @@ class _Schedule:
 
 
 class Control:
-    """The object in `sys` that `profkit.start` and the like use, possibly from another version of profkit.
-
-    Its methods never raise.
-    """
+    """The object in `sys` for `profkit.start` etc., perhaps of another profkit; its methods never raise."""
 
     version = 1
 

@@ -1,8 +1,4 @@
-"""Find the compiled parts of profkit, without loading them.
-
-``build.py`` compiles the directories beside this file into ``lib``. A run says what it lacks because a part
-is missing.
-"""
+"""Find the compiled parts of profkit, which ``build.py`` compiles into ``lib``, without loading them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Compile the C parts from the sources beside this file.
 
-The build hook (``hatch_build.py``) loads this file by path before profkit can be imported, so it imports only
-the standard library; `profkit.capture.tracers` uses it to build tracers of other interpreters.
+``hatch_build.py`` loads this file by path before profkit can be imported, so it imports only the standard
+library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-#: Sources for capturing, and for reading files.
 NATIVE = Path(__file__).resolve().parent
 FORMATS = NATIVE.parents[1] / "formats" / "native"
 
@@ -44,9 +43,8 @@ _GET_COMPILER = "install gcc and libc6-dev (Debian, Ubuntu), gcc (Fedora, RHEL) 
 class Library(NamedTuple):  # hatchling's way of loading hooks breaks dataclasses
     """One shared object: the C files of one directory, compiled in one call.
 
-    `output` is its name; `flags` extend `COMMON_FLAGS`; `python` marks an extension module, which needs
-    Python's headers, at `include` for another interpreter; `until` is the last version that uses it;
-    `without` are files to leave out.
+    `python`: an extension module, built with Python's headers, at `include` for another interpreter. `until`
+    is the last version that uses it; `without` are files to leave out.
     """
 
     sources: Path
@@ -81,7 +79,6 @@ LATER_TRACER = Library(
     python=True,
     without=("hook_profile.c", "hook_none.c"),
 )
-#: The tracer of one free-threaded interpreter, which only samples.
 FREE_TRACER = TRACER._replace(
     flags=(*LATER_TRACER.flags, "-DPROFKIT_FREE_THREADED"),
     until=None,
@@ -165,7 +162,6 @@ def build(library: Library, directory: Path, strict: bool = False) -> Path | Non
 
 
 def _get_headers(include: str) -> str:
-    """Return how to get Python's headers."""
     name = os.path.basename(include)
     if include.startswith("/usr/include/") and re.fullmatch(r"python3\.\d+", name):
         return f"install {name}-dev (Debian, Ubuntu) or {name}-devel (Fedora, SUSE)"
