@@ -73,4 +73,4 @@ def _profkit_start():
 try:
     _profkit_start()
 finally:
-    del _profkit_start, _profkit_is_main, _profkit_rename  # otherwise this module would live until a collection
+    del _profkit_start, _profkit_is_main, _profkit_rename  # else this module lives until a collection

@@ -10,7 +10,6 @@
 typedef void (*nvtx_function)(void);
 typedef const void *(*nvtx_get_export_table)(uint32_t table);
 
-/* Tables for `nvtx_get_export_table`. */
 enum { NVTX_TABLE_CALLBACKS = 1, NVTX_TABLE_VERSION = 3 };
 
 struct nvtx_callbacks_table {

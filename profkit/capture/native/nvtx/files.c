@@ -38,7 +38,6 @@ static _Atomic(struct event_header *) counters;
 uint32_t collector_generation = 1;
 pthread_mutex_t collector_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Read where to write; false without a capture. */
 bool files_configure(void)
 {
     const char *directory = getenv("PROFKIT_SPOOL");
@@ -107,7 +106,6 @@ static void define_command(void)
         files_define(DEFINITION_COMMAND, 0, 0, text, (size_t)bytes);
 }
 
-/* Create both files unless they exist; false if impossible now. */
 bool files_open(void)
 {
     if (header != NULL)
@@ -176,7 +174,6 @@ void files_drop_chunk(const struct chunk *chunk)
         munmap(chunk->begin, chunk->bytes);
 }
 
-/* Write a definition; false without room now. */
 bool files_define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text, size_t bytes)
 {
     if (header == NULL)

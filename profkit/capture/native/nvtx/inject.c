@@ -1,6 +1,6 @@
 /* profkit's NVTX collector, the library in NVTX_INJECTION64_PATH. Every library with NVTX calls
- * `InitializeInjectionNvtx2` at its first NVTX call; later ranges, marks and names arrive in callbacks.c, and are in
- * the files of PROFKIT_SPOOL when the callback returns. */
+ * `InitializeInjectionNvtx2` at its first NVTX call; later calls arrive in callbacks.c, and are in the files when
+ * the callback returns. */
 #define _GNU_SOURCE
 #include <pthread.h>
 
@@ -14,7 +14,6 @@ static void prepare(void)
     ready = files_configure() && threads_start();
 }
 
-/* Prepare at the first call; false without a place to write. */
 bool collector_ready(void)
 {
     pthread_once(&once, prepare);

@@ -1,5 +1,5 @@
-/* Reports of pushed ranges to profkit's tracer, which charges functions to open ranges. The tracer finds
- * `profkit_nvtx_listen` by dlsym() in this library, which it and NVTX load by the same path. */
+/* Reports of pushed ranges to profkit's tracer, which finds `profkit_nvtx_listen` by dlsym() in this library: it and
+ * NVTX load it by the same path. */
 #ifndef PROFKIT_NVTX_LISTENER_H
 #define PROFKIT_NVTX_LISTENER_H
 
@@ -10,8 +10,8 @@
 /* The listener's functions, called in the thread that pushes or pops, with or without the GIL. */
 struct range_listener {
     size_t struct_size;
-    /* Just before a range begins. `name` is its number in the definitions, with numbers replaced by `{n}`; 0 for
-     * none. `domain` 0 is the default domain. */
+    /* Just before a range begins. `name` is its number in the definitions, after numbers in it became `{n}`; 0 for
+     * none. */
     void (*pushed)(uint32_t domain, uint32_t name);
     /* Just after a range ended. */
     void (*popped)(uint32_t domain);

@@ -6,8 +6,8 @@
 
 #include "collector.h"
 
-/* Most strings kept. Programs put step numbers into names: beyond this, digits of new names are replaced, and a
- * reserve is left for really new ones. */
+/* Most strings kept. Beyond this, as with step numbers in names, digits of new names are replaced; the reserve is
+ * for really new ones. */
 enum { MOST_NAMES = 1 << 16, RESERVED_NAMES = 1 << 12, FIRST_SLOTS = 1 << 10 };
 
 enum { MOST_DEFINITIONS = 1 << 14, MOST_DOMAINS = 1 << 12 };

@@ -37,8 +37,8 @@ void agent_forget(void) {
     agent_due = INT64_MAX;
 }
 
-/* Call a function of the agent. Inside code compiled by PyTorch, its compiler examines each frame before it runs and
- * would count the agent's as the program's, so it is switched off in this thread meanwhile. */
+/* Call a function of the agent. PyTorch's compiler examines each frame inside compiled code and would count the
+ * agent's, so it is switched off in this thread meanwhile. */
 static PyObject *call_unseen(PyObject *function, PyObject *argument) {
     PyObject *modules = PyImport_GetModuleDict();
     PyObject *compiler = modules ? PyDict_GetItemString(modules, "torch._C._dynamo.eval_frame") : NULL;

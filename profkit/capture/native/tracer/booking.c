@@ -32,7 +32,6 @@ static struct table *table_of(struct seen_thread *seen, bool may_make) {
     return table;
 }
 
-/* Return the innermost function of a charge that its table knows. */
 static struct function *innermost_known(const struct table *table, const struct charge *charge) {
     for (uint32_t i = 0; i < charge->n + (charge->leaf != NULL); i++) {
         const void *key = charge->leaf && i == 0 ? charge->leaf : (const void *)charge->codes[i - (charge->leaf != NULL)];
@@ -103,7 +102,6 @@ static struct function *book_time(struct table *table, const struct charge *char
     return caller;
 }
 
-/* Book the time of a charge, already booked in `function`, by line. */
 static void book_lines(struct table *table, struct function *function, const struct charge *charge) {
     PyObject *code = charge->n ? (PyObject *)charge->codes[0] : NULL;
     const struct name *name = code ? names_known(code) : NULL; /* keeps the code alive */

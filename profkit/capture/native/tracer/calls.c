@@ -1,4 +1,3 @@
-/* Call ends outside the hot path. */
 #include "calls.h"
 
 static void close_down_to(struct table *table, const struct call *found) {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* Length of the first measurement of the counter's rate. Reading two clocks together is exact to 50 ns: one part in
- * 4000, enough to recognise long gaps. */
+ * 4000. */
 #define CALIBRATION_NS 200000
 
 /* A larger change of the rate means that the machine was suspended or migrated: the first rate is then better. */

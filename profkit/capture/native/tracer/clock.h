@@ -14,7 +14,6 @@
 /* Whether ticks are the counter's; else they are nanoseconds. Set once by clock_start(). */
 extern bool clock_is_counter;
 
-/* Choose the clock. */
 void clock_start(void);
 
 /* Measure the counter's rate once, before anything is traced; waits until 0.2 ms after clock_start(). */
@@ -34,7 +33,6 @@ static inline int64_t clock_ticks(void) {
     return clock_monotonic_ns();
 }
 
-/* Convert by the rate of clock_calibrate(). */
 int64_t clock_ticks_in(int64_t ns);
 int64_t clock_ns_in(int64_t ticks);
 

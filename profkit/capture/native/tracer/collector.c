@@ -187,8 +187,7 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
     long adopted = 0;
     if (!PyArg_ParseTuple(arguments, "O!np", &PyDict_Type, &threads, &skip, &fresh))
         return NULL;
-    /* From here on no Python code runs, so that no thread continues: a thread that made a call now would look traced
-     * already. */
+    /* No Python code runs from here on: a thread that made a call now would look traced already. */
 #ifdef PROFKIT_ABI3
     if (!collector->enabled) {
         Py_XDECREF(collector_enable(self, NULL));

@@ -18,15 +18,12 @@ struct collector {
     struct memory *before_warmup; /* NULL without a warm-up */
 };
 
-/* Make a table for the calling thread and add it; NULL without memory. */
+/* Make a table for the calling thread; NULL without memory, as below. */
 struct table *collector_add_table(struct collector *collector);
 
-/* Find or make the table of a thread; NULL without memory. */
 struct table *collector_table_for(struct collector *collector, pid_t native, unsigned long ident);
-/* Find or make the calling thread's table; NULL without memory. */
 struct table *collector_table_of_this_thread(struct collector *collector);
 
-/* Make the type; NULL with an exception on failure. */
 PyObject *collector_type(void);
 
 /* The type once made, borrowed. */

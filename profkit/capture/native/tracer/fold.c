@@ -18,7 +18,6 @@
 static struct table **kept;
 static size_t n_kept, room;
 
-/* A table to be folded, and the ticks of its functions. */
 struct ended {
     struct table *table;
     int64_t own;
@@ -142,7 +141,6 @@ static bool add_table(struct table *sum, struct table *from) {
     return done;
 }
 
-/* Replace the folded tables by their sum. */
 static void take_over(struct table *sum, const struct ended *gone, size_t n) {
     uint64_t epoch = atomic_load(&store_header->epoch) + 1;
     sum->born = epoch;

@@ -7,7 +7,7 @@
 struct table;
 
 /* Begin the calls of a frame (or NULL) and its callers, outermost first, in a table without open calls; the `skip`
- * innermost are the agent's. No Python code runs meanwhile, so the thread stays where it is. */
+ * innermost are the agent's. Runs no Python code, so the thread stays where it is. */
 void frames_begin(struct table *table, PyObject *frame, size_t skip);
 
 #endif

@@ -1,5 +1,5 @@
-/* How a collector gets events: hook_profile.c up to Python 3.11, hook_monitoring.c from 3.12 on, none (hook_none.c)
- * in free-threaded builds. */
+/* How a collector gets events: hook_profile.c up to Python 3.11, hook_monitoring.c from 3.12 on, hook_none.c without
+ * GIL. */
 #ifndef PROFKIT_HOOK_H
 #define PROFKIT_HOOK_H
 
@@ -12,12 +12,10 @@ int hook_start(void);
 int hook_enable(struct collector *collector);
 int hook_disable(struct collector *collector);
 
-/* Check whether another profiler has replaced the collector; if so, close open calls at the time of the last event.
- * From any thread. */
+/* If another profiler has replaced the collector, close open calls at the last event's time. From any thread. */
 void hook_look(struct collector *collector);
 
-/* Begin or stop tracing, with this collector, threads not started by `threading`, up to Python 3.11. From 3.12 on
- * there is nothing to do. */
+/* Begin or stop tracing threads not started by `threading` (up to Python 3.11; later there is nothing to do). */
 void hook_follow_others(struct collector *collector, bool on);
 
 /* What events cost, and how bursts are timed. */
@@ -32,29 +30,27 @@ struct hook_traits {
 };
 extern const struct hook_traits hook_traits;
 
-/* Start or stop counting call beginnings with tiers_count() in all threads without a profiler; false if impossible. */
+/* Start or stop counting call beginnings by tiers_count() in threads without a profiler; false if impossible. */
 bool hook_burst(bool on);
 
-/* Release what bursts have taken, as there will be no more. */
+/* Release what bursts have taken. */
 void hook_burst_over(void);
 
-/* Have the main thread call a function at its next Python instruction, from any thread, without the GIL; false if
+/* Have the main thread call a function at its next Python instruction; from any thread, without GIL. False if
  * impossible. */
 bool hook_ask_main(int (*function)(void *));
 
-/* Start or stop counting Python calls with seldom_call() in all threads, except of functions that it has refused;
- * false if impossible. */
+/* Start or stop counting Python calls by seldom_call(), except for functions that it refused; false if impossible. */
 bool hook_count(bool on);
 
-/* Release what counting has taken, as there will be no more. */
+/* Release what counting has taken. */
 void hook_count_over(void);
 
 /* Stop receiving events, from any thread, and leave other threads' open calls as they are. */
 int hook_detach(struct collector *collector);
 
-/* Trace a thread without open calls from any thread, with the calls in progress from `frame`, its innermost; in the
- * calling thread the `skip` innermost frames are the agent's. The collector must be enabled. Do nothing if another
- * profiler has the thread. */
+/* Trace a thread without open calls, from any thread, with the calls in progress from `frame`, its innermost; the
+ * calling thread's `skip` innermost frames are the agent's. Do nothing if another profiler has the thread. */
 bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, size_t skip);
 
 /* Close open calls and stop receiving events of all threads, from any thread. */

@@ -1,7 +1,5 @@
-/* Events from sys.monitoring, Python 3.12 and later, of all threads.
- *
- * Calls are defined as in cProfile: start, resumption and throw begin a Python call; return, yield and unwinding end
- * it. C calls are those of built-in functions and methods. */
+/* Events from sys.monitoring, Python 3.12 and later, of all threads. As in cProfile, start, resumption and throw
+ * begin a Python call; return, yield and unwinding end it; C calls are those of built-in functions and methods. */
 #include "hook.h"
 
 #include <string.h>
@@ -161,7 +159,6 @@ int hook_start(void) {
     return 0;
 }
 
-/* Discard the result of a sys.monitoring call. */
 static int tell(PyObject *result) {
     Py_XDECREF(result);
     return result ? 0 : -1;
@@ -400,7 +397,6 @@ static const struct {
     PyMethodDef *callback;
 } counted[] = {{"PY_START", &counts_python}, {"PY_RESUME", &counts_python}, {"PY_THROW", &counts_python}, {"CALL", &counts_c}};
 
-/* Take a tool id for all bursts. */
 static bool take_burst_tool(void) {
     for (int tool = 4; burst_tool < 0 && tool >= 3; tool--) {
         PyObject *claimed = PyObject_CallMethod(monitoring, "use_tool_id", "is", tool, "profkit");

@@ -1,5 +1,4 @@
-/* Replaces hooks in free-threaded Python: tables would need locks that threads wait for at each call, so no call is
- * traced or counted. Stacks are sampled. */
+/* Replaces hooks in free-threaded Python, which samples: counting calls would need tables with locks. */
 #include "hook.h"
 
 const struct hook_traits hook_traits = {0};

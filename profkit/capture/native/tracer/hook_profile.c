@@ -72,8 +72,7 @@ static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *ar
     return book_event(table, frame, what, argument);
 }
 
-/* Handle an event of the parent's collector in a forked child: the first call starts the agent, which sets its own
- * collector. */
+/* Handle an event of the parent's collector in a forked child: the first call starts the agent, which sets its own. */
 static int event_in_child(PyFrameObject *frame, int what, PyObject *argument) {
     if (what != PyTrace_CALL && what != PyTrace_C_CALL)
         return 0;
@@ -84,8 +83,8 @@ static int event_in_child(PyFrameObject *frame, int what, PyObject *argument) {
     return thread->c_profilefunc == on_event ? on_event(thread->c_profileobj, frame, what, argument) : 0;
 }
 
-/* Threads not started by `threading` get no collector from it, so a frame evaluation function adopts them. C code
- * that calls Python from its own threads usually makes a thread state for each call. */
+/* Threads not started by `threading` are adopted by a frame evaluation function. C code that calls Python from its
+ * own threads usually makes a thread state for each call. */
 
 /* Whether the calling thread has or had its own collector, or is about to get one. */
 static FAST_THREAD_LOCAL bool has_own = false;
@@ -174,8 +173,8 @@ static inline PyObject *run_as_due(PyThreadState *thread, frame_to_run *frame, i
 }
 
 #if PY_VERSION_HEX >= 0x030B0000
-/* Python 3.11 makes Python calls without the C stack, unless a frame evaluation function is set. Beyond this much
- * stack, frames are left alone; it is enough for more calls than Python allows by default. */
+/* Python 3.11 makes Python calls without the C stack, unless a frame evaluation function is set. Beyond this stack
+ * size frames are left alone; it suffices for more calls than Python's default limit. */
 #define MOST_STACK (1 << 20)
 
 static PyObject *run_frame(PyThreadState *thread, frame_to_run *frame, int throwing);
@@ -261,7 +260,6 @@ int hook_enable(struct collector *collector) {
 int hook_disable(struct collector *collector) {
     if (refuse_other_thread(collector) < 0)
         return -1;
-    /* If another profiler has the place, leave it. */
     if (PyThreadState_Get()->c_profileobj == (PyObject *)collector)
         PyEval_SetProfile(NULL, NULL);
     else

@@ -1,7 +1,5 @@
-/* Reads /proc and the thread's CPU clock, and keeps descriptors per OS thread.
- *
- * `run` comes from the thread's CPU clock, as the first field of schedstat lags by up to a timer tick. `wait` is the
- * second field, which changes only when the thread gets a CPU, and so is exact. */
+/* Reads /proc and the thread's CPU clock, and keeps descriptors per OS thread. `run` comes from the CPU clock, since
+ * schedstat's first field lags by up to a timer tick; `wait`, its second field, is exact. */
 #include "python_api.h" /* first: it configures the system headers */
 #include "kernel.h"
 
@@ -30,8 +28,8 @@
 /* Linux's clock id of a thread's CPU time: bit 2 means "a thread", the low bits 2 mean CPU time. */
 #define CPU_CLOCK_OF(thread) ((clockid_t)((~(unsigned)(thread) << 3) | 6u))
 
-/* Readings of the three counters count as simultaneous below this time, ns (they take 1200). Otherwise the thread
- * lost the CPU in between, likely at the end of a system call, and they are read again. */
+/* Three counters count as read at one instant below this time, ns (it takes 1200); otherwise the thread lost the CPU
+ * in between, likely at the end of a system call. */
 #define AT_ONCE_NS 20000
 #define TRIES 3
 
@@ -229,7 +227,6 @@ static bool cpu_time(clockid_t clock, int64_t *ns) {
 
 bool kernel_cpu_time(pid_t thread, int64_t *ns) { return cpu_time(CPU_CLOCK_OF(thread), ns); }
 
-/* Read all three counters, using an open schedstat. */
 static bool read_at_once(int fd, clockid_t clock, struct reading *reading) {
     for (int i = 0; i < TRIES; i++) {
         int64_t begin = clock_monotonic_ns();

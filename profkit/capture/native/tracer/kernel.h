@@ -40,8 +40,8 @@ bool kernel_start(void);
 
 pid_t kernel_thread_id(void);
 
-/* Give the calling thread its own, empty table of descriptors, so that its files take no number from the program;
- * false before Linux 5.9 or if refused. */
+/* Give the calling thread its own, empty table of descriptors, so that its files take no numbers from the program;
+ * false before Linux 5.9. */
 bool kernel_own_descriptors(void);
 
 /* Read the calling thread's counters; false if the kernel does not report them. */
@@ -53,8 +53,7 @@ bool kernel_read_other(pid_t thread, struct reading *reading);
 /* Read the CPU time of a thread of this process, ns; false if it has ended. */
 bool kernel_cpu_time(pid_t thread, int64_t *ns);
 
-/* Read the run-queue time of a thread of this process, ns, through a file that stays open (zeroed at first); false
- * if unknown. */
+/* Read a thread's run-queue time, ns, through a file that stays open (zeroed at first); false if unknown. */
 bool kernel_wait_of(pid_t thread, struct kernel_file *schedstat, int64_t *ns);
 void kernel_close(struct kernel_file *file);
 
@@ -71,8 +70,8 @@ void kernel_close_memory(void);
 /* Have `table` marked as ended at the calling thread's end; false without memory. */
 bool kernel_follow(struct table *table);
 
-/* Let go of the file of the tables and close all descriptors, when tracing is off for good, with the GIL. The
- * tables' memory stays, since running threads refer to it. */
+/* Let go of the tables' file and all descriptors for good, with the GIL. The memory stays, since threads refer to
+ * it. */
 void kernel_let_go(void);
 
 #endif

@@ -141,7 +141,6 @@ static const char *const passing_on[] = {
     "/cupyx/profiler/_time_range.py", "<frozen profkit.torch_nvtx>",
 };
 
-/* Whether a code object's file ends with one of these. */
 static bool file_ends_with(PyObject *code, const char *const *ends, size_t n) {
     PyObject *file = PyObject_GetAttrString(code, "co_filename");
     Py_ssize_t size = 0;

@@ -1,7 +1,6 @@
-/* What readers of the store's file rely on, beside store.h; layout.c asserts the offsets.
- *
- * Entries follow each other at multiples of 16 bytes (names: 8). A kind of 0 ends a block. The kind is stored last,
- * so an entry that was incomplete when the process died is absent. */
+/* What readers of the store's file rely on, beside store.h; layout.c asserts the offsets. Entries follow each other
+ * at multiples of 16 bytes (names: 8); a kind of 0 ends a block. It is stored last, so incomplete entries are
+ * absent. */
 #ifndef PROFKIT_LAYOUT_H
 #define PROFKIT_LAYOUT_H
 
@@ -34,7 +33,6 @@ struct name_entry {
     char text[]; /* a path, or name, NUL, qualified name; UTF-8 with lone surrogates */
 };
 
-/* Store the sizes of structures. */
 void layout_describe(struct store_header *header);
 
 #endif

@@ -6,7 +6,6 @@
 #include "layout.h"
 #include "tables.h"
 
-/* Lines kept per function. */
 enum { MOST_LINES = 100 };
 
 typedef int (*line_function)(PyObject *code, int byte);

@@ -1,6 +1,4 @@
-/* Time per source line, as found by the sampler's looks.
- *
- * Sums are kept per function. A line is in the function itself or, for a C function, in its Python caller. */
+/* Time per source line, from the sampler's looks, summed per function. A C function's line is in its Python caller. */
 #ifndef PROFKIT_LINES_H
 #define PROFKIT_LINES_H
 

@@ -15,8 +15,7 @@
 /* After this many failed looks in a row at a thread that keeps running, a look counts anyway. */
 #define MOST_MISSED 10
 
-/* Intervals of listing threads: checking the head of the list when sampled and when exact, and following the whole
- * list. */
+/* Intervals of listing threads: of checking the list's head (sampled, exact), and of following the whole list. */
 #define LIST_EVERY_NS 10000000
 #define LIST_EXACT_NS 50000000
 #define LIST_WHOLE_NS 100000000
@@ -212,7 +211,6 @@ static struct charge *charge_of(struct seen_thread *seen, enum pause_kind what) 
     return charge;
 }
 
-/* Return the charge of a thread's last stack and place in its innermost function. */
 static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what) {
     struct charge *charge = charge_of(seen, what);
     size_t innermost = 0;
@@ -258,8 +256,7 @@ static void swap_stacks(struct seen_thread *seen) {
     trial = before;
 }
 
-/* Whether a thread has not run since the last look, and so is where it was: off the CPU or queueing. `there` is
- * false if it has ended. */
+/* Whether a thread has not run since the last look, and so is where it was. `there` is false if it has ended. */
 static bool stands_still(struct seen_thread *seen, int64_t *run, bool *there) {
     *there = kernel_cpu_time(seen->native, run);
     bool still = *there && seen->there && *run == seen->run && seen->charge >= 0 && !seen->running;
@@ -434,7 +431,6 @@ static bool watch_thread(struct seen_thread *seen) {
     return kernel_cpu_time(seen->native, &after) && after > run && tiers_ran(ran, moves);
 }
 
-/* Charge threads that stand still up to now: all, or those that have stood long. */
 static void charge_still(bool all) {
     int64_t now = clock_monotonic_ns();
     for (size_t i = 0; i < n_threads; i++) {

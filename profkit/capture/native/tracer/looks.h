@@ -1,8 +1,6 @@
-/* Looks: what the threads of the process do, seen without the GIL while they run, and the charging of their time to
- * stacks. Times are in ns.
- *
- * One thread looks (sampler.c); another takes what was seen and books it (booking.h). Unless stated otherwise,
- * functions are called by the first, which has the descriptors of /proc, with `looks_lock` held. */
+/* Looks: what the process's threads do, seen without the GIL while they run, and charging their time to stacks.
+ * Times are in ns. One thread looks (sampler.c) and calls these functions with `looks_lock` held, unless stated
+ * otherwise; it has the descriptors of /proc. Another books what was seen (booking.h). */
 #ifndef PROFKIT_LOOKS_H
 #define PROFKIT_LOOKS_H
 
@@ -84,11 +82,10 @@ bool looks_make_room(void);
 /* Find threads from this one's state, which stays and is not looked at; without the lock. */
 void looks_start(PyThreadState *state, pid_t number);
 
-/* List the threads if it is time. */
 void looks_list(int64_t now);
 
-/* Look at the thread of this turn and see which others run; return whether any has run. In the exact tier all are
- * watched, and `due` says whether to check the budget. */
+/* Look at the thread of this turn and see which others run; return whether any ran. In the exact tier, watch all;
+ * `due` says whether to check the budget. */
 bool looks_at_all(struct seen_thread *turn, bool *due);
 
 /* Return the next thread to look at and its CPU (-1: unknown); running threads take turns. NULL if none runs. */
@@ -103,8 +100,7 @@ void looks_stopped(int64_t ns);
 /* Charge all pending time to where the threads are, at the end. */
 void looks_end(void);
 
-/* Begin charging, while the booking thread holds the GIL. Threads that stand still get their present stack, as they
- * may stay there for long. */
+/* Begin charging, while the booking thread holds the GIL: threads that stand still get their present stack. */
 void looks_begin_charging(void);
 
 bool looks_have_charges(void);
@@ -132,8 +128,7 @@ void looks_forget_all(void);
 /* Forget the parent's threads, in a forked child. */
 void looks_forget(void);
 
-/* Note the place of a call of a C function, so that looks which find a thread there find that function; with the GIL
- * instead of the lock. */
+/* Note where a C function is called, so that looks find threads there in it; with the GIL instead of the lock. */
 void looks_saw_call(uintptr_t code, int64_t instruction, const void *key);
 
 #endif

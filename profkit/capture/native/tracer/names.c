@@ -39,8 +39,8 @@ static struct {
     uint32_t last_name, last_file;
 } known;
 
-/* Flags of code whose calls cannot all be counted: generators, coroutines and asynchronous generators may be resumed
- * by an exception, whose event cannot be set per function; the interpreter's own code has no events. */
+/* Flags of code whose calls cannot all be counted: generators and coroutines may be resumed by an exception, whose
+ * event cannot be set per function; the interpreter's own code has no events. */
 #define NOT_COUNTED (0x20 | 0x80 | 0x200 | 0x2000000)
 
 /* Where names are written; valid for one generation of the store. */
@@ -103,7 +103,6 @@ struct name *names_known(const void *key) {
     return NULL;
 }
 
-/* A text under construction. */
 struct text {
     char bytes[3 * (MOST_TEXT + 1) + 16];
     size_t used;

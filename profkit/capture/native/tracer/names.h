@@ -1,10 +1,9 @@
 /* Names of functions, shared by all threads: a number each, and in the store its file, line and names. The GIL is
  * held.
  *
- * Code objects with the same file, line and names are one function if the file is not real (`<string>`), as programs
- * that compile at run time would grow without bound. In a real file (lambdas in one line) their code tells them
- * apart. Kept code objects are found by address, up to MOST_KEYS per function; others are looked up by their names
- * at each call. */
+ * Code with equal file, line and names is one function if the file is not real (`<string>`), so that run-time
+ * compilation cannot grow without bound; in a real file (lambdas of one line) the code tells them apart. Up to
+ * MOST_KEYS code objects per function are kept and found by address, others by name at each call. */
 #ifndef PROFKIT_NAMES_H
 #define PROFKIT_NAMES_H
 
@@ -38,8 +37,8 @@ struct name {
     char text[];           /* file, name, qualified name, each with a NUL; line and hash of the code */
 };
 
-/* Find or make the name of what is called; NULL without memory. `kept` says whether the key belongs to it
- * permanently; labels.h explains `object` and `self`. May leave an exception. */
+/* Find or make the name of what is called; NULL without memory. `kept` says whether the key is its own for good;
+ * `object` and `self` as in labels.h. May leave an exception. */
 struct name *names_of(const void *key, PyObject *object, PyObject *self, bool *kept);
 
 /* Return the name of a kept key, or NULL. */

@@ -44,7 +44,6 @@ bool paths_start(struct table *table) {
     return true;
 }
 
-/* Add a path with a new key; NULL without memory. */
 static struct path *add(struct table *table, struct path *around, uint32_t called, uint64_t key) {
     struct paths *paths = &table->paths;
     struct path *path = more_slots(paths) ? table_take(table, sizeof *path) : NULL;

@@ -1,9 +1,8 @@
-/* Calling contexts of a thread: a tree of functions by their chain of callers.
+/* Calling contexts of a thread: a tree of functions by their chain of callers, with self values.
  *
- * A call of a function that is already open is booked at its outermost call, so recursion and nested imports neither
- * deepen nor multiply the tree (as in G. Ammons, T. Ball, J. R. Larus, "Exploiting Hardware Performance Counters
- * with Flow and Context Sensitive Profiling", 1997). A path holds self values only. Sums per function and edge do
- * not depend on the tree. */
+ * A call of an open function is booked at its outermost call, so recursion and nested imports neither deepen nor
+ * multiply the tree (G. Ammons, T. Ball, J. R. Larus, "Exploiting Hardware Performance Counters with Flow and
+ * Context Sensitive Profiling", 1997). Sums per function and edge do not depend on it. */
 #ifndef PROFKIT_PATHS_H
 #define PROFKIT_PATHS_H
 
@@ -28,16 +27,13 @@ struct path_slot {
     struct path *path;
 };
 
-/* Make the base of a table's paths; false without memory. */
 bool paths_start(struct table *table);
 
-/* Find or make the path of a function called from another path. */
 struct path *paths_find(struct table *table, struct path *around, struct function *function);
 
 /* Add another table's paths; `places` maps its function numbers to this table's functions. False without memory. */
 bool paths_add(struct table *table, const struct table *from, struct function *const *places);
 
-/* Free what is not in the arena. */
 void paths_free(struct table *table);
 
 /* Return the path of a beginning call; call this before the function counts as open. */

@@ -1,8 +1,6 @@
-/* Python.h for all builds of the tracer.
- *
- * PROFKIT_ABI3 builds for every CPython from 3.12 on with headers of 3.10 or 3.11; otherwise the binary is for the
- * interpreter of the headers, 3.8 to 3.11. PROFKIT_FREE_THREADED in addition builds for one free-threaded
- * interpreter, from 3.13 on, with its headers: it samples and traces no calls. */
+/* Python.h for all builds: PROFKIT_ABI3 for every CPython from 3.12 on (headers of 3.10 or 3.11); with
+ * PROFKIT_FREE_THREADED, for the free-threaded interpreter of the headers (3.13 on), which samples only; else for
+ * the interpreter of the headers, 3.8 to 3.11. */
 #ifndef PROFKIT_PYTHON_API_H
 #define PROFKIT_PYTHON_API_H
 

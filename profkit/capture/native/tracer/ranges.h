@@ -1,12 +1,11 @@
 /* Functions inside NVTX ranges: exact sums by the ranges open in a thread.
  *
- * While ranges are open, the time between two events of the thread (begin or end of a call or a range) is charged to
- * the running function and the ranges around it, so functions inside a range add up to the range's time. Without
- * open ranges this costs one comparison per event.
+ * While ranges are open, the time between two events of the thread (of calls or ranges) is charged to the running
+ * function and the ranges around it, so functions inside a range add up to its time. Without open ranges this costs
+ * one comparison per event.
  *
- * A context is a stack of open ranges, by name and opening function; contexts form a tree. The collector in ../nvtx
- * reports ranges in their thread, perhaps without the GIL; the lock protects contexts against another thread that
- * reads them. */
+ * A context is a stack of open ranges, by name and opening function; contexts form a tree. Ranges are reported in
+ * their thread, perhaps without the GIL: the lock protects contexts from other threads that read them. */
 #ifndef PROFKIT_RANGES_H
 #define PROFKIT_RANGES_H
 
@@ -68,7 +67,6 @@ bool ranges_reported(bool *begins);
 /* Add another table's contexts; `places` maps its function numbers to this table's functions. False without memory. */
 bool ranges_add(struct table *table, const struct table *from, struct function *const *places);
 
-/* Free what is not in the arena. */
 void ranges_free(struct table *table);
 
 static inline struct edge *ranges_row_of(struct table *table, struct function *function) {
@@ -95,7 +93,6 @@ static inline void ranges_call(struct table *table, struct function *caller, str
         row->calls++;
 }
 
-/* Charge waiting to a function. */
 static inline void ranges_wait(struct table *table, struct function *function, int64_t wait, int64_t blocked) {
     struct edge *row = ranges_row_of(table, function);
     if (LIKELY(row != NULL)) {

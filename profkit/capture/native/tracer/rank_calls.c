@@ -7,7 +7,6 @@
 #include "lines.h"
 #include "waits.h"
 
-/* Code objects kept, and lines of each. */
 enum { MOST_CODES = 256, MOST_LINES = 16 };
 
 /* In the order of RANK_METHODS in profkit/capture/rank_calls.py. Names from FIRST_SHARED on also occur in other
@@ -32,7 +31,6 @@ static int load_method = -1, name_shift;
 
 bool rank_calls_possible(void) { return has_mpi && n_known > 0; }
 
-/* Return a method's number, or -1. */
 static int method_of(PyObject *name, bool shared) {
     const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     for (int i = 0; text && i < (shared ? N_METHODS : FIRST_SHARED); i++)
@@ -67,8 +65,7 @@ static PyObject *bytes_of(PyObject *code) {
     return bytes;
 }
 
-/* In the code of `a.b()`, find the first instruction with the number of `b`, which is 1; from Python 3.12 on 3, as a
- * bit marks method loads. */
+/* In `a.b()`, the first instruction with the number of `b` loads a method: 1, from Python 3.12 on 3 with a flag bit. */
 static bool learn(void) {
     if (load_method >= 0)
         return true;

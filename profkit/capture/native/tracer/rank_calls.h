@@ -1,7 +1,5 @@
-/* Calls that wait for other ranks and make no events: methods of mpi4py, which are Cython functions.
- *
- * A thread found in a line of Python that loads such a method, and in no function called there, is in the method.
- * Names count only if mpi4py is imported. */
+/* Calls that wait for other ranks and make no events: methods of mpi4py, which are Cython functions. A thread in a
+ * line of Python that loads such a method, and in no function called there, is in the method. */
 #ifndef PROFKIT_RANK_CALLS_H
 #define PROFKIT_RANK_CALLS_H
 
@@ -19,8 +17,7 @@ void rank_calls_look(void);
 /* Whether any code seen has the name of such a method. Needs no GIL. */
 bool rank_calls_possible(void);
 
-/* Return the kind of pause (waits.h) of the method whose line contains a place in a code, or PAUSE_NONE; leaves no
- * exception. */
+/* Return the kind of pause (waits.h) of the method in the line of a place, or PAUSE_NONE; leaves no exception. */
 int rank_calls_at(PyObject *code, int64_t instruction);
 
 #endif

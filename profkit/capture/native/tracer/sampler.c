@@ -21,9 +21,9 @@
 #include "tiers.h"
 #include "waits.h"
 
-/* Mean time between looks: at least LOOK_EVERY_NS, and longer if looks exceed LOOK_SHARE of the process's pace,
- * since many processes that share a CPU would spend it on looks; at most LOOK_MOST_NS. While nothing runs, it grows
- * to an eighth of the idle time. Few looks still charge all that the kernel counted. */
+/* Mean time between looks, and the share of the process's pace that they may take: otherwise many processes on one
+ * CPU would spend it on looks. While nothing runs it grows to an eighth of the idle time. Charges do not depend on
+ * it. */
 #define LOOK_EVERY_NS 1000000
 #define LOOK_MOST_NS 100000000
 #define LOOK_SHARE 0.01
@@ -37,8 +37,8 @@
 #define BOOK_LATEST_NS 250000000
 #define BOOK_IDLE_NS 1000000000
 
-/* If the booker waits this long for the GIL, others wait as well. The agent's record, which releases and retakes the
- * GIL many times, would then take seconds, and is postponed. */
+/* If the booker waits so long for the GIL, others wait as well. The agent's record, which takes the GIL many times,
+ * would then take seconds, and is postponed. */
 #define FIGHT_NS 2000000
 #define FIGHT_PUTS_OFF_NS 10000000000
 
@@ -157,7 +157,6 @@ static void end_state(void) {
     mine = NULL;
 }
 
-/* Take the GIL and do all that needs it. */
 static void with_gil(bool last) {
     int64_t asked = clock_monotonic_ns();
     PyEval_AcquireThread(mine);
@@ -202,7 +201,6 @@ static int64_t until_look(int64_t mean) {
     return left > 0 && left < asked ? left : asked;
 }
 
-/* Return how long the looker has queued. */
 static int64_t own_queueing(void) {
     struct reading reading;
     return kernel_read_other(looker_number, &reading) ? reading.wait : 0;

@@ -1,12 +1,9 @@
 /* The tracer's two threads: one looks at all others, one takes the GIL and adds what was seen to the tables.
  *
  * In the exact tier, looks check a hundred times a second whether threads run byte code, which tracing may slow
- * down.
- *
- * In the sampled tier, each look charges a thread's CPU time, run-queue time and time off the CPU since the previous
- * look to a stack, so charges add up to the kernel's counters. Looks come at random times without the GIL, up to a
- * thousand a second within a hundredth of the process's pace (tiers.h). About twenty times a second the other thread
- * takes the GIL, books, and may begin a burst or have the agent change the tier. */
+ * down. In the sampled tier, each look charges a thread's time since the last one (CPU, run queue, off the CPU) to a
+ * stack, so charges add up to the kernel's counters. Looks come at random times without the GIL, up to a thousand a
+ * second within a hundredth of the process's pace (tiers.h); bookings about twenty times a second. */
 #ifndef PROFKIT_SAMPLER_H
 #define PROFKIT_SAMPLER_H
 
@@ -16,8 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Start; `change` is called with the GIL when tiers_wanted() differs. False without an exception if stacks cannot be
- * read or no thread started. The GIL is held, and the caller is a Python function called by another. */
+/* Start; `change` is called with the GIL when tiers_wanted() differs. False without an exception if impossible.
+ * Called with the GIL by a Python function that another one has called. */
 bool sampler_start(PyObject *change);
 
 /* Wake the threads: the tier is to change. */

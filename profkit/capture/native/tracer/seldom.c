@@ -15,8 +15,8 @@
 #define COUNTING_PART 0.1
 #define FUNCTION_PART 0.25
 
-/* A call is assumed to cost COLD times the measured events of a traced call, but within these limits, ns, as the
- * machine may be busy during the measurement. */
+/* A call is assumed to cost COLD times the measured events, within these limits, ns, as the machine may have been
+ * busy. */
 #define LEAST_CALL_NS 200
 #define MOST_CALL_NS 1000
 
@@ -28,13 +28,12 @@
 #define FIRST_CALL 10
 #define FRAMES_A_CALL 64
 
-/* If all functions together exceed their part, each one's allowance is halved, at most this often and once per this
- * CPU time. */
+/* If all functions exceed their part, each one's allowance is halved, at most so often, once per this CPU time. */
 #define MOST_HALVINGS 10
 #define HALVES_EVERY_NS 100000000
 
-/* Counting ends when its measured cost exceeds its part of the budget by this much, ns. The estimate above misses
- * code objects that are created over and over, each of which raises one event. */
+/* Counting ends when its measured cost exceeds its budget by this much, ns. The assumed cost misses code objects
+ * that are created over and over, each with one event. */
 #define ENDS_BEYOND_NS 50000000
 
 /* Longest time booked for one event, ns; beyond it the thread had no CPU. */

@@ -1,9 +1,8 @@
 /* Exact call counts of seldom called Python functions in a sampled process, from Python 3.12 on. The GIL is held.
  *
- * A function is counted from its first call. When its calls exceed its allowance, its events are switched off for
- * good, which makes it free, and its calls are estimated from bursts (tiers.h). The allowance depends on the
- * program's CPU time and the cost of a call, so repeats of a program count the same functions. Times come from
- * samples. */
+ * When a function exceeds its allowance, its events are switched off for good, which makes it free, and its calls
+ * are estimated from bursts (tiers.h). The allowance depends on the program's CPU time and the cost of a call, so
+ * repeats count the same functions. */
 #ifndef PROFKIT_SELDOM_H
 #define PROFKIT_SELDOM_H
 

@@ -1,7 +1,5 @@
-/* The busiest functions of a thread in each slice of time, from the sampler's looks.
- *
- * Slices get longer with the process's age, so their number grows with its logarithm. Folded sums (fold.h) have
- * none. */
+/* The busiest functions of a thread in each slice of time, from the sampler's looks. Slices get longer with the
+ * process's age, so their number grows with its logarithm. Folded sums (fold.h) have none. */
 #ifndef PROFKIT_SLICES_H
 #define PROFKIT_SLICES_H
 

@@ -21,7 +21,6 @@ struct open_row {
     int64_t total, own, wait, cumulative_wait, blocked, cumulative_blocked;
 };
 
-/* A context, see ranges.h. */
 struct context_row {
     PyObject *opener; /* owned; NULL if no function opened it */
     Py_ssize_t parent; /* index in the snapshot, or -1 */
@@ -112,7 +111,6 @@ static void copy_open(struct snapshot *copy, const struct table *table, bool own
     }
 }
 
-/* Copy the contexts and their rows; false without memory. */
 static bool copy_contexts(struct snapshot *copy, const struct table *table) {
     const struct ranges *ranges = table->ranges;
     if (!ranges)
@@ -204,7 +202,6 @@ void snapshot_free(struct snapshot *snapshot) {
     free(snapshot);
 }
 
-/* Put a new reference into a tuple under construction; false if NULL. */
 static bool put(PyObject *tuple, Py_ssize_t index, PyObject *value) {
     if (!value)
         return false;

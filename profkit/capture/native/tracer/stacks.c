@@ -82,7 +82,6 @@ bool stacks_copy(uintptr_t from, void *to, size_t bytes) {
     return from && copy(to, &there, 1, bytes) == bytes;
 }
 
-/* Whether process_vm_readv(2) is refused. */
 static bool is_refused(void) {
     uintptr_t word;
     struct iovec here = {&word, sizeof word}, there = {&own_process, sizeof own_process};
@@ -288,8 +287,8 @@ bool stacks_state(uintptr_t state, struct seen_state *found) {
 }
 
 #ifdef PROFKIT_FREE_THREADED
-/* _PyGC_BITS_DEFERRED: not all references are counted. Only the collector frees such code, and it waits until this
- * thread releases its thread state. */
+/* _PyGC_BITS_DEFERRED: not all references are counted. Only the collector frees such code, after this thread
+ * releases its thread state. */
 #define DEFERRED 64
 
 static bool is_living_code(uintptr_t at) {
@@ -326,7 +325,6 @@ static void take_frame(const char *bytes, uintptr_t at, struct seen_frame *frame
     frame->instruction = layout.by_index ? (int32_t)instruction : (int64_t)(instruction - code - layout.code_head);
 }
 
-/* Get the innermost frame of a thread state. */
 static bool innermost(uintptr_t state, struct stack *stack, uintptr_t *frame) {
     uintptr_t words[2];
     struct iovec there[2] = {{(void *)(state + layout.frame), sizeof *words}, {(void *)stack->holder, sizeof *words}};
@@ -390,8 +388,8 @@ static bool follow(struct stack *stack, uintptr_t at) {
     return true;
 }
 
-/* Check that the pointer to the innermost frame and up to CHECKED_FRAMES frames are still as read, since the thread
- * may have reused their memory. They are read in the opposite order, with the pointer before and after. */
+/* Check that the pointer to the innermost frame and up to CHECKED_FRAMES frames are as read: the thread may have
+ * reused their memory. They are read in the opposite order, between two reads of the pointer. */
 static bool is_as_read(const struct stack *stack, uintptr_t top) {
     struct iovec there[CHECKED_FRAMES + 2];
     uintptr_t words[CHECKED_FRAMES * FRAME_WORDS * 2 + 2];

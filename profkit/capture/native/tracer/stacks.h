@@ -1,8 +1,6 @@
-/* Stacks of the process's threads, read without the GIL while they run.
- *
- * Frames are copied by process_vm_readv(2) of the own process, or from /proc/self/mem if refused: a stale pointer is
- * an error, not a crash. Up to Python 3.11 the layout comes from the headers. From 3.12 on it is found at the start,
- * independently of the version, by searching for values that Python itself has reported. */
+/* Stacks of the process's threads, read without the GIL while they run. Memory is copied by process_vm_readv(2), or
+ * from /proc/self/mem if refused: a stale pointer is an error, not a crash. The layout comes from the headers up to
+ * Python 3.11; later, in any version, it is found by searching for values that Python reports. */
 #ifndef PROFKIT_STACKS_H
 #define PROFKIT_STACKS_H
 
@@ -31,8 +29,7 @@ struct stack {
     uintptr_t holder; /* address of the pointer to the innermost frame */
 };
 
-/* Find the layout, with the GIL, in a Python function called by another; false without an exception if stacks cannot
- * be read. */
+/* Find the layout, with the GIL, in a Python function called by another; false without an exception if impossible. */
 bool stacks_start(void);
 
 /* Copy memory of this process; false if any of it is unmapped. */
@@ -55,9 +52,8 @@ bool stacks_copy_of(const struct stack *stack, struct stack *copy);
 /* Whether a thread runs byte code: its place has changed since a moment ago. */
 bool stacks_moves(uintptr_t state);
 
-/* Whether a frame is at an instruction that makes no call and takes no long time in C. Byte code spends about
- * STACKS_SURE_PART of its time there. Only on Python 3.11, where tracing slows byte code most (hook_traits);
- * elsewhere true. */
+/* Whether a frame's instruction makes no call and takes no long time in C. Byte code spends about STACKS_SURE_PART
+ * of its time there. Only on Python 3.11, where it matters most (hook_traits); elsewhere true. */
 #if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030B0000
 #define STACKS_SURE_PART 0.5
 #else
@@ -73,8 +69,7 @@ bool stacks_is_code(uintptr_t code);
 /* Return the code that called the function which this thread is about to run, or 0. */
 uintptr_t stacks_caller(void);
 
-/* The same, also across C code. `within` says whether the function is inside a call of the same code; `frames`
- * counts the frames examined. */
+/* The same, also across C code; `within`: the function is inside a call of the same code; `frames`: frames examined. */
 uintptr_t stacks_caller_beyond(bool *within, int64_t *frames);
 
 #ifndef PROFKIT_ABI3

@@ -1,10 +1,9 @@
 /* The memory of the tables: a file of the spool, mapped shared so that it survives however the process ends; or
  * ordinary memory if no file was opened.
  *
- * The file is a header page and extents. Each extent is its own mapping, since no descriptor is kept, and begins
- * with its size and its address, by which readers follow pointers. Blocks follow, each with its size, kind and table
- * number; a size of 0 ends an extent. `profkit/capture/mapped_tables.py` reads the file; layout.c asserts the
- * offsets. */
+ * The file is a header page and extents. Each extent is its own mapping, as no descriptor is kept, and begins with
+ * its size and address, by which readers follow pointers. Blocks follow, with size, kind and table number; a size of
+ * 0 ends an extent. `profkit/capture/mapped_tables.py` reads the file; layout.c asserts the offsets. */
 #ifndef PROFKIT_STORE_H
 #define PROFKIT_STORE_H
 
@@ -58,12 +57,11 @@ struct block {
 /* NULL if the tables are in ordinary memory. */
 extern struct store_header *store_header;
 
-/* Keep new tables in a new file. `descriptor` (or -1) is a kept one of the same file, used if the path can no longer
- * be opened. Functions in files named with `prefix` are marked as the agent's. False with errno if impossible. */
+/* Keep new tables in a new file; `descriptor` (or -1) is used if the path can no longer be opened. Functions in
+ * files named with `prefix` are the agent's. False with errno if impossible. */
 bool store_open(const char *path, int descriptor, const char *prefix);
 
-/* At the end, make a network file system write the data, as another machine may read it at once. Local readers see
- * it anyway. */
+/* At the end, make a network file system write the data, which another machine may read at once. */
 void store_sync(void);
 
 /* In a forked child, leave the file and its tables to the parent. */

@@ -22,7 +22,6 @@
 #define FIRST_CHUNK 2000
 #define LARGEST_CHUNK 64000
 
-/* A block of entries. */
 struct chunk {
     struct chunk *next;
     void *entries;
@@ -203,8 +202,7 @@ void table_release(struct table *table) {
 }
 
 void table_clear(struct table *table) {
-    /* No event reaches the table now, not even from a label's finaliser. A lock left behind by a fork is never
-     * released, and nobody needs it. */
+    /* No event reaches the table now. A lock left behind by a fork is never released, and nobody needs it. */
     bool locked = pthread_mutex_trylock(&table->lock) == 0;
     if (!locked && table->generation == kernel_generation)
         locked = pthread_mutex_lock(&table->lock) == 0;

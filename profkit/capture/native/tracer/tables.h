@@ -1,9 +1,9 @@
-/* The data of one thread: functions, callers and open calls.
+/* The data of one thread: functions, callers and open calls. The hot path is in calls.h.
  *
- * The hot path is in calls.h. Functions and edges are in blocks of the store: they do not move, and live as long as
- * the table. If the store is a file, readers get them after a kill (layout.c). Times of calls and ranges are in
- * ticks of clock.h without the tracer's own (table_time()), waiting is in ns. Everything but `ended` and
- * `references` is accessed with the GIL held. */
+ * Functions and edges are in blocks of the store: they do not move, live as long as the table, and, if the store is
+ * a file, survive a kill (layout.c). Times are in ticks of clock.h, those of calls and ranges without the tracer's
+ * own (table_time()); waiting is in ns. Everything but `ended` and `references` needs the GIL. Functions that
+ * allocate return NULL or false without memory. */
 #ifndef PROFKIT_TABLES_H
 #define PROFKIT_TABLES_H
 
@@ -28,8 +28,8 @@ struct path_slot;
 struct pause;
 struct ranges;
 
-/* Calls of one function by another. A function's values are the sums over its edges, except `total` and `recursive`,
- * which cover recursion by any way. Also a row of a context (ranges.h). */
+/* Calls of one function by another. A function's values are sums over its edges, except `total` and `recursive`.
+ * Also a row of a context (ranges.h). */
 struct edge {
     _Atomic uint32_t kind; /* an entry_kind, stored last */
     uint32_t caller;       /* number of the function or context */
@@ -151,12 +151,10 @@ struct table {
     struct table *next_of_thread;
 };
 
-/* Make a table with one reference; NULL without memory. Another thread than the calling one must follow it at its
- * first use. */
+/* Make a table with one reference. Another thread than the calling one must follow it at its first use. */
 struct table *table_new(unsigned long long owner, pid_t native, unsigned long ident);
 
-/* Have the end of the calling thread noted in a table made for it; false if the table is that of another thread,
- * which has ended. */
+/* Have the calling thread's end noted in a table; false if it is the table of another thread, which has ended. */
 bool table_follow(struct table *table);
 
 /* Make a table for a sum; readers see it after table_publish(). */
@@ -174,8 +172,8 @@ void table_clear(struct table *table);
 /* The owner of tables that no collector made. */
 #define TABLE_OF_SAMPLES UINT64_MAX
 
-/* Find or make the edge for a callee that is new to the caller; NULL without memory. labels.h explains `object` and
- * `self`. Leaves a pending exception alone. */
+/* Find or make the edge for a callee that is new to the caller; `object` and `self` as in labels.h. Leaves a pending
+ * exception alone. */
 struct edge *table_add_edge(struct table *table, struct function *caller, const void *key, PyObject *object,
                             PyObject *self);
 
@@ -185,10 +183,9 @@ struct edge *table_named_edge(struct table *table, struct function *caller, stru
 /* The same by the key of a known name, if no edge has the key; NULL also without such a name. */
 struct edge *table_known_edge(struct table *table, struct function *caller, const void *key);
 
-/* Add a function's row to the numbered context; NULL without memory. */
 struct edge *table_add_row(struct table *table, struct edges *rows, uint32_t context, struct function *function);
 
-/* Take zeroed memory that lives as long as the functions; NULL without memory. */
+/* Take zeroed memory that lives as long as the functions. */
 void *table_take(struct table *table, size_t size);
 
 bool table_grow_stack(struct table *table);

@@ -19,8 +19,8 @@
 /* Time between two checks of the budget, ns. */
 #define LOOK_EVERY_NS 5000000
 
-/* Credit of tracing beyond the budget, ns: the need of a program of a few dozen ms, and for one sampled before, the
- * time to see that it should have stayed so. */
+/* Credit of tracing beyond the budget, ns: for programs of a few dozen ms, and, if sampled before, to see that it
+ * should have stayed so. */
 #define FIRST_CREDIT_NS 8000000
 #define NEXT_CREDIT_NS 20000000
 
@@ -111,7 +111,7 @@ int64_t tiers_program_ran(void) {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec - sampler_used();
 }
 
-/* Advance the pace; threads have queued for `queued` ns since the last call. Return the CPU time of the program
+/* Advance the pace, as threads have queued for `queued` ns since the last call, and return the program's CPU time
  * since then, ns. The pace moves from wall time to CPU time as queueing grows up to the run time. */
 static int64_t pass(int64_t queued) {
     int64_t now = clock_monotonic_ns(), ran = tiers_program_ran(), run = ran > ran_before ? ran - ran_before : 0;
@@ -324,8 +324,8 @@ static void begin_counting(void) {
     burst_began = clock_ticks();
 }
 
-/* Runs in the main thread at its first Python instruction after the request. CPU time since the request is part of
- * the burst. */
+/* Runs in the main thread at its first Python instruction after the request; CPU time since then is part of the
+ * burst. */
 static int begin_asked(void *Py_UNUSED(nothing)) {
     if (!burst_asked || tiers_burst_until || now_in != TIER_SAMPLED)
         return 0;

@@ -2,16 +2,15 @@
  * otherwise.
  *
  * *Exact*: each call is an event. *Sampled*: stacks are sampled without a hook (sampler.h), and calls are counted in
- * bursts at random times (bursty tracing: M. Hirzel, T. Chilimbi, "Bursty Tracing", 2001). A process begins exact,
- * is sampled when events exceed the budget, and is exact again when bursts show that events would stay far within
- * it: for most programs, after the imports. Changes are few, so that repeats see the same.
- *
- * The budget is a share of the *pace* of the process: wall time while no thread queues for a CPU, and the program's
- * CPU time while threads queue, as capture then takes CPU time from others.
+ * bursts at random times (M. Hirzel, T. Chilimbi, "Bursty Tracing", 2001). A process begins exact, is sampled when
+ * events exceed the budget, and is exact again when bursts show that events would stay far within it: mostly, after
+ * imports. Changes are few, so that repeats see the same. The budget is a share of the *pace*: wall time while no
+ * thread queues for a CPU, and the program's CPU time while threads queue, as capture then takes CPU time from
+ * others.
  *
  * The cost of an event is measured before the target runs (`agent/native.py`) and subtracted from call times: a
- * lower bound, for warm caches. Up to Python 3.11, traced frames also run more slowly. The effect on the wall is
- * estimated from both. */
+ * lower bound, for warm caches. Up to Python 3.11, traced frames also run more slowly. The effect is estimated from
+ * both. */
 #ifndef PROFKIT_TIERS_H
 #define PROFKIT_TIERS_H
 
@@ -67,8 +66,7 @@ extern int64_t tiers_burst_from;
 extern int64_t tiers_burst_until;
 #define BURST_IS_OVER ((int64_t)-1)
 
-/* Handle an event after `tiers_burst_until`: end the burst (true) if the program has run long enough, else extend
- * it. */
+/* Handle an event after `tiers_burst_until`: end the burst (true) if the program has run long enough, or extend it. */
 bool tiers_burst_over(int64_t now);
 
 /* Ticks that counting has taken in this burst. */
@@ -96,14 +94,13 @@ bool tiers_enter(enum tier tier);
 /* Check the budget, in the exact tier. */
 void tiers_look(void);
 
-/* Note that the sampler saw a thread run for `ns`, in byte code (`moves`) or in C, in the exact tier. Needs no GIL;
- * true if tiers_look() is due. */
+/* Note that a thread ran for `ns`, in byte code (`moves`) or C, in the exact tier; true if tiers_look() is due. No
+ * GIL. */
 bool tiers_ran(int64_t ns, bool moves);
 
 /* Note that a look found a thread that ran for `ns`, surely in byte code or not, in the sampled tier. */
 void tiers_ran_in(bool byte_code, int64_t ns);
 
-/* Note what was booked of samples. */
 struct booked;
 void tiers_sampled(const struct booked *booked);
 
@@ -123,12 +120,10 @@ void tiers_ask_for_burst(void);
 void tiers_begin_burst(void);
 void tiers_end_burst(void);
 
-/* Return the ns for which a burst that no event ends must last: 0 to end it, INT64_MAX outside a burst. Without the
- * GIL. */
+/* Return the ns that a burst which no event ends must last: 0 to end it, INT64_MAX outside a burst. Without the GIL. */
 int64_t tiers_burst_left(void);
 
-/* Count a call that begins in a burst; `key`, `object` and `self` as in table_add_edge(), `caller` is the calling
- * code or 0. */
+/* Count a call that begins in a burst; arguments as in table_add_edge(), `caller` is the calling code or 0. */
 void tiers_count(uintptr_t caller, const void *key, PyObject *object, PyObject *self);
 
 /* Return the edge of such a call and the calling thread's table; NULL without memory. Leaves an exception alone. */

@@ -28,8 +28,8 @@ void waiting_start(struct table *table, bool own_thread) {
         table->unmeasured = true;
 }
 
-/* Add what happened since the last reading. Time neither on a CPU nor queued was blocked; small negative amounts,
- * from counters not read at one instant, must cancel out. */
+/* Add what happened since the last reading. Time neither on a CPU nor queued was blocked; small negative amounts, as
+ * counters are not read at one instant, must cancel out. */
 static void accumulate(const struct table *table, const struct reading *reading, int64_t *wait, int64_t *blocked) {
     int64_t waited = reading->wait - table->read.wait;
     if (waited < 0)

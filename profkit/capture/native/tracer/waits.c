@@ -20,11 +20,9 @@
 #include "store.h"
 #include "tables.h"
 
-/* Descriptors examined per call. */
 enum { MOST_POLLED = 16 };
 
-/* Bytes before the GIL's futex that are searched for its holder: CPython 3.8 to 3.15 have both in one structure of
- * 200. */
+/* Bytes before the GIL's futex searched for its holder: CPython 3.8 to 3.15 have both in one structure of 200. */
 #define HOLDER_WITHIN 256
 
 /* Attempts before the search is given up. */

@@ -1,7 +1,6 @@
-/* What a thread waits for, by its system call, and what others wait for because of it.
- *
- * Sums from the sampler's looks are kept per function (struct pause). The GIL is a futex in `_PyRuntime`, recognised
- * by its address in every CPython; its holder is stored a few words before it, see waits_learn(). */
+/* What a thread waits for, by its system call, and what others wait for because of it, summed per function (struct
+ * pause). The GIL is a futex in `_PyRuntime`, recognised by its address in every CPython; its holder is a few words
+ * before it. */
 #ifndef PROFKIT_WAITS_H
 #define PROFKIT_WAITS_H
 
@@ -52,12 +51,11 @@ struct pause {
 /* Add to the sums of a function, with the GIL. */
 void pause_add(struct table *table, struct function *function, enum pause_kind what, int64_t ns, int64_t n);
 
-/* Return what a thread of this process waits for now, through files as in kernel.h; PAUSE_NONE if it runs, queues,
- * or is unknown. */
+/* Return what a thread waits for now, through files as in kernel.h; PAUSE_NONE if it runs, queues, or is unknown. */
 enum pause_kind waits_for(pid_t thread, struct kernel_file *call, struct kernel_file *stat);
 
-/* Find where the interpreter stores the GIL's holder, after a thread was seen waiting for it. The caller holds the
- * GIL; `mine` is its state. */
+/* Find where the interpreter stores the GIL's holder, after a thread was seen waiting. The caller, in state `mine`,
+ * has it. */
 void waits_learn(uintptr_t mine);
 
 /* Whether that is still to be found. */

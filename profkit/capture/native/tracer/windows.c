@@ -64,8 +64,7 @@ void windows_ring(void) {
     futex(&page->bell, FUTEX_WAKE, INT_MAX, NULL);
 }
 
-/* Map the page, and make it if nobody has. A half-made file has its full size and no magic, which is not needed
- * here: the rest is 0. */
+/* Map the page, making it if nobody has. A half-made file has its full size but no magic, which is not needed here. */
 static bool map_page(const char *path) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)

@@ -1,8 +1,6 @@
-/* Which part of a run is captured: a page of the spool shared by all processes on a machine.
- *
- * One process opens and closes a window and wakes the others; the agent decides when. Each window, and each name
- * that the program gives to a part of itself, is an entry, whose begin time is stored last.
- * `profkit/capture/captured_windows.py` reads the file. */
+/* Which part of a run is captured: a page of the spool shared by all processes on a machine. One process opens and
+ * closes a window and wakes the others; the agent decides when. Each window, and each named part of the program, is
+ * an entry, whose begin time is stored last. `profkit/capture/captured_windows.py` reads the file. */
 #ifndef PROFKIT_WINDOWS_H
 #define PROFKIT_WINDOWS_H
 

@@ -1,7 +1,6 @@
-/* Yardsticks: fixed work in C whose CPU time shows how fast the machine is, whatever a program does.
- *
- * One extension module for all interpreters (limited API), called by the launcher, which repeats pieces of about 0.1
- * ms. The work must never change: times of different machines are compared. */
+/* Yardsticks: fixed work in C whose CPU time shows how fast the machine is. One extension module for all
+ * interpreters (limited API); the launcher repeats pieces of about 0.1 ms. The work must never change: machines are
+ * compared. */
 #define Py_LIMITED_API 0x03080000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
