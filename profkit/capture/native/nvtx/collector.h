@@ -1,4 +1,3 @@
-/* Internal interface of the collector's parts. */
 #ifndef PROFKIT_NVTX_COLLECTOR_H
 #define PROFKIT_NVTX_COLLECTOR_H
 

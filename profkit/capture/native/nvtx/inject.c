@@ -1,6 +1,5 @@
 /* profkit's NVTX collector, the library in NVTX_INJECTION64_PATH. Every library with NVTX calls
- * `InitializeInjectionNvtx2` at its first NVTX call; later calls arrive in callbacks.c, and are in the files when
- * the callback returns. */
+ * `InitializeInjectionNvtx2` at its first NVTX call; later calls arrive in callbacks.c. */
 #define _GNU_SOURCE
 #include <pthread.h>
 

@@ -13,7 +13,6 @@ struct range_listener {
     /* Just before a range begins. `name` is its number in the definitions, after numbers in it became `{n}`; 0 for
      * none. */
     void (*pushed)(uint32_t domain, uint32_t name);
-    /* Just after a range ended. */
     void (*popped)(uint32_t domain);
     /* The outermost range named by profkit_nvtx_watch() in a thread begins, or has just ended. */
     void (*watched)(bool begins);

@@ -268,7 +268,6 @@ static size_t end_of_number(const char *text, size_t bytes, size_t i)
     return end < bytes && is_word(text[end]) ? i : end;
 }
 
-/* Not inlined, to keep its frame off the hot path. */
 __attribute__((noinline)) static struct name *make_pattern(struct name *name)
 {
     char text[MOST_TEXT];

@@ -44,7 +44,6 @@ static void unlink_thread(struct thread *thread)
         thread->after->before = thread->before;
 }
 
-/* Keep the rest of an ended thread's chunk. */
 static void thread_ended(void *argument)
 {
     struct thread *thread = argument;

@@ -10,7 +10,7 @@
 #include "clock.h"
 #include "store.h"
 
-/* `threading` knows a thread that it starts after a dozen functions; it never knows others. */
+/* `threading` registers a thread that it starts after about a dozen calls, and other threads never. */
 #define MOST_TRIES 40
 
 int64_t agent_due = INT64_MAX;

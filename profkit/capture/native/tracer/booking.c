@@ -43,7 +43,6 @@ static struct function *innermost_known(const struct table *table, const struct 
     return table->base;
 }
 
-/* Book the time of a charge in a sampled process; return its function. */
 static struct function *book_time(struct table *table, const struct charge *charge) {
     struct edge *inside[STACK_MOST + 1], *edge = NULL;
     size_t n = 0;

@@ -1,4 +1,3 @@
-/* The type `Collector`, the agent's interface to the tracer. */
 #include "collector.h"
 
 #include <stdlib.h>
@@ -158,7 +157,6 @@ static PyObject *collector_detach(PyObject *self, PyObject *Py_UNUSED(nothing)) 
     Py_RETURN_NONE;
 }
 
-/* Undo what was traced since remember(). */
 static void forget_warmup(struct collector *collector) {
     pid_t own = kernel_thread_id();
     for (size_t i = 0; i < collector->n_tables; i++) {

@@ -7,7 +7,7 @@
 
 struct collector {
     PyObject_HEAD
-    unsigned long long serial; /* unique in the process */
+    unsigned long long serial;
     unsigned generation;
     bool mapped; /* its tables are in a file, which outlives it and which a forked child does not have */
     bool enabled;

@@ -6,8 +6,8 @@
 
 struct table;
 
-/* Begin the calls of a frame (or NULL) and its callers, outermost first, in a table without open calls; the `skip`
- * innermost are the agent's. Runs no Python code, so the thread stays where it is. */
+/* Begin the calls of a frame (or NULL) and its callers, outermost first, except the `skip` innermost, in a table
+ * without open calls. Runs no Python code, so the thread stays where it is. */
 void frames_begin(struct table *table, PyObject *frame, size_t skip);
 
 #endif

@@ -21,8 +21,7 @@ void hook_follow_others(struct collector *collector, bool on);
 /* What events cost, and how bursts are timed. */
 struct hook_traits {
     double slows;         /* relative slowdown of byte code in traced frames, without events */
-    double interpreter_part; /* part of an event's warm cost that the interpreter spends: it makes a frame object and
-                              * a call */
+    double interpreter_part; /* part of an event's warm cost spent by the interpreter (a frame object, a call) */
     int64_t warms_ns;     /* run time before a burst counts calls (tiers.h) */
     int64_t burst_ns;     /* run time in which it counts */
     bool ends_bursts;     /* by the first event after that time; else bursts last until the sampler gets the GIL */
@@ -36,14 +35,13 @@ bool hook_burst(bool on);
 /* Release what bursts have taken. */
 void hook_burst_over(void);
 
-/* Have the main thread call a function at its next Python instruction; from any thread, without GIL. False if
+/* Have the main thread call a function at its next Python instruction; from any thread, without GIL; false if
  * impossible. */
 bool hook_ask_main(int (*function)(void *));
 
 /* Start or stop counting Python calls by seldom_call(), except for functions that it refused; false if impossible. */
 bool hook_count(bool on);
 
-/* Release what counting has taken. */
 void hook_count_over(void);
 
 /* Stop receiving events, from any thread, and leave other threads' open calls as they are. */

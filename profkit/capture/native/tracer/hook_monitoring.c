@@ -201,7 +201,7 @@ static int event_of(const char *name) {
     return 0;
 }
 
-/* Register a callback of a tool for an event, or NULL for none; 0 on failure. Audit hooks see this. */
+/* Register or (NULL) remove a callback; return the event, 0 on failure. Audit hooks see this. */
 static int have_called(int tool, const char *name, PyMethodDef *definition) {
     int event = event_of(name);
     PyObject *callback = definition ? PyCFunction_NewEx(definition, NULL, NULL) : NULL;

@@ -149,7 +149,6 @@ static frame_runner runner(void) { return _PyInterpreterState_Get()->eval_frame;
 static void set_runner(frame_runner run) { _PyInterpreterState_Get()->eval_frame = run; }
 #endif
 
-/* Adopt the calling thread, which has no collector and is about to run a frame. */
 static void adopt_thread(void) {
     PyObject *type, *value, *traceback; /* throw() resumes a generator with the exception pending */
     PyErr_Fetch(&type, &value, &traceback);
@@ -291,7 +290,6 @@ int hook_detach(struct collector *collector) {
     return 0;
 }
 
-/* The first event in a thread that another thread adopted. */
 static int on_first_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument) {
     struct table *table = ((struct collector *)self)->tables[0];
     if (table->generation == kernel_generation && table_follow(table))

@@ -201,7 +201,6 @@ static bool text_in(int fd, char *text, size_t room) {
     return size > 0;
 }
 
-/* Parse the second number of "run wait timeslices\n". */
 static bool parse_wait(int fd, int64_t *wait) {
     char text[80];
     if (!text_in(fd, text, sizeof text))

@@ -13,8 +13,7 @@ typedef int (*line_function)(PyObject *code, int byte);
 int lines_at(PyObject *code, int64_t byte) {
     static line_function function;
     if (!function)
-        function = (line_function)dlsym(RTLD_DEFAULT, "PyCode_Addr2Line"); /* in every version, but not in the
-                                                                            * limited API */
+        function = (line_function)dlsym(RTLD_DEFAULT, "PyCode_Addr2Line"); /* not in the limited API */
     int64_t most = INT32_MAX;
 #if defined(PROFKIT_ABI3) || PY_VERSION_HEX >= 0x030B0000
     most = 2 * (int64_t)Py_SIZE(code); /* a code object ends with its instructions */

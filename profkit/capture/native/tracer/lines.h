@@ -12,12 +12,12 @@ struct table;
 
 /* One line of one function: nanoseconds and number of looks. */
 struct line {
-    _Atomic uint32_t kind; /* an entry_kind, stored last */
+    _Atomic uint32_t kind;
     uint32_t called;       /* number of the function that has the time */
     uint32_t within;       /* number of the function that contains the line */
     uint32_t line;
     int64_t ns, n;
-    struct line *next; /* of the same function */
+    struct line *next;
 };
 
 /* Convert a place of stacks_site() to a byte offset in the code. */

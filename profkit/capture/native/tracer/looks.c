@@ -243,7 +243,7 @@ static void set_charge(struct seen_thread *seen, const struct charge *charge) {
     seen->charge = charge ? (int32_t)(charge - fresh->charges) : -1;
 }
 
-/* A stack is read apart and becomes the thread's when charged; until then the last charged one is kept. */
+/* A stack is read here, and becomes the thread's when it is charged. */
 static struct stack trial;
 
 static bool try_stack(const struct seen_thread *seen) {

@@ -44,7 +44,7 @@ struct seen_thread {
 
 /* The part of a charge spent at one place of its innermost frame. */
 struct spot {
-    struct spot *next; /* of the same charge */
+    struct spot *next;
     int64_t instruction, ns, n;
 };
 
@@ -85,7 +85,7 @@ void looks_start(PyThreadState *state, pid_t number);
 void looks_list(int64_t now);
 
 /* Look at the thread of this turn and see which others run; return whether any ran. In the exact tier, watch all;
- * `due` says whether to check the budget. */
+ * `due`: check the budget. */
 bool looks_at_all(struct seen_thread *turn, bool *due);
 
 /* Return the next thread to look at and its CPU (-1: unknown); running threads take turns. NULL if none runs. */
@@ -97,7 +97,6 @@ bool looks_main_runs(const struct seen_thread *seen);
 /* Note for how long the process was stopped since the last look, or 0. */
 void looks_stopped(int64_t ns);
 
-/* Charge all pending time to where the threads are, at the end. */
 void looks_end(void);
 
 /* Begin charging, while the booking thread holds the GIL: threads that stand still get their present stack. */
@@ -109,7 +108,7 @@ bool looks_have_charges(void);
 void looks_charge_long(void);
 void looks_charge_all(void);
 
-/* Close what is open for threads, as no look follows. */
+/* Close the threads' files, as no look follows. */
 void looks_let_go(void);
 
 /* Take what was seen and the ended threads; looks go on with an empty set. Takes the lock. */

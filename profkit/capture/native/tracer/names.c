@@ -240,7 +240,6 @@ struct name *names_of(const void *key, PyObject *object, PyObject *self, bool *k
     return name;
 }
 
-/* Take room for an entry of the store; NULL if none. */
 static struct name_entry *take_entry(size_t bytes) {
     bytes = (sizeof(struct name_entry) + bytes + 7) & ~(size_t)7;
     if (place_generation != kernel_generation + 1)

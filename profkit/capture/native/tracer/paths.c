@@ -15,7 +15,6 @@ static struct path_slot *slot_for(const struct paths *paths, uint64_t key) {
     return &paths->slots[i];
 }
 
-/* Make room for one more; at least half of the slots stay empty. */
 static bool more_slots(struct paths *paths) {
     if (paths->slots && 2 * ((size_t)paths->n + 1) <= paths->mask + 1)
         return true;

@@ -12,7 +12,7 @@
 enum { MOST_PATHS = 150000 };
 
 struct path {
-    _Atomic uint32_t kind;  /* an entry_kind, stored last */
+    _Atomic uint32_t kind;
     uint32_t number;        /* its place in the table's order, from 1; none for the base */
     uint32_t parent_number; /* 0 for the base */
     uint32_t called;        /* number of the function, 0 for all that had no room */

@@ -18,7 +18,7 @@
 #define MOST_CONTEXTS 2000
 
 struct context {
-    _Atomic uint32_t kind;          /* an entry_kind, stored last */
+    _Atomic uint32_t kind;
     uint32_t number;                /* its place in the table's order, from 1 */
     uint32_t parent_number;         /* 0 without a parent */
     uint32_t opener_number;         /* of the function */
@@ -49,7 +49,6 @@ struct ranges {
 /* Load the collector at this path and have it report ranges to the tracer; false if impossible. */
 bool ranges_follow(const char *path);
 
-/* Return a function's row in the innermost context; NULL without memory. */
 struct edge *ranges_row(struct table *table, struct function *function);
 
 /* Close all ranges when tracing ends, after charging what ran until `now`. */

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Note a code object when it is first seen. */
 void rank_calls_meet(PyObject *code);
 
 /* Check whether mpi4py is imported, which a sampled process may do unseen. */

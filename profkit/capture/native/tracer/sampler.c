@@ -64,7 +64,7 @@ static void (*errand)(void);         /* the looker's next task */
 
 static _Atomic bool unrecorded; /* something ran since the agent last looked: idle processes are left alone */
 static _Atomic int64_t booked; /* end of the last booking */
-static int64_t looks;                     /* number of looks */
+static int64_t looks;
 static int64_t used_by_ended;             /* CPU time of earlier tracer threads */
 
 void sampler_threads(pid_t numbers[2]) {
@@ -206,7 +206,6 @@ static int64_t own_queueing(void) {
     return kernel_read_other(looker_number, &reading) ? reading.wait : 0;
 }
 
-/* Sleep; false when the thread should end. */
 static bool sleep_ns(int64_t ns) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -275,7 +274,6 @@ static void order_booking(bool last) {
     pthread_mutex_unlock(&lock);
 }
 
-/* The looker. */
 static void *look_on(void *Py_UNUSED(nothing)) {
     looker_number = kernel_thread_id();
     prctl(PR_SET_NAME, "profkit");

@@ -17,7 +17,6 @@
  * Called with the GIL by a Python function that another one has called. */
 bool sampler_start(PyObject *change);
 
-/* Wake the threads: the tier is to change. */
 void sampler_wake(void);
 
 /* Whether the calling thread is the booker, which runs the agent's code. */

@@ -10,7 +10,6 @@
 
 #include <stdbool.h>
 
-/* Begin for a process that may spend a share of its time on capture. */
 void seldom_begin(double share);
 
 /* Start or stop counting; false if not to be counted. */

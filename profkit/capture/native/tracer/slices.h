@@ -13,8 +13,8 @@ struct table;
 
 /* One function in one slice, in ns; `begin` and `end` by the monotonic clock. */
 struct slice {
-    _Atomic uint32_t kind; /* an entry_kind, stored last */
-    uint32_t called;       /* number of the function */
+    _Atomic uint32_t kind;
+    uint32_t called;
     int64_t unused;
     int64_t begin, end, ns;
     struct slice *next; /* the one before it in the table */

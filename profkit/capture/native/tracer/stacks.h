@@ -74,7 +74,6 @@ uintptr_t stacks_caller_beyond(bool *within, int64_t *frames);
 
 #ifndef PROFKIT_ABI3
 #include <frameobject.h>
-/* Return a frame's place in its code. */
 int64_t stacks_site(const PyFrameObject *frame);
 #endif
 

@@ -19,7 +19,7 @@ enum { STORE_VERSION = 7, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
 
 enum block_kind {
     BLOCK_FREE = 0,
-    BLOCK_TABLE = 1,   /* a `struct table` */
+    BLOCK_TABLE = 1,
     BLOCK_ENTRIES = 2, /* of one table: functions, edges, contexts, rows, paths, pauses, lines, slices */
     BLOCK_STACK = 3,   /* open calls of one table */
     BLOCK_NAMES = 4,   /* files and functions */
@@ -82,7 +82,6 @@ static inline void store_publish(struct block *block, enum block_kind kind) {
     atomic_store_explicit(&block->kind, kind, memory_order_release);
 }
 
-/* Give back a block by its content, or do nothing for NULL. */
 void store_give(void *content);
 
 static inline struct block *store_block_of(void *content) {

@@ -1,4 +1,3 @@
-/* Tables outside the hot path: creating, finding, growing, freeing. */
 #include "tables.h"
 
 #include <pthread.h>
@@ -28,7 +27,6 @@ struct chunk {
     size_t used, size;
 };
 
-/* The base's edge, as nothing calls it. */
 static struct edge no_edge = {.kind = 0};
 
 static uint32_t last_number = 0;

@@ -54,7 +54,7 @@ struct edge {
 };
 
 struct slot {
-    const void *key; /* NULL if empty */
+    const void *key;
     struct edge *edge;
 };
 
@@ -70,7 +70,7 @@ struct function {
     uint32_t name_id; /* 0 for the base */
     bool passes_on;   /* opens ranges for its caller: a C function, or part of a range library */
     const void *last_key; /* of the last callee found, as most calls repeat it; NULL if none */
-    struct edge *last;    /* its edge */
+    struct edge *last;
     int64_t open, recursive, total;
     int64_t cumulative_wait, cumulative_blocked;
     int64_t sampled; /* the part of `total` from samples */
@@ -82,10 +82,10 @@ struct function {
     struct edge *first_callee, *last_callee;
     struct function *next;   /* of the table, by first call */
     struct context *context; /* of the last row found */
-    struct edge *row;        /* that row */
+    struct edge *row;
     struct path *path;       /* of the outermost open call, if any */
-    struct pause *pauses;    /* see waits.h */
-    struct line *lines;      /* see lines.h */
+    struct pause *pauses;
+    struct line *lines;
 };
 
 struct call {

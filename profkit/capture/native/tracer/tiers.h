@@ -77,7 +77,6 @@ struct probe_costs {
     double python_outside, python_inside, c_outside, c_inside, site;
 };
 
-/* Begin to subtract the costs of events. */
 void tiers_measured(const struct probe_costs *costs);
 
 /* Begin in the exact tier, with a share of the time as the budget (0: no limit). */
@@ -91,14 +90,13 @@ void tiers_want(enum tier tier);
 /* Enter a tier; false if impossible, and it stays. */
 bool tiers_enter(enum tier tier);
 
-/* Check the budget, in the exact tier. */
 void tiers_look(void);
 
 /* Note that a thread ran for `ns`, in byte code (`moves`) or C, in the exact tier; true if tiers_look() is due. No
  * GIL. */
 bool tiers_ran(int64_t ns, bool moves);
 
-/* Note that a look found a thread that ran for `ns`, surely in byte code or not, in the sampled tier. */
+/* Note that a look found a thread that ran for `ns`, and whether surely in byte code, in the sampled tier. */
 void tiers_ran_in(bool byte_code, int64_t ns);
 
 struct booked;
@@ -110,7 +108,6 @@ int64_t tiers_program_ran(void);
 /* Return the pace per wall time. Needs no GIL. */
 double tiers_pace(void);
 
-/* Note for how long the sampler has held the GIL. */
 void tiers_held_gil(int64_t ns);
 
 /* Ask the main thread, which a look has just found running, to begin a burst if due. Without the GIL. */
@@ -120,7 +117,7 @@ void tiers_ask_for_burst(void);
 void tiers_begin_burst(void);
 void tiers_end_burst(void);
 
-/* Return the ns that a burst which no event ends must last: 0 to end it, INT64_MAX outside a burst. Without the GIL. */
+/* Return the remaining ns of a burst that no event ends: 0 to end it, INT64_MAX outside a burst. Without the GIL. */
 int64_t tiers_burst_left(void);
 
 /* Count a call that begins in a burst; arguments as in table_add_edge(), `caller` is the calling code or 0. */

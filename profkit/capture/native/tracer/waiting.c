@@ -94,7 +94,7 @@ int64_t waiting_charge(struct table *table, struct call *runner, int64_t now) {
     int64_t blocked = between(0, table->uncharged_blocked, most - wait);
     charge(table, runner, wait, blocked);
     adapt(table, now, is_long ? most : 0, wait + blocked);
-    /* Leave `due` for a rest, so that the next short interval charges it. */
+    /* If something is left, `due` stays, so that the next short interval charges it. */
     if (table->uncharged_wait + table->uncharged_blocked < NOTHING_NS)
         table->due = now + clock_ticks_in(CHARGE_EVERY_NS);
     return now;

@@ -53,8 +53,7 @@ void pause_add(struct table *table, struct function *function, enum pause_kind w
 static uintptr_t runtime, runtime_end; /* bounds of `_PyRuntime`; 0 if hidden */
 static uintptr_t futex;                /* in it; seen to be waited for */
 static int futile;                     /* failed searches, each of which takes the GIL */
-static uintptr_t holder;               /* address of the holder's thread state; the next word says whether the GIL is
-                                        * held */
+static uintptr_t holder;               /* address of the holder's thread state; the next word is 1 if it is held */
 
 static void find_runtime(void) {
     static bool done = false;

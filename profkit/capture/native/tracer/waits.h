@@ -41,14 +41,13 @@ enum pause_kind {
 
 /* One kind of pause of one function: ns, and number of looks or collections. */
 struct pause {
-    _Atomic uint32_t kind; /* an entry_kind, stored last */
-    uint32_t called;       /* number of the function */
+    _Atomic uint32_t kind;
+    uint32_t called;
     uint32_t what, unused;
     int64_t ns, n;
-    struct pause *next;    /* of the same function */
+    struct pause *next;
 };
 
-/* Add to the sums of a function, with the GIL. */
 void pause_add(struct table *table, struct function *function, enum pause_kind what, int64_t ns, int64_t n);
 
 /* Return what a thread waits for now, through files as in kernel.h; PAUSE_NONE if it runs, queues, or is unknown. */
@@ -58,7 +57,6 @@ enum pause_kind waits_for(pid_t thread, struct kernel_file *call, struct kernel_
  * has it. */
 void waits_learn(uintptr_t mine);
 
-/* Whether that is still to be found. */
 bool waits_unlearnt(void);
 
 /* Return the state of the thread with the GIL; 0 if none or unknown. */

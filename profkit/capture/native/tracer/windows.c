@@ -121,7 +121,7 @@ static PyObject *window_open(PyObject *Py_UNUSED(module), PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "sII", &name, &most, &phase))
         return NULL;
     uint32_t number = 0, none = 0;
-    /* Occupy the place with a number of no entry until there is one. */
+    /* Reserve `open` with a number that no entry has, until the entry is made. */
     if (page && (!most || atomic_load(&page->opened) < most) &&
         atomic_compare_exchange_strong(&page->open, &none, UINT32_MAX)) {
         bool room = !most || atomic_load(&page->opened) < most;

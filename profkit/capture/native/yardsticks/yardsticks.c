@@ -1,6 +1,6 @@
 /* Yardsticks: fixed work in C whose CPU time shows how fast the machine is. One extension module for all
- * interpreters (limited API); the launcher repeats pieces of about 0.1 ms. The work must never change: machines are
- * compared. */
+ * interpreters (limited API); the launcher repeats pieces of about 0.1 ms. The work must never change, so that machines
+ * stay comparable. */
 #define Py_LIMITED_API 0x03080000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
