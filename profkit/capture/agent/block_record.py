@@ -141,7 +141,7 @@ def write(path: str, record: Dict[str, Any]) -> None:
 
 
 def subtract(state: Dict[str, Any], begin: Dict[str, Any]) -> None:
-    """Subtract the kernel's counters at the begin, in place."""
+    """Subtract the kernel's counters at the start of the block, in place."""
     for name in _COUNTED:
         if state.get(name) is not None and begin.get(name) is not None:
             state[name] = max(0, state[name] - begin[name])

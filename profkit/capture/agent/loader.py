@@ -19,7 +19,7 @@ _NAME = "_profkit_agent"
 #: Function that changes the file name of code and of the code inside it.
 _rename: "Any" = getattr(_imp, "_fix_co_filename", None)
 
-#: Built-in modules of which the agent has private copies unless the target has imported them.
+#: Built-in modules that the agent copies for itself unless the target has imported them.
 _PRIVATE = {"_functools", "errno", "gc", "itertools"}
 if sys.version_info >= (3, 10):  # before 3.10, making the module again loses what was registered
     _PRIVATE.add("atexit")

@@ -36,7 +36,7 @@ def read_fields(fields: Callable[[str], Dict[str, Any]], path: str) -> Dict[str,
 
 
 def text(path: str) -> str:
-    """Return up to 64 KiB of a kernel file; the longest is that of a machine with many CPUs."""
+    """Return up to 64 KiB of a kernel file; machines with many CPUs have the longest."""
     with open(path, encoding="ascii", errors="replace") as file:
         return file.read(1 << 16)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: The file of profkit's API that the target calls (`profkit.start` and the like).
 _CALLS = os.path.join("profkit", "api", "windows.py")
-#: Calls per measurement of what events cost, and the fewest and most measurements, of which the least counts.
+#: Calls per measurement of event costs, and the fewest and most measurements; the least cost counts.
 _PROBED_CALLS = 400
 _PROBES, _MOST_PROBES = 3, 12
 

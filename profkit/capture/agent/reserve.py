@@ -1,7 +1,7 @@
 """Keep a file open for a process that may lose the ability to write records.
 
 The target may lose the path (`os.chroot`), the right to create files (`os.setuid`), free descriptors or disk
-space. A file opened at the begin helps with the first three; a symbolic link, which takes no space, can still
+space. A file opened at the start helps with the first three; a symbolic link, which takes no space, can still
 say how the process ended. The file's existence shows that the agent began. A directory kept open would lead
 out of a `chroot`.
 """

@@ -1,6 +1,6 @@
 """Run the agent of one target process, from its first instruction to its last.
 
-Facts are in a record, replaced by renaming: at the begin, at the end, and ever less often in between.
+Facts are in a record, replaced by renaming: at the start, at the end, and ever less often in between.
 Functions are in a mapped file, complete however the process ends, or else in each record. `atexit` and
 wrappers of `os._exit` (which multiprocessing's children call) and of the exec functions see the end.
 """

@@ -65,7 +65,7 @@ class Tracer:
         return False
 
     def displaced(self) -> bool:
-        """Whether something else receives the events, or nothing does."""
+        """Whether this tracer no longer receives the events."""
         return False
 
     def stats(self) -> List[Tuple[str, Tuple[Any, ...]]]:

@@ -97,7 +97,7 @@ class Windows:
     # What opens and closes them
 
     def range_event(self, begins: bool) -> None:
-        """Handle the begin or end of the requested range in the calling thread."""
+        """Handle the start or end of the requested range in the calling thread."""
         if self._schedule is None:
             if begins:
                 self._open(settings.range_asked(self._range)[0], self._cycles, ON)

@@ -181,7 +181,7 @@ static uint64_t start(struct event event)
 static void end(uint64_t id)
 {
     struct event event = {.time_ns = now_ns(), .payload = id};
-    if (id != 0) /* 0: the begin was lost, and counted as such */
+    if (id != 0) /* 0: the start was lost, and counted as such */
         write_event(RECORD_END, &event);
     if (__builtin_expect(id != 0 && atomic_load_explicit(&started_id, memory_order_relaxed) == id, 0)) {
         atomic_store(&started_id, 0);

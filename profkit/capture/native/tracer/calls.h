@@ -1,6 +1,6 @@
 /* The hot path: calls begin and end, without locks, and without allocation once the functions are known.
  *
- * As in cProfile, the clock is read last at a call's begin and first at its end: the tracer's time falls to the
+ * As in cProfile, the clock is read last at a call's start and first at its end: the tracer's time falls to the
  * caller. */
 #ifndef PROFKIT_CALLS_H
 #define PROFKIT_CALLS_H

@@ -121,7 +121,7 @@ struct table {
     int64_t uncharged_wait, uncharged_blocked;
     int64_t long_gap; /* ticks after which the kernel is asked */
     int64_t taken; /* ticks of the tracer itself, excluded from call times */
-    int64_t lost; /* events lost for want of memory */
+    int64_t lost; /* events lost without memory */
     uint64_t born, folded; /* first epoch that counts it, and first that does not; 0 for none */
     pid_t native;
     uint32_t n_folded; /* threads in this sum, 0 for a thread's own table */

@@ -23,7 +23,7 @@
 
 enum tier { TIER_EXACT = 1, TIER_SAMPLED = 2 };
 
-/* Changes of tier per process at most, including its begin. */
+/* Changes of tier per process at most, including the first tier. */
 enum { MOST_TIERS = 8 };
 
 /* The tiers of a process in the store's header. Times are in ns. */
