@@ -1,6 +1,6 @@
 """Trace a process that is already running, for ``profkit attach``.
 
-`begin` runs through ``sys.remote_exec`` (Python 3.14) and needs the compiled tracer. Tracing ends at the
+`begin` runs through ``sys.remote_exec`` (Python 3.14 on) and needs the compiled tracer. Tracing ends at the
 first call that any thread makes after the time is over or the "go on" file is gone; a thread that stays in
 one call costs nothing.
 """

@@ -29,6 +29,7 @@ _TOOLS = (4, 3, 5)
 _modules: List[Any] = []
 _NEVER = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
+#: Seconds until the first call.
 _FIRST = 0.05
 
 #: Seconds to wait for the thread before a fork, which must not hang on a stuck file system.

@@ -24,7 +24,7 @@ struct hook_traits {
     double interpreter_part; /* part of an event's warm cost spent by the interpreter (a frame object, a call) */
     int64_t warms_ns;     /* run time before a burst counts calls (tiers.h) */
     int64_t burst_ns;     /* run time in which it counts */
-    bool ends_bursts;     /* by the first event after that time; else bursts last until the sampler gets the GIL */
+    bool ends_bursts;     /* the first event after that time ends a burst; otherwise the sampler does, with the GIL */
     int64_t first_gap_ns, gap_ns; /* mean time between bursts, at first and later */
 };
 extern const struct hook_traits hook_traits;
