@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What was booked: samples, and the time for which threads ran and queued, ns. */
+/* What was booked: samples, and the ns for which threads queued. */
 struct booked {
     int64_t samples, wait;
 };
