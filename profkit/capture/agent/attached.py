@@ -1,11 +1,8 @@
-"""A process that was running before, traced for a while: ``profkit attach``.
+"""Trace a process that is already running, for ``profkit attach``.
 
-The counterpart of ``session`` and ``block_record``. `begin` is what runs in the target, by ``sys.remote_exec``: only
-from Python 3.14 on, with the compiled tracer, and with its tables in a mapped file. Who reads that file needs nothing
-of the process. Nothing of the target is wrapped or replaced.
-
-It ends itself: a call that any thread makes when the time is over, or when the file that says "go on" is gone, takes
-everything back. A thread that is in one call for longer makes no event, and costs nothing, until it returns.
+`begin` runs through ``sys.remote_exec`` (Python 3.14 on) and needs the compiled tracer. Tracing ends at the
+first call that any thread makes after the time is over or the "go on" file is gone; a thread that stays in
+one call costs nothing.
 """
 
 from __future__ import annotations
@@ -24,25 +21,25 @@ from .thread_pools import Pools
 from .tier_changes import Tiers
 from .tracer import thread_name
 
-TYPE_CHECKING = False  # the module `typing` would cost the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict
 
 #: Frames of the script that calls `begin`: its function and its module.
 _FRAMES_OF_SCRIPT = 2
 
-#: Seconds between two looks whether to go on.
+#: Seconds between two checks whether to go on.
 _LOOK_S = 0.2
 
 
 def begin(spool: str, until: float, tracers: str = "") -> None:
-    """Trace this process, and those that it forks, until a moment by `perf_counter` or a word of the launcher.
+    """Trace this process and its forks until `until` (`perf_counter` seconds) or the launcher's end.
 
-    Nothing is raised, and nothing happens where the launcher is gone already. `tracers` is what `native.load` takes.
+    Raise nothing. `tracers` is the argument of `native.load`.
     """
     try:
         goes_on = perf_counter() < until and os.path.exists(os.path.join(spool, settings.ATTACHED_NAME))
-        if goes_on and not os.path.exists(_mark(spool)):  # else it was forked by one that is traced
+        if goes_on and not os.path.exists(_mark(spool)):  # else its traced parent forked it
             _Attached(spool, until, tracers).start()
     except Exception as error:
         _leave_word(spool, repr(error))
@@ -53,7 +50,6 @@ def _mark(spool: str) -> str:
 
 
 def _leave_word(spool: str, problem: str) -> None:
-    """Say in the spool why this process is not traced."""
     try:
         path = os.path.join(spool, "%d%s" % (os.getpid(), settings.REFUSED_SUFFIX))
         with open(path, "w", encoding="utf-8", errors="replace") as file:
@@ -63,8 +59,6 @@ def _leave_word(spool: str, problem: str) -> None:
 
 
 class _Attached:
-    """One process; a forked child gets one of its own."""
-
     def __init__(self, spool: str, until: float, tracers: str) -> None:
         self._spool = spool
         self._tracers = tracers
@@ -76,7 +70,7 @@ class _Attached:
         self._worker = ""
 
     def start(self) -> None:
-        """Begin, or say in the spool why not."""
+        """Begin, or write to the spool why not."""
         problem = self._problem()
         if problem:
             _leave_word(self._spool, problem)
@@ -93,7 +87,7 @@ class _Attached:
         self._module = native.load(self._tracers)
         if self._module is None:
             return "profkit has no compiled tracer for it"
-        if self._module.is_serving():  # sampled, it holds no profiler's place
+        if self._module.is_serving():  # a process that is sampled does not hold the profiler's tool id
             return "an earlier profkit attach has not ended in it"
         native.take_out_costs(self._module)
         return ""
@@ -119,28 +113,28 @@ class _Attached:
         self._write("snapshot")
         self._module.serve(thread_name, self._look, _LOOK_S)
         self._module.limit(settings.DEFAULT_OVERHEAD)
-        # What is open in each thread is taken for calls that begin now.
+        # Open calls are recorded as if they began now.
         behind = 0 if forked else _FRAMES_OF_SCRIPT
         self._tracer.open(native.threads_to_trace(main), False, False, behind)
         self._tiers.watch(False)
         return True
 
     def _look(self) -> float:
-        """Go on or end; in the middle of a call of the target's, by the tracer."""
+        """Continue or end; called by the tracer in the middle of a call of the target."""
         if self._over:
             return 0.0
         left = self._until - perf_counter()
         if left > 0 and os.path.exists(self._go_on):
             return min(left, _LOOK_S)
         try:
-            # Not here: the tracer is in the event that has called this.
+            # Not in this thread: the tracer is still handling the event that called this.
             _thread.start_new_thread(self._end, ("detached",))
-        except RuntimeError:  # the user's limit on threads; later, then
+        except RuntimeError:  # the user's limit on threads: try again later
             return _LOOK_S
         return 0.0
 
     def _end(self, state: str) -> None:
-        """Take everything back, and write the last record if there is still a reader of it."""
+        """Remove everything, and write the last record if somebody can still read it."""
         with self._ending:
             if self._over:
                 return
@@ -158,7 +152,7 @@ class _Attached:
                 self._write(state)
                 os.unlink(self._mark)
         except Exception:
-            pass  # the file of the tables has what matters
+            pass
         self._module.let_go()
         atexit.unregister(self._end)
 
@@ -180,18 +174,18 @@ class _Attached:
         write(self._path + settings.RECORD_SUFFIX, record)
 
     def _pools(self) -> Any:
-        """Sizes of thread pools, where the target uses ctypes itself: loading it opens a file for good."""
+        """Return the sizes of thread pools if ctypes is loaded; loading it here would keep a file open."""
         try:
             return Pools().read(True) if "_ctypes" in sys.modules else None
         except Exception:
-            return None  # the libraries are the target's, in any version
+            return None  # the libraries are the target's, of any version
 
     def _after_fork_in_child(self) -> None:
         if self._over:
             return
         try:
             atexit.unregister(self._end)
-            self._tracer.finish()  # what it has is the parent's
+            self._tracer.finish()  # its data belongs to the parent
             child = _Attached(self._spool, self._until, self._tracers)
             child._module = self._module
             self._over = True

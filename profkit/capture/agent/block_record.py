@@ -1,8 +1,6 @@
-"""A block of a program that goes on afterwards: traced from its begin to its end, and then one record of it.
+"""Record one block of a program, for ``profkit.capture``, as if it were a process of its own.
 
-The counterpart of ``session``, for ``profkit.capture``: the record is that of a process which has lived as long as
-the block. The kernel's counters are therefore differences, and nothing of the process is wrapped or replaced: there
-are no snapshots, and processes that the block starts are not followed.
+Kernel counters are differences. There are no snapshots, and child processes are not followed.
 """
 
 from __future__ import annotations
@@ -19,15 +17,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
-#: Facts of `process_facts.state` that the kernel counts from the start of the process on.
+#: Facts of `process_facts.state` that the kernel counts from the start of the process.
 _COUNTED = ("cpu_s", "voluntary_switches", "involuntary_switches", "page_faults", "read_bytes")
 
-#: Columns of a task that are counted from the start of the thread on: all behind its number and its name.
+#: Leading columns of a task: its number and its name.
 _TASK_COUNTERS = 2
 
 
 def taken_by() -> str:
-    """Return what traces this process already, so that no block of it can be; empty where nothing does."""
+    """Return what already traces this process and so prevents a block; empty if nothing does."""
     if os.path.isdir(os.environ.get(settings.SPOOL_VARIABLE, "")):
         return "profkit capture"
     if _active:
@@ -40,9 +38,9 @@ def taken_by() -> str:
 
 
 class Recording:
-    """Traces the calling thread, and as far as the tracer can the others, until it is stopped.
+    """A tracer of the calling thread, and of others where the tracer can follow them, until it is stopped.
 
-    `tracers` is what `native.load` takes.
+    `tracers` is the argument of `native.load`.
     """
 
     def __init__(self, tracers: str = "") -> None:
@@ -55,7 +53,7 @@ class Recording:
         self._begin: Dict[str, Any] = {}
 
     def start(self) -> None:
-        """Begin."""
+        """Begin to trace."""
         global _registered
         if not _registered and hasattr(os, "register_at_fork"):
             _registered = True
@@ -66,7 +64,6 @@ class Recording:
         if PER_THREAD:
             import threading
 
-            # Since Python 3.10, which is what profkit itself needs.
             self._hook = threading.getprofile()  # type: ignore[attr-defined,unused-ignore]
         self._identity["begin_perf"] = perf_counter()
         try:
@@ -76,8 +73,7 @@ class Recording:
             raise
 
     def stop(self) -> Optional[Tuple[Dict[str, Any], Any]]:
-        """End, and return the record, and of each thread what `Tracer.stats` has; ``None`` in a forked child, which
-        is another process."""
+        """Stop, and return the record and `Tracer.stats`; ``None`` in a forked child."""
         end = perf_counter()
         displaced = self._tracer.displaced()
         self._tracer.finish()
@@ -97,7 +93,6 @@ class Recording:
         return record, self._tracer.stats()
 
     def _leave(self) -> None:
-        """Put back what `start` has changed."""
         if self in _active:
             _active.remove(self)
         self._restore_hook()
@@ -120,15 +115,14 @@ class Recording:
     # Forks
 
     def after_fork_in_child(self) -> None:
-        """Do nothing in the child, which is none of the block's."""
+        """Stop tracing in the child, which does not belong to the block."""
         self._tracer.finish()
         self._tracer.leave()
         self._restore_hook()
 
 
-#: The type of the compiled collector, ``None`` where there is none; loaded once, as each time takes memory.
+#: The compiled tracer's module, or ``None``; loaded once, since each load takes memory.
 _loaded: List[Any] = []
-#: The recording that is on, if any.
 _active: List[Recording] = []
 _registered = False
 
@@ -139,7 +133,7 @@ def _after_fork_in_child() -> None:
 
 
 def write(path: str, record: Dict[str, Any]) -> None:
-    """Write the record of a process, or put it into the place of the one before it."""
+    """Write a process's record, replacing the earlier one atomically."""
     with open(path + ".writing", "wb") as file:
         for part in record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record):
             file.write(part)
@@ -147,7 +141,7 @@ def write(path: str, record: Dict[str, Any]) -> None:
 
 
 def subtract(state: Dict[str, Any], begin: Dict[str, Any]) -> None:
-    """Take out of the kernel's counters, in place, what they were at the begin."""
+    """Subtract the kernel's counters at the start of the block, in place."""
     for name in _COUNTED:
         if state.get(name) is not None and begin.get(name) is not None:
             state[name] = max(0, state[name] - begin[name])
@@ -157,7 +151,7 @@ def subtract(state: Dict[str, Any], begin: Dict[str, Any]) -> None:
         if earlier is None:
             continue
         risen = [now - then for now, then in zip(task[_TASK_COUNTERS:], earlier[_TASK_COUNTERS:])]
-        if risen and min(risen) >= 0:  # else the number is another thread's by now
+        if risen and min(risen) >= 0:  # else the kernel has reused the number for another thread
             task[_TASK_COUNTERS:] = risen
 
 
@@ -165,4 +159,4 @@ def _pools() -> Any:
     try:
         return Pools().read(True)
     except Exception:
-        return None  # the libraries are the program's, in any version
+        return None  # the libraries are the program's, of any version

@@ -1,10 +1,8 @@
-"""Runs a Python program with one of its lines edited, and leaves its files as they are.
+"""Run a Python program with one line edited, without changing its files.
 
-``python edited.py FILE LINE FUNCTION CODE SCRIPT [WORDS…]`` or ``… -m MODULE [WORDS…]``: CODE is a call or an
-assignment as it should be, such as ``torch.set_num_threads(2)``. What calls the same function in FUNCTION of FILE,
-which begins at LINE, gets its number; the source is edited where it is compiled.
-
-It runs in the target's interpreter, and stands in the place of the interpreter's own start of a script.
+``python edited.py FILE LINE FUNCTION CODE SCRIPT [WORDS…]`` or ``… -m MODULE [WORDS…]``: CODE is the
+corrected call or assignment, such as ``torch.set_num_threads(2)``. Calls of the same function inside FUNCTION
+of FILE, which begins at LINE, get the number of CODE; the source is edited when it is compiled.
 """
 
 from __future__ import annotations
@@ -18,13 +16,14 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
-#: Keywords that have the number where it is not the first argument.
+#: Keywords that carry the number if it is not the first argument.
 _KEYWORDS = ("processes", "max_workers", "num_workers", "num_threads", "nthreads", "limits", "n")
 
 
 def edit(source: str, file: str, line: int, function: str, code: str) -> Tuple[ast.Module, List[int]]:
-    """Return the program with what CODE stands for, and the lines that were edited; none where it is not there.
-    The function of the qualified name `function` begins at `line`; ``<module>`` stands for the module's own lines.
+    """Return the edited program and the numbers of the edited lines.
+
+    `function` is the qualified name of the function that begins at `line`, or ``<module>``.
     """
     tree = ast.parse(source, file)
     wanted = ast.parse(code.replace("…, ", "")).body[0]
@@ -58,7 +57,7 @@ def _function(tree: ast.Module, line: int, name: str) -> Optional[ast.AST]:
 
 
 def _own(place: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a function or module, and none of the functions that stand in it."""
+    """Yield the nodes of a function or module, except those of nested functions."""
     for node in ast.iter_child_nodes(place):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node
@@ -70,7 +69,6 @@ def _name(node: ast.AST) -> str:
 
 
 def _resize(call: ast.Call, wanted: ast.Call) -> None:
-    """Give a call the number of another one."""
     if wanted.args:
         value = wanted.args[0]
         named = next((k for k in call.keywords if k.arg in _KEYWORDS), None)
@@ -98,7 +96,7 @@ def _compiled(path: str, line: str, function: str, code: str) -> CodeType:
 
 
 def main(words: Sequence[str]) -> None:
-    """Run the program."""
+    """Run the program, edited."""
     edited, line, function, code = words[:4]
     rest = list(words[4:])
     import importlib.machinery

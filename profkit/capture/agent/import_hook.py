@@ -1,20 +1,19 @@
-"""Calls a function when the target imports a module, right after the module's own code has run.
+"""Call a function when the target imports a module, right after the module's own code has run.
 
-The finder on ``sys.meta_path`` answers for the wanted modules only, with what the other finders found, and is
-gone when all of them were imported. What a module knows of its loader is as without it.
+The finder on ``sys.meta_path`` answers only for these modules, and goes when all are imported.
 """
 
 from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict
 
 
 def after_import(actions: Dict[str, Callable[[Any], None]]) -> None:
-    """Have ``actions[name](module)`` called for each module, now if it was imported already."""
+    """Have ``actions[name](module)`` called for each module; at once if it is already imported."""
     waiting = {}
     for name, action in actions.items():
         module = sys.modules.get(name)
@@ -34,13 +33,11 @@ def _act(action: Callable[[Any], None], module: Any) -> None:
 
 
 class _Finder:
-    """Finds nothing itself."""
-
     def __init__(self, actions: Dict[str, Callable[[Any], None]]) -> None:
         self._actions = actions
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return what the finders behind this one find, with a loader that acts; ``None`` for other modules."""
+        """Return the spec that the other finders find, with our loader; ``None`` for unwanted modules."""
         if name not in self._actions:
             return None
         for finder in list(sys.meta_path):
@@ -55,31 +52,29 @@ class _Finder:
         return spec
 
     def done(self, name: str) -> None:
-        """Wait for this module no longer."""
+        """Stop waiting for this module."""
         self._actions.pop(name, None)
         if not self._actions and self in sys.meta_path:
             sys.meta_path.remove(self)
 
 
 class _Loader:
-    """Stands for a module's loader until the module is executed."""
-
     def __init__(self, loader: Any, finder: _Finder, action: Callable[[Any], None]) -> None:
         self._loader = loader
         self._finder = finder
         self._action = action
 
     def create_module(self, spec: Any) -> Any:
-        """Create it as its loader does."""
+        """Create the module as its own loader does."""
         create = getattr(self._loader, "create_module", None)
         return create(spec) if create is not None else None
 
     def exec_module(self, module: Any) -> None:
-        """Run its code, then act."""
+        """Run the module's code, then the action."""
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
         self._finder.done(module.__name__)
         _act(self._action, module)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)  # what asks a spec's loader for the source, or for data
+        return getattr(self._loader, name)  # e.g. for `get_source` and `get_data` of a spec's loader

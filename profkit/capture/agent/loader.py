@@ -1,11 +1,8 @@
-"""Loads the agent so that what looks at the target's modules and files passes it over as the interpreter's own.
+"""Load the agent's modules so that coverage, trace and debuggers take them for the interpreter's own.
 
-Its modules are in no `sys.modules` and found by no finder. Their code is named as that of frozen modules is, such as
-``<frozen profkit.session>``, and they have no ``__file__``: coverage, trace, debuggers and the like take them for no
-file of the program. What they import of the agent, they get from here, by an ``__import__`` in builtins of their own.
-
-Who starts the agent runs this file itself: ``inject/sitecustomize.py``, and the script that ``attach`` sends. It has
-no ``from __future__ import annotations``: that module would be the first one that the target finds imported.
+They are not in `sys.modules`, no finder finds them, they have no ``__file__``, and their code is named like
+that of frozen modules. They import each other through an ``__import__`` in their own builtins. This file has
+no ``from __future__ import annotations``: the target would find that module imported.
 """
 
 import _imp
@@ -13,31 +10,31 @@ import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import SourceFileLoader
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Sequence
 
 _NAME = "_profkit_agent"
 
-#: Gives code, and what is in it, another file name.
+#: Function that changes the file name of code and of the code inside it.
 _rename: "Any" = getattr(_imp, "_fix_co_filename", None)
 
-#: Built-in modules that the agent has for itself where the target has not imported them.
+#: Built-in modules that the agent copies for itself unless the target has imported them.
 _PRIVATE = {"_functools", "errno", "gc", "itertools"}
-if sys.version_info >= (3, 10):  # before, what was registered is lost when the module is made another time
+if sys.version_info >= (3, 10):  # before 3.10, making the module again loses what was registered
     _PRIVATE.add("atexit")
 
 
 def load(folder: str, name: str, use: "Callable[[Any], Any]") -> "Any":
-    """Return ``use(module)`` of a module of the agent, whose files are in `folder`.
+    """Return ``use(module)`` for the agent's module `name` in `folder`.
 
-    Nothing can be imported of the agent afterwards: C functions import by the ``__import__`` of the frame that calls
-    them, and one in Python would be seen by a profiler of the target's.
+    The agent cannot import its modules later: C functions import by the ``__import__`` of the calling frame,
+    and a target's profiler would see ours.
     """
     importer = _Importer(folder)
     gc = importer.bring("gc")
     collects = gc.isenabled()
-    gc.disable()  # collections would find nothing in what is imported, and take a quarter of the time
+    gc.disable()  # collections would find nothing here, and take a quarter of the time
     try:
         return use(importer.module(name))
     finally:
@@ -47,21 +44,19 @@ def load(folder: str, name: str, use: "Callable[[Any], Any]") -> "Any":
 
 
 class _Importer:
-    """The agent's modules, and what stands for `__import__` in them."""
-
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._import = sys.modules["builtins"].__import__
         self._builtins = dict(sys.modules["builtins"].__dict__, __import__=self.bring)
         self._package: "Any" = type(sys)(_NAME)
         self._package.__path__ = [folder]
-        # The compiler alone needs what is in the real one.
+        # Only the compiler needs the contents of the real module.
         future: "Any" = type(sys)("__future__")
         future.annotations = None
         self._private: "Dict[str, Any]" = {"__future__": future}
 
     def end(self) -> None:
-        """Have modules import as others do."""
+        """Let the modules import as others do."""
         self._builtins["__import__"] = self._import
 
     def bring(
@@ -72,7 +67,7 @@ class _Importer:
         wanted: "Sequence[str]" = (),
         level: int = 0,
     ) -> "Any":
-        """Import as `__import__` does."""
+        """Import, with the signature of `__import__`."""
         if level:
             for one in (name,) if name else wanted:
                 if one not in self._package.__dict__:
@@ -85,7 +80,7 @@ class _Importer:
         return self._import(name, of, local, wanted, level)
 
     def module(self, name: str) -> "Any":
-        """Run a module of the agent."""
+        """Run a module of the agent and return it."""
         full = "%s.%s" % (_NAME, name)
         path = "%s/%s.py" % (self._folder, name)
         source = SourceFileLoader(full, path)
@@ -95,7 +90,7 @@ class _Importer:
             EOFError,
             TypeError,
             ValueError,
-        ):  # bytecode that was cut: a full disk, a limit on the size of files
+        ):  # truncated bytecode: a full disk, a limit on file size
             code = source.source_to_code(source.get_data(path), path)
         if _rename is not None:
             _rename(code, "<frozen profkit.%s>" % name)

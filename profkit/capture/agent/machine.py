@@ -1,8 +1,7 @@
-"""What the kernel has counted of this machine so far, and the limits of a process's cgroup.
+"""Read what the kernel has counted of this machine, and the CPU limits of a process's cgroup.
 
-An agent reads it at the begin and the end of a process whose launcher runs on another machine, where no sampler
-looks; elsewhere it does not even import this. The launcher and its sampler read it by `profkit.capture.host` and
-`profkit.capture.meters`. What a kernel or container does not report is absent.
+An agent imports this only if no sampler runs on its machine. Values that a kernel or container does not
+report are absent.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 from time import monotonic
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -29,7 +28,7 @@ def reading() -> Dict[str, Any]:
 
 
 def read_fields(fields: Callable[[str], Dict[str, Any]], path: str) -> Dict[str, Any]:
-    """Return what is in a file, nothing where that is not there or something else."""
+    """Return the fields of a file; none if it is absent or has another format."""
     try:
         return fields(text(path))
     except (OSError, ValueError, IndexError, KeyError):
@@ -37,7 +36,7 @@ def read_fields(fields: Callable[[str], Dict[str, Any]], path: str) -> Dict[str,
 
 
 def text(path: str) -> str:
-    """Return a file of the kernel's; the longest that is read is that of a machine with many CPUs."""
+    """Return up to 64 KiB of a kernel file; machines with many CPUs have the longest."""
     with open(path, encoding="ascii", errors="replace") as file:
         return file.read(1 << 16)
 
@@ -54,7 +53,7 @@ def cpu_seconds(stat: str) -> Dict[str, Any]:
 
 
 def pressure_s(pressure: str) -> float:
-    """Return the seconds of a pressure file's first line, ``some``."""
+    """Return the total stall seconds of the ``some`` line of a pressure file."""
     line = pressure.partition("\n")[0]
     if not line.startswith("some "):
         raise ValueError(line)
@@ -62,13 +61,13 @@ def pressure_s(pressure: str) -> float:
 
 
 def load(loadavg: str) -> Dict[str, Any]:
-    """Return the load average, and the number of threads that are ready to run, without the calling one."""
+    """Return the load average and the number of runnable threads, not counting the caller."""
     words = loadavg.split()
     return {"load": float(words[0]), "runnable": max(0, int(words[3].partition("/")[0]) - 1)}
 
 
 def throttling(stat: str) -> Dict[str, Any]:
-    """Return seconds throttled, periods throttled, and periods of a cgroup's ``cpu.stat``, v1 or v2."""
+    """Return throttled seconds, throttled periods and all periods from a cgroup's ``cpu.stat`` (v1 or v2)."""
     fields = dict(line.partition(" ")[::2] for line in stat.splitlines())
     seconds = (
         int(fields["throttled_usec"]) / 1e6
@@ -90,7 +89,7 @@ FILES: Tuple[Tuple[str, Callable[[str], Dict[str, Any]]], ...] = (
 
 
 def cgroup_directories(controller: str, pid: Any = "self") -> List[str]:
-    """Return a process's cgroup directories for a controller, innermost first (v2, or v1 if that is used)."""
+    """Return a process's cgroup directories for a controller (v2, or v1 if in use), innermost first."""
     try:
         lines = text("/proc/%s/cgroup" % pid).splitlines()
     except OSError:
@@ -117,8 +116,10 @@ def _directories(line: str, controller: str) -> Iterator[str]:
 
 
 def quota_cpus(directories: Optional[List[str]] = None) -> Optional[float]:
-    """Return the least CPU quota of a cgroup and its parents, in cores; ``None`` if there is none.
-    `directories` are from `cgroup_directories`, by default this process's."""
+    """Return the smallest CPU quota of a cgroup and its parents, in cores; ``None`` without a quota.
+
+    `directories` are those of `cgroup_directories`; the default is this process's.
+    """
     quotas = []
     for directory in cgroup_directories("cpu") if directories is None else directories:
         try:
@@ -137,7 +138,7 @@ def quota_cpus(directories: Optional[List[str]] = None) -> Optional[float]:
 
 
 def limiting(directories: List[str]) -> Optional[str]:
-    """Return the innermost of these cgroups that has a quota, or had one: it counts enforcement periods."""
+    """Return the innermost cgroup that has, or had, a quota: one that counts enforcement periods."""
     for directory in directories:
         periods = read_fields(throttling, directory + "/cpu.stat").get("periods", 0)
         if periods > 0 or quota_cpus([directory]) is not None:

@@ -1,9 +1,4 @@
-"""The native tracer, where one was built for this interpreter.
-
-It keeps a stack per thread on every Python, knows exactly what has not returned, and charges the time that a
-thread queued for a CPU, or was off it otherwise, to the function that was running. `load` finds it beside this
-package; where it is missing or refuses the interpreter, no functions are recorded.
-"""
+"""Load and drive the native tracer; without one, no functions are recorded."""
 
 from __future__ import annotations
 
@@ -18,33 +13,33 @@ from time import perf_counter
 from . import __path__, process_facts, settings
 from .tracer import FREE_THREADED, HERE, PER_THREAD, Tracer, thread_name
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
-#: What the target calls of profkit: `profkit.start` and its like.
+#: The file of profkit's API that the target calls (`profkit.start` and the like).
 _CALLS = os.path.join("profkit", "api", "windows.py")
-#: Calls of which the cost of events is measured, and how often that is repeated: the least is nearest to the truth.
+#: Calls per measurement of event costs, and the fewest and most measurements; the least cost counts.
 _PROBED_CALLS = 400
 _PROBES, _MOST_PROBES = 3, 12
 
 #: Part of an empty call's time that lies between its two events.
 _EMPTY_PART = 0.2
 
-#: Of the thread, also after gevent or eventlet has put that of a greenlet in its place.
+#: The thread's own ident, also after gevent or eventlet has patched the module.
 _get_ident = _thread.get_ident
 
-#: The one that shows our collectors: the target gets another, see `own_function`.
+#: The original, which shows our collectors; the target gets a wrapper, see `own_function`.
 _getprofile = sys.getprofile
 
-#: Threads among which those that have ended are not looked for.
+#: Up to this many threads, ended ones are not looked for.
 _FEW_THREADS = 32
 
 
 def load(elsewhere: str = "") -> Any:
-    """Return the native tracer's module for this interpreter, ``None`` where there is none.
-    `elsewhere` is a directory of tracers that the user has built, for where the installation has none.
-    `take_out_costs` is called before it traces anything that is to be recorded.
+    """Return the native tracer's module for this interpreter, or ``None``.
+
+    `elsewhere` is a second directory to search. Call `take_out_costs` before anything is recorded.
     """
     if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
@@ -64,22 +59,22 @@ def load(elsewhere: str = "") -> Any:
             module = _imp.create_dynamic(spec)
             _imp.exec_dynamic(module)
             if not hasattr(module, "watch_collections"):
-                continue  # of another profkit: a checkout that was updated, and not built again
+                continue  # of another profkit: a checkout that was updated and not rebuilt
             injected = os.environ.get(settings.INJECTION_VARIABLE, "")
             if os.path.basename(injected) == settings.NVTX_LIBRARY:
                 module.follow_ranges(injected)
             return module
         except ImportError:
-            continue  # another C library
+            continue  # built for another C library
         finally:
             sys.modules.pop(name, None)
     return None
 
 
 def take_out_costs(module: Any, spool: str = "") -> None:
-    """Have what events cost taken out of all times; called before `map_tables`.
-    The first process of an interpreter on a machine leaves in `spool` what it has measured, so that those of
-    milliseconds need not; without a spool it is measured here.
+    """Have the cost of events subtracted from all times; call before `map_tables`.
+
+    With `spool`, only the first process of an interpreter on a machine measures: the others may be too short.
     """
     if module is not None and not FREE_THREADED:
         module.take_out(*(_costs_of(module, spool) if spool else probe_costs(module)))
@@ -87,7 +82,7 @@ def take_out_costs(module: Any, spool: str = "") -> None:
 
 def _costs_of(module: Any, spool: str) -> Tuple[float, ...]:
     path = os.path.join(spool, settings.costs_file(process_facts.boot_id(), process_facts.interpreter()))
-    build = " ".join(sys.version.split())  # two of one version may cost different times
+    build = " ".join(sys.version.split())  # builds of one version may differ in cost
     known = _read_costs(path, build)
     if known is not None:
         return known
@@ -97,7 +92,7 @@ def _costs_of(module: Any, spool: str) -> Tuple[float, ...]:
         with open(temporary, "wb") as file:
             file.write("\n".join([build, *map(repr, costs)]).encode("utf-8"))
         os.replace(temporary, path)
-    except OSError:  # the others measure it themselves
+    except OSError:  # then the others measure
         try:
             os.unlink(temporary)
         except OSError:
@@ -106,7 +101,6 @@ def _costs_of(module: Any, spool: str) -> Tuple[float, ...]:
 
 
 def _read_costs(path: str, build: str) -> Optional[Tuple[float, ...]]:
-    """Return what another process of this build of the interpreter has found; ``None`` without one."""
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         try:
@@ -121,18 +115,18 @@ def _read_costs(path: str, build: str) -> Optional[Tuple[float, ...]]:
 
 
 def probe_costs(module: Any) -> Tuple[float, ...]:
-    """Measure what events add to calls; return what the module's `take_out` takes, seconds a call.
+    """Measure what events add to calls; return the arguments of the module's `take_out`, in seconds per call.
 
-    Calls that do nothing are made as they are, and traced. What the machine does beside it can only add: the least
-    of a few times is taken. Caches are warm here, so that real programs pay more.
+    Other load can only add time, so the least of a few times counts. Caches are warm here: real programs pay
+    more.
     """
     others, collector = module.Collector(), module.Collector()
     plain, traced = [_MUCH] * len(_PROBED), [_MUCH] * len(_PROBED)
-    # In turn, as a machine is slow for a while, and until all that is traced took longer: at a cost of nothing the
-    # budget would never be used up.
+    # Alternate, as a machine may be slow for a while, and repeat until all traced calls took longer: at zero
+    # cost the budget would never be used up.
     for probe in range(_MOST_PROBES):
         _take_times(plain)
-        others.follow_others(True)  # as in the target: it has its price
+        others.follow_others(True)  # as in the target, since it has a cost
         collector.enable()
         try:
             _take_times(traced)
@@ -157,7 +151,7 @@ def probe_costs(module: Any) -> Tuple[float, ...]:
 
 
 def _inside_times(collector: Any) -> Tuple[float, float]:
-    """Return the seconds that a call which does nothing is open while it is traced: in Python, and in C."""
+    """Return the seconds for which a traced empty call is open, in Python and in C."""
     inside = [0.0, 0.0]
     for entry in collector.getstats()[0][5]:
         what = entry[0]
@@ -167,7 +161,7 @@ def _inside_times(collector: Any) -> Tuple[float, float]:
 
 
 def _take_times(least: List[float]) -> None:
-    """Take the seconds a call of each way to call, and keep them where they are less."""
+    """Time one call of each kind, in seconds, and keep the smaller times."""
     for place, calls in enumerate(_PROBED):
         begun = perf_counter()
         calls()
@@ -194,20 +188,21 @@ def _call_c(times: range = range(_PROBED_CALLS), function: Any = _thread.get_ide
 
 
 _PROBED = (_call_from_python, _call_from_c, _call_c)
-#: How many there are, and more seconds than any of them.
+#: Number of costs, and a time in seconds longer than any of them.
 _COSTS, _MUCH = 5, 1.0
 
 
 def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None) -> Tracer:
-    """Return a tracer with the collector of this module, or one that sees nothing for ``None``.
-    `mapped`: the tables are in a file, and nothing has to be read here. `inherited` is, in a forked child, that of
-    its parent if it still sees calls.
+    """Return a tracer with the collector of `module`, or one that sees nothing for ``None``.
+
+    `mapped`: the tables are in a file. `inherited`: in a forked child, the parent's tracer if it still sees
+    calls.
     """
     if module is None:
         return Tracer()
     if inherited is not None:
         if mapped and isinstance(inherited, ProcessTracer):
-            inherited.renew()  # to set the interpreter's events another time would cost more than all else
+            inherited.renew()  # setting the interpreter's events again would cost more than all else
             return inherited
         inherited.finish()
     kind = ThreadTracer if PER_THREAD else ProcessTracer
@@ -215,19 +210,17 @@ def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None
 
 
 def map_tables(module: Any, path: str, descriptor: int) -> bool:
-    """Keep the tables of this process in an empty file, of which a descriptor, or -1, is kept open; return whether
-    that is possible.
-    """
+    """Keep the tables in an empty file, with `descriptor` (or -1) kept open; return whether that works."""
     if module is None:
         return False
     try:
         return bool(module.map_tables(path, HERE, descriptor))
     except (OSError, ValueError):
-        return False  # a path that cannot be encoded
+        return False  # e.g. a path that cannot be encoded
 
 
 class ThreadTracer(Tracer):
-    """Up to Python 3.11: every thread has a collector."""
+    """The tracer up to Python 3.11: each thread has its collector."""
 
     kind = "native"
 
@@ -238,9 +231,9 @@ class ThreadTracer(Tracer):
         self._living: Dict[int, _Traced] = {}
         self._ended: List[_Traced] = []
         self._left = False
-        self._between = False  # windows: no thread is to be traced
+        self._between = False  # between windows: no thread is traced
         self._hook: Any = None
-        self._hooked = False  # `threading` has it, or had it until the target set another
+        self._hooked = False  # `threading` has the hook, or had it until the target set another
         self._look_for_ended = 2 * _FEW_THREADS
         self._of_others: Any = None
 
@@ -258,7 +251,7 @@ class ThreadTracer(Tracer):
             threading.setprofile(self._hook)
 
     def _thread_started(self, frame: Any, event: str, arg: Any) -> None:
-        """First profile event of a new thread: put a collector in this function's place."""
+        """Put a collector into this function's place, at the first profile event of a new thread."""
         if self._left or self._between:
             sys.setprofile(None)
             return
@@ -276,7 +269,7 @@ class ThreadTracer(Tracer):
             traced.resume()
 
     def _follow_foreign(self) -> None:
-        """Trace threads that `threading` does not start as well; nothing here has to read their tables."""
+        """Trace threads not started by `threading` too; only mapped tables hold theirs."""
         if self._mapped and self._of_others is None:
             self._of_others = self._collector()
             self._of_others.follow_others(True)
@@ -296,7 +289,7 @@ class ThreadTracer(Tracer):
 
     def _end(self, ident: int) -> None:
         traced = self._living.pop(ident, None)
-        if traced is not None and not self._mapped:  # else the file has its table
+        if traced is not None and not self._mapped:  # else its table is in the file
             self._ended.append(traced)
 
     def stats(self) -> List[Tuple[str, Tuple[Any, ...]]]:
@@ -325,8 +318,7 @@ class ThreadTracer(Tracer):
                 self._main = traced
             if warm:
                 traced.collector.remember()
-            # The agent's own frames are calls like others, which are left out with what they call; frames of others
-            # behind them are none of the target's.
+            # Skip the agent's own frames, and the `behind` frames outside them, which are not the target's.
             skip = own_depth() + behind if ident == own and behind else 0
             traced.running = bool(traced.collector.adopt({ident: native}, skip, fresh))
 
@@ -355,7 +347,7 @@ class ThreadTracer(Tracer):
         try:
             self.pause()
         except RuntimeError:
-            pass  # in a forked child: the collector is of a thread of the parent
+            pass  # in a forked child: the collector belongs to a thread of the parent
 
     def leave(self) -> None:
         self._left = True
@@ -366,7 +358,7 @@ class ThreadTracer(Tracer):
 
 
 class ProcessTracer(Tracer):
-    """From Python 3.12 on: one collector for all threads, which keeps them apart itself."""
+    """The tracer from Python 3.12 on: one collector for all threads."""
 
     kind = "native"
 
@@ -383,7 +375,7 @@ class ProcessTracer(Tracer):
         return self._running and not self._collector.displaced()
 
     def renew(self) -> None:
-        """In a forked child: go on as a tracer of its own."""
+        """Continue in a forked child as its own tracer."""
         self._collector.renew()
         self._names = {}
 
@@ -393,7 +385,7 @@ class ProcessTracer(Tracer):
                 self._collector.enable()
                 self._running = True
             except ValueError:
-                pass  # there is one place for a profiler, and another one holds it
+                pass  # another tool holds the only profiler id
 
     def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
         if warm:
@@ -402,7 +394,7 @@ class ProcessTracer(Tracer):
             self._collector.adopt(threads, own_depth() + behind if behind else 0, fresh)
             self._running = True
         except ValueError:
-            pass  # there is one place for a profiler, and another one holds it
+            pass  # another tool holds the only profiler id
 
     def close(self) -> None:
         if self._running:
@@ -426,7 +418,7 @@ class ProcessTracer(Tracer):
 
 
 def own_depth() -> int:
-    """Return how many of the innermost frames of this thread are the agent's, the caller's the first of them."""
+    """Return how many of this thread's innermost frames are the agent's, counting from the caller's."""
     frame: Any = sys._getframe(1)
     depth = 0
     while frame is not None and (
@@ -438,13 +430,13 @@ def own_depth() -> int:
 
 
 def threads_to_trace(main: int) -> Dict[int, int]:
-    """Return the kernel's number of each thread that can be traced from another one, by its ident; `main` is one."""
+    """Return the native ids, by ident, of threads that others can trace; `main` is the main thread."""
     found = {main: os.getpid()}
     module = sys.modules.get("threading")
     try:
         known = list(module._active.items()) if module is not None else []
     except Exception:
-        known = []  # it changes while it is looked at, or another Python has none
+        known = []  # it changed during the copy, or this Python lacks it
     for ident, thread in known:
         native = getattr(thread, "native_id", None)
         if native and ident not in found and native not in found.values():
@@ -453,21 +445,20 @@ def threads_to_trace(main: int) -> Dict[int, int]:
 
 
 def thread_names() -> Dict[int, str]:
-    """Names of the threads that `threading` knows, also of ended ones whose objects the target keeps."""
+    """Return the names that `threading` has for threads, also for ended ones that the target still holds."""
     module = sys.modules.get("threading")
     try:
         known = list(module._dangling) if module is not None else []
     except Exception:
-        return {}  # the set changes while it is looked at, or another Python has none
-    # Greenlets that stand for threads have the number of the thread that runs them, mostly of the main one (the pid).
+        return {}  # the set changed during the copy, or this Python lacks it
+    # Greenlets that stand for threads have the id of the thread that runs them, mostly the main one's (the
+    # pid).
     main = os.getpid(), getattr(module, "_main_thread", None)
     named = [(getattr(t, "native_id", None), t) for t in known]
     return {tid: str(t.name) for tid, t in named if tid and (tid != main[0] or t is main[1])}
 
 
 class _Traced:
-    """One thread with a collector of its own."""
-
     def __init__(self, collector: Any, name: str) -> None:
         self.collector = collector()
         self.native = _thread.get_native_id()
@@ -475,13 +466,13 @@ class _Traced:
         self.running = False
 
     def resume(self) -> None:
-        """Trace, if that is not done already."""
+        """Trace the thread, unless it is traced already."""
         if not self.running:
             self.running = True
             try:
                 self.collector.enable()
             except ValueError:
-                self.running = False  # another profiler holds the place
+                self.running = False  # another profiler has the place
 
     def suspend(self) -> None:
         """Stop tracing; open calls are closed with exact times."""
@@ -490,5 +481,5 @@ class _Traced:
             self.running = False
 
     def displaced(self) -> bool:
-        """Whether another profile function has the collector's place in this thread."""
+        """Whether another profile function has replaced the collector in this thread."""
         return bool(self.running and self.collector.displaced())

@@ -1,12 +1,8 @@
-"""A target that sets a profile function of its own (``sys.setprofile``) runs as it would alone.
+"""Let a target set its own profile function (``sys.setprofile``) as if it ran alone.
 
-A function that is set while a profiler sees the call of ``sys.setprofile`` begin gets that call's end as its first
-event: the pure-Python ``profile`` takes it for a damaged stack and raises. Up to Python 3.11 the function also takes
-the place of our collector. So ``sys.setprofile`` gets a wrapper: what the target sets comes into force when the
-wrapper has returned, and up to Python 3.11 our collector pauses in that thread until it is unset.
-
-What is in force sees one call of that name, as it always does. Whatever else has to be called while it may look is
-called from C (``map``, ``starmap``), which makes no events.
+A function set while a profiler is active gets the end of ``sys.setprofile`` as its first event, at which the
+pure-Python ``profile`` raises; up to Python 3.11 it also replaces our collector. So a wrapper sets it only on
+return. Other calls that it could see are made from C (``map``, ``starmap``), which makes no events.
 """
 
 from __future__ import annotations
@@ -16,11 +12,11 @@ from _functools import partial  # type: ignore[import-not-found]
 from _thread import get_ident
 from itertools import starmap
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Tuple
 
-#: Of one call.
+#: Arguments for `starmap` that make one call without arguments.
 _NO_ARGUMENTS = ((),)
 
 
@@ -31,15 +27,16 @@ def make_way(
     end: Callable[[Any], None],
 ) -> None:
     """Wrap ``sys.setprofile``.
-    `collectors` are types of the agent's own profile functions, and `follows` says whether a function is the agent's
-    that puts one into the place of a new thread. `begin` is called with a function that is to be set where none of
-    the target's is, and a key of the thread; `end` with that key when none of the target's is in force any more.
+
+    `collectors` are the types of the agent's profile functions; `follows` recognises the agent's hook for new
+    threads. `begin(function, key)` is called before a thread gets its first function of the target,
+    `end(key)` after its last.
     """
     original, current = sys.setprofile, sys.getprofile
     keys: Dict[int, Any] = {}
 
     def is_set(function: Any) -> None:
-        is_unset()  # where the one before has raised, Python has unset it
+        is_unset()  # if the earlier function raised, Python has unset it
         begin(function, keys.setdefault(get_ident(), object()))
 
     def is_unset() -> None:
@@ -58,7 +55,7 @@ def make_way(
                     is_unset()
                     return
                 if before is not None and follows(function):
-                    return  # in a greenlet that stands for a thread: the collector sees what it does
+                    return  # in a greenlet that stands for a thread: the collector sees it
                 is_set(function)
             if function is not None:
                 function = partial(start, function)
@@ -71,7 +68,7 @@ def make_way(
 
 
 def hide_collector(collector: Any) -> None:
-    """Wrap ``sys.getprofile``: a profile function of this type is none of the target's."""
+    """Wrap ``sys.getprofile`` so that it does not return a profile function of this type."""
     current = sys.getprofile
 
     def getprofile() -> Any:
@@ -84,7 +81,7 @@ def hide_collector(collector: Any) -> None:
 
 
 def _put(function: Any) -> Any:
-    """Put a function into the place of that of `sys`, named as `profile` shows that; return its code."""
+    """Replace the function of this name in `sys`, under the name that `profile` shows; return its code."""
     name: str = function.__name__
     original = getattr(sys, name)
     function.__code__ = function.__code__.replace(co_filename="", co_firstlineno=0, co_name=name)

@@ -1,10 +1,8 @@
-"""Libraries that keep pools of threads, one class each: how it is found in a process, and how it is asked for a size.
+"""Describe libraries with thread pools, one class each, which setting `name` registers.
 
-A new library is one new class here: a class that sets a `name` is registered. (Which environment variables size it
-is in `profkit.model.pools`.) Nothing here loads a library, starts a runtime or changes a size.
-
-`thread_pools` finds what is loaded and asks it. A `final` reading is one in the main thread when the process ends.
-Any other is a snapshot in the agent's thread, which may ask only what takes no lock that another thread may hold.
+Nothing here loads a library, starts a runtime or changes a size. `final` readings are made in the main thread
+at the end; others in the agent's thread, where a getter must take no lock. Variables are in
+`profkit.model.pools`.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, ClassVar, List, Optional, Sequence, Tuple, Type
 
@@ -21,22 +19,11 @@ if TYPE_CHECKING:
 
 
 class NativeLibrary:
-    """A shared library that is loaded; a subclass says what its files are called and which function answers.
+    """A loaded shared library; a class without a `name` (in reports) is only a base.
 
-    Attributes
-    ----------
-    name
-        What reports call it; a class that sets none is a base of others.
-    starts, other_starts
-        What the names of its files begin with, and what begins likewise and is something else.
-    part_starts
-        What the names of files begin with that belong to it and have no pool of their own.
-    getter
-        Function ``int getter(void)`` that returns the size; empty where the library has none in C.
-    per_thread
-        Whether each thread has a size of its own.
-    one_pool
-        Whether several of its files answer for the same pool.
+    `starts` and `part_starts` are prefixes of its files with and without a pool, `other_starts` those of
+    other files. `getter` is a C function ``int getter(void)``, empty if there is none. `per_thread`: each
+    thread has its own size. `one_pool`: several files answer for one pool.
     """
 
     registered: ClassVar[List[Type[NativeLibrary]]] = []
@@ -56,7 +43,7 @@ class NativeLibrary:
     def __init__(self, path: str, threads: Any, version: str = "", procs: Any = None) -> None:
         self.path = path
         self.file = path.rpartition("/")[2]
-        #: Which function answers: a ``libblas`` that only stands before another library has its functions.
+        #: Identifies the function that answers: a ``libblas`` may only forward to another library.
         self.asks = getattr(threads, "address", None) or path
         self._threads = threads
         self._version = version
@@ -64,13 +51,14 @@ class NativeLibrary:
 
     @classmethod
     def opened(cls, path: str, handle: Any, calls: Any) -> Optional[NativeLibrary]:
-        """Return the library at a path, ``None`` where the file is another than its name says.
-        `handle` is what `dlopen` returned for it; `calls` finds C functions (`thread_pools.Calls`).
+        """Return the library at `path`, or ``None`` if the file is not what its name says.
+
+        `handle` comes from `dlopen`; `calls` finds C functions (`thread_pools.Calls`).
         """
         return cls(path, calls.function(handle, cls.getter) if cls.getter else None)
 
     def may_ask(self, final: bool, files: Sequence[str]) -> bool:
-        """Whether the getter only reads, in a process that has these files of any library mapped."""
+        """Whether the getter only reads, in a process with these library files mapped."""
         return final
 
     def size(self) -> Optional[int]:
@@ -79,17 +67,14 @@ class NativeLibrary:
         return number if number > 0 else None
 
     def rows(self, final: bool, files: Sequence[str]) -> List[Row]:
-        """Return one row for each pool that stands on this library."""
+        """Return one row for each pool built on this library."""
         may_ask = self._threads is not None and self.may_ask(final, files)
         procs = int(self._procs()) if self._procs is not None else None
         return [[self.name, self.file, self.size() if may_ask else None, self._version, procs]]
 
 
 class OpenBLAS(NativeLibrary):
-    """A ``libblas`` may be any BLAS: its functions decide.
-
-    It is built with function names of its own, so that several can live in one process: wheels have all of them.
-    """
+    """OpenBLAS, or a ``libblas`` with its functions, which builds (e.g. wheels) may rename."""
 
     name = "openblas"
     starts = ("libopenblas", "libscipy_openblas", "libblas", "libflexiblas")
@@ -111,11 +96,7 @@ class OpenBLAS(NativeLibrary):
 
 
 class OpenMP(NativeLibrary):
-    """A runtime of OpenMP; PyTorch's own pool is the one that it works with.
-
-    `torch.get_num_threads` would set up the thread that asks, where it is the first to do so: the runtime is asked in
-    its place.
-    """
+    """An OpenMP runtime, perhaps PyTorch's: `torch.get_num_threads` would initialise the asking thread."""
 
     getter = "omp_get_max_threads"
     per_thread = True
@@ -124,7 +105,7 @@ class OpenMP(NativeLibrary):
         (row,) = super().rows(final, files)
         torch = ready("torch")
         own = _is_torch_s(self.path)
-        # PyTorch works with the runtime that it brings, where it brings one.
+        # PyTorch uses the runtime that it bundles, if it bundles one.
         if torch is None or own != any(_is_torch_s(path) for path in files):
             return [row]
         of_torch: Row = ["torch", self.file, row[2], version_of(torch), None]
@@ -132,7 +113,7 @@ class OpenMP(NativeLibrary):
 
 
 class GNUOpenMP(OpenMP):
-    """Answers from variables that its loading has set: also in a forked child, where a parallel region could hang."""
+    """GCC's runtime, which answers from variables: safe even in a forked child, where a region could hang."""
 
     name = "libgomp"
     starts = ("libgomp",)
@@ -142,10 +123,7 @@ class GNUOpenMP(OpenMP):
 
 
 class LLVMOpenMP(OpenMP):
-    """Starts up when it is asked anything, and registers the thread that asks.
-
-    Where Intel's is loaded beside it, starting up may abort the process.
-    """
+    """LLVM's runtime: any query starts it, registers the asking thread, and may abort beside Intel's."""
 
     name = "libomp"
     starts = ("libomp",)
@@ -156,7 +134,7 @@ class LLVMOpenMP(OpenMP):
 
 
 class IntelOpenMP(LLVMOpenMP):
-    """The same code under another name."""
+    """Intel's runtime: the same code under another name."""
 
     name = "libiomp5"
     starts = ("libiomp",)
@@ -164,7 +142,7 @@ class IntelOpenMP(LLVMOpenMP):
 
 
 class MKL(NativeLibrary):
-    """Loads its threading layer, a part of its own, when it is first used; that may stand on Intel's OpenMP."""
+    """MKL, which loads its threading layer, possibly Intel's OpenMP, at first use."""
 
     name = "mkl"
     starts = (
@@ -187,7 +165,7 @@ class MKL(NativeLibrary):
 
 
 class BLIS(NativeLibrary):
-    """Has one thread where nothing set another number."""
+    """BLIS, which has one thread unless something set another number."""
 
     name = "blis"
     starts = ("libblis",)
@@ -198,7 +176,7 @@ class BLIS(NativeLibrary):
 
 
 class TBB(NativeLibrary):
-    """Has no function in C that says the size."""
+    """TBB, which has no C function for the size."""
 
     name = "tbb"
     starts = ("libtbb",)
@@ -206,20 +184,10 @@ class TBB(NativeLibrary):
 
 
 class Package:
-    """A Python package that keeps threads of its own; a subclass says how it is asked.
+    """A Python package with its own threads; a class without a `name` (in reports) is only a base.
 
-    Attributes
-    ----------
-    name
-        What reports call it; a class that sets none is a base of others.
-    module
-        Module that the target must have imported.
-    package
-        Module whose version is recorded; `module` where empty.
-    only_at_end
-        Whether a snapshot must not ask.
-    per_thread
-        Whether each thread has a size of its own.
+    The target must have imported `module`. The recorded version is that of `package`, or else of `module`.
+    `only_at_end`: a snapshot must not ask. `per_thread`: each thread has its own size.
     """
 
     registered: ClassVar[List[Type[Package]]] = []
@@ -236,12 +204,12 @@ class Package:
 
     @classmethod
     def size(cls, module: Any) -> Optional[int]:
-        """Ask for the number of threads; ``None`` where there is no pool yet, or the version is too old to say."""
+        """Return the number of threads; ``None`` if there is no pool yet, or the version cannot say."""
         raise NotImplementedError
 
     @classmethod
     def rows(cls) -> List[Row]:
-        """Return its row; none where the target does not use it, or has a version that does not answer this way."""
+        """Return the package's row; none if the target does not use it or its version has no such call."""
         module = ready(cls.module)
         if module is None:
             return []
@@ -256,7 +224,7 @@ class Package:
 
 
 class OpenCV(Package):
-    """OpenCV's own pool, whatever it is built on."""
+    """OpenCV's pool, with any backend."""
 
     name = "opencv"
     module = "cv2"
@@ -267,7 +235,7 @@ class OpenCV(Package):
 
 
 class NumExpr(Package):
-    """What numexpr evaluates with: it starts its threads when it is imported."""
+    """The threads that numexpr starts when it is imported."""
 
     name = "numexpr"
     module = "numexpr"
@@ -275,11 +243,11 @@ class NumExpr(Package):
     @classmethod
     def size(cls, module: Any) -> Optional[int]:
         get = getattr(ready("numexpr.utils"), "get_num_threads", None)
-        return None if get is None else int(get())  # from 2.8 on
+        return None if get is None else int(get())  # since 2.8
 
 
 class Numba(Package):
-    """The threads of ``parallel=True``, where they run: asking would start them."""
+    """The threads of ``parallel=True``, if they run: asking would start them."""
 
     name = "numba"
     module = "numba"
@@ -292,7 +260,7 @@ class Numba(Package):
 
 
 class TorchInterop(Package):
-    """The pool that runs PyTorch's graphs; the one that computes is an OpenMP runtime's."""
+    """The pool that runs PyTorch's graphs; its compute pool is an OpenMP runtime's."""
 
     name = "torch-interop"
     module = "torch"
@@ -304,7 +272,7 @@ class TorchInterop(Package):
 
 
 class TensorFlow(Package):
-    """The size that TensorFlow was given, 0 for as many as there are CPUs, once it has started."""
+    """The size that TensorFlow was given (0: one thread per CPU), once it has started."""
 
     name = "tensorflow"
     module = "tensorflow.python.eager.context"
@@ -321,14 +289,14 @@ class TensorFlow(Package):
 
 
 class TensorFlowInterop(TensorFlow):
-    """The same of the pool that runs its graphs."""
+    """The same for the pool that runs its graphs."""
 
     name = "tensorflow-interop"
     setting = "inter_op_parallelism_threads"
 
 
 def ready(name: str) -> Any:
-    """Return a module that the target has imported to its end, ``None`` otherwise."""
+    """Return a module that the target has completely imported, else ``None``."""
     module = sys.modules.get(name)
     if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
         return None
@@ -336,7 +304,7 @@ def ready(name: str) -> Any:
 
 
 def version_of(module: Any) -> str:
-    """Return a module's ``__version__`` as plain text; empty without one."""
+    """Return a module's ``__version__`` as a plain `str`; empty without one."""
     version = getattr(module, "__version__", "")
     return str.__str__(version) if isinstance(version, str) else ""
 
@@ -350,7 +318,7 @@ def _is_torch_s(path: str) -> bool:
 
 
 def _kmp_has_started() -> bool:
-    """Whether LLVM's or Intel's OpenMP has been used: then it has registered itself under the process's number."""
+    """Whether LLVM's or Intel's OpenMP was used: it registers itself under the pid."""
     name = "__KMP_REGISTERED_LIB_%d" % os.getpid()
     if os.environ.get(name):
         return True

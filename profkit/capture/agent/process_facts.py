@@ -1,4 +1,4 @@
-"""What a process knows of itself: identity, interpreter, and what the kernel has counted for it so far."""
+"""Read what a process knows of itself: identity, interpreter, and kernel counters so far."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from time import perf_counter, time
 
 from . import settings
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Tuple
 
 
-#: Once it was read.
 _boot_id: List[str] = []
 
 
 def identity() -> Dict[str, Any]:
-    """Facts that do not change while the process lives (a fork is another process), which begins now."""
+    """Return the facts that do not change until the process ends or forks."""
     version = sys.version_info
     return {
         "pid": os.getpid(),
@@ -37,7 +36,7 @@ def identity() -> Dict[str, Any]:
 
 
 def boot_id() -> str:
-    """Return what identifies this running kernel, in all of its containers; empty if unknown."""
+    """Return the id of the running kernel, which its containers share; empty if unknown."""
     if not _boot_id:
         try:
             _boot_id.append(read_file("/proc/sys/kernel/random/boot_id").decode("ascii").strip())
@@ -47,15 +46,15 @@ def boot_id() -> str:
 
 
 def interpreter() -> str:
-    """Return what identifies the interpreter's version."""
+    """Return an id of the interpreter's version."""
     return "%s-%x" % (sys.implementation.cache_tag, sys.hexversion)
 
 
 def usage_of(tracer: Any) -> Callable[[], Tuple[Any, ...]]:
-    """Return what says how much this process has used: the tracer's module where there is one, which costs nothing.
+    """Return the function that reads this process's usage: the cheap one of the tracer, or `resource`'s.
 
-    It returns CPU seconds, voluntary and involuntary switches, the largest resident memory in KiB and page faults
-    without input; nothing on systems that do not know it.
+    It returns CPU seconds, voluntary and involuntary switches, peak memory in KiB, and minor faults; nothing
+    on Windows.
     """
     found: Optional[Callable[[], Tuple[Any, ...]]] = getattr(tracer, "usage", None)
     if found is not None:
@@ -68,7 +67,7 @@ def usage_of(tracer: Any) -> Callable[[], Tuple[Any, ...]]:
     def usage() -> Tuple[Any, ...]:
         used = resource.getrusage(resource.RUSAGE_SELF)
         cpu_s = used.ru_utime + used.ru_stime
-        # Kibibytes, but for macOS (getrusage(2) of either).
+        # KiB, except on macOS, which has bytes (getrusage(2)).
         memory = used.ru_maxrss // (1024 if sys.platform == "darwin" else 1)
         return cpu_s, used.ru_nvcsw, used.ru_nivcsw, memory, used.ru_minflt
 
@@ -76,7 +75,7 @@ def usage_of(tracer: Any) -> Callable[[], Tuple[Any, ...]]:
 
 
 def state(final: bool, usage: Callable[[], Tuple[Any, ...]]) -> Dict[str, Any]:
-    """Facts that may change: read with every record; the last one has more of each thread."""
+    """Return the facts that may change, for each record; a `final` one has more about each thread."""
     argv = command()
     allowed = affinity()
     rank, world_size, local_rank, node = settings.place_of(os.environ)
@@ -87,7 +86,7 @@ def state(final: bool, usage: Callable[[], Tuple[Any, ...]]) -> Dict[str, Any]:
         "world_size": world_size,
         "local_rank": local_rank,
         "node": node,
-        # Plain strings: marshal takes no subclass of `str`, such as some path libraries put here.
+        # As plain strings: some path libraries put subclasses of `str` here, which marshal refuses.
         "path": [str.__str__(entry) for entry in sys.path or () if isinstance(entry, str)],
         "cpus": os.cpu_count(),
         "affinity": len(allowed) or None,
@@ -107,7 +106,7 @@ def state(final: bool, usage: Callable[[], Tuple[Any, ...]]) -> Dict[str, Any]:
 
 
 def script_directory() -> List[str]:
-    """Return what Python puts in front of the import path when the agent has begun, and before the program does."""
+    """Return what Python will put in front of the import path before the program runs."""
     argv = getattr(sys, "argv", None)
     if not argv or sys.flags.isolated or getattr(sys.flags, "safe_path", False):
         return []
@@ -117,16 +116,15 @@ def script_directory() -> List[str]:
 
 
 def affinity() -> List[int]:
-    """Return the numbers of the CPUs that this process may use, in order; empty where the system does not say."""
+    """Return the CPUs that this process may use, in order; empty if unknown."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 def tasks(final: bool) -> List[List[Any]]:
-    """Return ``[tid, name, run_ns, wait_ns, timeslices]`` of every living thread; empty without schedstat.
+    """Return ``[tid, name, run_ns, wait_ns, timeslices]`` of each living thread; empty without schedstat.
 
-    The fields are those of the kernel's ``Documentation/scheduler/sched-stats.rst``, ``/proc/<pid>/schedstat``:
-    time on a CPU, time waiting in a run queue, and number of time slices. At the end of the process also, behind
-    them, user and system seconds, voluntary and involuntary switches: those cost several times as much.
+    The times are those of ``/proc/<pid>/schedstat`` (the kernel's ``sched-stats.rst``). Final rows add user
+    and system seconds, voluntary and involuntary switches, which are slower to read.
     """
     rows: List[List[Any]] = []
     try:
@@ -138,7 +136,7 @@ def tasks(final: bool) -> List[List[Any]]:
             run, wait, slices = read_file("/proc/self/task/%s/schedstat" % tid).split()
             name = read_file("/proc/self/task/%s/comm" % tid).decode("utf-8", "replace").rstrip("\n")
         except (OSError, ValueError):
-            continue  # the thread has ended meanwhile, or this kernel keeps no such counters
+            continue  # the thread has ended, or the kernel keeps no such counters
         row: List[Any] = [int(tid), name, int(run), int(wait), int(slices)]
         if final:
             try:
@@ -156,7 +154,7 @@ def _details(task: str) -> List[Any]:
 
 
 def read_file(path: str, size: int = 4096) -> bytes:
-    """Return a small file's bytes in one read."""
+    """Return up to `size` bytes of a file in one read."""
     fd = open_file(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
         return read(fd, size)
@@ -165,7 +163,7 @@ def read_file(path: str, size: int = 4096) -> bytes:
 
 
 def read_stat(path: str) -> Tuple[str, List[bytes]]:
-    """Return name and fields from the third on (state is index 0) of a ``stat`` file, proc(5)."""
+    """Return the name and the fields from the third on (index 0 is the state) of a ``stat`` file, proc(5)."""
     data = read_file(path, 2048)
     end = data.rindex(b")")
     name = data[data.index(b"(") + 1 : end].decode("utf-8", "surrogateescape")
@@ -183,7 +181,7 @@ def switches(status: bytes) -> Tuple[Optional[int], Optional[int]]:
 
 
 def _bytes_read() -> Optional[int]:
-    """Bytes that read(2) and similar calls returned so far, from disks, caches, pipes and sockets (proc(5))."""
+    """Return the bytes from read(2) and similar calls so far: disks, caches, pipes and sockets (proc(5))."""
     try:
         for line in read_file("/proc/self/io").split(b"\n"):
             if line.startswith(b"rchar: "):
@@ -194,7 +192,7 @@ def _bytes_read() -> Optional[int]:
 
 
 def _birth() -> Optional[int]:
-    """Start time of this process in clock ticks since boot: a later process with the same pid has another."""
+    """Return the start time in clock ticks since boot, which tells processes with the same pid apart."""
     try:
         return int(read_stat("/proc/self/stat")[1][19])
     except (OSError, ValueError, IndexError):
@@ -202,7 +200,7 @@ def _birth() -> Optional[int]:
 
 
 def words_of(line: bytes) -> List[str]:
-    """Words of a command line as the kernel has it; a program that wrote a title there fills the rest with zeros."""
+    """Return the words of a kernel command line, without the zeros that fill up a title written there."""
     words = line.decode("utf-8", "surrogateescape").split("\0")
     if words[-1] == "":
         words.pop()
@@ -228,11 +226,11 @@ def _cwd() -> str:
     try:
         return os.getcwd()
     except OSError:
-        return ""  # the directory was removed under the process
+        return ""  # the directory was removed
 
 
 def name_of_worker(frame: Any) -> str:
-    """Return what multiprocessing calls the process that it is forking in this frame, empty if it is not."""
+    """Return the name of the process that multiprocessing is forking in this frame; empty if it is not."""
     code = frame.f_code
     if code.co_name != "_launch" or not code.co_filename.endswith(
         os.path.join("multiprocessing", "popen_fork.py")
@@ -242,15 +240,15 @@ def name_of_worker(frame: Any) -> str:
 
 
 def _multiprocessing_name(command: List[str]) -> str:
-    """Name of this process as multiprocessing knows it, empty for a process that it did not start.
+    """Return multiprocessing's name of this process; empty if it did not start it.
 
-    A spawned process does not know its name before it has imported the main module, which may take seconds; then
-    any word says that it is one. `sys.argv` is another by that time.
+    A spawned process is "spawned" until it has imported the main module, which may take seconds; `sys.argv`
+    has changed then.
     """
     module = sys.modules.get("multiprocessing.process")
     try:
         if module is not None and module.parent_process() is not None:
             return str(module.current_process().name)
     except Exception:
-        pass  # a half-imported module while the snapshot is taken
+        pass  # a half-imported module
     return "spawned" if "--multiprocessing-fork" in command else ""

@@ -1,28 +1,27 @@
-"""The bytes of a record: a header that shows whether the rest is whole, and plain data of `marshal`'s version 2.
+"""Encode records (docs/format.md): a header that shows whether the data is whole, and `marshal` version 2.
 
-What is in a record is described in docs/format.md; `profkit.capture.records` reads it. Only `marshal` and what is
-built into `int` are used: an import more, such as `zlib` for its checksum, would show in the target.
+Further imports, such as `zlib` for a checksum, would show in the target.
 """
 
 from __future__ import annotations
 
 import marshal
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, Tuple
 
-#: What a record of an agent begins with, and one of the launcher's sampler. Behind it are the version of the format
-#: and the checksum of the data (4 bytes each), and the size of the data (8 bytes), all little-endian.
+#: First bytes of an agent's record and of one of the launcher's sampler. Format version and checksum (4 bytes
+#: each) and data size (8 bytes) follow, little-endian.
 MAGIC = b"PFKRECRD"
 SAMPLES_MAGIC = b"PFKSAMPL"
 HEADER_BYTES = 24
 
-#: Without references between objects, which a reader would have to trust.
+#: A version without references between objects, which a reader would have to trust.
 _MARSHAL_VERSION = 2
 
-#: The greatest prime of 30 bits, the size of one of `int`'s digits: dividing by it takes one pass. The remainder so
-#: far is multiplied before the next chunk is added, so that chunks which change places show.
+#: Greatest prime below 2**30, one digit of `int`: dividing by it takes one pass. Multiplying by the factor
+#: before each chunk makes swapped chunks show.
 _PRIME = 1073741789
 _FACTOR = 805306457
 _CHUNK = 1 << 14
@@ -36,7 +35,7 @@ def encode(magic: bytes, version: int, record: Dict[str, Any]) -> Tuple[bytes, b
 
 
 def checksum(data: Any) -> int:
-    """Return a number below 2**30 in which every bit of the data counts."""
+    """Return a checksum below 2**30."""
     found = 0
     view = memoryview(data)
     for start in range(0, len(view), _CHUNK):

@@ -1,11 +1,8 @@
-"""One target process from the agent's first instruction to its last: wires facts, tracer and ticker together.
+"""Run the agent of one target process, from its first instruction to its last.
 
-The native tracer keeps functions in a mapped file, which is complete whatever ends the process. The facts about it
-are in a record, which is written (to a temporary name, then renamed) at the begin and at the end, and in between by
-threads of the target, less and less often. Where the file cannot be mapped the tables are in memory, and a copy of
-them is written with each record; without that tracer there are only the facts at the begin and at the end. The end
-is seen in three places: `atexit`, `os._exit` (which multiprocessing's children call) and the exec family, for which
-`os` gets thin wrappers.
+Facts are in a record, replaced by renaming: at the start, at the end, and ever less often in between.
+Functions are in a mapped file, complete however the process ends, or else in each record. `atexit` and
+wrappers of `os._exit` (which multiprocessing's children call) and of the exec functions see the end.
 """
 
 from __future__ import annotations
@@ -28,33 +25,32 @@ from .ticker import Ticker, without_collections
 from .tier_changes import Tiers
 from .tracer import FREE_THREADED, PER_THREAD, Collector, Tracer, thread_name
 
-# Bound now, as the clocks above are: the target may replace what the module `os` holds, and count the calls.
+# Bound now, like the clocks above: the target may replace what `os` holds, and count the calls.
 _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
-#: Seconds that a record waits for the one that is being written.
+#: Longest wait for a record that is being written, in seconds.
 _LONGEST_WAIT = 2.0
 
-#: CPU seconds of a forked child that is left out if it ends before it has made a call.
+#: A forked child that ends before its first call is left out below this CPU time, in seconds.
 _LEFT_OUT = 0.005
 
-#: Budget of a process that is to be sampled from its begin.
+#: Budget of a process that is sampled from the start.
 _ALMOST_NOTHING = 1e-6
 
-#: Times that are recorded one by one of a target that profiles itself; later ones are only counted.
+#: Spans recorded of a target that profiles itself; later ones are only counted.
 _OWN_PROFILES_KEPT = 4
 
 
 def create(spool: str) -> Optional[Session]:
-    """Return a session that writes to the directory `spool`, or ``None`` if it is not there."""
+    """Return a session that writes to the directory `spool`, or ``None`` if it does not exist."""
     return Session(spool) if os.path.isdir(spool) else None
 
 
 def _hooks() -> Any:
-    """Return what has PyTorch's ranges recorded, ``None`` where that was not requested."""
     library = os.environ.get(settings.TORCH_NVTX_VARIABLE)
     if not library:
         return None
@@ -64,7 +60,7 @@ def _hooks() -> Any:
 
 
 class Session:
-    """The agent of one process; a forked child gets a new life of the same object."""
+    """The agent of one process; a forked child begins again with the same object."""
 
     def __init__(self, spool: str) -> None:
         self._spool = spool
@@ -84,10 +80,10 @@ class Session:
         self._phase = windows.OFF if self._windowed else windows.ON
         self._following = _thread.allocate_lock()
         self._main_ident = _thread.get_ident()
-        self._starting: List[str] = []  # what Python is about to put into the import path
-        self._worker = ""  # what multiprocessing calls this process, if it forked it
+        self._starting: List[str] = []  # import path entries that Python is about to add
+        self._worker = ""  # multiprocessing's name of this process, if it forked it
         self._ticker = Ticker(self._watch, self._windows)
-        self._stopped_for_forks = False  # only where it runs: what is called at a fork makes it slower
+        self._stopped_for_forks = False  # registered only if needed, since hooks make forks slower
         self._pools = Pools()
         self._reserve, self._memory = Reserve(), Reserve()
         self._identity: Dict[str, Any] = {}
@@ -96,20 +92,20 @@ class Session:
         self._over = False
         self._share, self._samples_only = 0.0, False
         self._costly_starts = ""
-        self._tiers: Optional[Tiers] = None  # where tables are mapped
-        self._awaits_call = False  # a forked child that has called nothing yet: all it has is its parent's
-        # On a machine that no sampler watches, this process does; nothing can be imported later than here.
+        self._tiers: Optional[Tiers] = None  # None unless tables are mapped
+        self._awaits_call = False  # in a forked child before its first call: all data is the parent's
+        # Without a sampler on this machine, this process reads the counters. Later imports are impossible.
         self._machine: Any = None
         if not os.path.exists(os.path.join(spool, settings.sampled_mark(process_facts.boot_id()))):
             from . import machine
 
             self._machine = machine
         local = os.path.join(spool, process_facts.boot_id() + settings.LOCAL_SUFFIX)
-        if os.path.isdir(local):  # not in a container that lacks it
+        if os.path.isdir(local):  # absent e.g. in a container
             self._spool = os.readlink(local)
 
     def start(self) -> None:
-        """Begin to trace and to write records; called once, when the interpreter is about to run the target."""
+        """Begin to trace and to write records; called once, before the interpreter runs the target."""
         try:
             self._begin(False, wall_time(), perf_counter(), None)
             if hasattr(os, "register_at_fork"):
@@ -137,7 +133,7 @@ class Session:
             self._write_first()
             self._starting = []
             self._trace()
-        except Exception as error:  # the target must run as without profkit
+        except Exception as error:  # the target must run regardless
             self._notes["agent_failed"] = repr(error)
 
     def _begin(self, forked: bool, now: float, perf: float, inherited: Optional[Tracer]) -> None:
@@ -147,7 +143,7 @@ class Session:
         self._identity = process_facts.identity()
         self._identity["forked"] = forked
         self._identity["begin_time"], self._identity["begin_perf"] = now, perf
-        if not forked:  # libraries look at it when they are loaded, and a fork finds them loaded
+        if not forked:  # libraries read it when loaded; in a fork they are loaded already
             self._environment_at_start = self._identity["environment_at_start"]
         self._identity["environment_at_start"] = self._environment_at_start
         if self._machine is not None:
@@ -192,7 +188,6 @@ class Session:
             self._ticker.start()
 
     def _ticks(self) -> bool:
-        """Whether a thread of the agent's is needed, to follow windows."""
         return self._profiled and self._windowed
 
     def _can_follow(self) -> bool:
@@ -202,7 +197,7 @@ class Session:
         return possible
 
     def _lacking(self) -> Dict[str, Any]:
-        """Return the note that says why no function can be recorded; empty where functions can."""
+        """Return the notes that say why no functions are recorded, if so."""
         if sys.implementation.name != "cpython":
             return {"not_cpython": sys.implementation.name}
         if not self._asked:
@@ -228,11 +223,11 @@ class Session:
     # Tiers
 
     def _watch_tiers(self) -> None:
-        """Have the native tracer keep within the budget; a forked child has it when it is older than most."""
+        """Start the tracer's budget control; a forked child gets it when it is older than most."""
         tiers = self._tiers
         if tiers is None or tiers.watching or not self._begun or self._windowed:
             return
-        # What threads wait for is seen by the same thread.
+        # The same thread sees what threads wait for.
         sampled = self._samples_only or (self._share > 0.0 and os.path.lexists(self._costly_starts))
         if not tiers.watch(sampled) and self._share:
             self._notes["no_samples"] = True
@@ -243,13 +238,13 @@ class Session:
     # Windows
 
     def _watch(self) -> float:
-        """Follow the windows; return the seconds until they change by the clock."""
+        """Follow the windows; return the seconds until the clock changes them."""
         self._windows.heard()
         self._follow()
         return self._windows.until()
 
     def _follow(self) -> None:
-        """Begin or end to trace, as the windows say; another thread that is just here sees to it as well."""
+        """Begin or end tracing as the windows say, in one thread at a time."""
         while self._windowed and self._begun and not self._over and self._following.acquire(False):
             try:
                 before, self._phase = self._phase, self._windows.phase()
@@ -272,9 +267,9 @@ class Session:
     # Records
 
     def _write_first(self, forked: bool = False) -> None:
-        """Write what the process is; before anything is traced, as what this calls is not the target's.
+        """Write the first record before anything is traced, since calls made here are not the target's.
 
-        That of a forked child goes beside its tables: most are over before another file would have been worth it.
+        A forked child's goes beside its tables: most children end before a separate file pays off.
         """
         if self._mapped or not self._profiled:
             self._beside_tables = self._mapped and forked
@@ -285,17 +280,16 @@ class Session:
             self._beside_tables = False
 
     def _look(self) -> float:
-        """Write what may have changed of the living process; return the seconds until the next time.
+        """Write what may have changed; return the seconds until the next time.
 
-        Runs in a thread of the target that makes a call, see `native.tracer`. The tracer's file has everything else.
-        Each time three times as long passes as the process has lived: what is known of one that is killed is at most
-        three quarters of its age old, and an hour has ten of these.
+        Runs in a thread of the target. The interval is three times the process's age, so an hour has ten, and
+        a killed process's record is at most three quarters of its age old.
         """
         if self._over or self._writing.locked():
             return settings.USUAL_INTERVAL
         took = 0.0
         try:
-            # Where the target took what waits for the import out of `sys.meta_path`.
+            # In case the target removed the import hook from `sys.meta_path`.
             self._tracer.threading_is_there(sys.modules.get("threading"))
             self._note_displacement()
             took = self._write("snapshot")
@@ -308,8 +302,8 @@ class Session:
         return max(pause, took / settings.SNAPSHOT_SHARE)
 
     def _write(self, state: str) -> float:
-        """Replace the process's record; return the CPU seconds that it took."""
-        # Not for ever: a snapshot may hang on a file system that does not answer.
+        """Replace the process's record; return the CPU seconds used."""
+        # With a limit: a snapshot may hang in a file system that does not answer.
         mine = self._writing.acquire(True, _LONGEST_WAIT)
         try:
             return without_collections(self._write_alone, state)
@@ -345,7 +339,6 @@ class Session:
         return thread_time() - begun
 
     def _replace(self, parts: Tuple[bytes, bytes], state: str, perf: float) -> None:
-        """Put a record into the place of the one before it, or wherever else it can be kept."""
         try:
             if self._memory.descriptor >= 0:
                 self._put(self._memory.content(), state, RESERVE_SUFFIX)
@@ -353,7 +346,7 @@ class Session:
         except OSError as error:
             if state == "snapshot" and self._over:
                 return
-            # Disk full, directory gone: keep the record that is there, and say so if a later one succeeds.
+            # Disk full or directory gone: keep the earlier record, and note it in a later one.
             in_file = self._mapped and self._memory.descriptor < 0
             if not (self._native.keep(b"".join(parts)) if in_file else self._reserve.write(parts, error)):
                 self._notes["write_failed"] = "%s" % error
@@ -370,7 +363,7 @@ class Session:
                     view = view[_os_write(fd, view) :]
         finally:
             _os_close(fd)
-        if state != "snapshot" or not self._over:  # else it was so slow that the last record has overtaken it
+        if state != "snapshot" or not self._over:  # else this snapshot was overtaken by the last record
             _os_replace(temporary, self._path + suffix)
 
     def _own_threads(self) -> Set[int]:
@@ -381,21 +374,21 @@ class Session:
         try:
             return self._pools.read(final)
         except Exception:
-            return None  # the libraries are the target's, in any version
+            return None  # the libraries are the target's, of any version
 
     def _end(self, state: str) -> None:
-        """Write the last record; the process does nothing of the target's after this, unless an exec fails."""
+        """Write the last record; nothing of the target follows, unless an exec fails."""
         if self._over:
             return
         if self._awaits_call:
             if state == "exited" and process_time() < _LEFT_OUT:
-                self._native.await_call(None)  # what the interpreter calls as it ends is not the target's
+                self._native.await_call(None)  # calls made by the ending interpreter are not the target's
                 return
             self._begin_in_child()
-        # A second Ctrl-C, while the first one's KeyboardInterrupt ends the process, would raise another one here.
+        # A second Ctrl-C while the first KeyboardInterrupt ends the process would raise another one here.
         ignoring = state == "exited" and _ignore_interrupts()
         try:
-            # The last record is written whatever the target has done to what these work with.
+            # Whatever the target has broken, the last record is written.
             look = self._note_displacement
             for step in (
                 self._stop_watching,
@@ -428,7 +421,7 @@ class Session:
 
     def _note_displacement(self) -> None:
         if self._sampled():
-            return  # nobody is to have the place
+            return  # no profiler is to be there
         if self._tracer.displaced():
             self._notes["displaced"] = True
 
@@ -442,7 +435,7 @@ class Session:
             self._ticker.start_after(sys._getframe().f_back)
 
     def _after_fork_in_child(self) -> None:
-        """Begin with the first call: many a child execs or exits at once, and then costs next to nothing."""
+        """Await the first call: many children exec or exit at once, and so cost next to nothing."""
         self._forked_at = wall_time(), perf_counter()
         try:
             self._awaits_call = bool(
@@ -466,7 +459,7 @@ class Session:
                 self._native.await_call(None)
             else:
                 inherited.finish()
-            self._inherited = inherited  # freeing the parent's entries here would only cost time
+            self._inherited = inherited  # freeing the parent's entries here would only take time
             self._ticker.forget()
             self._pools.forget()
             self._reserve.close()
@@ -520,10 +513,10 @@ class Session:
     # A target that profiles itself
 
     def _make_way_for_own_profilers(self) -> None:
-        """Let the target's own cProfile work as without us: pause while it is on.
+        """Pause while the target's own cProfile is on, so that it works as without us.
 
-        Without this its ``enable`` would silently displace our collector up to 3.11 and raise ``ValueError``
-        into the target from 3.12 on.
+        Otherwise its ``enable`` would silently displace our collector up to Python 3.11, and raise
+        ``ValueError`` from 3.12 on.
         """
         session = self
 
@@ -539,19 +532,20 @@ class Session:
                     raise
 
             def disable(self) -> None:
-                # No calls before the profiler is off, and that through map(): the target's profile must hold
-                # one call of disable(), as it always does, and this function's own stands for it.
+                # No calls before the profiler is off, and then only through map(): the target's profile must
+                # hold one call of disable(), for which this function stands.
                 for own in session._own_profilers:
                     if own[0] is self:
                         break
                 else:
-                    return  # it is off already, and the original would switch off ours
+                    return  # it is off already: the original would switch off ours
                 for _ in map(Collector.disable, (self,)):
                     pass
                 session._own_profiler_off(self)
 
             def getstats(self) -> List[Any]:
-                # Calls of these functions are shown as those of the built-in ones. Nothing is called: it may be on.
+                # Calls of these functions appear as calls of the built-in ones. Nothing is called: the
+                # profiler may be on.
                 stats: List[Any] = []
                 for found in map(Collector.getstats, (self,)):
                     for entry in found:
@@ -566,7 +560,7 @@ class Session:
                         stats += (entry,)
                 return stats
 
-        # Their code, and the label that cProfile gives the original: it finds that again by its identity.
+        # Code of our functions, and cProfile's label of the originals, which it compares by identity.
         own_functions = [
             (function.__code__, "<method '%s' of '_lsprof.Profiler' objects>" % function.__name__)
             for function in (Profiler.disable, Profiler.getstats)
@@ -576,11 +570,11 @@ class Session:
         _lsprof.Profiler = Profiler  # type: ignore[misc]
 
     def _follows(self, function: Any) -> bool:
-        """Whether a profile function is that of the tracer, for new threads."""
+        """Whether a profile function is the tracer's hook for new threads."""
         return getattr(function, "__self__", None) is self._tracer
 
     def _own_function_on(self, function: Any, key: Any) -> None:
-        if PER_THREAD and not self._follows(function):  # later there is room for it beside ours
+        if PER_THREAD and not self._follows(function):  # from Python 3.12 on both can be set
             self._own_profiler_on(key)
 
     def _own_profiler_on(self, profiler: Any) -> None:
@@ -591,14 +585,14 @@ class Session:
             if len(spans) < _OWN_PROFILES_KEPT:
                 spans.append([perf_counter(), None])
             else:
-                # A target that profiles each of a million requests must not grow a list of them.
+                # A target that profiles each of a million requests must not grow the list.
                 self._notes["own_profiler_more"] = self._notes.get("own_profiler_more", 0) + 1
                 spans[-1][1] = None
         self._own_profilers.append((profiler, _thread.get_ident()))
         self._tracer.pause()
 
     def _own_profiler_off(self, profiler: Any) -> None:
-        """Trace this thread again if no other profiler of the target's is on in it."""
+        """Trace this thread again unless another of the target's profilers is on in it."""
         if not any(own is profiler for own, _ in self._own_profilers):
             return
         self._own_profilers = [(own, ident) for own, ident in self._own_profilers if own is not profiler]
@@ -615,7 +609,7 @@ class Session:
 
 
 def _overhead_asked() -> Tuple[float, bool]:
-    """Return the part of its time that the tracer may take, 0 for no limit; and whether to sample at once."""
+    """Return the share of time for the tracer (0: no limit), and whether to sample at once."""
     asked = os.environ.get(settings.OVERHEAD_VARIABLE, "0")
     if asked == settings.SAMPLES_ONLY or FREE_THREADED:
         return _ALMOST_NOTHING, True
@@ -627,11 +621,11 @@ def _overhead_asked() -> Tuple[float, bool]:
 
 
 def _ignore_interrupts() -> bool:
-    """Ignore SIGINT where it would raise KeyboardInterrupt in this thread; return whether that was so."""
+    """Ignore SIGINT if it would raise KeyboardInterrupt in this thread; return whether it would."""
     if _signal.getsignal(_signal.SIGINT) is not _signal.default_int_handler:
         return False
     try:
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    except ValueError:  # not the main thread, or not of the main interpreter
+    except ValueError:  # not the main thread or not the main interpreter
         return False
     return True

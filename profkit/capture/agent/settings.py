@@ -1,89 +1,88 @@
-"""Names that the agent and the launcher agree on: variables, file names, what of the environment is recorded."""
+"""Define the variables, file names and formats that the agent and the launcher share."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Dict, Iterable, Mapping, Optional, Tuple
 
 
-#: Directory that agents write to; its presence in the environment is what switches an agent on.
+#: Directory that agents write to; an agent runs only if it is set.
 SPOOL_VARIABLE = "PROFKIT_SPOOL"
 
-#: With any value in this variable nothing compiled is used: neither the tracer nor the NVTX collector.
+#: If set to anything, neither the tracer nor the NVTX collector is used.
 DISABLE_NATIVE_VARIABLE = "PROFKIT_NO_NATIVE"
 
-#: Directory of tracers that the user has built, see `native.load`; absent without one.
+#: Directory of user-built tracers (`native.load`); absent without one.
 TRACERS_VARIABLE = "PROFKIT_TRACERS"
 
-#: Part of a process's time that the tracer may take, as a decimal number; 0 where it may take what it needs; the
-#: word below where stacks are to be sampled from the begin.
+#: Share of a process's time that the tracer may take, as a decimal number; 0 for no limit, or the word below
+#: to sample stacks from the start.
 OVERHEAD_VARIABLE = "PROFKIT_OVERHEAD"
 SAMPLES_ONLY = "sampled"
 
-#: The same where nobody has asked for another.
 DEFAULT_OVERHEAD = 0.05
 
-#: The NVTX collector to which the functions of a PyTorch without CUDA are to be sent; absent to leave them alone.
+#: Path of the NVTX collector for a PyTorch without CUDA; absent to leave its functions alone.
 TORCH_NVTX_VARIABLE = "PROFKIT_TORCH_NVTX"
 
-#: Where NVTX finds the tool that it loads, and the name of the file that is profkit's.
+#: NVTX's variable for the tool that it loads, and profkit's file name.
 INJECTION_VARIABLE = "NVTX_INJECTION64_PATH"
 NVTX_LIBRARY = "libprofkit_nvtx.so"
 
-#: Which part of the run is captured, see `window_asked`; absent for all of it.
+#: Part of the run to capture (`window_asked`); absent for all of it.
 WINDOW_VARIABLE = "PROFKIT_WINDOW"
 
-#: Which ranks are traced, as ``0,4-7``; absent for all.
+#: Ranks to trace, as ``0,4-7``; absent for all.
 RANKS_VARIABLE = "PROFKIT_RANKS"
 
-#: In the spool directory: what wakes the sampler when a window opens or closes, and what the names of files end with
-#: that have the windows of one machine.
+#: In the spool directory: file that wakes the sampler when a window opens or closes, and suffix of the file
+#: with one machine's windows.
 SAMPLER_BELL = "sampler.bell"
 WINDOWS_SUFFIX = ".windows"
 
-#: Bytes of a window's name that are kept.
+#: Bytes kept of a window's name.
 _WINDOW_NAME_BYTES = 100
 
-#: Version of the records in a spool directory, see docs/format.md. The first had no header.
+#: Version of the records in a spool directory, see docs/format.md; version 1 had no header.
 RECORD_FORMAT = 2
 
-#: Version of what the launcher's sampler writes there.
+#: Version of the launcher's samples there.
 SAMPLES_FORMAT = 2
 
-#: What record files end with; a file that is being written ends otherwise.
+#: Suffix of complete record files; a file being written has another.
 RECORD_SUFFIX = ".record"
 
-#: In the spool of ``profkit attach``: the file that agents go on for, and what the names of files end with that say
-#: of a process, by its number, that it is traced now, and why it is not.
+#: In the spool of ``profkit attach``: the file whose removal stops agents, and suffixes of the files, named
+#: by pid, that say that a process is traced and why it is not.
 ATTACHED_NAME = "attached"
 TRACED_SUFFIX = ".traced"
 REFUSED_SUFFIX = ".refused"
 
-#: What the name ends with of an empty file for a process, by its number, that has made further interpreters;
-#: ``inject/sitecustomize.py`` writes it.
+#: Suffix of an empty file, named by pid, of a process that made further interpreters; written by
+#: ``inject/sitecustomize.py``.
 SUBINTERPRETER_SUFFIX = ".subinterpreter"
 
-#: What the name ends with of a file in the spool directory that names a machine which a sampler watches.
+#: Suffix of the file in the spool directory that names a machine with a sampler.
 SAMPLED_SUFFIX = ".sampled"
 
-#: What the name ends with of a link in the spool directory to one on a local disk of that machine, where the spool is
-#: on a network file system, which may let a process wait.
+#: Suffix of a link in the spool directory to a local disk of that machine, used if the spool is on a network
+#: file system, which may block a process.
 LOCAL_SUFFIX = ".local"
 
-#: What the names of files end with that say what the tracer's events cost on a machine, see `native.take_out_costs`.
+#: Suffix of the file with the tracer's event costs on a machine, see `native.take_out_costs`.
 COSTS_SUFFIX = ".costs"
-#: Suffix of the mark that processes of one interpreter use up their budget as they start.
+#: Suffix of the mark that processes of one interpreter use up their budget at start-up.
 COSTLY_STARTS_SUFFIX = ".costly-starts"
 
-#: Seconds between two snapshots of a process where nothing says that they should be more.
+#: Default seconds between two snapshots of a process.
 USUAL_INTERVAL = 1.5
 
-#: Part of a CPU that snapshots may take.
+#: Share of a CPU that snapshots may take.
 SNAPSHOT_SHARE = 0.01
 
-#: Seconds after which a process whose tables are in a file is looked at for the first time: by then it knows its
-#: import path. One that was forked is another process at once.
+#: Seconds until the first look at a process with mapped tables, when it knows its import path, and at a
+#: forked one, which differs from its parent at once.
 FIRST_LOOK, FIRST_LOOK_FORKED = 0.02, 0.002
 
 #: Variables that set or reveal the size of a thread or process pool, or where a process may run. Only these
@@ -117,15 +116,16 @@ THREAD_VARIABLES = frozenset(
     """.split()  # noqa: SIM905
 )
 
-#: Where launchers say which rank a process is and how many there are, most specific first: Open MPI; Hydra (MPICH,
-#: Intel MPI) and `srun --mpi=pmi2`; MVAPICH; torchrun, accelerate, DeepSpeed and Ray Train; Slurm. Slurm sets its
-#: variables in a batch script too, where they name no rank: `SLURM_STEP_ID` marks a step. An interactive step has one
-#: task, whatever was allocated: the step's own number comes first. Who sets a rank alone (PMIx) is not here, nor are
-#: Dask and Ray, whose workers have no ranks. Lightning's are found by the packer, which sees all its processes.
+#: Where launchers state rank and size, most specific first: Open MPI; Hydra (MPICH, Intel MPI) and `srun
+#: --mpi=pmi2`; MVAPICH; torchrun, accelerate, DeepSpeed and Ray Train; Slurm. Slurm sets its variables in
+#: batch scripts too, where they name no rank: `SLURM_STEP_ID` marks a step. An interactive step has one task,
+#: whatever was allocated, so the step's own number comes first. Missing are PMIx, which sets a rank without a
+#: size, and Dask and Ray, whose workers have no ranks. The packer finds Lightning's, as it sees all
+#: processes.
 #:
-#: Behind the variable that must be there stand those of the rank on its node, and those of the node in the job, of
-#: which the first that is set counts. `OMPI_COMM_WORLD_NODE_RANK` is no number of a node: it counts processes of all
-#: jobs there. `GROUP_RANK` is torchrun's number of a node, `CROSS_RANK` DeepSpeed's.
+#: After the required variable come those of the local rank and of the node; the first one set counts.
+#: `OMPI_COMM_WORLD_NODE_RANK` is not a node number: it counts processes of all jobs there. `GROUP_RANK` is
+#: torchrun's node number, `CROSS_RANK` DeepSpeed's.
 RANK_VARIABLES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "", "OMPI_COMM_WORLD_LOCAL_RANK", ""),
     ("PMI_RANK", "PMI_SIZE", "", "MPI_LOCALRANKID PMI_LOCAL_RANK PALS_LOCAL_RANKID", "PALS_NODEID"),
@@ -137,51 +137,51 @@ RANK_VARIABLES = (
 
 
 def thread_environment(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return the recorded part of an environment."""
+    """Return the part of an environment that is recorded."""
     return {name: value for name, value in environ.items() if name in THREAD_VARIABLES}
 
 
 def window_asked(asked: str) -> Tuple[str, Tuple[str, ...]]:
-    """Return the kind of a window and the words that define it, empty where the whole run is captured.
+    """Return the kind of a window and its parameters; empty if the whole run is captured.
 
-    ``time:BOOT:MONOTONIC:TIME:DELAY:DURATION`` (the launcher's boot and clocks when it started the target, seconds),
-    ``range:CYCLES:NAME[@DOMAIN]``, ``steps:WAIT:WARMUP:ACTIVE:CYCLES:NAME[@DOMAIN]`` (the range may be empty),
-    ``code:``. ``CYCLES`` is 0 without a limit.
+    ``time:BOOT:MONOTONIC:TIME:DELAY:DURATION`` (the launcher's boot id and clocks, in seconds, when it
+    started the target), ``range:CYCLES:NAME[@DOMAIN]``, ``steps:WAIT:WARMUP:ACTIVE:CYCLES:NAME[@DOMAIN]``
+    (the range may be empty), ``code:``. ``CYCLES`` is 0 without a limit.
     """
     kind, _, rest = asked.partition(":")
     return kind, tuple(rest.split(":", {"time": 4, "range": 1, "steps": 4}.get(kind, 0)))
 
 
 def range_asked(text: str) -> Tuple[str, Optional[str]]:
-    """Return the name and the domain of ``NAME[@DOMAIN]``, ``None`` for any domain."""
+    """Return the name and the domain of ``NAME[@DOMAIN]``; ``None`` for any domain."""
     name, at, domain = text.rpartition("@")
     return (name, None if domain == "*" else domain) if at and name else (text, None)
 
 
 def window_name(name: str) -> str:
-    """Return what is kept of a window's name."""
+    """Return the kept part of a window's name."""
     data = name.replace("\0", "").encode("utf-8", "replace")[:_WINDOW_NAME_BYTES]
     return data.decode("utf-8", "ignore")
 
 
 def windows_file(boot_id: str) -> str:
-    """Return the name of the file with the windows of a machine."""
+    """Return the name of the file with a machine's windows."""
     return (boot_id or "unknown") + WINDOWS_SUFFIX
 
 
 def costs_file(boot_id: str, interpreter: str) -> str:
-    """Return the name of the file with what events cost on a machine, in processes of one interpreter."""
+    """Return the name of the file with event costs of one interpreter on a machine."""
     return "%s-%s%s" % (boot_id or "unknown", interpreter, COSTS_SUFFIX)
 
 
 def costly_starts_mark(boot_id: str, interpreter: str, forked: bool) -> str:
-    """Return the name of the link that is left by a process which was sampled as it started: others begin sampled."""
+    """Return the name of the mark that a process sampled at start-up leaves for later processes."""
     kind = "-forked" if forked else ""
     return "%s-%s%s%s" % (boot_id or "unknown", interpreter, kind, COSTLY_STARTS_SUFFIX)
 
 
 def ranks_asked(text: str) -> Tuple[Tuple[int, int], ...]:
-    """Return the first and the last of each part of ``0,4-7``; raise `ValueError` if it is something else."""
+    """Return the first and last rank of each part of ``0,4-7``; raise `ValueError` on other text."""
     found = []
     for part in text.split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))
@@ -192,12 +192,12 @@ def ranks_asked(text: str) -> Tuple[Tuple[int, int], ...]:
 
 
 def is_rank_asked(text: str, environ: Mapping[str, str]) -> bool:
-    """Whether the process of an environment is of a rank that is to be traced; one without a rank counts as "
-    "rank 0."""
+    """Whether the rank of an environment is to be traced; no rank counts as rank 0."""
     rank = rank_of(environ)[0]
     if rank is None:
         local, node = environ.get("LOCAL_RANK", ""), environ.get("NODE_RANK", "0")
-        # Lightning's first process of a node numbers the others so; those of further nodes are known later.
+        # Lightning's first process on a node numbers the others this way; those of other nodes get their rank
+        # later.
         if is_number(local) and local != "0" and node != "0":
             return False
         rank = int(local) if is_number(local) else 0
@@ -205,22 +205,21 @@ def is_rank_asked(text: str, environ: Mapping[str, str]) -> bool:
 
 
 def sampled_mark(boot_id: str) -> str:
-    """Return the name of the file that says of a machine, by its boot, that the launcher's sampler watches it."""
+    """Return the name of the file that says that the launcher's sampler watches a machine."""
     return (boot_id or "unknown") + SAMPLED_SUFFIX
 
 
 def rank_of(environ: Mapping[str, str]) -> Tuple[Optional[int], Optional[int]]:
-    """Return ``(rank, world size)`` as the launcher of the process set them; ``None`` where it did not."""
+    """Return ``(rank, world size)`` as set by the launcher; ``None`` if unset."""
     return place_of(environ)[:2]
 
 
 def place_of(
     environ: Mapping[str, str],
 ) -> Tuple[Optional[int], Optional[int], Optional[int], Optional[int]]:
-    """Return ``(rank, world size, local rank, node)`` as the launcher set them; ``None`` for what it did not.
+    """Return ``(rank, world size, local rank, node)`` as set by the launcher; ``None`` for what is unset.
 
-    The local rank is the number of the rank among those of its job on its node, and `node` the number of the node
-    in the job, both from 0 on.
+    The local rank counts the job's ranks on one node, `node` the job's nodes, both from 0.
     """
     found: Tuple[Optional[int], Optional[int]] = (None, None)
     local_rank = on_node = None
@@ -232,18 +231,17 @@ def place_of(
             found = numbers
         elif rank != "SLURM_PROCID" or numbers != found:
             continue
-        # Of a task of a step that is this rank, Slurm says what the launcher does not, as with `srun --mpi=pmi2`.
+        # Slurm fills in what the launcher of the same rank does not say, as with `srun --mpi=pmi2`.
         local_rank = _first_number(environ, local.split()) if local_rank is None else local_rank
         on_node = _first_number(environ, node.split()) if on_node is None else on_node
     return found + (local_rank, on_node)
 
 
 def _first_number(environ: Mapping[str, str], names: Iterable[str]) -> Optional[int]:
-    """Return the number in the first of some variables that has one."""
     return next((int(environ[name]) for name in names if is_number(environ.get(name, ""))), None)
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number that a launcher may give."""
-    # isdigit() alone is true of "²" too, and int() refuses very long ones.
+    """Whether a launcher could have set this number."""
+    # isdigit() accepts "²", and int() refuses very long numbers.
     return text.isascii() and text.isdigit() and len(text) < 10

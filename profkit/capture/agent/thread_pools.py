@@ -1,13 +1,7 @@
-"""Thread pools of the libraries in this process, as the libraries themselves report them.
+"""Read the sizes of this process's thread pools from the libraries (`pool_libraries`), by plain reads.
 
-Asks only what is loaded and only what is a plain read: no library is loaded, no runtime is started, no size is
-changed. Native libraries are found in ``/proc/self/maps`` and asked through their own getters; Python packages
-are asked where they are in ``sys.modules``. `pool_libraries` has a class for each library. Where a number came from
-is found out later, by the packer (`profkit.capture.pool_records`).
-
-Two moments differ. OpenMP keeps a pool's size per thread, so that only the thread which works can read what was
-set there: the reading at the end, in the main thread, has it. A snapshot, in the agent's thread, sees what
-the library gives to a new thread, and asks only what takes no lock that another thread may hold.
+OpenMP keeps the size per thread: only the reading at the end, in the main thread, sees what was set there,
+and a snapshot, in the agent's thread, sees what a new thread would get.
 """
 
 from __future__ import annotations
@@ -18,50 +12,46 @@ from _frozen_importlib_external import ExtensionFileLoader
 
 from .pool_libraries import NativeLibrary, Package, ready
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple, Type
 
-    #: Library, file, threads, version, CPUs that the library saw; then the most threads that any reading saw.
+    #: Library, file, threads, version, CPUs that the library saw; then the most threads of any reading.
     Row = List[Any]
 
-#: What the file name of a native library, or of a part of one, begins with; and what begins likewise and is neither.
+#: Prefixes of the file names of native libraries and their parts, and prefixes to exclude.
 _STARTS = tuple(start for kind in NativeLibrary.registered for start in kind.starts + kind.part_starts)
 _OTHERS = tuple(start for kind in NativeLibrary.registered for start in kind.other_starts)
 
-#: Pools whose size each thread has for itself; PyTorch's is an OpenMP runtime's.
+#: Pools with a size for each thread; PyTorch's belongs to an OpenMP runtime.
 _PER_THREAD = frozenset(
     ["torch"]
     + [kind.name for kind in NativeLibrary.registered if kind.per_thread]
     + [kind.name for kind in Package.registered if kind.per_thread]
 )
 
-#: Where Python code loads a library by hand, in `CDLL.__init__`.
+#: File whose `CDLL.__init__` loads libraries for Python code.
 _CTYPES = os.path.join("ctypes", "__init__.py")
 
-#: Loads nothing: a handle of what is in the process already.
+#: With this flag, dlopen() returns only handles of what is already loaded.
 _NOLOAD = getattr(os, "RTLD_NOLOAD", 0)
 
 
 class Pools:
-    """The pools of one process, with the most threads that any reading saw."""
-
     def __init__(self) -> None:
         self._modules_seen = -1
-        #: Mapped files of native libraries and of their parts, and the libraries among them, by path.
+        #: Paths of mapped library files and parts, and the libraries among them.
         self._files: Dict[str, None] = {}
         self._libraries: Dict[str, NativeLibrary] = {}
         self._most: Dict[Tuple[str, str], int] = {}
 
     def forget(self) -> None:
-        """In a forked child: its pools are its own from here on."""
+        """Forget the parent's pools, in a forked child."""
         self._modules_seen = -1
         self._most = {}
 
     def read(self, final: bool) -> Optional[List[Row]]:
-        """Return one row a pool; ``None`` where nothing can be asked.
-        `final`: the process ends, and this is the thread in which it does.
-        """
+        """Return one row for each pool, or ``None``; the process ends if `final`."""
         rows = self._native(final)
         if rows is None and final:
             rows = _from_threadpoolctl()
@@ -76,7 +66,7 @@ class Pools:
         rows += packages
         for row in rows:
             key = row[0], row[1]
-            # A snapshot sees another thread's OpenMP than the end does: the two do not compare.
+            # A snapshot sees another thread's OpenMP than the end does, so they are not comparable.
             if row[2] is not None and row[0] not in _PER_THREAD:
                 self._most[key] = max(row[2], self._most.get(key, 0))
             row.append(self._most.get(key))
@@ -84,12 +74,12 @@ class Pools:
 
     def _native(self, final: bool) -> Optional[List[Row]]:
         if not _NOLOAD or (not final and Calls.get(False) is None):
-            return None  # Windows; or a snapshot of a program that has nothing which calls into libraries
+            return None  # Windows, or a snapshot of a program without `_ctypes`
         try:
-            # What imports nothing maps nothing that matters, and a snapshot shall be cheap.
+            # Without new imports no relevant file is mapped; this keeps snapshots cheap.
             if final or self._modules_seen != len(sys.modules):
-                # A handle is taken under the dynamic linker's lock, while the GIL is held. A thread that is
-                # just loading a library holds that lock, and its constructors may want the GIL.
+                # dlopen() takes the dynamic linker's lock while we hold the GIL. A thread that is loading a
+                # library holds that lock, and its constructors may want the GIL.
                 if not final and _something_is_loading():
                     return self._rows(final)
                 seen = len(sys.modules)
@@ -99,7 +89,7 @@ class Pools:
                 self._find(mapped, final)
                 self._modules_seen = seen
         except OSError:
-            return None  # no /proc here
+            return None  # no /proc
         return self._rows(final)
 
     def _rows(self, final: bool) -> List[Row]:
@@ -123,7 +113,7 @@ class Pools:
 
 
 def library_of(path: str) -> Optional[Type[NativeLibrary]]:
-    """Return which library a file is by its name, ``None`` for parts of one and all others."""
+    """Return the library of a file by its name; ``None`` for parts and other files."""
     name = path.rpartition("/")[2]
     if name.startswith(_OTHERS):
         return None
@@ -131,25 +121,25 @@ def library_of(path: str) -> Optional[Type[NativeLibrary]]:
 
 
 def _opened(kind: Type[NativeLibrary], path: str, final: bool) -> Optional[NativeLibrary]:
-    """Return the library at a path, ``None`` where it cannot be asked now or is another than its name says."""
+    """Return the library at a path; ``None`` if it cannot be asked now or is not what its name says."""
     calls = Calls.get(final)
     if calls is None:
         return None
     try:
         handle = calls.dlopen(path, _NOLOAD)
     except OSError:
-        return None  # mapped as data only, or removed from the disk since
+        return None  # mapped as data only, or deleted since
     return kind.opened(path, handle, calls)
 
 
 class Calls:
-    """C functions without `ctypes`, of which the target may have imported nothing yet: its core is enough."""
+    """C functions through the core of `ctypes`, which the target may not have imported."""
 
     _made: Optional[Calls] = None
 
     @classmethod
     def get(cls, final: bool) -> Optional[Calls]:
-        """Return the one instance; a snapshot imports nothing, as an import may wait for a lock of the target's."""
+        """Return the one instance; a snapshot imports nothing, as it may wait for the target's locks."""
         if cls._made is None:
             module: Any = sys.modules.get("_ctypes")
             if module is None and final:
@@ -172,7 +162,7 @@ class Calls:
         self._of_text = type("_TextGetter", (module.CFuncPtr,), dict(flags, _restype_=chars))
 
     def function(self, handle: Any, name: str) -> Any:
-        """Return the function ``int name(void)`` of a library, ``None`` where it has none of that name."""
+        """Return the function ``int name(void)`` of a library, or ``None``."""
         try:
             address = self._module.dlsym(handle, name)
         except OSError:
@@ -182,7 +172,7 @@ class Calls:
         return getter
 
     def text(self, handle: Any, name: str) -> str:
-        """Call ``char *name(void)``."""
+        """Return the text of ``char *name(void)``."""
         try:
             value = self._of_text(self._module.dlsym(handle, name))()
         except OSError:
@@ -191,7 +181,7 @@ class Calls:
 
 
 def _mapped() -> List[str]:
-    """Paths of the mapped files that a native library's name, or that of a part of one, fits."""
+    """Return the paths of mapped files with a name of a native library or its part."""
     with open("/proc/self/maps", "rb") as stream:
         data = stream.read()
     found: Dict[str, None] = {}
@@ -208,7 +198,6 @@ def _mapped() -> List[str]:
 
 
 def _something_is_loading() -> bool:
-    """Whether some thread is inside the loading of a shared library."""
     loads = ExtensionFileLoader.create_module.__code__
     for top in list(sys._current_frames().values()):
         frame: Optional[Any] = top
@@ -221,7 +210,7 @@ def _something_is_loading() -> bool:
 
 
 def _from_threadpoolctl() -> Optional[List[Row]]:
-    """Where there is no ``/proc``: what threadpoolctl says, if the target uses it."""
+    """Return what threadpoolctl says if the target uses it, for systems without ``/proc``."""
     module = ready("threadpoolctl")
     if module is None:
         return None
@@ -233,5 +222,5 @@ def _from_threadpoolctl() -> Optional[List[Row]]:
             file = os.path.basename(str(entry.get("filepath") or ""))
             rows.append([library, file, entry.get("num_threads"), str(entry.get("version") or ""), None])
     except Exception:
-        return None  # the target's version of it may be any
+        return None  # the target may have any version
     return rows

@@ -1,14 +1,9 @@
-"""A background thread that calls one function now and then, unseen by the target and by its profilers.
+"""Run one function periodically in a background thread that the target and its profilers do not see.
 
-It is started without ``threading`` (so `threading.enumerate` does not list it), takes none of the target's
-signals, and is gone while a process forks. From Python 3.12 on two more things are needed. cProfile then receives
-the events of *every* thread into one stack, so a thread of ours that ran ordinary Python would corrupt it: the
-thread's work is done inside a `sys.monitoring` callback, where CPython raises no further events. And `os.fork`
-warns when the process has a second thread: the thread is joined before a fork and comes back at the first
-instruction after it.
-
-Any thread of the target may fork, several at once: nothing here waits for a lock that another thread may hold,
-and what a child inherits of its parent's threads is dropped in `Ticker.forget`.
+From Python 3.12 on, cProfile takes all threads' events into one stack, so the work is done in a
+`sys.monitoring` callback, which makes no events; and `os.fork` warns of threads, so ours is joined before a
+fork and restarted after it. Several threads may fork at once: nothing here waits for a lock that another
+thread may hold.
 """
 
 from __future__ import annotations
@@ -27,21 +22,20 @@ if TYPE_CHECKING:
 
 _MONITORING: Any = getattr(sys, "monitoring", None)
 
-#: Tools with a higher number are called first, and cProfile is tool 2: above it we run before it sees the event.
+#: Tools with higher numbers are called first; above 2 (cProfile) we run before it sees the event.
 _TOOLS = (4, 3, 5)
 
-#: The modules `gc` and `itertools`; whether the target uses them stays to be seen.
+#: The modules `gc` and `itertools`, private until the target imports them.
 _modules: List[Any] = []
-#: Thresholds that no program reaches.
 _NEVER = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
 #: Seconds until the first call.
 _FIRST = 0.05
 
-#: Seconds to wait for the thread before a fork; a fork must not hang on a stuck file system.
+#: Seconds to wait for the thread before a fork, which must not hang on a stuck file system.
 _JOIN_TIMEOUT = 2.0
 
-#: Seconds to wait until a new thread runs; it always does, except in a process that is being torn down.
+#: Seconds to wait until a new thread runs; it always does, unless the process is being torn down.
 _ENTER_TIMEOUT = 2.0
 
 #: Seconds to wait until the kernel has forgotten a joined thread.
@@ -49,16 +43,16 @@ _GONE_TIMEOUT = 0.05
 
 
 class Ticker:
-    """Calls ``tick()`` again and again; what it returns is the time until the next call, in seconds."""
+    """Calls ``tick()`` repeatedly; it returns the seconds until the next call."""
 
     def __init__(self, tick: Callable[[], float], bells: Any) -> None:
-        """`bells.bell()` makes a lock whose waiting ends for another reason, too, upon which `tick` is called."""
+        """Take `bells`, whose ``bell()`` returns a lock that can also wake the waiting thread for a tick."""
         self._tick = tick
         self._bells = bells
         self.forget()
 
     def forget(self) -> None:
-        """In a forked child: no thread of the parent's is there, and their locks and tools are worth nothing."""
+        """Drop the parent's threads, locks and tools, in a forked child."""
         for tool, (code, event) in getattr(self, "_tools", {}).items():
             _release_tool(tool, code, event)
         _Collections.put_back()
@@ -66,17 +60,16 @@ class Ticker:
         self._running: List[Tuple[Any, Any]] = []
         self._starting = _thread.allocate_lock()
         self._tid: Optional[int] = None
-        #: Kernel's ids of the thread, for leaving it out of what is recorded of the target: forks end it, and it
-        #: comes back as another.
+        #: All kernel ids of the thread, which is a new one after each fork, so that records leave them out.
         self.tids: Set[int] = set()
         self._due = 0.0
-        #: Whether the interpreter leaves no way to run the thread unseen.
+        #: Whether the thread cannot run unseen.
         self.failed = False
 
     def start(self) -> None:
         """Start the thread, unless it runs."""
         if self._running or not self._starting.acquire(False):
-            return  # the second: another thread of the target is just here
+            return  # in the second case another thread is starting it
         try:
             if not self._due:
                 self._due = monotonic() + _FIRST
@@ -85,7 +78,7 @@ class Ticker:
             try:
                 self.failed = not self._start_thread(stop, done)
             except RuntimeError:
-                self.failed = True  # a limit of the process, or it is shutting down
+                self.failed = True  # a limit of the process, or the interpreter is shutting down
             if not self.failed:
                 self._running.append((stop, done))
         finally:
@@ -94,7 +87,7 @@ class Ticker:
     def stop(self) -> None:
         """Wait for a tick in progress and end the thread; it can be started again."""
         try:
-            stop, done = self._running.pop()  # in one step: another thread may be about to fork, too
+            stop, done = self._running.pop()  # atomic: another thread may be about to fork, too
         except IndexError:
             return
         stop.release()
@@ -106,7 +99,7 @@ class Ticker:
                 sleep(0.0001)
 
     def start_after(self, frame: Any) -> None:
-        """Start at the next instruction of `frame`, the one that has called `os.fork`."""
+        """Start at the next instruction of `frame`, which called `os.fork`."""
         if _MONITORING is None or frame is None:
             self.start()
             return
@@ -117,7 +110,7 @@ class Ticker:
                 self._release(tool)
                 self.start()
             except Exception:
-                pass  # what a callback raises is raised in the target
+                pass  # the target would get a callback's exception
 
         if self._take_tool(frame.f_code, event, resume) is None:
             self.start()
@@ -127,8 +120,8 @@ class Ticker:
         entered.acquire()
 
         def work() -> None:
-            # The kernel gives a process's signal to any thread that does not block it. One that the target
-            # blocks in its own threads, to wait for it, must not find ours.
+            # The kernel gives a signal to any thread that does not block it, and the target may block it in
+            # its own threads to wait for it.
             if hasattr(_signal, "pthread_sigmask"):
                 _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
             self._tid = _thread.get_native_id()
@@ -139,7 +132,7 @@ class Ticker:
         if _MONITORING is None:
             _thread.start_new_thread(work, ())
         else:
-            # A code object of its own, so that nothing that is left of another start can be meant.
+            # A fresh code object, so that no event set for an earlier start applies.
             function: Any = type(_carrier)
             carrier = function(_carrier.__code__.replace(), {})
             event = _MONITORING.events.PY_START
@@ -159,7 +152,7 @@ class Ticker:
         return entered.acquire(True, _ENTER_TIMEOUT)
 
     def _take_tool(self, code: Any, event: int, callback: Callable[[int], None]) -> Optional[int]:
-        """Have ``callback(tool)`` called at an event of one code object; ``None`` if the target has all tools."""
+        """Have ``callback(tool)`` called at an event of one code object; ``None`` if all tools are taken."""
         for tool in _TOOLS:
             try:
                 _MONITORING.use_tool_id(tool, "profkit")
@@ -184,20 +177,19 @@ class Ticker:
                 try:
                     delay = self._tick()
                 except Exception:
-                    pass  # a snapshot that fails must not show in the target; the next one may succeed
+                    pass  # a failed snapshot must not show in the target; the next may succeed
                 self._due = monotonic() + delay
         finally:
             done.release()
 
 
 class _Collections:
-    """Keeps the garbage collector out of this thread, in which it would run finalisers of the target's objects.
+    """Raises the garbage collector's thresholds, so that no finaliser of the target runs in this thread.
 
-    Its thresholds are raised but while the thread waits, and put back unless the target has set others. Switching it
-    off and on again would undo what the target does to that switch at the same time.
+    Disabling the collector instead would race with the target.
     """
 
-    #: The target's thresholds, once they were raised.
+    #: The target's thresholds.
     _before: Any = None
 
     def __init__(self) -> None:
@@ -208,12 +200,12 @@ class _Collections:
 
     @classmethod
     def put_back(cls) -> None:
-        """Put the thresholds back, unless the target has set others: the thread is no more."""
+        """Restore the thresholds when the thread is gone, unless the target has changed them."""
         if cls._before is not None and _modules[0].get_threshold() == _NEVER:
             _modules[0].set_threshold(*cls._before)
 
     def wait(self, stop: Any, seconds: float) -> bool:
-        """Wait for a lock, at most so long, with collections as they were; return whether it is ours."""
+        """Wait at most so long for a lock, with the original thresholds; return whether it is ours."""
         if not self._known:
             taken: bool = stop.acquire(True, seconds)
             return taken
@@ -225,7 +217,7 @@ class _Collections:
             each(collector.get_threshold, [()]),
             each(collector.set_threshold, [_NEVER]),
         ]
-        # In one piece: nothing is allocated between the steps, so that no collection comes to be due here.
+        # In one expression: nothing is allocated between the steps, so no collection becomes due.
         _, taken, _Collections._before, _ = list(map(next, steps))
         if taken:
             self.put_back()
@@ -233,7 +225,7 @@ class _Collections:
 
 
 def without_collections(call: Callable[[str], float], argument: str) -> float:
-    """Call a function of ours in a thread of the target's, and leave collections to what the target does itself."""
+    """Call our function in a thread of the target without triggering a collection."""
     collector = _modules[0]
     if not hasattr(collector, "set_threshold"):
         return call(argument)
@@ -255,7 +247,7 @@ def _load_modules() -> None:
 
 
 def _carrier() -> None:
-    """Exists for the event at its start, in which the thread's work is done."""
+    """Do nothing: the thread's work is done in the event at this function's start."""
 
 
 def _release_tool(tool: int, code: Any, event: int) -> None:

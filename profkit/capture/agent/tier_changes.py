@@ -1,7 +1,6 @@
-"""The tier of one process: all calls are traced, or its stacks are sampled. The native tracer decides (``tiers.h``).
+"""Change the tier of one process when the native tracer asks for it (``tiers.h``), from its own thread.
 
-It does so in a thread of its own, which calls back here to change. `os.fork` warns of threads from Python 3.12 on:
-the thread ends before a fork and begins again after it.
+That thread ends before a fork and restarts after it, since `os.fork` warns of threads from Python 3.12 on.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from time import perf_counter
 from . import native
 from .tracer import FREE_THREADED
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, List, Set
 
@@ -20,18 +19,19 @@ if TYPE_CHECKING:
 
 _os_symlink = os.symlink
 
-#: Seconds in which a process starts: it imports what it is made of.
+#: Seconds that count as a process's start-up, mostly imports.
 _START = 1.0
 
-#: Whether the thread is stopped for forks: what is called at a fork makes it slower.
+#: Whether fork hooks are registered; they make each fork slower, so only if needed.
 _stopped_for_forks: List[bool] = []
 
 
 class Tiers:
-    """Follows the native tracer in what it wants of one process, whose main thread has the ident `main`.
-    `module` is what `native.load` has returned, with mapped tables; `tracer` traces all calls, and `may_change` says
-    whether that may begin or end now. `mark` is where to leave a link if the process is sampled as it starts, empty
-    for nowhere: a file would take a descriptor.
+    """Follows the tier that the native tracer wants for one process.
+
+    `module` is the loaded tracer with mapped tables, `main` the main thread's ident; `may_change` says
+    whether the tier may change now. `mark` is the path of a link that shows a process sampled at start-up, or
+    empty; a file would take a descriptor.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Tiers:
         self.failed = ""
 
     def watch(self, sampled: bool) -> bool:
-        """Begin to change as the tracer wants, to samples at once if `sampled`; return whether stacks can be read."""
+        """Follow the tracer, sampling at once if `sampled`; return whether stacks can be read."""
         self.watching = bool(self._module.watch(self._change))
         if self.watching:
             if not _stopped_for_forks and hasattr(os, "register_at_fork"):
@@ -82,16 +82,16 @@ class Tiers:
             try:
                 _os_symlink("sampled", mark)
             except OSError:
-                pass  # another process was faster, or the spool is out of reach
+                pass  # another process was faster, or the spool is unreachable
 
     def threads(self) -> Set[int]:
-        """Return the numbers that the tracer's threads have had."""
+        """Return the ids of all threads that the tracer has had."""
         numbers = self._module.watching_threads() if self.watching else ()
         self._seen.extend(number for number in numbers if number and number not in self._seen)
         return set(self._seen)
 
     def stop(self) -> None:
-        """Put what was sampled into the tables, and change no more."""
+        """Book all samples, and stop changing tiers."""
         if self.watching:
             self.threads()
             self._module.stop_watching()

@@ -1,8 +1,6 @@
-"""Lets GPU-annotated PyTorch programs run on builds without CUDA: ``torch.cuda.nvtx`` is recorded, not refused.
+"""Record ``torch.cuda.nvtx`` ranges on PyTorch builds without CUDA, on request.
 
-Only on request, and only where the build has no NVTX of its own: there PyTorch's functions raise. What they call
-is replaced, so that they stay PyTorch's own under whatever names the target imported them. Ranges go to the NVTX
-collector, so that they nest with those of other libraries.
+What PyTorch's functions call is replaced, so that names which the target has imported stay valid.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ import sys
 
 from .import_hook import after_import
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict
 
@@ -20,18 +18,16 @@ _AUTOGRAD = "torch.autograd.profiler"
 
 
 class Hooks:
-    """What is patched in this process, and in those that it forks."""
-
     def __init__(self, library: str) -> None:
         self._library = library
         self._notes: Dict[str, Any] = {}
 
     def install(self) -> None:
-        """Wait for the modules to be imported."""
+        """Patch the modules when they are imported."""
         after_import({_FUNCTIONS: self._patch_functions, _AUTOGRAD: self._patch_autograd})
 
     def notes(self) -> Dict[str, Any]:
-        """Return what a reader of this process's record must know."""
+        """Return the notes for this process's record."""
         return self._notes
 
     def _patch_functions(self, module: Any) -> None:
@@ -40,7 +36,7 @@ class Hooks:
         try:
             module._nvtx = _Collector(self._library)
             self._notes["torch_nvtx"] = True
-        except Exception as error:  # built for another machine, or no ctypes here
+        except Exception as error:  # the library is for another machine, or there is no ctypes
             self._notes["agent_failed"] = repr(error)
 
     def _patch_autograd(self, module: Any) -> None:
@@ -52,12 +48,11 @@ class Hooks:
 
 
 def _needed() -> bool:
-    """Whether this build of PyTorch has no NVTX."""
     return not hasattr(sys.modules.get("torch._C"), "_nvtx")
 
 
 def _patch_autograd(module: Any, said: Callable[[], None]) -> None:
-    """Make ``emit_nvtx`` do nothing: it needs CUDA's part of PyTorch's C++ profiler, and would raise."""
+    """Make ``emit_nvtx`` do nothing, as it needs the CUDA part of PyTorch's C++ profiler."""
 
     def enter(self: Any) -> Any:
         if not self.enabled:
@@ -76,12 +71,12 @@ def _patch_autograd(module: Any, said: Callable[[], None]) -> None:
 
 
 class _Collector:
-    """Stands for ``torch._C._nvtx``, under its names: calls functions that the NVTX collector exports for this."""
+    """Replacement of ``torch._C._nvtx`` that calls functions of the NVTX collector."""
 
     def __init__(self, path: str) -> None:
-        import ctypes  # PyTorch has imported it
+        import ctypes  # already imported by PyTorch
 
-        # The interpreter's lock is kept: the collector takes nothing that could wait for it.
+        # PyDLL keeps the GIL: the collector takes no lock that could wait for it.
         library = ctypes.PyDLL(path)
         self._push, self._mark = library.profkit_nvtx_push, library.profkit_nvtx_mark
         self._start, self._end = library.profkit_nvtx_start, library.profkit_nvtx_end
@@ -105,7 +100,7 @@ class _Collector:
             self._end(number)
 
     def deviceRangeStart(self, text: Any, stream: Any = 0) -> int:  # noqa: N802
-        """There is no device whose stream could be waited for: it begins now."""
+        """Begin at once, as there is no device with a stream."""
         return self.rangeStartA(text)
 
     def deviceRangeEnd(self, number: Any, stream: Any = 0) -> None:  # noqa: N802
@@ -116,4 +111,4 @@ def _encoded(text: Any) -> bytes:
     try:
         return (text if isinstance(text, str) else str(text)).encode("utf-8", "replace")
     except Exception:
-        return b""  # no name that could be written
+        return b""  # the text cannot be converted

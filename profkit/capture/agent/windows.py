@@ -1,8 +1,7 @@
-"""Which part of a run this process is traced in: what the launcher was asked for, and what the program itself opens.
+"""Open, close and follow the windows of a capture in one process; `session` starts and stops tracing.
 
-A window is the whole program's: one process opens it, and the agents of the others, which sleep on a page that all
-processes of a machine share (`native/tracer/windows.c`), follow. Windows by the clock need no page. Here is what
-opens and closes them; `session` begins and ends to trace.
+One process opens a window; the others' agents wait at a page shared by all processes of a machine
+(`native/tracer/windows.c`). Windows by the clock need no page.
 """
 
 from __future__ import annotations
@@ -13,33 +12,34 @@ from time import time as wall_time
 
 from . import process_facts, settings
 
-TYPE_CHECKING = False  # the module `typing` would cost every process of the target several milliseconds
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, Optional, Tuple
 
-#: What is done: nothing; functions are traced, and thrown away when the next phase begins; functions are traced.
+#: Phases: nothing is traced; functions are traced and then discarded; functions are traced.
 OFF, WARM, ON = range(3)
 
-#: Seconds that the agent sleeps where nothing changes by the clock.
+#: Seconds that the agent sleeps if no change by the clock is due.
 _LONG = 3600.0
 
 
 class Windows:
     """The windows of one capture, as one process sees them.
-    `asked` is what the launcher was asked for, as in `settings.WINDOW_VARIABLE`, empty for the whole run; `native` is
-    the tracer's module, or ``None``. `changed` is called when the phase may have changed.
+
+    `asked` is `settings.WINDOW_VARIABLE`, empty for the whole run; `changed` is called when the phase may
+    have changed.
     """
 
     def __init__(self, spool: str, asked: str, native: Any, changed: Callable[[], None]) -> None:
         self._spool = spool
-        # Made here: of what the agent calls while functions are traced, only direct calls are taken out of the run.
+        # Made here: while tracing, only direct calls of the agent are taken out of the run.
         self._bell_path = os.path.join(spool, settings.SAMPLER_BELL)
         self._native = native
         self._changed = changed
         self._own: Tuple[int, int] = (
             0,
             0,
-        )  # the number of the window that this process has opened, and its pid
+        )  # number of the window that this process opened, and its pid
         self._mapped = False
         self.kind, words = settings.window_asked(asked)
         self._times = _Times(words) if self.kind == "time" else None
@@ -54,7 +54,7 @@ class Windows:
 
     @property
     def possible(self) -> bool:
-        """Whether this process can follow them."""
+        """Whether this process can follow windows."""
         return self._map()
 
     def bell(self) -> Any:
@@ -62,7 +62,7 @@ class Windows:
         return self._native.Bell()
 
     def begin(self) -> None:
-        """Begin to follow them; called once, before the process is traced."""
+        """Begin to follow windows; called once, before the process is traced."""
         if self._range:
             name, domain = settings.range_asked(self._range)
             self._native.serve_ranges(name, domain, self.range_event)
@@ -70,34 +70,34 @@ class Windows:
             self._open(self._schedule.name(0), 1, self._schedule.phase(0))
 
     def forked(self) -> None:
-        """In a forked child: what is open is the parent's."""
+        """Leave the open window to the parent, in a forked child."""
         self._own = (0, 0)
 
     def phase(self) -> int:
-        """Return what is to be done now."""
+        """Return the current phase."""
         if self._times is not None:
             return self._times.phase()
         found: int = self._native.window_state()[0]
         return found
 
     def until(self) -> float:
-        """Return the seconds until the phase changes by itself."""
+        """Return the seconds until the clock changes the phase."""
         return _LONG if self._times is None else self._times.until()
 
     def heard(self) -> None:
-        """See to a range that began or ended where no Python code could run."""
+        """Handle a range event that was reported where no Python code could run."""
         began = self._native.range_reported()
         if began is not None:
             self.range_event(began)
 
     def leave(self) -> None:
-        """Close what this process has opened: it ends."""
+        """Close this process's window, when the process ends."""
         self._close(self._own[0])
 
     # What opens and closes them
 
     def range_event(self, begins: bool) -> None:
-        """The range that was asked for begins, or has ended, in the calling thread."""
+        """Handle the start or end of the requested range in the calling thread."""
         if self._schedule is None:
             if begins:
                 self._open(settings.range_asked(self._range)[0], self._cycles, ON)
@@ -109,27 +109,24 @@ class Windows:
             self._go_to(steps)
 
     def step(self) -> None:
-        """The program has done one step."""
+        """Count one step of the program."""
         if self._schedule is not None and not self._range:
             steps = self._native.window_steps(1)
             if steps >= 0:
                 self._go_to(steps)
 
     def start(self, name: str) -> None:
-        """The program opens a window."""
+        """Open a window for the program."""
         if self.kind == "code":
             self._open(name, 0, ON)
 
     def stop(self) -> None:
-        """The program closes it."""
+        """Close the program's window."""
         if self.kind == "code":
             self._close(self._own[0])
 
     def enter(self, name: str) -> Tuple[bool, int]:
-        """A part of the program begins that has a name; return what `exit` takes.
-
-        It is a window of its own where the program opens windows and none is open.
-        """
+        """Begin a named part of the program, a window if none is open; return the argument of `exit`."""
         if self.kind == "code":
             number = self._open(name, 0, ON)
             if number:
@@ -137,7 +134,7 @@ class Windows:
         return False, self._native.name_begins(name) if self._map() else 0
 
     def exit(self, entered: Tuple[bool, int]) -> None:
-        """That part ends."""
+        """End a named part of the program."""
         window, number = entered
         if window:
             self._close(number)
@@ -182,7 +179,7 @@ class Windows:
             self._tell_sampler()
 
     def _tell_sampler(self) -> None:
-        """Have the launcher's sampler look now: counters are those of the window, too."""
+        """Have the launcher's sampler read its counters now, for the window."""
         try:
             fd = os.open(self._bell_path, os.O_WRONLY | os.O_NONBLOCK)
             try:
@@ -190,11 +187,11 @@ class Windows:
             finally:
                 os.close(fd)
         except OSError:
-            pass  # it is on another machine, or gone
+            pass  # the sampler is on another machine, or gone
 
 
 class _Times:
-    """A window by the clock; of another machine than the launcher's, by the time of day."""
+    """A window by the clock; the wall clock on other machines than the launcher's."""
 
     def __init__(self, words: Tuple[str, ...]) -> None:
         boot, begin, begin_wall, delay, duration = words
@@ -217,31 +214,28 @@ class _Times:
 
 
 class _Schedule:
-    """Steps as `torch.profiler.schedule` counts them."""
+    """Steps, counted like `torch.profiler.schedule`."""
 
     def __init__(self, wait: int, warmup: int, active: int, cycles: int) -> None:
         self._before = wait + warmup
         self._wait, self._active, self._cycles = wait, active, cycles
 
     def phase(self, steps: int) -> int:
-        """Return what is done in the step that comes after so many."""
+        """Return the phase of the step that follows `steps` steps."""
         cycle, at = divmod(steps, self._before + self._active)
         if self._cycles and cycle >= self._cycles:
             return OFF
         return OFF if at < self._wait else WARM if at < self._before else ON
 
     def name(self, steps: int) -> str:
-        """Return what the window is called in which that step is."""
+        """Return the name of the window that contains this step."""
         period = self._before + self._active
         first = steps // period * period + self._before
         return "step %d" % first if self._active == 1 else "steps %d-%d" % (first, first + self._active - 1)
 
 
 class Control:
-    """What `profkit.start` and its like find in `sys`: they may be another version of profkit's.
-
-    Nothing here raises.
-    """
+    """The object in `sys` for `profkit.start` etc., perhaps of another profkit; its methods never raise."""
 
     version = 1
 
@@ -251,7 +245,7 @@ class Control:
 
 
 def _quiet(function: Callable[..., Any], otherwise: Any = None) -> Callable[..., Any]:
-    """Return a function that does the same, and gives `otherwise` where it fails."""
+    """Return a function that returns `otherwise` if `function` raises."""
 
     def call(*words: Any) -> Any:
         try:

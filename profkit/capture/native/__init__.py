@@ -1,8 +1,4 @@
-"""The compiled parts of profkit, where the installation could build them: finds them, loads nothing.
-
-``build.py`` compiles the C sources of the directories beside this file into ``lib``. What a missing one would
-have recorded is missing in the run, which says so.
-"""
+"""Find the compiled parts of profkit, which ``build.py`` compiles into ``lib``, without loading them."""
 
 from __future__ import annotations
 
@@ -18,13 +14,13 @@ LIB = Path(__file__).resolve().parent / "lib"
 
 
 def nvtx_library() -> Path | None:
-    """Return the NVTX collector for ``NVTX_INJECTION64_PATH``, ``None`` where it was not built."""
+    """Return the NVTX collector for ``NVTX_INJECTION64_PATH``; ``None`` if not built or disabled."""
     path = LIB / NVTX_LIBRARY
     return path if path.is_file() and not os.environ.get(DISABLE_NATIVE_VARIABLE) else None
 
 
 def users_tracers(environ: Mapping[str, str]) -> str:
-    """Return the directory of tracers that the user has built for this profkit; empty where there is none."""
+    """Return the directory of tracers that the user built for this profkit; empty if none."""
     base = _users_base(environ)
     if base is None or not base.is_dir():
         return ""
@@ -37,14 +33,13 @@ def users_tracers(environ: Mapping[str, str]) -> str:
 
 
 def users_directory(environ: Mapping[str, str]) -> Path | None:
-    """Return where the user's own tracers are to be; ``None`` if the environment names no place."""
+    """Return the directory for the user's tracers; ``None`` if the environment names none."""
     base = _users_base(environ)
     return None if base is None else _of_these_sources(base)
 
 
 def _users_base(environ: Mapping[str, str]) -> Path | None:
-    """Return a directory below ``XDG_DATA_HOME``, or ``~/.local/share`` if that is unset or, against its
-    specification, relative."""
+    """Return a directory in ``XDG_DATA_HOME``, or in ``~/.local/share`` if that is unset or relative."""
     if not hasattr(os, "geteuid"):
         return None
     base = environ.get("XDG_DATA_HOME", "")
@@ -54,8 +49,8 @@ def _users_base(environ: Mapping[str, str]) -> Path | None:
 
 
 def _of_these_sources(base: Path) -> Path:
-    """Return a directory for one state of the tracer: machines and installations share homes."""
-    import hashlib  # a capture without such a directory does not pay for it
+    """Return the directory for these sources and this architecture: machines may share a home."""
+    import hashlib  # only needed if that directory exists
 
     digest = hashlib.sha256(os.uname().machine.encode())
     for source in sorted((LIB.parent / "tracer").glob("*.[ch]")):

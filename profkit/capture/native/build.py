@@ -1,7 +1,7 @@
-"""Compiles the C parts: what there is to build, with which flags, from the sources beside this file.
+"""Compile the C parts from the sources beside this file.
 
-The build hook of an installation (``hatch_build.py``) loads this file by its path, before there is a profkit to
-import; `profkit.capture.tracers` builds tracers of further interpreters. So it imports the standard library alone.
+``hatch_build.py`` loads this file by path before profkit can be imported, so it imports only the standard
+library.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-#: Where the sources are: of what captures, and of what reads files.
 NATIVE = Path(__file__).resolve().parent
 FORMATS = NATIVE.parents[1] / "formats" / "native"
 
-#: Without pages of their own for code, a library takes two mappings less, each of which costs whatever forks.
+#: Without separate pages for code a library has two mappings less, which makes every fork cheaper.
 COMMON_FLAGS = (
     "-std=c11",
     "-O2",
@@ -34,19 +33,18 @@ COMMON_FLAGS = (
     "-Wl,-z,noseparate-code",
 )
 
-#: Whether this Python has no GIL.
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
-#: What compilers say of a header that is not there.
+#: A compiler's message for a missing header.
 _NO_HEADER = re.compile(r"fatal error: '?([\w./+-]+)'?(?:: No such file| file not found)")
 _GET_COMPILER = "install gcc and libc6-dev (Debian, Ubuntu), gcc (Fedora, RHEL) or build-base (Alpine)"
 
 
-class Library(NamedTuple):  # hatchling loads its hook in a way that dataclasses do not survive
+class Library(NamedTuple):  # hatchling's way of loading hooks breaks dataclasses
     """One shared object: the C files of one directory, compiled in one call.
-    `output` is its name, `flags` are what it needs beyond `COMMON_FLAGS`. `python`: it is an extension module and
-    needs Python's headers, those at `include` if they are another interpreter's; `until` is the last version whose
-    installation has a use for it. Files named in `without` are left out.
+
+    `python`: an extension module, built with Python's headers, at `include` for another interpreter. `until`
+    is the last version that uses it; `without` are files to leave out.
     """
 
     sources: Path
@@ -58,14 +56,14 @@ class Library(NamedTuple):  # hatchling loads its hook in a way that dataclasses
     include: str = ""
 
     def wanted(self) -> bool:
-        """Whether this installation has a use for it."""
+        """Whether this installation can use it."""
         if FREE_THREADED and self.output.endswith(".abi3.so") and not self.include:
-            return False  # a free-threaded Python has no stable ABI
-        # The collector and the tracer read what only Linux's kernel tells.
+            return False  # free-threaded Pythons have no stable ABI
+        # The collector and the tracer need Linux.
         return sys.platform.startswith("linux") and (self.until is None or sys.version_info[:2] <= self.until)
 
 
-#: The tracer of one interpreter up to 3.11, and the one of all later ones.
+#: The tracer of one interpreter up to 3.11, and the tracer of all later ones.
 TRACER = Library(
     NATIVE / "tracer",
     f"_tracer{sysconfig.get_config_var('EXT_SUFFIX')}",
@@ -81,14 +79,13 @@ LATER_TRACER = Library(
     python=True,
     without=("hook_profile.c", "hook_none.c"),
 )
-#: The tracer of one free-threaded interpreter, which samples.
 FREE_TRACER = TRACER._replace(
     flags=(*LATER_TRACER.flags, "-DPROFKIT_FREE_THREADED"),
     until=None,
     without=("hook_profile.c", "hook_monitoring.c"),
 )
 LIBRARIES = (
-    # Their code must outlive a dlclose: NVTX keeps pointers to it, and so do fork and thread-end handlers.
+    # `nodelete`: NVTX and the fork and thread-end handlers keep pointers to the code after a dlclose.
     Library(NATIVE / "nvtx", "libprofkit_nvtx.so", ("-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")),
     Library(NATIVE / "yardsticks", "_yardsticks.abi3.so", python=True),
     Library(FORMATS / "pstats", "_pstats.abi3.so", python=True),
@@ -98,7 +95,7 @@ LIBRARIES = (
 
 
 def tracer_of(version: tuple[int, int], include: str, suffix: str) -> Library:
-    """Return the tracer of an interpreter that has its headers in `include` and names its modules with `suffix`."""
+    """Return the tracer of an interpreter with headers in `include` and the module suffix `suffix`."""
     if re.match(r"\.cpython-\d+t", suffix):
         return FREE_TRACER._replace(output=f"_tracer{suffix}", include=include)
     if version > (3, 11):
@@ -107,11 +104,11 @@ def tracer_of(version: tuple[int, int], include: str, suffix: str) -> Library:
 
 
 class NativeError(Exception):
-    """Something cannot be compiled; the message is for the person who installs."""
+    """A failed compilation; the message is for the person who installs."""
 
 
 def compiler() -> list[str]:
-    """Return the C compiler's command, as ``CC`` or the machine has it."""
+    """Return the command of the C compiler in ``CC``, or of the first one found."""
     named = os.environ.get("CC", "")
     for command in [named] if named else ["cc", "gcc", "clang"]:
         words = shlex.split(command)
@@ -121,9 +118,10 @@ def compiler() -> list[str]:
 
 
 def build(library: Library, directory: Path, strict: bool = False) -> Path | None:
-    """Compile one library into a directory, which is made where it is missing.
-    Return what was built, ``None`` where this installation needs none or its sources are not there. Raise
-    `NativeError` if it cannot be compiled; what was there before stays.
+    """Compile one library into `directory`, creating it if needed; return its path.
+
+    Return ``None`` if this installation does not need it or the sources are missing. Raise `NativeError` if
+    it cannot be compiled; an earlier library then stays.
     """
     found = library.sources.glob("*.c")
     sources = sorted(path for path in found if path.name not in library.without)
@@ -139,7 +137,7 @@ def build(library: Library, directory: Path, strict: bool = False) -> Path | Non
         command.append(f"-I{include}")
     target = directory / library.output
     directory.mkdir(parents=True, exist_ok=True)
-    # On the same file system, and renamed when whole: a running capture keeps the old file.
+    # On the same file system, to be renamed when complete: a running capture keeps the old file.
     handle, temporary = tempfile.mkstemp(suffix=".so", prefix=".building-", dir=directory)
     os.close(handle)
     try:
@@ -164,7 +162,6 @@ def build(library: Library, directory: Path, strict: bool = False) -> Path | Non
 
 
 def _get_headers(include: str) -> str:
-    """Say how to get Python's headers."""
     name = os.path.basename(include)
     if include.startswith("/usr/include/") and re.fullmatch(r"python3\.\d+", name):
         return f"install {name}-dev (Debian, Ubuntu) or {name}-devel (Fedora, SUSE)"

@@ -1,6 +1,6 @@
-# Starts profkit's agent in a target process, then steps aside: any other sitecustomize still runs, and the
-# process finds neither this directory on sys.path nor this module in sys.modules. The syntax is that of every
-# Python that a job script may start, 2.7 included; older ones than 3.8 are left alone.
+# Starts profkit's agent in a target process, then steps aside: any other sitecustomize still runs, and
+# neither this directory nor this module stays in sys.path or sys.modules. The syntax must suit every Python
+# that a job may start, 2.7 included; versions before 3.8 are left alone.
 import os
 import sys
 
@@ -16,7 +16,7 @@ _profkit_rename(sys._getframe().f_code, "<frozen profkit.sitecustomize>")
 
 
 def _profkit_is_main():
-    """Whether this is the main interpreter: no other one may set a handler, and nobody may set this one."""
+    """Whether this is the main interpreter: in others, signal() raises ValueError."""
     import _signal
 
     try:
@@ -48,22 +48,22 @@ def _profkit_start():
             source = SourceFileLoader("loader", agent + "/loader.py")
             try:
                 code = source.get_code("loader")
-            except (EOFError, TypeError, ValueError):  # bytecode that was cut when it was written
+            except (EOFError, TypeError, ValueError):  # truncated bytecode
                 code = source.source_to_code(source.get_data(source.path), source.path)
             _profkit_rename(code, "<frozen profkit.loader>")
             names = {}
             exec(code, names)
             session = names["load"](agent, "session", lambda module: module.create(spool))
         except Exception:
-            # The target must run as without profkit, whatever is wrong with the agent; that this process
-            # has no record is seen by the launcher.
+            # The target must run whatever is wrong with the agent. The launcher sees that this process has no
+            # record.
             session = None
     try:
-        # The one that this file hides.
+        # Import the sitecustomize that this file hides.
         machinery = sys.modules.get("_frozen_importlib")
         if machinery is None:
             import sitecustomize  # noqa: F401
-        else:  # for a statement, `-X importtime` would print a second line
+        else:  # `-X importtime` would print a second line for an import statement
             machinery._gcd_import("sitecustomize")
     finally:
         if session is not None:
@@ -73,4 +73,4 @@ def _profkit_start():
 try:
     _profkit_start()
 finally:
-    del _profkit_start, _profkit_is_main, _profkit_rename  # else this module would stay until a collection
+    del _profkit_start, _profkit_is_main, _profkit_rename  # else this module lives until a collection

@@ -1,7 +1,5 @@
-/*
- * What NVTX 3 and an injected tool agree on, written down from the interface's documented facts: the export
- * tables, the numbers of the functions, and the layout of event attributes. No header of NVTX is used.
- */
+/* The interface between NVTX 3 and an injected tool, written from its documentation without NVTX's headers: export
+ * tables, function numbers, and event attributes. */
 #ifndef PROFKIT_NVTX_ABI_H
 #define PROFKIT_NVTX_ABI_H
 
@@ -12,12 +10,11 @@
 typedef void (*nvtx_function)(void);
 typedef const void *(*nvtx_get_export_table)(uint32_t table);
 
-/* Export tables that `nvtx_get_export_table` returns. */
 enum { NVTX_TABLE_CALLBACKS = 1, NVTX_TABLE_VERSION = 3 };
 
 struct nvtx_callbacks_table {
     size_t struct_size;
-    /* Returns 0 for a module that it does not have. A function is installed by `*table[id] = function`. */
+    /* Returns 0 for unknown modules. To install a function: `*table[id] = function`. */
     int (*get_module_function_table)(int module, nvtx_function ***table, unsigned *size);
 };
 

@@ -1,4 +1,4 @@
-/* The functions that NVTX calls: each turns its arguments into one record. */
+/* The functions that NVTX calls; each writes one record. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -6,21 +6,21 @@
 #include "collector.h"
 #include "listener.h"
 
-/* XLA's own domain: if it is given one, JAX leaves its annotations to the tool and its own profiler loses them. */
+/* XLA's domain: if it is accepted, JAX sends its annotations to the tool, and JAX's profiler loses them. */
 static const char xla_domain[] = "TSL";
 static bool keep_xla;
 
-/* What is returned where there is no open range, and by NVTX itself where there is no tool. */
+/* Returned without an open range, and by NVTX itself without a tool. */
 enum { NO_RANGE = -2 };
 
 static _Atomic(const struct range_listener *) listener;
 
-/* The range that is watched, NULL without one, and its domain. */
+/* The watched range, or NULL, and its domain. */
 static _Atomic(struct name *) watched_name;
 enum { ANY_DOMAIN = -1 };
 static int32_t watched_domain;
 
-/* Where the thread has pushed it; and what was returned where it was started. */
+/* The thread's level at which it was pushed, and the id with which it was started. */
 static _Thread_local struct {
     int32_t level;
     uint16_t domain;
@@ -29,8 +29,8 @@ static _Thread_local struct {
 static _Atomic uint64_t started_id;
 
 struct event {
-    uint64_t time_ns; /* 0: when it is written */
-    struct name *name; /* what `string` is the number of */
+    uint64_t time_ns; /* 0: the time of writing */
+    struct name *name; /* the name of `string` */
     uint64_t payload;
     uint32_t string;
     uint32_t category;
@@ -54,7 +54,7 @@ static uint64_t payload_of(const struct nvtx_attributes *attributes)
     case NVTX_PAYLOAD_U32:
     case NVTX_PAYLOAD_I32:
     case NVTX_PAYLOAD_F32:
-        return attributes->payload.u32; /* the upper half is whatever was on the caller's stack */
+        return attributes->payload.u32; /* the upper half is uninitialised */
     default:
         return 0;
     }
@@ -63,7 +63,7 @@ static uint64_t payload_of(const struct nvtx_attributes *attributes)
 static struct event event_of(uint16_t domain, const struct nvtx_attributes *attributes)
 {
     struct event event = {.domain = domain};
-    /* Later versions may append fields; what is here keeps its place. */
+    /* Later versions may append fields. */
     if (attributes == NULL || attributes->size < sizeof *attributes)
         return event;
     struct name *name = NULL;
@@ -89,10 +89,8 @@ static struct event named(struct name *name)
     return (struct event){.name = name, .string = names_use(name)};
 }
 
-/*
- * Write one record; NULL where it was lost. Where a range begins the clock is read here, last, and where one
- * ends it was read first: what the collector itself does is not in the range.
- */
+/* Write one record; NULL if it was lost. The clock is read here, last, when a range begins, and was read first when
+ * one ends, so the collector's time is outside the range. */
 static struct record *write_event(enum record_kind kind, const struct event *event)
 {
     struct record *record = threads_slot();
@@ -104,7 +102,7 @@ static struct record *write_event(enum record_kind kind, const struct event *eve
     record->payload = event->payload;
     uint64_t head = (uint64_t)kind | (uint64_t)event->payload_type << 8 | (uint64_t)event->domain << 16 |
                     (uint64_t)event->string << 32;
-    /* Last, so that a record which is seen is whole, wherever the process is killed. */
+    /* Last, so that a visible record is complete wherever the process is killed. */
     atomic_store_explicit(&record->head, head, memory_order_release);
     return record;
 }
@@ -164,7 +162,7 @@ static int pop(uint16_t domain)
 static uint64_t start(struct event event)
 {
     uint64_t none = 0;
-    /* Its number is known when it was written; until then it has one that no range has. */
+    /* Its id is known after writing; until then it has the id of no range. */
     bool watched = is_watched(&event) && atomic_compare_exchange_strong(&started_id, &none, UINT64_MAX);
     if (watched)
         report_watched(true);
@@ -183,7 +181,7 @@ static uint64_t start(struct event event)
 static void end(uint64_t id)
 {
     struct event event = {.time_ns = now_ns(), .payload = id};
-    if (id != 0) /* the beginning was lost, and counted */
+    if (id != 0) /* 0: the start was lost, and counted as such */
         write_event(RECORD_END, &event);
     if (__builtin_expect(id != 0 && atomic_load_explicit(&started_id, memory_order_relaxed) == id, 0)) {
         atomic_store(&started_id, 0);
@@ -240,7 +238,7 @@ static uint64_t domain_start_ex(struct domain *d, const struct nvtx_attributes *
 
 static void domain_end(struct domain *d, uint64_t id)
 {
-    (void)d; /* the id says it */
+    (void)d; /* implied by the id */
     end(id);
 }
 
@@ -263,7 +261,7 @@ static void domain_category_w(struct domain *d, uint32_t category, const wchar_t
 
 static void *register_a(struct domain *d, const char *text)
 {
-    (void)d; /* strings are numbered over all domains */
+    (void)d; /* strings are numbered across domains */
     return names_intern(text);
 }
 
@@ -289,7 +287,7 @@ static struct domain *create_w(const wchar_t *text)
     return create_a(narrow);
 }
 
-/* Threads may still use it, and the same name brings the same domain back. */
+/* Threads may still use the domain, and its name brings it back. */
 static void destroy(struct domain *d) { (void)d; }
 
 static void initialize(const void *reserved) { (void)reserved; }
@@ -314,7 +312,7 @@ static const nvtx_function core[NVTX_CORE_SIZE] = {
     [NVTX_NAME_OS_THREAD_W] = FUNCTION(os_thread_w),
 };
 
-/* Resources have no place in the files: their functions stay NVTX's own, which do nothing. */
+/* Resources are not recorded: NVTX keeps its own functions, which do nothing. */
 static const nvtx_function core2[NVTX_CORE2_SIZE] = {
     [NVTX_DOMAIN_MARK_EX] = FUNCTION(domain_mark_ex),
     [NVTX_DOMAIN_RANGE_START_EX] = FUNCTION(domain_start_ex),
@@ -331,7 +329,7 @@ static const nvtx_function core2[NVTX_CORE2_SIZE] = {
     [NVTX_INITIALIZE] = FUNCTION(initialize),
 };
 
-/* For programs whose NVTX calls do not pass through NVTX: PyTorch without CUDA, see agent/torch_nvtx.py. */
+/* For NVTX calls that bypass NVTX: PyTorch without CUDA, see agent/torch_nvtx.py. */
 
 #define EXPORTED __attribute__((visibility("default")))
 

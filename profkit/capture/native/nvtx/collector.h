@@ -1,4 +1,3 @@
-/* What the parts of the collector know of each other. */
 #ifndef PROFKIT_NVTX_COLLECTOR_H
 #define PROFKIT_NVTX_COLLECTOR_H
 
@@ -11,11 +10,11 @@
 
 #include "layout.h"
 
-/* Longest text of a name, in bytes; what is longer is cut. */
+/* Longest text of a name, in bytes; longer ones are truncated. */
 enum { MOST_TEXT = 4000 };
 
-/* Nanoseconds until something that failed (a full disk, say) is tried again: often enough to go on soon after
- * room was made, too seldom to cost a system call per event. */
+/* Wait before a failure (e.g. a full disk) is retried, ns: short enough to continue soon, too long to cost a system
+ * call per event. */
 #define RETRY_NS 100000000ull
 
 static inline uint64_t now_ns(void)
@@ -25,14 +24,13 @@ static inline uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Held on every path that is not the hot one, and across a fork. */
+/* Held everywhere but on the hot path, and across a fork. */
 extern pthread_mutex_t collector_lock;
 
-/* Counts the lives of this process image: 1, and one more in every forked child. Written in a child with one
- * thread only. */
+/* The generation: 1, plus 1 per fork. Written in a child while it has one thread. */
 extern uint32_t collector_generation;
 
-/* files.c: all but the counters with the lock held */
+/* files.c: the lock is held, except for the counters */
 
 struct chunk {
     struct record *begin;
@@ -56,7 +54,7 @@ struct name {
     uint32_t id;
     uint32_t bytes;
     _Atomic uint32_t generation; /* in which its definition was last written */
-    _Atomic(struct name *) pattern; /* the name with `{n}` for its numbers, NULL until it is needed */
+    _Atomic(struct name *) pattern; /* the name with `{n}` for its numbers; NULL until needed */
     char text[];
 };
 
@@ -93,7 +91,7 @@ bool threads_start(void);
 struct record *threads_slow_slot(void);
 int32_t *threads_depth(uint16_t domain);
 
-/* Return the place of the calling thread's next record, or NULL where there is no room. */
+/* Return the place of the calling thread's next record, or NULL without room. */
 static inline struct record *threads_slot(void)
 {
     struct thread *self = thread_self;

@@ -1,8 +1,5 @@
-/*
- * The files of this process. Both are written through shared mappings: what was stored is in the file, however
- * the process ends. No descriptor is kept, since programs close descriptors that they do not know, and a write
- * to the number's next owner would damage the target's own data.
- */
+/* The process's files, written through shared mappings, so they survive however the process ends. No descriptor is
+ * kept: programs close unknown descriptors, and writing to a reused number would damage the target's data. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +13,7 @@
 
 #include "collector.h"
 
-/* Bytes of events that one process may write unless PROFKIT_NVTX_BYTES says otherwise: 33 million events. */
+/* Bytes of events per process, unless PROFKIT_NVTX_BYTES is set: 33 million events. */
 #define DEFAULT_LIMIT (1ull << 30)
 
 enum { PATH_ROOM = 4096, COMMAND_ROOM = 4096 };
@@ -34,14 +31,13 @@ static uint64_t definition_end;
 static uint64_t retry_open_ns;
 static uint32_t forked_from;
 
-/* What was counted while there was no header to count it in. */
+/* Counts made before there was a header. */
 static _Atomic uint64_t lost_before, folded_before;
 static _Atomic(struct event_header *) counters;
 
 uint32_t collector_generation = 1;
 pthread_mutex_t collector_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Read where to write; false if no capture asked for it. */
 bool files_configure(void)
 {
     const char *directory = getenv("PROFKIT_SPOOL");
@@ -54,7 +50,7 @@ bool files_configure(void)
     return true;
 }
 
-/* Make `bytes` at the end of a file really there: a store into a hole of a full disk would be a SIGBUS. */
+/* Allocate `bytes` at the end of a file: a store into a hole would be a SIGBUS when the disk is full. */
 static bool reserve(int fd, uint64_t offset, size_t bytes)
 {
     struct rlimit most;
@@ -110,7 +106,6 @@ static void define_command(void)
         files_define(DEFINITION_COMMAND, 0, 0, text, (size_t)bytes);
 }
 
-/* Create both files if this process has none yet; false where that is impossible now. */
 bool files_open(void)
 {
     if (header != NULL)
@@ -131,7 +126,7 @@ bool files_open(void)
             return false;
         page = map_more(event_path, O_CREAT | O_EXCL, 0, HEADER_BYTES);
         if (page == NULL && errno != EEXIST) {
-            if (errno == ENOSPC) /* an empty file would be read as a damaged one */
+            if (errno == ENOSPC) /* an empty file would be read as damaged */
                 unlink(event_path);
             return false;
         }
@@ -160,7 +155,6 @@ bool files_open(void)
     return true;
 }
 
-/* Reserve and map room for records. */
 bool files_chunk(size_t bytes, struct chunk *chunk)
 {
     if (!files_open() || event_end + bytes > limit_bytes)
@@ -180,7 +174,6 @@ void files_drop_chunk(const struct chunk *chunk)
         munmap(chunk->begin, chunk->bytes);
 }
 
-/* Write a definition; false where there is no room for it now. */
 bool files_define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text, size_t bytes)
 {
     if (header == NULL)
@@ -222,7 +215,7 @@ void files_count_folded(void)
     atomic_fetch_add(page != NULL ? &page->folded : &folded_before, 1);
 }
 
-/* In a forked child: the files are the parent's. */
+/* In a forked child, leave the files to the parent. */
 void files_forget(uint32_t fork_parent)
 {
     if (header != NULL)

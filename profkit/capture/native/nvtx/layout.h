@@ -1,7 +1,5 @@
-/*
- * The two files of a process: events (`.nvtx`) and definitions (`.nvtxdefs`). profkit/formats/nvtx_log.py
- * reads them. Both are little-endian, only grow, and are zero where nothing was written yet.
- */
+/* A process's files of events (`.nvtx`) and definitions (`.nvtxdefs`), read by profkit/formats/nvtx_log.py. They are
+ * little-endian, only grow, and are zero where unwritten. */
 #ifndef PROFKIT_NVTX_LAYOUT_H
 #define PROFKIT_NVTX_LAYOUT_H
 
@@ -17,7 +15,6 @@
 
 enum { LAYOUT_VERSION = 1, HEADER_BYTES = 4096, DEFINITION_BLOCK = 1 << 16 };
 
-/* First page of the event file. */
 struct event_header {
     char magic[8];
     uint32_t version;
@@ -25,25 +22,25 @@ struct event_header {
     uint32_t record_bytes;
     uint32_t pid;
     uint32_t ppid;
-    uint32_t fork_parent; /* the process that this one was forked from with the library loaded, or 0 */
-    uint32_t generation;  /* upper 16 bits of the ids of this process's start/end ranges */
+    uint32_t fork_parent; /* the parent, if forked with the library loaded, else 0 */
+    uint32_t generation;  /* upper 16 bits of the ids of start/end ranges */
     uint32_t reserved;
-    uint64_t monotonic_ns; /* both clocks at one moment: events are in CLOCK_MONOTONIC */
+    uint64_t monotonic_ns; /* both clocks at one moment; events use CLOCK_MONOTONIC */
     uint64_t realtime_ns;
-    _Atomic uint64_t lost;   /* events that found no room */
-    _Atomic uint64_t folded; /* events whose name came after the cap on names, digits replaced */
-    _Atomic uint64_t bytes;  /* given to chunks so far, this page included */
+    _Atomic uint64_t lost;   /* events without room */
+    _Atomic uint64_t folded; /* events with a name beyond the cap, its digits replaced */
+    _Atomic uint64_t bytes;  /* given to chunks so far, including this page */
 };
 
 enum record_kind {
-    RECORD_NONE = 0,    /* not written, or not completely */
-    RECORD_SEGMENT = 1, /* what follows is of thread `payload`, the `string`-th of this process */
+    RECORD_NONE = 0,    /* not written, or incomplete */
+    RECORD_SEGMENT = 1, /* records of thread `payload`, the `string`-th of this process, follow */
     RECORD_MARK = 2,
     RECORD_PUSH = 3,
     RECORD_POP = 4,
     RECORD_START = 5,
-    RECORD_END = 6, /* payload: generation << 48 | offset of the RECORD_START in its file */
-    RECORD_GAP = 7  /* payload: events that this thread lost before here */
+    RECORD_END = 6, /* payload: generation << 48 | file offset of the RECORD_START */
+    RECORD_GAP = 7  /* payload: events that this thread lost before */
 };
 
 struct record {
@@ -58,20 +55,18 @@ _Static_assert(sizeof(struct event_header) <= HEADER_BYTES, "the header is one p
 _Static_assert(sizeof(struct record) == 32, "a record is half a cache line");
 
 enum definition_kind {
-    DEFINITION_STRING = 1,   /* id: its number; 0 is no string */
-    DEFINITION_DOMAIN = 2,   /* id: its number; 0 is the default domain */
+    DEFINITION_STRING = 1,   /* id: its number; 0 for no string */
+    DEFINITION_DOMAIN = 2,   /* id: its number; 0 for the default domain */
     DEFINITION_CATEGORY = 3, /* id: category, extra: domain */
-    DEFINITION_THREAD = 4,   /* id: thread id of the system */
-    DEFINITION_COMMAND = 5   /* the process's command line, arguments separated by NUL */
+    DEFINITION_THREAD = 4,   /* id: system thread id */
+    DEFINITION_COMMAND = 5   /* the command line, arguments separated by NUL */
 };
 
-/*
- * Definitions follow each other at multiples of 8 bytes and never cross a multiple of DEFINITION_BLOCK; the
- * first block starts with DEFINITION_MAGIC. A `kind` of 0 ends a block.
- */
+/* Definitions follow each other at multiples of 8 bytes and never cross a multiple of DEFINITION_BLOCK; the first
+ * block starts with DEFINITION_MAGIC, and a `kind` of 0 ends a block. */
 struct definition {
     _Atomic uint32_t kind; /* stored last */
-    uint32_t bytes;        /* of the UTF-8 text behind */
+    uint32_t bytes;        /* of the UTF-8 text that follows */
     uint32_t id;
     uint32_t extra;
 };

@@ -1,8 +1,5 @@
-/* What the collector reports to another library of the process about pushed ranges, while the program runs.
- *
- * That other library is profkit's tracer, which charges the time of functions to the ranges that are open. It finds
- * `profkit_nvtx_listen` with dlsym() in this library, which both it and NVTX load by the same path.
- */
+/* Reports of pushed ranges to profkit's tracer, which finds `profkit_nvtx_listen` by dlsym() in this library: it and
+ * NVTX load it by the same path. */
 #ifndef PROFKIT_NVTX_LISTENER_H
 #define PROFKIT_NVTX_LISTENER_H
 
@@ -10,15 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The listener's own record; both are called in the thread that pushes or pops, with or without the GIL. */
+/* The listener's functions, called in the thread that pushes or pops, with or without the GIL. */
 struct range_listener {
     size_t struct_size;
-    /* Just before a range begins. `name` is the number of its name in the definitions, the numbers in the name
-     * replaced by `{n}`; 0 for none. `domain` is 0 for the default one. */
+    /* Just before a range begins. `name` is its number in the definitions, after numbers in it became `{n}`; 0 for
+     * none. */
     void (*pushed)(uint32_t domain, uint32_t name);
-    /* Just after one ended. */
     void (*popped)(uint32_t domain);
-    /* The outermost range of a thread that profkit_nvtx_watch() named begins, or has just ended. */
+    /* The outermost range named by profkit_nvtx_watch() in a thread begins, or has just ended. */
     void (*watched)(bool begins);
 };
 
@@ -29,7 +25,7 @@ typedef void (*nvtx_listen_function)(const struct range_listener *listener);
 
 #define NVTX_WATCH_NAME "profkit_nvtx_watch"
 
-/* Have ranges of this name reported; of the default domain for an empty `domain`, of any for NULL. */
+/* Report ranges of this name, in the default domain for an empty `domain`, in any for NULL. */
 typedef bool (*nvtx_watch_function)(const char *name, const char *domain);
 
 #endif

@@ -1,22 +1,19 @@
-/*
- * Names: strings by content, with numbers that stay the same in forked children, and the definitions of
- * domains, categories and threads. Looking a known string up takes no lock.
- */
+/* Names: strings by content, whose numbers stay the same in forked children, and definitions of domains, categories
+ * and threads. Looking up a known string takes no lock. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
 #include "collector.h"
 
-/* Different strings that are kept. Programs put step numbers into names; from here on the digits of new ones
- * are replaced, which leaves a reserve for what is really new. */
+/* Most strings kept. Beyond this, as with step numbers in names, digits of new names are replaced; the reserve is
+ * for really new ones. */
 enum { MOST_NAMES = 1 << 16, RESERVED_NAMES = 1 << 12, FIRST_SLOTS = 1 << 10 };
 
-/* Domains, categories and thread names that are kept. */
 enum { MOST_DEFINITIONS = 1 << 14, MOST_DOMAINS = 1 << 12 };
 
 struct table {
-    struct table *outgrown; /* stays, since a thread may be reading it; all together are as large as the last */
+    struct table *outgrown; /* stays, as threads may read it; all together are as large as the last */
     size_t mask;
     _Atomic(struct name *) slots[];
 };
@@ -75,7 +72,7 @@ static void put(struct table *table, struct name *name)
     atomic_store_explicit(&table->slots[i], name, memory_order_release);
 }
 
-/* Return the table with room for one more, or NULL without memory. */
+/* Return the table with room for one more; NULL without memory. */
 static struct table *roomy_table(void)
 {
     struct table *table = atomic_load_explicit(&names, memory_order_relaxed);
@@ -96,7 +93,7 @@ static struct table *roomy_table(void)
     return larger;
 }
 
-/* Find or add, with the lock held. */
+/* Find or add a name, with the lock held. */
 static struct name *add(uint64_t hash, const char *text, size_t bytes, uint32_t most)
 {
     struct name *name = find(atomic_load(&names), hash, text, bytes);
@@ -130,7 +127,7 @@ static struct name *intern_within(const char *text, size_t bytes, uint32_t most)
     return name;
 }
 
-/* Replace runs of digits by `{n}`, the form in which reports show names that differ by a number only. */
+/* Replace runs of digits by `{n}`, as in reports. */
 static size_t fold_digits(const char *text, size_t bytes, char *folded, size_t room)
 {
     size_t used = 0;
@@ -147,7 +144,7 @@ static size_t fold_digits(const char *text, size_t bytes, char *folded, size_t r
     return used;
 }
 
-/* Not inlined: the hot path shall not have this frame. */
+/* Not inlined, to keep its frame off the hot path. */
 __attribute__((noinline)) static struct name *intern_folded(const char *text, size_t bytes)
 {
     char folded[MOST_TEXT];
@@ -163,7 +160,7 @@ static struct name *intern(const char *text, size_t bytes)
     return name != NULL ? name : intern_folded(text, bytes);
 }
 
-/* Length of a text, cut where a UTF-8 character begins. */
+/* Return a text's length, truncated at the start of a UTF-8 character. */
 static size_t length_of(const char *text)
 {
     size_t bytes = strnlen(text, MOST_TEXT + 1);
@@ -188,7 +185,7 @@ __attribute__((noinline)) struct name *names_intern_wide(const wchar_t *text)
     return intern(narrow, names_narrow(text, narrow, sizeof narrow));
 }
 
-/* Write a wide text as UTF-8 with a NUL behind; return its bytes. The locale has no say in this. */
+/* Write a wide text as UTF-8 with a NUL, whatever the locale; return its bytes. */
 size_t names_narrow(const wchar_t *wide, char *text, size_t room)
 {
     size_t used = 0;
@@ -216,7 +213,7 @@ size_t names_narrow(const wchar_t *wide, char *text, size_t room)
     return used;
 }
 
-/* Return a string's number for a record; its definition is in the file before the record is. */
+/* Return a string's number for a record, after writing its definition. */
 uint32_t names_use(struct name *name)
 {
     if (name == NULL)
@@ -241,19 +238,19 @@ static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-/* What belongs to a word that a number before it is part of. Characters beyond ASCII are not classified. */
+/* Whether a character continues a word; those beyond ASCII do. */
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
 }
 
-/* Return where the number ends that begins at `i`, or `i` if there is none: an address, or digits with a fraction
- * or without, which no letter follows. `pattern_of` in profkit/measure/range_stats.py finds the same numbers. */
+/* Return the end of the number at `i`, or `i` if there is none: an address, or digits with an optional fraction, not
+ * followed by a letter. `pattern_of` in profkit/measure/range_stats.py finds the same. */
 static size_t end_of_number(const char *text, size_t bytes, size_t i)
 {
     size_t end = i + 2;
     if (i > 0 && is_digit(text[i - 1]))
-        return i; /* in the middle of one that a letter follows */
+        return i; /* inside a number that a letter follows */
     if (i + 2 < bytes && text[i] == '0' && text[i + 1] == 'x' && is_hex(text[i + 2])) {
         while (end < bytes && is_hex(text[end]))
             end++;
@@ -271,14 +268,13 @@ static size_t end_of_number(const char *text, size_t bytes, size_t i)
     return end < bytes && is_word(text[end]) ? i : end;
 }
 
-/* Not inlined: the hot path shall not have this frame. */
 __attribute__((noinline)) static struct name *make_pattern(struct name *name)
 {
     char text[MOST_TEXT];
     size_t used = 0;
     for (size_t i = 0; i < name->bytes;) {
         if (used + 3 > sizeof text)
-            return name; /* it stays as it is; the reader folds it */
+            return name; /* unchanged: the reader folds it */
         size_t end = is_digit(name->text[i]) ? end_of_number(name->text, name->bytes, i) : i;
         if (end > i) {
             memcpy(text + used, "{n}", 3);
@@ -294,7 +290,7 @@ __attribute__((noinline)) static struct name *make_pattern(struct name *name)
     return pattern != NULL ? pattern : name;
 }
 
-/* Return the name under which ranges whose names differ only by numbers are one. */
+/* Return the name with its numbers replaced, shared by ranges that differ only in numbers. */
 struct name *names_pattern(struct name *name)
 {
     if (name == NULL)
@@ -307,7 +303,7 @@ struct name *names_pattern(struct name *name)
     return pattern;
 }
 
-/* Remember a definition, with the lock held, and write it if there are files already. */
+/* Remember a definition, with the lock held, and write it if there are files. */
 static struct pending *define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text)
 {
     size_t bytes = length_of(text);
@@ -341,12 +337,12 @@ void names_define(enum definition_kind kind, uint32_t id, uint32_t extra, const 
         return;
     pthread_mutex_lock(&collector_lock);
     define(kind, id, extra, text);
-    if (kind == DEFINITION_THREAD) /* worth files of its own: reports name threads that open no range */
+    if (kind == DEFINITION_THREAD) /* worth files: reports name threads without ranges, too */
         files_open();
     pthread_mutex_unlock(&collector_lock);
 }
 
-/* Write what was defined before this process had files: the oldest first, since the last name wins. */
+/* Write definitions made before there were files, oldest first, as the last name wins. */
 void names_files_opened(void)
 {
     struct pending *reversed = NULL;
@@ -365,7 +361,7 @@ void names_files_opened(void)
     }
 }
 
-/* Return the domain of a name, the same one whenever it is asked for; NULL (the default one) without room. */
+/* Return the domain of a name, always the same one; NULL (the default one) without room. */
 struct domain *names_domain(const char *text)
 {
     struct domain *found = NULL;

@@ -1,7 +1,5 @@
-/*
- * Each thread writes records into a chunk of its own, without a lock. A thread that ends leaves the rest of its
- * chunk to the next one that needs room. A forked child starts again, in files of its own.
- */
+/* Each thread writes records into its own chunk without a lock, and leaves the rest to another thread at its end. A
+ * forked child begins again, with its own files. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +8,11 @@
 
 #include "collector.h"
 
-/* Small at first, since a program may have a thousand threads with a few ranges each; then four times as much
- * as the thread needed before, since mapping costs some microseconds. */
+/* Small at first, as a program may have a thousand threads with few ranges; then four times the previous size, as
+ * mapping costs microseconds. */
 enum { FIRST_CHUNK = 1 << 14, LARGEST_CHUNK = 1 << 22 };
 
-/* Records that the rest of a chunk must have room for to be worth keeping. */
+/* A rest of a chunk with room for fewer records is dropped. */
 enum { LEAST_REST = 16 };
 
 struct rest {
@@ -46,7 +44,6 @@ static void unlink_thread(struct thread *thread)
         thread->after->before = thread->before;
 }
 
-/* A thread has ended: keep what is left of its chunk for another. */
 static void thread_ended(void *argument)
 {
     struct thread *thread = argument;
@@ -146,7 +143,7 @@ struct record *threads_slow_slot(void)
     return self->next++;
 }
 
-/* Return the number of the calling thread's open ranges in a domain, or NULL without memory. */
+/* Return the calling thread's number of open ranges in a domain; NULL without memory. */
 int32_t *threads_depth(uint16_t domain)
 {
     struct thread *self = thread_self != NULL ? thread_self : thread_begins();
@@ -175,7 +172,7 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&collector_lock);
 }
 
-/* The child has one thread, a copy of the one that forked, with the ranges that were open in it. */
+/* The child has one thread, a copy of the forking one, with its open ranges. */
 static void after_fork_in_child(void)
 {
     for (struct thread *thread = all, *next; thread != NULL; thread = next) {

@@ -1,4 +1,3 @@
-/* See agent.h. */
 #include "agent.h"
 
 #include "tables.h"
@@ -11,7 +10,7 @@
 #include "clock.h"
 #include "store.h"
 
-/* A thread that `threading` starts is known there after a dozen functions; others never are. */
+/* `threading` registers a thread that it starts after about a dozen calls, and other threads never. */
 #define MOST_TRIES 40
 
 int64_t agent_due = INT64_MAX;
@@ -38,8 +37,8 @@ void agent_forget(void) {
     agent_due = INT64_MAX;
 }
 
-/* Call a function of the agent's. PyTorch's compiler, if the thread is in what it has compiled, looks at each frame before it is
- * run, and would count the agent's among the program's: it is off in this thread meanwhile, as its own `disable` does that. */
+/* Call a function of the agent. PyTorch's compiler examines each frame inside compiled code and would count the
+ * agent's, so it is switched off in this thread meanwhile. */
 static PyObject *call_unseen(PyObject *function, PyObject *argument) {
     PyObject *modules = PyImport_GetModuleDict();
     PyObject *compiler = modules ? PyDict_GetItemString(modules, "torch._C._dynamo.eval_frame") : NULL;
@@ -88,7 +87,7 @@ int agent_first_call(PyObject *code) {
     PyObject *done = call_unseen(begin, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     Py_DECREF(begin);
-    if (!done) { /* a handler of the target's, as all that the agent raises is caught there */
+    if (!done) { /* raised by a signal handler of the target; the agent catches its own errors */
         Py_XDECREF(type);
         Py_XDECREF(value);
         Py_XDECREF(traceback);
@@ -99,7 +98,7 @@ int agent_first_call(PyObject *code) {
     return 1;
 }
 
-/* Drop what the agent has raised. If it was interrupted, that was the target's: it is interrupted again when this is over. */
+/* Drop an error of the agent. A KeyboardInterrupt is the target's and is raised again later. */
 static void drop_error(void) {
     bool interrupted = PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
     PyErr_Clear();
@@ -118,7 +117,7 @@ void agent_name_thread(struct table *table) {
         strncpy(table->name, PyBytes_AsString(bytes), sizeof table->name - 1);
         size_t used = strlen(table->name);
         while (used > 0 && used == sizeof table->name - 1 && ((unsigned char)table->name[used - 1] & 0x80))
-            table->name[--used] = '\0'; /* a character that was cut */
+            table->name[--used] = '\0'; /* a truncated character */
     }
     Py_XDECREF(bytes);
     Py_XDECREF(name);
@@ -154,9 +153,9 @@ int agent_remind(struct table *table) {
     PyObject *type, *value, *traceback;
     sigset_t all, before;
     int64_t begun = clock_ticks();
-    agent_due = INT64_MAX; /* until it says */
+    agent_due = INT64_MAX; /* until the function returns the next time */
     PyErr_Fetch(&type, &value, &traceback);
-    /* A handler that Python runs in the middle of it would be interrupted by what is caught there. */
+    /* A Python signal handler run inside the call would have its exception caught there. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     PyObject *seconds = remind_function ? call_unseen(remind_function, NULL) : NULL;
@@ -174,7 +173,7 @@ int agent_remind(struct table *table) {
     int64_t now = clock_ticks();
     if (until > 0)
         agent_due = now + clock_ticks_in((int64_t)(until * 1e9));
-    /* As with all that the tracer does, the time falls to the caller. */
+    /* The time falls to the caller, as always with the tracer's work. */
     if (table) {
         table->last += now - begun;
         table->top->start += now - begun;

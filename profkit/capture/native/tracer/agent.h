@@ -1,6 +1,5 @@
-/* What the tracer calls of the agent, in the thread that has made a call just now: how a thread is named, and, when a time has
- * come, a function that looks at the process. No event is received meanwhile.
- */
+/* Calls from the tracer into the agent, in the thread that has just made a call: to name a thread, and to look at
+ * the process when due. They make no events. */
 #ifndef PROFKIT_AGENT_H
 #define PROFKIT_AGENT_H
 
@@ -11,40 +10,41 @@
 
 struct table;
 
-/* Ticks when agent_remind() is due; INT64_MAX for never. */
+/* When agent_remind() is due, in ticks; INT64_MAX for never. */
 extern int64_t agent_due;
 
-/* Whether there is an agent in this process that has not let go of it. */
+/* Whether this process has an agent that has not let go of it. */
 extern bool agent_serving;
 
-/* Have `name_of(ident)` called for the name of a thread, and `remind()` after so many seconds; it returns the seconds until
- * it is called again. */
+/* Have `name_of(ident)` called for thread names, and `remind()` after so many seconds; it returns the seconds until
+ * its next call. */
 void agent_serve(PyObject *name_of, PyObject *remind, double seconds);
 
-/* In a forked child: the parent's agent is not called. */
+/* In a forked child, do not call the parent's agent. */
 void agent_forget(void);
 
-/* Have `begin()` called when this process, a forked child, is about to make its first call; NULL for no longer. */
+/* Have `begin()` called at this forked child's first call; NULL to cancel. */
 void agent_await_call(PyObject *begin);
 
-/* In a process whose agent has not begun, something is called by `code`, or it is run: call what agent_await_call() has got, unless
- * the code is the agent's own. 1 if the agent has begun by that, 0 if not, -1 as agent_remind(). */
+/* At a call in a process whose agent has not begun: call the function of agent_await_call(), unless `code` is the
+ * agent's own. Return 1 if the agent began, 0 if not, -1 as agent_remind(). */
 int agent_first_call(PyObject *code);
 
-/* Ask for the name of the calling thread, whose table is new, until it has one. */
+/* Ask for the name of the calling thread, unless its table has one. */
 void agent_name_thread(struct table *table);
 
-/* Do not ask for it until agent_name_again() is called, with what this returns. */
+/* Do not ask until agent_name_again() is called with the returned value. */
 unsigned agent_name_later(struct table *table);
 void agent_name_again(struct table *table, unsigned tries);
 
-/* Have `function(begins)` called when a range begins or ends that opens windows; NULL for none. */
+/* Have `function(begins)` called when a range that opens windows begins or ends; NULL for none. */
 void agent_serve_ranges(PyObject *function);
 
-/* Call that function in a thread that has the GIL; what it raises does not reach the target. */
+/* Call that function in a thread that holds the GIL; its exceptions are dropped. */
 void agent_range(bool begins);
 
-/* Call what is due, in a thread with this table, or in the sampler's for NULL; -1 with an exception that is the target's, raised by a handler of a signal that came meanwhile. */
+/* Call what is due, in the thread of `table` or (NULL) the sampler's. Return -1 with an exception that a signal
+ * handler of the target raised. */
 int agent_remind(struct table *table);
 
 #endif

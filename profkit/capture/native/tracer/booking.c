@@ -1,4 +1,3 @@
-/* See booking.h. */
 #include "booking.h"
 
 #include "agent.h"
@@ -22,7 +21,7 @@ static struct table *table_of(struct seen_thread *seen, bool may_make) {
         return seen->table;
     struct table *table = runs ? tables_running(seen->native, seen->ident) : tables_last(seen->native, seen->ident);
     if (!table && !may_make)
-        return NULL; /* it was never seen to run Python */
+        return NULL; /* it never ran Python */
     if (!table)
         table = table_new(TABLE_OF_SAMPLES, seen->native, seen->ident);
     else
@@ -33,7 +32,6 @@ static struct table *table_of(struct seen_thread *seen, bool may_make) {
     return table;
 }
 
-/* The innermost function of a charge that its table knows. */
 static struct function *innermost_known(const struct table *table, const struct charge *charge) {
     for (uint32_t i = 0; i < charge->n + (charge->leaf != NULL); i++) {
         const void *key = charge->leaf && i == 0 ? charge->leaf : (const void *)charge->codes[i - (charge->leaf != NULL)];
@@ -45,7 +43,6 @@ static struct function *innermost_known(const struct table *table, const struct 
     return table->base;
 }
 
-/* Book the time of a charge in a sampled process; returns the function that it is booked in. */
 static struct function *book_time(struct table *table, const struct charge *charge) {
     struct edge *inside[STACK_MOST + 1], *edge = NULL;
     size_t n = 0;
@@ -59,11 +56,11 @@ static struct function *book_time(struct table *table, const struct charge *char
         if (!found && leaf)
             found = table_known_edge(table, caller, key);
         else if (!found && !charge->certain)
-            break; /* nothing else has seen that call */
+            break; /* nothing else has seen this call */
         else if (!found && (names_known(key) || stacks_is_code((uintptr_t)key)))
             found = table_add_edge(table, caller, key, (PyObject *)key, NULL);
         if (!found)
-            continue; /* it is gone, or the interpreter's own: the time is its caller's */
+            continue; /* gone, or the interpreter's own code: the time is the caller's */
         edge = found;
         struct function *function = edge->callee;
         path = path_of(table, path, edge);
@@ -104,10 +101,9 @@ static struct function *book_time(struct table *table, const struct charge *char
     return caller;
 }
 
-/* Book in which lines the time of a charge was; it was booked in a function. */
 static void book_lines(struct table *table, struct function *function, const struct charge *charge) {
     PyObject *code = charge->n ? (PyObject *)charge->codes[0] : NULL;
-    const struct name *name = code ? names_known(code) : NULL; /* it keeps the code */
+    const struct name *name = code ? names_known(code) : NULL; /* keeps the code alive */
     const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
     if (!edge || !(edge->callee == function || charge->leaf) || function == table->base)
         return;

@@ -7,12 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What was booked: samples, and for how long threads ran and queued, ns. */
+/* What was booked: samples, and the ns for which threads queued. */
 struct booked {
     int64_t samples, wait;
 };
 
-/* Take what was seen and add it to the tables. With the GIL. */
+/* Take what was seen and add it to the tables, with the GIL. */
 struct booked booking_take(void);
 
 #endif

@@ -1,7 +1,5 @@
-/* Ends of calls that the hot path does not expect; see calls.h. */
 #include "calls.h"
 
-/* End an open call, and those in it. */
 static void close_down_to(struct table *table, const struct call *found) {
     int64_t now = clock_ticks();
     if (now - table->last > table->long_gap || now > table->due)

@@ -1,8 +1,7 @@
-/* The hot path: a call begins, a call ends. No lock, and no allocation once the functions are known.
+/* The hot path: calls begin and end, without locks, and without allocation once the functions are known.
  *
- * As in cProfile the clock is read last at a call's begin and first at its end, so that what the tracer takes
- * falls to the caller.
- */
+ * As in cProfile, the clock is read last at a call's start and first at its end: the tracer's time falls to the
+ * caller. */
 #ifndef PROFKIT_CALLS_H
 #define PROFKIT_CALLS_H
 
@@ -15,22 +14,22 @@
 #include "tiers.h"
 #include "waiting.h"
 
-/* Close calls that ended unseen, if one of `key` is open further out: a greenlet left them behind. */
+/* Close calls that ended unseen, e.g. left behind by a greenlet, if an outer call of `key` is open. */
 void calls_resynchronise(struct table *table, const void *key);
 
-/* Close every open call of a thread: it is traced no longer. */
+/* Close all open calls of a thread whose tracing ends. */
 void calls_close_all(struct table *table, bool own_thread);
 
-/* The same where it has not been traced since its last event: what it did later is no call's. */
+/* The same for a thread that was not traced since its last event: later time belongs to no call. */
 void calls_abandon_all(struct table *table);
 
-/* A call of a code object began at `now`, unseen; it is inside the one that is open. */
+/* Record a call of `code` that began unseen at `now` inside the innermost open call. */
 void calls_adopt(struct table *table, PyObject *code, int64_t now);
 
-/* It is time for the agent, or for a look at the budget; -1 with an exception where the target is to get one, see agent.h. */
+/* Do what is due: call the agent, or check the budget. Return as agent_remind(). */
 int calls_due(struct table *table);
 
-/* `probe` is what the events of such a call cost. Returns as calls_due(). */
+/* `probe` is the cost of the call's events. Return as calls_due(). */
 static inline int call_begins(struct table *table, const void *key, PyObject *object, PyObject *self,
                               const struct probe *probe) {
     struct function *caller = table->top->function;
@@ -62,7 +61,7 @@ static inline int call_begins(struct table *table, const void *key, PyObject *ob
     function->open++;
     edge->open++;
     int64_t now = clock_ticks();
-    bool due = now > agent_due; /* asked here: where all that takes long is within calls, only their ends have long gaps */
+    bool due = now > agent_due; /* checked here: where everything slow is in calls, only their ends have long gaps */
     if (UNLIKELY(now - table->last > table->long_gap || now > table->due)) {
         due |= now > tiers_due;
         now = waiting_charge(table, call - 1, now);
@@ -79,7 +78,7 @@ static inline int call_begins(struct table *table, const void *key, PyObject *ob
     return UNLIKELY(due) ? calls_due(table) : 0;
 }
 
-/* Book a call whose end is `now`, in ticks of table_time(); `inside` are those that the call in it has been open. */
+/* Book a call that ended at `now` in ticks of table_time(); `inside` are the ticks of its open callee. */
 static inline void call_books(struct table *table, const struct call *call, int64_t now, int64_t inside) {
     struct function *function = call->function;
     struct edge *edge = call->edge;
@@ -110,7 +109,6 @@ static inline void call_books(struct table *table, const struct call *call, int6
     }
 }
 
-/* Book the innermost open call. */
 static inline void call_closes(struct table *table, int64_t now) {
     struct call *call = table->top;
     call_books(table, call, now, 0);
@@ -118,7 +116,6 @@ static inline void call_closes(struct table *table, int64_t now) {
     table->top->children += now - call->start;
 }
 
-/* The innermost open call ends. */
 static inline void call_ends_here(struct table *table, const struct probe *probe) {
     int64_t now = clock_ticks();
     if (UNLIKELY(now - table->last > table->long_gap || now > table->due))

@@ -1,4 +1,3 @@
-/* Choosing and calibrating the clock of the hot path; see clock.h. */
 #define _GNU_SOURCE 1
 #include "clock.h"
 
@@ -7,12 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the first measurement of the counter's rate takes. It is as exact as reading two clocks together, which
- * is some 50 ns: one part in 4000, good for deciding what a long gap is. */
+/* Length of the first measurement of the counter's rate. Reading two clocks together is exact to 50 ns: one part in
+ * 4000. */
 #define CALIBRATION_NS 200000
 
-/* A rate that has changed by more than this since the start is the work of a suspended or migrated machine,
- * whose counter and clock went different ways: the first rate is then the better one. */
+/* A larger change of the rate means that the machine was suspended or migrated: the first rate is then better. */
 #define RATE_TOLERANCE 0.01
 
 bool clock_is_counter = false;
@@ -26,7 +24,7 @@ static bool calibrated = false;
 static double first_ns_per_tick = 1.0;
 
 #ifdef __x86_64__
-/* The kernel trusts the counter only if it is constant, never stops and agrees between processors. */
+/* The kernel uses the counter only if it is constant, never stops and agrees between processors. */
 static bool kernel_keeps_time_with_counter(void) {
     char name[16] = "";
     int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
@@ -38,7 +36,7 @@ static bool kernel_keeps_time_with_counter(void) {
 }
 #endif
 
-/* Both clocks at once: of three tries the one that took least, so that an interruption does not matter. */
+/* Read both clocks at once; the fastest of three tries was hardly interrupted. */
 static struct instant both_clocks(void) {
     struct instant best = {0, 0};
     int64_t least = INT64_MAX;

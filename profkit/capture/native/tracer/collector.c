@@ -1,4 +1,3 @@
-/* The type `Collector`: what the agent sees of the tracer. */
 #include "collector.h"
 
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 
 static unsigned long long last_serial = 0;
 
-/* The file has the tables of threads that have ended. */
+/* Drop tables of ended threads, which the file keeps. */
 static void drop_ended(struct collector *collector) {
     size_t left = 0;
     for (size_t i = 0; i < collector->n_tables; i++) {
@@ -43,7 +42,7 @@ static struct table *add_table(struct collector *collector, pid_t native, unsign
         collector->room = room;
     }
     struct table *table = collector->mapped ? tables_running(native, ident) : NULL;
-    if (table) { /* it was sampled, or another collector is done with it */
+    if (table) { /* of samples, or of a collector that is finished */
         table_retain(table);
         table->owner = collector->serial;
     } else {
@@ -70,7 +69,7 @@ struct table *collector_table_for(struct collector *collector, pid_t native, uns
 struct table *collector_table_of_this_thread(struct collector *collector) {
     if (collector->mapped && collector->generation != kernel_generation)
         return NULL;
-    /* The thread may have had its table when another collector was on. */
+    /* The table may date from a time when another collector was on. */
     pid_t thread = kernel_thread_id();
     for (size_t i = collector->n_tables; i-- > 0;) {
         struct table *table = collector->tables[i];
@@ -158,7 +157,6 @@ static PyObject *collector_detach(PyObject *self, PyObject *Py_UNUSED(nothing)) 
     Py_RETURN_NONE;
 }
 
-/* What was traced since remember() is to be as if it had never been. */
 static void forget_warmup(struct collector *collector) {
     pid_t own = kernel_thread_id();
     for (size_t i = 0; i < collector->n_tables; i++) {
@@ -187,8 +185,7 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
     long adopted = 0;
     if (!PyArg_ParseTuple(arguments, "O!np", &PyDict_Type, &threads, &skip, &fresh))
         return NULL;
-    /* From here on no Python code runs, so that no thread goes on: one that made a call between would seem to be traced
-     * already. */
+    /* No Python code runs from here on: a thread that made a call now would look traced already. */
 #ifdef PROFKIT_ABI3
     if (!collector->enabled) {
         Py_XDECREF(collector_enable(self, NULL));
@@ -208,7 +205,7 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
             adopted += hook_adopt(collector, PyLong_AsUnsignedLong(ident), (pid_t)PyLong_AsLong(native), frame, (size_t)skip);
     }
     Py_DECREF(frames);
-    /* Of those only that are there now: naming runs Python code, in which other threads go on. */
+    /* Only tables that exist now: naming runs Python code, and with it other threads. */
     for (size_t i = 0, n = collector->n_tables; i < n && i < collector->n_tables; i++)
         if (collector->tables[i]->mapped)
             agent_name_thread(collector->tables[i]);

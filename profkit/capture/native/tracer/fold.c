@@ -1,4 +1,3 @@
-/* See fold.h. */
 #include "fold.h"
 
 #include "tables.h"
@@ -12,14 +11,13 @@
 #include "store.h"
 #include "waits.h"
 
-/* Tables of ended threads that are kept, and how many more there are when the smallest are folded. */
+/* Number of kept tables of ended threads, and the excess at which the smallest are folded. */
 #define MOST_ENDED 80
 #define FOLD_AT_ONCE 20
 
 static struct table **kept;
 static size_t n_kept, room;
 
-/* A table that is to go, with the ticks that its functions took. */
 struct ended {
     struct table *table;
     int64_t own;
@@ -30,7 +28,7 @@ void tables_keep(struct table *table) {
         size_t more = room ? 2 * room : 64;
         struct table **grown = realloc(kept, more * sizeof *grown);
         if (!grown)
-            return; /* it stays in the file for good */
+            return; /* then it stays in the file */
         kept = grown;
         room = more;
     }
@@ -71,7 +69,7 @@ static int by_own_ticks(const void *one, const void *other) {
     return a < b ? -1 : a > b;
 }
 
-/* The same function in another table; NULL where there is no room, or where it is only known there. */
+/* Return the same function in another table; NULL without room, or if only the other table knows it. */
 static struct function *counterpart(struct table *table, struct function *caller, struct function *function,
                                     struct edge **edge) {
     struct edge *to = caller->first_callee;
@@ -102,7 +100,7 @@ static void add_edge(struct edge *to, const struct edge *from) {
 
 static bool add_functions(struct table *sum, struct table *from, struct function **places) {
     places[0] = sum->base;
-    /* Callees come behind the first of their callers, so that every caller has its place when it is met. */
+    /* Callees come after their first caller, so every caller is placed before it is met. */
     for (struct function *caller = from->base; caller; caller = caller->next) {
         struct function *here = places[caller->number];
         for (const struct edge *edge = caller->first_callee; edge; edge = edge->next) {
@@ -121,7 +119,6 @@ static bool add_functions(struct table *sum, struct table *from, struct function
         here->cut += caller->cut;
         here->counted_recursive += caller->counted_recursive;
     }
-    /* By now all of them have their places. */
     for (const struct function *function = from->base; function; function = function->next) {
         for (const struct pause *pause = function->pauses; pause; pause = pause->next)
             pause_add(sum, places[function->number], (enum pause_kind)pause->what, pause->ns, pause->n);
@@ -144,7 +141,6 @@ static bool add_table(struct table *sum, struct table *from) {
     return done;
 }
 
-/* Put the sum into the place of what it is made of. */
 static void take_over(struct table *sum, const struct ended *gone, size_t n) {
     uint64_t epoch = atomic_load(&store_header->epoch) + 1;
     sum->born = epoch;
@@ -194,7 +190,7 @@ void tables_fold(void) {
         struct table *table = kept[i];
         if (!table_ended(table) || atomic_load(&table->references) != 1)
             continue;
-        /* The sum before is always folded. */
+        /* An earlier sum is always folded. */
         ended[n++] = (struct ended){table, table->n_folded ? -1 : own_ticks(table)};
         sums += table->n_folded > 0;
     }

@@ -1,4 +1,3 @@
-/* See frames.h. */
 #include "frames.h"
 
 #include "agent.h"
@@ -12,7 +11,7 @@ static PyObject *attribute(PyObject *of, const char *name) {
     return value;
 }
 
-/* The code of a frame and of those around it, innermost first; how many there are. They hold references. */
+/* Collect the code of a frame and its callers, innermost first, as new references; return the count. */
 static size_t codes_of(PyObject *frame, PyObject ***found) {
     size_t n = 0, room = 0;
     PyObject **codes = NULL;
@@ -42,7 +41,7 @@ void frames_begin(struct table *table, PyObject *frame, size_t skip) {
     PyObject *type, *value, *traceback, **codes;
     PyErr_Fetch(&type, &value, &traceback);
     size_t n = codes_of(frame, &codes);
-    /* A thread's name is asked of Python code, which is to wait until all threads are there. */
+    /* Naming threads calls Python code, which must wait until all threads are adopted. */
     unsigned tries = agent_name_later(table);
     int64_t now = clock_ticks();
     for (size_t i = n; i-- > 0;) {

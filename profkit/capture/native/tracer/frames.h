@@ -1,4 +1,4 @@
-/* Calls that are in progress when tracing begins: as if they had begun at that moment. */
+/* Calls in progress when tracing begins are recorded as if they began then. */
 #ifndef PROFKIT_FRAMES_H
 #define PROFKIT_FRAMES_H
 
@@ -6,8 +6,8 @@
 
 struct table;
 
-/* Begin the calls of a frame, which may be NULL, and of those around it, outermost first, in a table without open calls; the
- * `skip` innermost are the agent's. No Python code runs meanwhile, so that the thread stays where it is. */
+/* Begin the calls of a frame (or NULL) and its callers, outermost first, except the `skip` innermost, in a table
+ * without open calls. Runs no Python code, so the thread stays where it is. */
 void frames_begin(struct table *table, PyObject *frame, size_t skip);
 
 #endif

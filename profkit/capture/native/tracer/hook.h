@@ -1,62 +1,57 @@
-/* How events come to a collector: hook_profile.c up to Python 3.11, hook_monitoring.c from 3.12 on. */
+/* How a collector gets events: hook_profile.c up to Python 3.11, hook_monitoring.c from 3.12 on, hook_none.c without
+ * GIL. */
 #ifndef PROFKIT_HOOK_H
 #define PROFKIT_HOOK_H
 
 #include "collector.h"
 
-/* Once a process, when the module is imported. Returns -1 with an exception set on failure. */
+/* Prepare, once per process; -1 with an exception on failure. */
 int hook_start(void);
 
-/* Begin or end to receive events; -1 with an exception set on failure. The collector is not, or is, enabled. */
+/* Begin or stop receiving events; -1 with an exception on failure. */
 int hook_enable(struct collector *collector);
 int hook_disable(struct collector *collector);
 
-/* See whether another profiler has taken the collector's place, and if so close the calls that are open, at the time
- * of the last event. From any thread. */
+/* If another profiler has replaced the collector, close open calls at the last event's time. From any thread. */
 void hook_look(struct collector *collector);
 
-/* Begin or end to trace with this collector what runs in threads that have no other: those that `threading` has not started, up
- * to Python 3.11. From 3.12 on there is nothing to do. */
+/* Begin or stop tracing threads not started by `threading` (up to Python 3.11; later there is nothing to do). */
 void hook_follow_others(struct collector *collector, bool on);
 
-/* What it costs to have events, and for how long. */
+/* What events cost, and how bursts are timed. */
 struct hook_traits {
-    double slows;         /* part by which byte code of traced frames takes longer, without the events */
-    double interpreter_part; /* of what the events of a call cost on warm caches: it makes an object of the frame, and a call */
-    int64_t warms_ns;     /* before calls are counted in a burst (tiers.h), */
-    int64_t burst_ns;     /* and meanwhile, */
-    bool ends_bursts;     /* which the first event after that time ends; otherwise it lasts until the sampler gets the GIL */
-    int64_t first_gap_ns, gap_ns; /* mean time between two: at first, and later */
+    double slows;         /* relative slowdown of byte code in traced frames, without events */
+    double interpreter_part; /* part of an event's warm cost spent by the interpreter (a frame object, a call) */
+    int64_t warms_ns;     /* run time before a burst counts calls (tiers.h) */
+    int64_t burst_ns;     /* run time in which it counts */
+    bool ends_bursts;     /* the first event after that time ends a burst; otherwise the sampler does, with the GIL */
+    int64_t first_gap_ns, gap_ns; /* mean time between bursts, at first and later */
 };
 extern const struct hook_traits hook_traits;
 
-/* Have the beginnings of calls counted by tiers_count() in all threads that no profiler has, or no longer; false where that is not
- * possible. */
+/* Start or stop counting call beginnings by tiers_count() in threads without a profiler; false if impossible. */
 bool hook_burst(bool on);
 
-/* There are no more of them: let go of what was taken for the first. */
+/* Release what bursts have taken. */
 void hook_burst_over(void);
 
-/* Have the main thread call a function at its next Python instruction. From any thread, without the GIL. False if that is not
- * possible. */
+/* Have the main thread call a function at its next Python instruction; from any thread, without GIL; false if
+ * impossible. */
 bool hook_ask_main(int (*function)(void *));
 
-/* Have the beginnings of calls in Python counted by seldom_call() in all threads, but for functions that this has refused, or no
- * longer; false where that is not possible. */
+/* Start or stop counting Python calls by seldom_call(), except for functions that it refused; false if impossible. */
 bool hook_count(bool on);
 
-/* The process is watched no longer: let go of what was taken for that. */
 void hook_count_over(void);
 
-/* End to receive events from whichever thread, and leave the open calls of other threads as they are. */
+/* Stop receiving events, from any thread, and leave other threads' open calls as they are. */
 int hook_detach(struct collector *collector);
 
-/* Trace a thread of which nothing is open, from any thread, with the calls that are in progress in it; of the calling one the
- * `skip` innermost are the agent's. The collector is enabled. Nothing is done where another profiler has the thread.
- * `frame` is its innermost. */
+/* Trace a thread without open calls, from any thread, with the calls in progress from `frame`, its innermost; the
+ * calling thread's `skip` innermost frames are the agent's. Do nothing if another profiler has the thread. */
 bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, size_t skip);
 
-/* End to receive events of all its threads, from any thread, after closing the calls that are open. */
+/* Close open calls and stop receiving events of all threads, from any thread. */
 int hook_suspend(struct collector *collector);
 
 #endif

@@ -1,8 +1,5 @@
-/* Events by sys.monitoring, from Python 3.12 on: of all threads, as functions of C that are registered there.
- *
- * Which calls count is what cProfile decides: a Python function's start, resumption and throw begin one, its
- * return, yield and unwinding end it; of C functions those that are built-in functions or methods.
- */
+/* Events from sys.monitoring, Python 3.12 and later, of all threads. As in cProfile, start, resumption and throw
+ * begin a Python call; return, yield and unwinding end it; C calls are those of built-in functions and methods. */
 #include "hook.h"
 
 #include <string.h>
@@ -15,10 +12,10 @@
 #include "stacks.h"
 #include "waiting.h"
 
-/* The place for profilers, which cProfile takes as well: the second one gets an error. */
+/* The tool id that cProfile also uses: the second user gets an error. */
 #define PROFILER_ID 2
 
-/* The place for optimizers, which nothing is known to take: the target has the others that bursts leave. */
+/* The optimizer's tool id, which no known tool uses; the target keeps those that bursts leave. */
 #define COUNTER_ID 5
 
 static PyObject *missing, *disable;
@@ -30,8 +27,8 @@ static inline struct table *table_of_this_thread(struct collector *collector) {
     return collector_table_of_this_thread(collector);
 }
 
-/* The same for a call by `code`, or of it: with the first one in a forked child the agent begins. `raised` is set with an
- * exception of the target's. */
+/* The same for a call by or of `code`; the first one in a forked child starts the agent. `raised` is set if an
+ * exception of the target is pending. */
 static inline struct table *table_to_call(struct collector *collector, PyObject *code, bool *raised) {
     *raised = false;
     if (UNLIKELY(collector->generation != kernel_generation && collector->mapped)) {
@@ -42,8 +39,8 @@ static inline struct table *table_to_call(struct collector *collector, PyObject 
     return table_of_this_thread(collector);
 }
 
-/* None is immortal in every Python that has sys.monitoring; counting references to it by the inline code of
- * older headers would make it drift. */
+/* None is immortal in every Python with sys.monitoring; reference counting by older headers would make its count
+ * drift. */
 static inline PyObject *none(void) { return Py_None; }
 
 static PyObject *on_python_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
@@ -67,8 +64,7 @@ static PyObject *on_python_end(PyObject *self, PyObject *const *arguments, Py_ss
     return none();
 }
 
-/* What is called in an event of a call: NULL if it is nothing that counts. `self` is set for methods that are
- * called without having been bound. */
+/* Return what a call event calls, or NULL if it does not count. `self` is set for methods called unbound. */
 static inline const void *definition_of(PyObject *const *arguments, Py_ssize_t count, PyObject **self) {
     if (UNLIKELY(count < 4))
         return NULL;
@@ -84,7 +80,7 @@ static inline const void *definition_of(PyObject *const *arguments, Py_ssize_t c
     return PyCFunction_Check(callable) ? ((const struct c_function *)callable)->definition : NULL;
 }
 
-/* A call that is none of a C function: of Python functions there are other events. */
+/* A call event that is not for a C function; Python functions have other events. */
 static PyObject *on_other_call(struct collector *collector) {
     struct table *table = table_of_this_thread(collector);
     if (LIKELY(table != NULL))
@@ -163,7 +159,6 @@ int hook_start(void) {
     return 0;
 }
 
-/* Make a call of sys.monitoring whose result does not matter. */
 static int tell(PyObject *result) {
     Py_XDECREF(result);
     return result ? 0 : -1;
@@ -185,7 +180,7 @@ static int subscribe(struct collector *collector) {
     return tell(PyObject_CallMethod(monitoring, "set_events", "ii", PROFILER_ID, all));
 }
 
-/* Functions that are called seldom are counted by a tool of their own: what one is told of no longer, a burst still is. */
+/* Seldom called functions are counted by a separate tool: events switched off for it still reach bursts. */
 
 static PyObject *count_seldom(PyObject *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count) {
     if (LIKELY(count == 0 || seldom_call(arguments[0])))
@@ -206,7 +201,7 @@ static int event_of(const char *name) {
     return 0;
 }
 
-/* Have the callback of a tool called for an event, NULL for none; 0 on failure. To register functions is an event for audit hooks. */
+/* Register or (NULL) remove a callback; return the event, 0 on failure. Audit hooks see this. */
 static int have_called(int tool, const char *name, PyMethodDef *definition) {
     int event = event_of(name);
     PyObject *callback = definition ? PyCFunction_NewEx(definition, NULL, NULL) : NULL;
@@ -249,7 +244,7 @@ void hook_count_over(void) {
     has_counter = false;
 }
 
-/* Undo subscribe(), as far as it came. */
+/* Undo subscribe(), even a partial one. */
 static int unsubscribe(void) {
     int failed = tell(PyObject_CallMethod(monitoring, "set_events", "ii", PROFILER_ID, 0));
     for (size_t i = 0; i < N_SUBSCRIPTIONS; i++)
@@ -270,7 +265,7 @@ int hook_enable(struct collector *collector) {
     Py_DECREF(claimed);
     collector->displaced = false;
     if (subscribe(collector) == 0) {
-        hook_count(false); /* with no Python in between */
+        hook_count(false); /* no Python runs in between */
         return 0;
     }
     PyObject *type, *value, *traceback;
@@ -280,7 +275,7 @@ int hook_enable(struct collector *collector) {
     return -1;
 }
 
-/* Whether the place is ours; where it is nobody's, `freed` is returned. */
+/* Whether the tool id is ours; `freed` is returned if nobody has it. */
 static bool place_is_ours(bool freed) {
     PyObject *name = PyObject_CallMethod(monitoring, "get_tool", "i", PROFILER_ID);
     bool ours = name == Py_None ? freed
@@ -291,13 +286,13 @@ static bool place_is_ours(bool freed) {
     return ours;
 }
 
-/* A program may unset our events, or take the place. If it only frees it, up to Python 3.13 events come as before. */
+/* A program may unset our events or take the tool id. If it only frees the id, events continue up to Python 3.13. */
 void hook_look(struct collector *collector) {
     if (!collector->enabled || collector->displaced)
         return;
     if (place_is_ours(true)) {
         PyObject *on = PyObject_CallMethod(monitoring, "get_events", "i", PROFILER_ID);
-        bool some = !on || PyLong_AsLong(on) != 0; /* of a place that was freed nothing is said */
+        bool some = !on || PyLong_AsLong(on) != 0; /* a freed id has no events to read */
         Py_XDECREF(on);
         PyErr_Clear();
         if (some)
@@ -310,7 +305,7 @@ void hook_look(struct collector *collector) {
             calls_abandon_all(collector->tables[i]);
 }
 
-/* Take a place back that was freed, to see what became of our events and to unset them; stop if they are gone. */
+/* Take back a freed id, to check our events and unset them; stop if they are gone. */
 static bool still_subscribed(struct collector *collector) {
     if (!place_is_ours(false))
         Py_XDECREF(PyObject_CallMethod(monitoring, "use_tool_id", "is", PROFILER_ID, "profkit"));
@@ -324,7 +319,7 @@ static bool still_subscribed(struct collector *collector) {
     return false;
 }
 
-/* With `counts`, calls that begin from here on are counted: each call is in one of the two, as no Python runs in between. */
+/* With `counts`, calls that begin from here on are counted. No Python runs in between, so each call is seen once. */
 static int end_events(struct collector *collector, bool counts) {
     if (!still_subscribed(collector))
         return 0;
@@ -355,7 +350,7 @@ bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, 
     struct table *table = collector->enabled ? collector_table_for(collector, native, ident) : NULL;
     bool own = native == kernel_thread_id();
     if (table && own)
-        calls_close_all(table, true); /* what the agent has called since it enabled the collector */
+        calls_close_all(table, true); /* calls of the agent since it enabled the collector */
     if (!table || table->top > table->stack)
         return table != NULL;
     waiting_start(table, own);
@@ -367,7 +362,7 @@ int hook_suspend(struct collector *collector) {
     return end_events(collector, tiers_now() == TIER_EXACT && tiers_wanted() == TIER_SAMPLED && take_counter());
 }
 
-/* Bursts: beginnings of calls alone, by a tool of their own, so that the target may use its profiler meanwhile. */
+/* Bursts count call beginnings through a separate tool, so the target can use its profiler meanwhile. */
 
 const struct hook_traits hook_traits = {
     .slows = 0, .interpreter_part = 0.6, .burst_ns = 5000000, .ends_bursts = false, .first_gap_ns = 150000000, .gap_ns = 1000000000};
@@ -402,7 +397,6 @@ static const struct {
     PyMethodDef *callback;
 } counted[] = {{"PY_START", &counts_python}, {"PY_RESUME", &counts_python}, {"PY_THROW", &counts_python}, {"CALL", &counts_c}};
 
-/* Take a tool for the first burst and all after it. */
 static bool take_burst_tool(void) {
     for (int tool = 4; burst_tool < 0 && tool >= 3; tool--) {
         PyObject *claimed = PyObject_CallMethod(monitoring, "use_tool_id", "is", tool, "profkit");

@@ -1,5 +1,4 @@
-/* In place of events, for free-threaded Python: tables have no lock that threads would not wait for at each call, so that no call is
- * traced or counted. Stacks are sampled. */
+/* Replaces hooks in free-threaded Python, which samples: counting calls would need tables with locks. */
 #include "hook.h"
 
 const struct hook_traits hook_traits = {0};

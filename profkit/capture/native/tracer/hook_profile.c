@@ -1,4 +1,4 @@
-/* Events by PyEval_SetProfile, up to Python 3.11: of the thread that enables the collector. */
+/* Events from PyEval_SetProfile, up to Python 3.11, for the thread that enables the collector. */
 #include "hook.h"
 
 #include <frameobject.h>
@@ -24,8 +24,8 @@
 
 int hook_start(void) { return 0; }
 
-/* What an interpreter runs, its code, and that of a frame object; and whether a thread is traced at all, which the interpreter
- * keeps beside the profile function. */
+/* Version differences: the frame that the interpreter runs, and the flag beside the profile function that says
+ * whether a thread is traced. */
 #if PY_VERSION_HEX >= 0x030B0000
 typedef struct _PyInterpreterFrame frame_to_run;
 static inline const frame_to_run *running_of(const PyFrameObject *frame) { return frame->f_frame; }
@@ -68,11 +68,11 @@ static int event_in_child(PyFrameObject *frame, int what, PyObject *argument);
 static int on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument) {
     struct table *table = ((struct collector *)self)->tables[0];
     if (UNLIKELY(table->generation != kernel_generation))
-        return event_in_child(frame, what, argument); /* whose parent's it is */
+        return event_in_child(frame, what, argument); /* the table is the parent's */
     return book_event(table, frame, what, argument);
 }
 
-/* In a forked child, an event of a collector of its parent's: with the first call the agent begins, and puts its own in. */
+/* Handle an event of the parent's collector in a forked child: the first call starts the agent, which sets its own. */
 static int event_in_child(PyFrameObject *frame, int what, PyObject *argument) {
     if (what != PyTrace_CALL && what != PyTrace_C_CALL)
         return 0;
@@ -83,13 +83,13 @@ static int event_in_child(PyFrameObject *frame, int what, PyObject *argument) {
     return thread->c_profilefunc == on_event ? on_event(thread->c_profileobj, frame, what, argument) : 0;
 }
 
-/* Threads that `threading` has not started, and so has not put a collector in: the interpreter lets us see every frame before it
- * is run. C code that calls Python from threads of its own makes a thread state for each call, as a rule. */
+/* Threads not started by `threading` are adopted by a frame evaluation function. C code that calls Python from its
+ * own threads usually makes a thread state for each call. */
 
-/* Whether the calling thread has, or had, a collector of its own, or is about to get one. */
+/* Whether the calling thread has or had its own collector, or is about to get one. */
 static FAST_THREAD_LOCAL bool has_own = false;
 
-static struct collector *adopter; /* owned; NULL where threads are not adopted */
+static struct collector *adopter; /* owned; NULL if threads are not adopted */
 
 static bool ends_with(PyObject *text, const char *end) {
     Py_ssize_t size;
@@ -99,7 +99,7 @@ static bool ends_with(PyObject *text, const char *end) {
     return bytes && (size_t)size >= length && memcmp(bytes + size - length, end, length) == 0;
 }
 
-/* Whether a thread's outermost frame is where `threading` begins: it will put a collector in, after some calls. */
+/* Whether a thread's outermost frame is where `threading` begins, which sets a collector after some calls. */
 static bool is_of_threading(PyFrameObject *frame) {
     Py_INCREF(frame);
     for (;;) {
@@ -138,7 +138,7 @@ static int on_adopted_event(PyObject *self, PyFrameObject *frame, int what, PyOb
     return book_event(table, frame, what, argument);
 }
 
-/* Python 3.8 has no functions for it, and no thread in the arguments. */
+/* Python 3.8 lacks these functions, and the thread argument. */
 #if PY_VERSION_HEX >= 0x03090000
 typedef _PyFrameEvalFunction frame_runner;
 static frame_runner runner(void) { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()); }
@@ -149,13 +149,12 @@ static frame_runner runner(void) { return _PyInterpreterState_Get()->eval_frame;
 static void set_runner(frame_runner run) { _PyInterpreterState_Get()->eval_frame = run; }
 #endif
 
-/* The calling thread, which no collector is in, is about to run a frame. */
 static void adopt_thread(void) {
-    PyObject *type, *value, *traceback; /* a generator is resumed by throw() with the exception pending */
+    PyObject *type, *value, *traceback; /* throw() resumes a generator with the exception pending */
     PyErr_Fetch(&type, &value, &traceback);
-    has_own = true; /* frames of an audit hook, which is asked, are not what it is for */
+    has_own = true; /* not for frames of an audit hook called here */
     PyEval_SetProfile(on_adopted_event, (PyObject *)adopter);
-    has_own = !_PyThreadState_UncheckedGet()->c_profilefunc; /* it may object: once is enough */
+    has_own = !_PyThreadState_UncheckedGet()->c_profilefunc; /* an audit hook may object: try once */
     PyErr_Clear();
     PyErr_Restore(type, value, traceback);
 }
@@ -173,8 +172,8 @@ static inline PyObject *run_as_due(PyThreadState *thread, frame_to_run *frame, i
 }
 
 #if PY_VERSION_HEX >= 0x030B0000
-/* Python 3.11 runs calls of Python functions without C's stack, unless someone wants to see the frames: so much of it may a
- * thread use for that before frames are left as they are. It suffices for more calls than Python allows by itself. */
+/* Python 3.11 makes Python calls without the C stack, unless a frame evaluation function is set. Beyond this stack
+ * size frames are left alone; it suffices for more calls than Python's default limit. */
 #define MOST_STACK (1 << 20)
 
 static PyObject *run_frame(PyThreadState *thread, frame_to_run *frame, int throwing);
@@ -207,7 +206,7 @@ void hook_follow_others(struct collector *collector, bool on) {
         Py_INCREF((PyObject *)collector);
         Py_XDECREF((PyObject *)adopter);
         adopter = collector;
-        has_own = true; /* who calls this is traced already, or will be */
+        has_own = true; /* the caller is traced, or will be */
         if (runner() == _PyEval_EvalFrameDefault)
             set_runner(run_frame);
     } else if (adopter == collector) {
@@ -233,7 +232,7 @@ void hook_look(struct collector *collector) {
         return;
     /* The GIL is held: no thread comes or goes, and none is in on_event(). */
     PyThreadState *thread = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);
-    /* Not by thread_id: until a new thread begins, its state has that of the thread that creates it. */
+    /* Not by thread_id: a new state has the creating thread's until the thread begins. */
     while (thread && thread->id != collector->thread_state)
         thread = PyThreadState_Next(thread);
     if (thread && thread->c_profileobj != (PyObject *)collector) {
@@ -260,7 +259,6 @@ int hook_enable(struct collector *collector) {
 int hook_disable(struct collector *collector) {
     if (refuse_other_thread(collector) < 0)
         return -1;
-    /* If another profiler has taken the place, it keeps it. */
     if (PyThreadState_Get()->c_profileobj == (PyObject *)collector)
         PyEval_SetProfile(NULL, NULL);
     else
@@ -269,7 +267,7 @@ int hook_disable(struct collector *collector) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* PyEval_SetProfile() for any thread; the GIL is held: none of this interpreter is in a profile function. */
+/* PyEval_SetProfile() for any thread; with the GIL, no thread of this interpreter is in a profile function. */
 static int set_profile(PyThreadState *thread, Py_tracefunc function, PyObject *object) {
 #if PY_VERSION_HEX >= 0x030A0000
     return _PyEval_SetProfile(thread, function, object);
@@ -292,7 +290,6 @@ int hook_detach(struct collector *collector) {
     return 0;
 }
 
-/* The first event in a thread that was adopted by another. */
 static int on_first_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument) {
     struct table *table = ((struct collector *)self)->tables[0];
     if (table->generation == kernel_generation && table_follow(table))
@@ -313,7 +310,7 @@ static bool has_frame(PyThreadState *thread) {
 
 bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, size_t skip) {
     PyThreadState *thread = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);
-    /* The state of a new thread has the ident of the thread that creates it, and no frame. */
+    /* A new thread's state has the creating thread's ident, and no frame. */
     while (thread && !(thread->thread_id == ident && has_frame(thread)))
         thread = PyThreadState_Next(thread);
     if (!thread || (thread->c_profilefunc && thread->c_profileobj != (PyObject *)collector))
@@ -346,8 +343,8 @@ int hook_suspend(struct collector *collector) {
 
 /* Bursts */
 
-/* Ten loops without a call took 1.2 to 2.6 times as long in a traced frame on Python 3.11, in the median 1.65 times, 1.2 times on 3.10, and as
- * long before (docs/costs.md). */
+/* Ten loops without calls ran 1.2 to 2.6 times as long (median 1.65) in traced frames on 3.11, 1.2 times on 3.10,
+ * and unchanged before (docs/costs.md). */
 #if PY_VERSION_HEX >= 0x030B0000
 #define SLOWS 0.65
 #define INTERPRETER_PART 0.9
@@ -382,7 +379,7 @@ static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what,
     return 0;
 }
 
-/* The interpreter's own function would ask audit hooks each time. Nothing is kept alive by this. */
+/* The interpreter's own function would call audit hooks each time. This holds no reference. */
 static void put_function(PyThreadState *thread, Py_tracefunc function) {
     thread->c_profilefunc = function;
     set_traced(thread, function || thread->c_tracefunc);
@@ -407,13 +404,13 @@ bool hook_ask_main(int (*function)(void *)) {
     if (Py_AddPendingCall(function, NULL) < 0)
         return false;
 #if PY_VERSION_HEX >= 0x03090000
-    /* The interpreter asks whether the calling thread may run it, and not the main one. */
+    /* The interpreter checks whether the calling thread may run it, not the main thread. */
     _Py_atomic_store_relaxed(&PyInterpreterState_Main()->ceval.eval_breaker, 1);
 #endif
     return true;
 }
 
-/* A hook is a thread's, for all that it runs. */
+/* A profile function applies to everything a thread runs, so counting single functions is impossible. */
 bool hook_count(bool on) { return !on; }
 
 void hook_count_over(void) {}

@@ -1,9 +1,6 @@
-/* Reading /proc and the thread's CPU clock, and the little that each OS thread owns: a descriptor.
- *
- * `run` comes from the thread's CPU clock, since the first field of schedstat lags by up to a timer tick while
- * the thread runs. `wait` is the second field, which changes only when the thread gets a CPU: it is exact.
- */
-#include "python_api.h" /* first, as it decides what the system headers declare */
+/* Reads /proc and the thread's CPU clock, and keeps descriptors per OS thread. `run` comes from the CPU clock, since
+ * schedstat's first field lags by up to a timer tick; `wait`, its second field, is exact. */
+#include "python_api.h" /* first: it configures the system headers */
 #include "kernel.h"
 
 #include <fcntl.h>
@@ -24,21 +21,21 @@
 #include "tables.h"
 #include "tiers.h"
 
-/* Our descriptors stay above this where the limit of the process allows: programs that close one of the standard
- * streams and open a file rely on getting the lowest number. */
+/* Our descriptors stay above this if the process's limit allows: programs that close a standard stream and open a
+ * file rely on getting the lowest number. */
 #define LOWEST_DESCRIPTOR 512
 
-/* How Linux makes a clock id out of a thread's id: bit 2 for "a thread", the low bits 2 for CPU time. */
+/* Linux's clock id of a thread's CPU time: bit 2 means "a thread", the low bits 2 mean CPU time. */
 #define CPU_CLOCK_OF(thread) ((clockid_t)((~(unsigned)(thread) << 3) | 6u))
 
-/* Three counters are of one instant if reading them took less, ns; it takes 1200. Otherwise the thread lost the
- * CPU in between, which is likely at the end of a system call, and they are read again. */
+/* Three counters count as read at one instant below this time, ns (it takes 1200); otherwise the thread lost the CPU
+ * in between, likely at the end of a system call. */
 #define AT_ONCE_NS 20000
 #define TRIES 3
 
 struct os_thread {
     struct kernel_file schedstat, memory;
-    struct table *tables; /* linked by `next_of_thread` */
+    struct table *tables; /* by `next_of_thread` */
     struct os_thread *next, **place; /* of all threads */
 };
 
@@ -70,7 +67,7 @@ static void close_files(struct os_thread *thread) {
     kernel_close(&thread->memory);
 }
 
-/* Runs when a thread ends, without the GIL: touches nothing of Python. */
+/* Runs at a thread's end, without the GIL: must not touch Python. */
 static void thread_ends(void *value) {
     struct os_thread *thread = value;
     here = NULL;
@@ -98,14 +95,14 @@ static void forget_tables(void) {
 
 void kernel_let_go(void) {
     forget_tables();
-    kernel_last_table = NULL; /* those of other threads are known by their owner */
+    kernel_last_table = NULL; /* other threads' are recognised by their owner */
     pthread_mutex_lock(&threads_lock);
     for (struct os_thread *thread = all_threads; thread; thread = thread->next)
         close_files(thread);
     pthread_mutex_unlock(&threads_lock);
 }
 
-/* Runs in a forked child, in its only thread. The descriptor is of the parent's thread, and so are tables in a file. */
+/* Runs in a forked child's only thread. The descriptor and the tables in a file are the parent's. */
 static void in_forked_child(void) {
     bool in_file = store_header != NULL;
     forget_tables();
@@ -134,7 +131,7 @@ static void in_forked_child(void) {
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
-#define UNSHARE_FIRST 2u /* CLOSE_RANGE_UNSHARE, which old headers lack */
+#define UNSHARE_FIRST 2u /* CLOSE_RANGE_UNSHARE, missing in old headers */
 
 bool kernel_own_descriptors(void) { return syscall(SYS_close_range, 0u, ~0u, UNSHARE_FIRST) == 0; }
 
@@ -177,7 +174,7 @@ bool kernel_follow(struct table *table) {
     return true;
 }
 
-/* Open a file with a descriptor out of the program's way, if that is not done; false where it is impossible. */
+/* Open a file, unless open, with a descriptor out of the program's way; false if impossible. */
 static bool is_open(struct kernel_file *file, const char *path) {
     struct stat status;
     if (file->opened && still_ours(file))
@@ -204,7 +201,6 @@ static bool text_in(int fd, char *text, size_t room) {
     return size > 0;
 }
 
-/* Take the second number of "run wait timeslices\n". */
 static bool parse_wait(int fd, int64_t *wait) {
     char text[80];
     if (!text_in(fd, text, sizeof text))
@@ -230,7 +226,6 @@ static bool cpu_time(clockid_t clock, int64_t *ns) {
 
 bool kernel_cpu_time(pid_t thread, int64_t *ns) { return cpu_time(CPU_CLOCK_OF(thread), ns); }
 
-/* Read all three from an open schedstat. */
 static bool read_at_once(int fd, clockid_t clock, struct reading *reading) {
     for (int i = 0; i < TRIES; i++) {
         int64_t begin = clock_monotonic_ns();
@@ -287,7 +282,7 @@ bool kernel_text_of(pid_t thread, const char *name, struct kernel_file *file, ch
     return is_open(file, path) && text_in(file->descriptor, text, room);
 }
 
-/* The state is the first word behind the name in brackets, the CPU the 37th. */
+/* The state is the first word after the name in brackets, the CPU the 37th. */
 #define WORDS_TO_CPU 36
 
 bool kernel_state_of(pid_t thread, struct kernel_file *stat, char *state, int *cpu) {

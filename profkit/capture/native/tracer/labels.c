@@ -1,4 +1,3 @@
-/* See labels.h. */
 #include "labels.h"
 
 #include <stdbool.h>
@@ -11,14 +10,14 @@ _Static_assert(offsetof(struct c_function, self) == offsetof(PyCFunctionObject, 
 _Static_assert(offsetof(struct c_function, module) == offsetof(PyCFunctionObject, m_module), "layout");
 #endif
 
-/* type.__dict__'s '__mro__' and '__dict__': a metaclass cannot come between these and a type. */
+/* type.__dict__'s '__mro__' and '__dict__', which no metaclass can override. */
 static PyObject *mro_of_types, *dict_of_types;
 
 static PyObject *get_by(PyObject *descriptor, PyTypeObject *type) {
     return PyObject_CallMethod(descriptor, "__get__", "O", (PyObject *)type);
 }
 
-/* What the type or one of its bases has under a name, unbound; NULL, perhaps with an exception set, if nothing. */
+/* Return the unbound attribute of a type or its bases; NULL, perhaps with an exception, if absent. */
 static PyObject *find_in_type(PyTypeObject *type, const char *name) {
     PyObject *found = NULL;
     PyObject *key = PyUnicode_FromString(name);
@@ -81,11 +80,11 @@ PyObject *label_of(PyObject *object, PyObject *self) {
     }
     if (self)
         return label_of_method(((const struct c_method *)object)->definition->ml_name, self, NULL);
-    Py_IncRef(object); /* code may be immortal, in memory that cannot be written, which older headers do not know */
+    Py_IncRef(object); /* code may be immortal and in read-only memory, which older headers' inline code ignores */
     return object;
 }
 
-/* Whether a built-in function is laid out as we think. Nothing is followed that was not seen to be right. */
+/* Whether a built-in function has the expected layout; follows only verified fields. */
 static bool function_as_expected(PyObject *object, PyObject *self, const char *name) {
     const struct c_function *function = (const struct c_function *)object;
     PyObject *module = PyObject_GetAttrString(object, "__module__");
@@ -136,13 +135,12 @@ int labels_start(void) {
     return mro_of_types ? 0 : -1;
 }
 
-/* Ends of the files of which functions open ranges for their callers. */
+/* Ends of file names whose functions open ranges for their callers. */
 static const char *const passing_on[] = {
     "/nvtx/nvtx.py",         "/contextlib.py",           "/torch/cuda/nvtx.py",      "/torch/autograd/profiler.py",
     "/cupyx/profiler/_time_range.py", "<frozen profkit.torch_nvtx>",
 };
 
-/* Whether the file of a code object ends with one of these. */
 static bool file_ends_with(PyObject *code, const char *const *ends, size_t n) {
     PyObject *file = PyObject_GetAttrString(code, "co_filename");
     Py_ssize_t size = 0;

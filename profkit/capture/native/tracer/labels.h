@@ -1,10 +1,6 @@
-/* C functions: what identifies one, and the name that cProfile gives it.
- *
- * A C function is its PyMethodDef, as in cProfile. The function pointer in it, which the limited API would give,
- * is not enough: pybind11 gives all its functions the same one. So the definition is read from the objects
- * themselves, whose first fields have been the same in every CPython with a GIL; labels_start() verifies them
- * on the interpreter that runs before anything is taken from there.
- */
+/* C functions: their identity, and cProfile's names for them. The identity is the PyMethodDef, as in cProfile: the
+ * limited API gives only the function pointer, which is the same for all of pybind11's. So it is read from the
+ * objects' first fields, the same in every CPython with a GIL; labels_start() checks that. */
 #ifndef PROFKIT_LABELS_H
 #define PROFKIT_LABELS_H
 
@@ -12,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* How a built-in function or bound method (type PyCFunction_Type or derived from it) begins. */
+/* The beginning of a built-in function or bound method (PyCFunction_Type or derived). */
 struct c_function {
     PyObject head;
     PyMethodDef *definition;
@@ -20,7 +16,7 @@ struct c_function {
     PyObject *module;
 };
 
-/* How a method of a built-in type (type PyMethodDescr_Type) begins. */
+/* The beginning of a method of a built-in type (PyMethodDescr_Type). */
 struct c_method {
     PyObject head;
     PyTypeObject *type;
@@ -29,15 +25,15 @@ struct c_method {
     PyMethodDef *definition;
 };
 
-/* Once a process. Returns -1 with ImportError set if objects are not laid out as above. */
+/* Prepare, once per process; -1 with ImportError if the layouts differ. */
 int labels_start(void);
 
-/* The label of what is called: a code object itself; of a C function or of a method called on `self` the string
- * that cProfile uses. Returns a new reference, or NULL with an exception set. */
+/* Return the code object, or cProfile's string for a C function or a method called on `self`: a new reference, or
+ * NULL with an exception. */
 PyObject *label_of(PyObject *object, PyObject *self);
 
-/* Whether ranges that such a function opens are its caller's: C functions, and the Python parts of libraries whose
- * purpose they are. Leaves no exception behind. */
+/* Whether ranges opened by this function are its caller's (C functions, parts of range libraries). Leaves no
+ * exception. */
 bool label_passes_on(PyObject *label);
 
 #endif

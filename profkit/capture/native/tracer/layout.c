@@ -1,4 +1,4 @@
-/* See layout.h. The numbers are those of profkit/capture/mapped_tables.py; what changes them makes a STORE_VERSION. */
+/* The numbers match profkit/capture/mapped_tables.py; changing them requires a new STORE_VERSION. */
 #include "tables.h"
 
 #include "layout.h"

@@ -1,8 +1,6 @@
-/* What a reader of the store's file relies on, beside store.h; layout.c asserts the offsets.
- *
- * Entries follow each other at multiples of 16 bytes (names: of 8). A kind of 0 ends a block: it is stored last, so that an
- * entry that was being made when the process died is not there.
- */
+/* What readers of the store's file rely on, beside store.h; layout.c asserts the offsets. Entries follow each other
+ * at multiples of 16 bytes (names: 8); a kind of 0 ends a block. It is stored last, so incomplete entries are
+ * absent. */
 #ifndef PROFKIT_LAYOUT_H
 #define PROFKIT_LAYOUT_H
 
@@ -21,21 +19,20 @@ enum entry_kind { ENTRY_FUNCTION = 1, ENTRY_EDGE = 2, ENTRY_CONTEXT = 3, ENTRY_R
 enum name_entry_kind { NAME_FILE = 1, NAME_FUNCTION = 2 };
 
 enum name_entry_flag {
-    NAME_IS_OWN = 1,      /* a file of the agent's */
-    NAME_IS_UNCOUNTED = 2 /* a function whose calls are not all known where the process was sampled, see seldom.h; set at any time */
+    NAME_IS_OWN = 1,      /* a file of the agent */
+    NAME_IS_UNCOUNTED = 2 /* calls are partly unknown while sampled, see seldom.h; set at any time */
 };
 
 struct name_entry {
     _Atomic uint32_t kind;
     uint32_t bytes; /* of the text */
-    uint32_t id;    /* of the file or of the function, from 1 on */
-    uint32_t file;  /* of a function; it is before it */
+    uint32_t id;    /* of the file or function, from 1 */
+    uint32_t file;  /* of a function; written before it */
     uint32_t line;
     uint32_t flags;
-    char text[]; /* a path; or a function's name, NUL, qualified name. UTF-8 with lone surrogates */
+    char text[]; /* a path, or name, NUL, qualified name; UTF-8 with lone surrogates */
 };
 
-/* Say how large things are. */
 void layout_describe(struct store_header *header);
 
 #endif

@@ -1,4 +1,3 @@
-/* See lines.h. */
 #define _GNU_SOURCE 1
 #include "lines.h"
 
@@ -7,7 +6,6 @@
 #include "layout.h"
 #include "tables.h"
 
-/* Lines of one function that are kept. */
 enum { MOST_LINES = 100 };
 
 typedef int (*line_function)(PyObject *code, int byte);
@@ -15,12 +13,12 @@ typedef int (*line_function)(PyObject *code, int byte);
 int lines_at(PyObject *code, int64_t byte) {
     static line_function function;
     if (!function)
-        function = (line_function)dlsym(RTLD_DEFAULT, "PyCode_Addr2Line"); /* of every version; not of the limited API */
+        function = (line_function)dlsym(RTLD_DEFAULT, "PyCode_Addr2Line"); /* not in the limited API */
     int64_t most = INT32_MAX;
 #if defined(PROFKIT_ABI3) || PY_VERSION_HEX >= 0x030B0000
-    most = 2 * (int64_t)Py_SIZE(code); /* a code object ends in its instructions */
+    most = 2 * (int64_t)Py_SIZE(code); /* a code object ends with its instructions */
 #endif
-    /* A frame that another thread changes while it is read may be torn. */
+    /* A frame read while another thread changes it may be torn. */
     return function && byte >= 0 && byte < most ? function(code, (int)byte) : -1;
 }
 

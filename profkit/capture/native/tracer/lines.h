@@ -1,7 +1,4 @@
-/* In which lines of source the time of functions went, as looks of the sampler have found it.
- *
- * Sums are kept by function. A line is one of the function itself or, of a C function, one of the Python function that has called it.
- */
+/* Time per source line, from the sampler's looks, summed per function. A C function's line is in its Python caller. */
 #ifndef PROFKIT_LINES_H
 #define PROFKIT_LINES_H
 
@@ -13,29 +10,29 @@
 struct function;
 struct table;
 
-/* One line of one function: nanoseconds, and in how many looks. */
+/* One line of one function: nanoseconds and number of looks. */
 struct line {
-    _Atomic uint32_t kind; /* an entry_kind, stored last */
-    uint32_t called;       /* number of the function whose time it is, */
-    uint32_t within;       /* and of the one that has the line */
+    _Atomic uint32_t kind;
+    uint32_t called;       /* number of the function that has the time */
+    uint32_t within;       /* number of the function that contains the line */
     uint32_t line;
     int64_t ns, n;
-    struct line *next; /* of the same function */
+    struct line *next;
 };
 
-/* The byte of a code at which a place in it is, as stacks_site() has it. */
+/* Convert a place of stacks_site() to a byte offset in the code. */
 static inline int64_t lines_byte(int64_t instruction) {
 #if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030A0000 && PY_VERSION_HEX < 0x030B0000
-    return 2 * instruction; /* there frames count instructions, and not bytes */
+    return 2 * instruction; /* frames of 3.10 count instructions */
 #else
     return instruction;
 #endif
 }
 
-/* The line of a byte of a code; -1 for none. The GIL is held. */
+/* Return the line of a byte of a code, or -1; with the GIL. */
 int lines_at(PyObject *code, int64_t byte);
 
-/* Add to the sums of a function of a table. Like all of a table, with the GIL. */
+/* Add to the sums of a function, with the GIL. */
 void lines_add(struct table *table, struct function *function, uint32_t within, uint32_t line, int64_t ns, int64_t n);
 
 #endif

@@ -1,4 +1,3 @@
-/* See looks.h. */
 #define _GNU_SOURCE 1
 #include "looks.h"
 
@@ -10,30 +9,30 @@
 #include "rank_calls.h"
 #include "tiers.h"
 
-/* Of PRECALL and what belongs to it, on Python 3.11. */
+/* Size of PRECALL and its caches on Python 3.11. */
 #define BEFORE_CALL_BYTES 4
 
-/* Looks in a row at which a thread went on, after which one counts all the same. */
+/* After this many failed looks in a row at a thread that keeps running, a look counts anyway. */
 #define MOST_MISSED 10
 
-/* Threads come and go: the list is looked at so often, and followed where its head has changed, or as often as whole. */
+/* Intervals of listing threads: of checking the list's head (sampled, exact), and of following the whole list. */
 #define LIST_EVERY_NS 10000000
 #define LIST_EXACT_NS 50000000
 #define LIST_WHOLE_NS 100000000
 
-/* A thread that has stood for so long is charged though it stands. */
+/* A thread that has stood still this long is charged nevertheless. */
 #define STOOD_NS 1000000000
 
-/* A thread that has not run for so long is looked at less often. */
+/* A thread that has not run for this long is looked at less often. */
 #define STILL_NS 1000000000
 #define STILL_EVERY 4
 
-/* Off the CPU for no longer than this, a thread has not waited: three counters are not read at one instant. */
+/* A shorter time off the CPU is no wait, as the three counters are not read at one instant. */
 #define NO_WAIT_NS 50000
 
 enum { MOST_THREADS = 2048, MOST_CHARGES = 1024, MOST_CODES = 1 << 17, MOST_SPOTS = 4096, SITES = 1 << 13 };
 
-/* A call of a C function was seen here. Read without the GIL: an entry that is being written is not equal to any place. */
+/* Places where a C function was seen to be called. Read without the GIL: a half-written entry equals no place. */
 static struct site {
     uintptr_t code;
     int64_t instruction;
@@ -47,7 +46,7 @@ static size_t n_threads;
 static struct seen sets[2], *fresh = &sets[0];
 static PyThreadState *mine;
 static pid_t my_number;
-static bool was_stopped; /* since the last look: nobody waited for what it was seen to wait for */
+static bool was_stopped; /* since the last look: threads did not wait for what they were seen to wait for */
 
 static struct site *site_of(uintptr_t code, int64_t instruction) {
     uint64_t mixed = (code >> 4) * 31 + (uint64_t)instruction;
@@ -75,7 +74,7 @@ static const void *called_at(uintptr_t code, int64_t instruction) {
 
 /* Threads */
 
-/* Of the thread that looks, in whose table of descriptors they are. */
+/* Called by the thread that looks, which has the descriptors. */
 static void close_files(struct seen_thread *seen) {
     kernel_close(&seen->schedstat);
     kernel_close(&seen->stat);
@@ -93,7 +92,7 @@ void looks_forget_thread(struct seen_thread *seen) {
     free(seen);
 }
 
-static bool listed_before; /* a thread that is new in the list has begun since */
+static bool listed_before; /* threads that are new in the list have begun since */
 
 static struct seen_thread *thread_of(uintptr_t state, const struct seen_state *is) {
     for (size_t i = 0; i < n_threads; i++)
@@ -105,16 +104,16 @@ static struct seen_thread *thread_of(uintptr_t state, const struct seen_state *i
     *seen = (struct seen_thread){.state = state, .ident = is->ident, .native = is->native, .cpu = -1, .charge = -1};
     int64_t run;
     if (listed_before && tiers_now() == TIER_SAMPLED && kernel_cpu_time(seen->native, &run)) {
-        seen->there = true; /* it has begun just now: all that it has run is charged at the first look */
+        seen->there = true; /* just begun: all its run time is charged at the first look */
         seen->at = clock_monotonic_ns() - run;
     }
     return threads[n_threads++] = seen;
 }
 
-static uintptr_t newest; /* the state at the head of the list when that was last followed, and what it said */
+static uintptr_t newest; /* the head of the list when last followed, and its contents */
 static struct seen_state newest_was;
 
-/* Follow the list of thread states to one side of our own, which stays. */
+/* Follow the list of thread states to one side of our own. */
 static void list_side(bool before) {
     struct seen_state is;
     uintptr_t state = (uintptr_t)mine;
@@ -181,7 +180,7 @@ static struct charge *charge_of(struct seen_thread *seen, enum pause_kind what) 
     const struct stack *stack = &seen->stack;
     const void *leaf = stack->n ? called_at(stack->frames[0].code, stack->frames[0].instruction) : NULL;
 #if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030B0000
-    /* What calls a C function there is one of two instructions; where the frame is not traced, most often the first. */
+    /* Two instructions call a C function; in an untraced frame it is mostly the first. */
     if (!leaf && stack->n)
         leaf = called_at(stack->frames[0].code, stack->frames[0].instruction + BEFORE_CALL_BYTES);
 #endif
@@ -212,7 +211,6 @@ static struct charge *charge_of(struct seen_thread *seen, enum pause_kind what) 
     return charge;
 }
 
-/* What is charged for the last stack of a thread, at the place where it is in its innermost function. */
 static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what) {
     struct charge *charge = charge_of(seen, what);
     size_t innermost = 0;
@@ -245,7 +243,7 @@ static void set_charge(struct seen_thread *seen, const struct charge *charge) {
     seen->charge = charge ? (int32_t)(charge - fresh->charges) : -1;
 }
 
-/* A stack is read apart, and becomes that of its thread where it is charged: what was charged last stays known until then. */
+/* A stack is read here, and becomes the thread's when it is charged. */
 static struct stack trial;
 
 static bool try_stack(const struct seen_thread *seen) {
@@ -258,8 +256,7 @@ static void swap_stacks(struct seen_thread *seen) {
     trial = before;
 }
 
-/* Whether a thread has not run since the last look, and so is where it was: off the CPU, or queueing, which its counter says when it
- * runs again. False in `there` where it has ended. */
+/* Whether a thread has not run since the last look, and so is where it was. `there` is false if it has ended. */
 static bool stands_still(struct seen_thread *seen, int64_t *run, bool *there) {
     *there = kernel_cpu_time(seen->native, run);
     bool still = *there && seen->there && *run == seen->run && seen->charge >= 0 && !seen->running;
@@ -271,7 +268,7 @@ static bool stands_still(struct seen_thread *seen, int64_t *run, bool *there) {
     return still;
 }
 
-/* Others have waited for the GIL: it is charged to what the thread does that has it. */
+/* Charge others' waiting for the GIL to the thread that holds it. */
 static void charge_holder(int64_t waited) {
     uintptr_t state = waits_holder();
     for (size_t i = 0; state && waited > 0 && i < n_threads; i++)
@@ -284,7 +281,7 @@ static void charge_holder(int64_t waited) {
         }
 }
 
-/* Charge what of a time off the CPU the process was stopped for to where the thread is; returns the rest. */
+/* Charge the part of a time off the CPU in which the process was stopped; return the rest. */
 static int64_t charge_stop(struct seen_thread *seen, int64_t off) {
     int64_t stopped = seen->stopped < off ? seen->stopped : off;
     struct charge *charge = stopped > 0 ? charge_for(seen, PAUSE_STOPPED) : NULL;
@@ -295,7 +292,7 @@ static int64_t charge_stop(struct seen_thread *seen, int64_t off) {
     return off - stopped;
 }
 
-/* The process was stopped for so long. What threads stood in goes on without what they waited for. */
+/* Note that the process was stopped: threads did not wait for what they were seen to wait for. */
 static void note_stop(int64_t ns) {
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
@@ -305,7 +302,7 @@ static void note_stop(int64_t ns) {
     }
 }
 
-/* In the exact tier a thread's waiting is measured by the tracer; here is seen what for. */
+/* See what a thread waits for, in the exact tier, where the tracer measures for how long. */
 static void see_wait(struct seen_thread *seen, int64_t ran) {
     int64_t now = clock_monotonic_ns(), off = seen->at ? now - seen->at - ran : 0;
     seen->at = now;
@@ -324,7 +321,7 @@ static void see_wait(struct seen_thread *seen, int64_t ran) {
         charge_holder(off);
 }
 
-/* Look at one thread, which does not run meanwhile: it has ended its turn, or this thread has taken its CPU. False where it has ended. */
+/* Look at one thread, which is not running, as its turn has ended or this thread has its CPU. False if it has ended. */
 static bool look(struct seen_thread *seen) {
     int64_t run, after, now = clock_monotonic_ns();
     bool there;
@@ -334,14 +331,14 @@ static bool look(struct seen_thread *seen) {
     int64_t ran = run - seen->run, elapsed = now - seen->at;
     if (!try_stack(seen) || !kernel_cpu_time(seen->native, &after) ||
         !kernel_state_of(seen->native, &seen->stat, &state, &seen->cpu))
-        return true; /* the kernel, or the next list, says whether it has ended */
+        return true; /* the kernel or the next list says whether it has ended */
     if (after != run && ++seen->missed < MOST_MISSED)
         return true; /* its frames were not of one instant */
     swap_stacks(seen);
     seen->missed = 0;
     seen->still = 0;
     int64_t waited = seen->wait, off = elapsed - ran;
-    if (seen->there && off <= NO_WAIT_NS) { /* what a look itself takes of its time */
+    if (seen->there && off <= NO_WAIT_NS) { /* the cost of a look */
         ran = elapsed;
         off = 0;
     }
@@ -375,7 +372,7 @@ static bool look(struct seen_thread *seen) {
         blocked = charge_stop(seen, blocked + seen->pending_blocked);
         seen->pending_blocked = 0;
         if (!ran_before && before && !running && charge && charge != before) {
-            /* It ran in between: nothing says when, but for how long it surely had not. */
+            /* It ran in between, at an unknown time after `stood`: divide the time since then equally. */
             int64_t sure = seen->stood > seen->at ? seen->stood - seen->at : 0;
             sure = sure < blocked ? sure : blocked;
             add(before, 0, 0, sure + (blocked - sure) / 2, true);
@@ -384,7 +381,7 @@ static bool look(struct seen_thread *seen) {
             add(before, 0, 0, blocked, blocked > NO_WAIT_NS);
         } else if (!running && charge) {
             add(charge, 0, 0, blocked, blocked > NO_WAIT_NS);
-        } else if (before && charge) { /* a wait that no look has met, or it was stopped */
+        } else if (before && charge) { /* a wait between looks, or a stop */
             add(before, 0, 0, blocked / 2, blocked > NO_WAIT_NS);
             add(charge, 0, 0, blocked - blocked / 2, blocked > NO_WAIT_NS);
         } else {
@@ -403,7 +400,7 @@ static bool look(struct seen_thread *seen) {
     return true;
 }
 
-/* In the exact tier the time of functions is measured by the tracer; here is seen in which lines a thread runs. */
+/* See in which lines a thread runs, in the exact tier, where the tracer measures the time of functions. */
 static void see_run(struct seen_thread *seen, int64_t ran, bool moves) {
     bool in_call = !moves && rank_calls_possible(), runs = seen->what == PAUSE_NONE;
     struct charge *charge = NULL;
@@ -416,7 +413,7 @@ static void see_run(struct seen_thread *seen, int64_t ran, bool moves) {
     seen->pending_run = charge ? 0 : seen->pending_run + ran; /* as in look() */
 }
 
-/* See whether a thread that runs beside this one runs byte code; whether the budget is to be looked at. */
+/* See whether a thread beside this one runs byte code; return whether the budget should be checked. */
 static bool watch_thread(struct seen_thread *seen) {
     int64_t run, after;
     if (!kernel_cpu_time(seen->native, &run)) {
@@ -434,7 +431,6 @@ static bool watch_thread(struct seen_thread *seen) {
     return kernel_cpu_time(seen->native, &after) && after > run && tiers_ran(ran, moves);
 }
 
-/* Threads that stand still are charged, so that what is booked goes up to now: those that have stood for long, or all. */
 static void charge_still(bool all) {
     int64_t now = clock_monotonic_ns();
     for (size_t i = 0; i < n_threads; i++) {
@@ -576,7 +572,7 @@ bool looks_have_charges(void) { return fresh->n_charges > 0; }
 
 void looks_set_table(struct seen_thread *seen, struct table *table) {
     struct table *before = seen->table;
-    pthread_mutex_lock(&looks_lock); /* looks ask it for the range that is open */
+    pthread_mutex_lock(&looks_lock); /* looks read its open range */
     seen->table = table;
     pthread_mutex_unlock(&looks_lock);
     if (before)

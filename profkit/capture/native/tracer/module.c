@@ -1,5 +1,4 @@
-/* The module: refuses what it cannot trace correctly, before anything that such an interpreter lays out
- * differently is touched. */
+/* The module refuses interpreters that it cannot trace correctly before it touches anything with another layout. */
 #include "python_api.h"
 
 #include <string.h>
@@ -277,7 +276,7 @@ static struct PyModuleDef definition = {
     .m_name = MODULE_NAME,
     .m_doc = "Traces calls by thread, with the time that they wait for a CPU.",
     .m_methods = functions,
-    .m_size = -1, /* one state a process: an interpreter with a GIL of its own must not import it */
+    .m_size = -1, /* one state per process: interpreters with their own GIL must not import it */
 };
 
 __attribute__((visibility("default"))) PyMODINIT_FUNC MODULE_INIT(void);
@@ -292,7 +291,7 @@ PyMODINIT_FUNC MODULE_INIT(void) {
     clock_start();
     PyObject *module = PyModule_Create(&definition);
 #ifdef PROFKIT_FREE_THREADED
-    PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED); /* else the interpreter would take one from here on */
+    PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED); /* otherwise the interpreter would enable the GIL */
 #endif
     PyObject *type = module ? collector_type() : NULL;
     PyObject *gap = type ? PyLong_FromLong(LONG_GAP_NS) : NULL;

@@ -1,4 +1,3 @@
-/* See names.h. */
 #include "names.h"
 
 #include <stdlib.h>
@@ -11,14 +10,14 @@
 #include "store.h"
 
 #define FIRST_BUCKETS 256
-/* Bytes of a text that are kept: nobody reads longer ones. */
+/* Longest text kept, in bytes; nobody reads longer ones. */
 #define MOST_TEXT 4000
 #define NAMES_BLOCK ((size_t)(1 << 14) - sizeof(struct block))
 
 struct name_key {
     struct name_key *next_in_bucket, *next_of_name;
     const void *key;
-    PyObject *code; /* owned; NULL of a C function, whose definition stays */
+    PyObject *code; /* owned; NULL for a C function, whose definition stays */
     struct name *name;
 };
 
@@ -40,11 +39,11 @@ static struct {
     uint32_t last_name, last_file;
 } known;
 
-/* Flags of code of which not all calls can be counted: generators, coroutines and asynchronous generators may be resumed by an exception,
- * an event that cannot be had for one function only; and the interpreter's own code has no events. */
+/* Flags of code whose calls cannot all be counted: generators and coroutines may be resumed by an exception, whose
+ * event cannot be set per function; the interpreter's own code has no events. */
 #define NOT_COUNTED (0x20 | 0x80 | 0x200 | 0x2000000)
 
-/* Where names are being written: valid for one generation of the store. */
+/* Where names are written; valid for one generation of the store. */
 static char *place, *place_end;
 static unsigned place_generation;
 
@@ -104,13 +103,12 @@ struct name *names_known(const void *key) {
     return NULL;
 }
 
-/* A text that is being put together. */
 struct text {
     char bytes[3 * (MOST_TEXT + 1) + 16];
     size_t used;
 };
 
-/* Add a string with a NUL behind; without one where it cannot be had. */
+/* Add a string and a NUL; only the NUL if it is unavailable. */
 static void add_string(struct text *text, PyObject *string) {
     PyObject *bytes = string ? PyUnicode_AsEncodedString(string, "utf-8", "surrogatepass") : NULL;
     Py_ssize_t size = bytes ? PyBytes_Size(bytes) : 0;
@@ -122,7 +120,7 @@ static void add_string(struct text *text, PyObject *string) {
     }
     if (size > 0) {
         memcpy(text->bytes + text->used, PyBytes_AsString(bytes), (size_t)size);
-        for (Py_ssize_t i = 0; i < size; i++) /* a code object may be called anything */
+        for (Py_ssize_t i = 0; i < size; i++) /* a code object may have any name */
             if (!text->bytes[text->used + (size_t)i])
                 text->bytes[text->used + (size_t)i] = ' ';
     }
@@ -135,7 +133,7 @@ static void add_string(struct text *text, PyObject *string) {
 static void add_attribute(struct text *text, PyObject *code, const char *attribute) {
     PyObject *value = PyObject_GetAttrString(code, attribute);
     if (!value)
-        PyErr_Clear(); /* no qualified name before Python 3.11 */
+        PyErr_Clear(); /* no qualified name before 3.11 */
     add_string(text, value && PyUnicode_Check(value) ? value : NULL);
     Py_XDECREF(value);
 }
@@ -218,7 +216,7 @@ static struct name *add_name(const struct text *text, uint64_t hash, PyObject *l
 }
 
 static struct name *find_or_add(PyObject *label) {
-    static struct text text; /* the GIL is held, and nothing here lets go of it */
+    static struct text text; /* the GIL is held throughout */
     describe(&text, label);
     uint64_t hash = hash_of(text.bytes, text.used);
     struct name *name = known.names ? known.names[hash & (known.n_name_buckets - 1)] : NULL;
@@ -242,7 +240,6 @@ struct name *names_of(const void *key, PyObject *object, PyObject *self, bool *k
     return name;
 }
 
-/* Room for an entry of the store; NULL where there is none. */
 static struct name_entry *take_entry(size_t bytes) {
     bytes = (sizeof(struct name_entry) + bytes + 7) & ~(size_t)7;
     if (place_generation != kernel_generation + 1)
@@ -270,7 +267,7 @@ static struct name_entry *write_entry(enum name_entry_kind kind, const struct na
     return entry;
 }
 
-/* The number of a file, which the store has after this; 0 where that is impossible. */
+/* Return a file's number, writing it to the store if new; 0 if impossible. */
 static uint32_t file_number(const char *text) {
     size_t bytes = strlen(text);
     uint64_t hash = hash_of(text, bytes);
@@ -347,7 +344,7 @@ void names_release(struct name *name) {
     known.n_names--;
     for (struct name_key *key = name->keys; key; key = key->next_of_name)
         unlink_key(key);
-    /* Nothing leads to it any more; letting go of objects may run Python. */
+    /* Unlinked first, since releasing objects may run Python. */
     for (struct name_key *key = name->keys, *next; key; key = next) {
         next = key->next_of_name;
         Py_DecRef(key->code);

@@ -1,4 +1,3 @@
-/* See paths.h. */
 #include "paths.h"
 
 #include <stdlib.h>
@@ -16,7 +15,6 @@ static struct path_slot *slot_for(const struct paths *paths, uint64_t key) {
     return &paths->slots[i];
 }
 
-/* Make room for one more, with at least half of the slots empty. */
 static bool more_slots(struct paths *paths) {
     if (paths->slots && 2 * ((size_t)paths->n + 1) <= paths->mask + 1)
         return true;
@@ -39,13 +37,12 @@ bool paths_start(struct table *table) {
         return false;
     /* Tables in ordinary memory are read by a snapshot, which has no paths. */
     base->takes_all = !table->mapped;
-    /* An entry that no reader counts: it keeps the block of entries in one piece. */
+    /* An entry that readers skip, which keeps the block of entries contiguous. */
     atomic_store_explicit(&base->kind, ENTRY_PATH, memory_order_release);
     table->top->path = base;
     return true;
 }
 
-/* A path with this key, where none is; NULL when memory is exhausted. */
 static struct path *add(struct table *table, struct path *around, uint32_t called, uint64_t key) {
     struct paths *paths = &table->paths;
     struct path *path = more_slots(paths) ? table_take(table, sizeof *path) : NULL;
@@ -69,7 +66,7 @@ static struct path *find_path(const struct paths *paths, uint64_t key) {
     return paths->slots ? slot_for(paths, key)->path : NULL;
 }
 
-/* What stands for all that is called from a path and has none of its own; the path itself where memory is exhausted. */
+/* Return the path for all calls below `around` without their own; `around` itself without memory. */
 static struct path *others_of(struct table *table, struct path *around) {
     if (around->takes_all)
         return around;

@@ -1,48 +1,42 @@
-/* Calling contexts of a thread: by what chain of callers a function was called, as a tree.
+/* Calling contexts of a thread: a tree of functions by their chain of callers, with self values.
  *
- * A call of a function that is open already is booked where the outermost one is, so that recursion and the nesting of imports
- * neither deepen the tree nor multiply it (as in G. Ammons, T. Ball, J. R. Larus, "Exploiting Hardware Performance
- * Counters with Flow and Context Sensitive Profiling", 1997). What a path holds is of itself alone; what is called from it has
- * paths of its own. Sums by function and by edge do not depend on this tree.
- */
+ * A call of an open function is booked at its outermost call, so recursion and nested imports neither deepen nor
+ * multiply the tree (G. Ammons, T. Ball, J. R. Larus, "Exploiting Hardware Performance Counters with Flow and
+ * Context Sensitive Profiling", 1997). Sums per function and edge do not depend on it. */
 #ifndef PROFKIT_PATHS_H
 #define PROFKIT_PATHS_H
 
 #include "tables.h"
 
-/* Paths of a thread. Where there are more, calls are booked with the path around them, under one that stands for all. */
+/* Paths per thread; calls beyond are booked under a path that stands for all callees of the path around them. */
 enum { MOST_PATHS = 150000 };
 
 struct path {
-    _Atomic uint32_t kind;  /* an entry_kind, stored last */
-    uint32_t number;        /* its place in the table's order, from 1 on; the base has none */
+    _Atomic uint32_t kind;
+    uint32_t number;        /* its place in the table's order, from 1; none for the base */
     uint32_t parent_number; /* 0 for the base */
-    uint32_t called;        /* number of the function, 0 for whatever found no room */
+    uint32_t called;        /* number of the function, 0 for all that had no room */
     int64_t calls, own;
     int64_t wait, blocked;
-    struct path *next;      /* of the table, in the order in which they were made */
-    bool takes_all;         /* stands for all that is called from it */
+    struct path *next;      /* of the table, in order of creation */
+    bool takes_all;         /* stands for all callees */
 };
 
 struct path_slot {
-    uint64_t key; /* parent and function, 0 where it is empty */
+    uint64_t key; /* parent and function, 0 if empty */
     struct path *path;
 };
 
-/* Make the base of a table's paths; false when memory is exhausted. */
 bool paths_start(struct table *table);
 
-/* Find or make the path of a function that is called from another path. */
 struct path *paths_find(struct table *table, struct path *around, struct function *function);
 
-/* Add the paths of another table, of whose functions `places` has the counterparts by number; false where memory is
- * exhausted. */
+/* Add another table's paths; `places` maps its function numbers to this table's functions. False without memory. */
 bool paths_add(struct table *table, const struct table *from, struct function *const *places);
 
-/* Free what the arena does not hold. */
 void paths_free(struct table *table);
 
-/* The path of a call that begins; to be called before the function is counted as open. */
+/* Return the path of a beginning call; call this before the function counts as open. */
 static inline struct path *path_of(struct table *table, struct path *around, struct edge *edge) {
     struct function *function = edge->callee;
     if (UNLIKELY(function->open > 0))

@@ -1,9 +1,6 @@
-/* Python.h, as both builds of the tracer want it.
- *
- * PROFKIT_ABI3 selects the build for every CPython from 3.12 on, whatever the headers (3.10 or 3.11) it is
- * compiled with; without it the binary is for the one interpreter, 3.8 to 3.11, whose headers are used. PROFKIT_FREE_THREADED
- * beside it is for the one free-threaded interpreter, from 3.13 on, whose headers are used: it samples, and traces no calls.
- */
+/* Python.h for all builds: PROFKIT_ABI3 for every CPython from 3.12 on (headers of 3.10 or 3.11); with
+ * PROFKIT_FREE_THREADED, for the free-threaded interpreter of the headers (3.13 on), which samples only; else for
+ * the interpreter of the headers, 3.8 to 3.11. */
 #ifndef PROFKIT_PYTHON_API_H
 #define PROFKIT_PYTHON_API_H
 
@@ -20,7 +17,7 @@
 #error "the headers of a free-threaded interpreter are for its own tracer, and no others"
 #endif
 
-/* Exported, and not in the limited API's headers. */
+/* Exported, but not in the limited API's headers. */
 extern int PyGILState_Check(void);
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)

@@ -1,4 +1,3 @@
-/* See ranges.h. */
 #include "ranges.h"
 
 #include <dlfcn.h>
@@ -36,7 +35,7 @@ static struct context *new_context(struct table *table, struct context *parent, 
     return context;
 }
 
-/* Find or make the context inside `parent`; where there is no room, the parent itself. */
+/* Find or make the context inside `parent`; return the parent if there is no room. */
 static struct context *context_inside(struct table *table, struct context *parent, uint32_t domain, uint32_t name,
                                       struct function *opener) {
     struct context *context = parent ? parent->first_child : table->ranges->first_root;
@@ -73,7 +72,7 @@ static struct ranges *ranges_of(struct table *table) {
     return table->ranges;
 }
 
-/* The innermost function that did not open the range on behalf of its caller, as a context manager does. */
+/* Return the innermost function that did not open the range for its caller, as context managers do. */
 static struct function *opener_of(const struct table *table) {
     const struct call *call = table->top;
     while (call > table->stack && call->function->passes_on)
@@ -81,7 +80,7 @@ static struct function *opener_of(const struct table *table) {
     return call->function;
 }
 
-/* Of a thread that is sampled, samples are charged. */
+/* In a sampled thread, samples are charged instead. */
 static void charge_until(struct table *table, int64_t now) {
     if (tiers_now() == TIER_EXACT)
         ranges_charge(table, table->top->function, now);
@@ -123,7 +122,7 @@ static void range_opens(struct table *table, uint32_t domain, uint32_t name) {
     table->charged_until = now;
 }
 
-/* Each domain has a stack of its own: the range that ends is the last of its domain, not always the last of all. */
+/* Each domain has its own stack: the last range of the domain ends, not always the last of all. */
 static void range_ends(struct table *table, uint32_t domain) {
     struct ranges *ranges = table->ranges;
     if (!ranges)
@@ -136,7 +135,7 @@ static void range_ends(struct table *table, uint32_t domain) {
     while (at > 0 && ranges->open[at - 1].domain != domain)
         at--;
     if (at == 0)
-        return; /* it began before the tracer did, or never */
+        return; /* it began before the tracer, or never */
     if (table->context)
         charge_until(table, table_time(table, clock_ticks()));
     struct context *around = at > 1 ? ranges->open[at - 2].context : NULL;
@@ -155,7 +154,7 @@ static atomic_bool paused;
 
 void ranges_pause(bool value) { atomic_store(&paused, value); }
 
-/* Of a thread that has run no traced Python there is nothing to charge. */
+/* A thread without traced Python has nothing to charge. */
 static void on_push(uint32_t domain, uint32_t name) {
     struct table *table = kernel_last_table;
     if (!table || atomic_load_explicit(&paused, memory_order_relaxed))
@@ -176,7 +175,7 @@ static void on_pop(uint32_t domain) {
     pthread_mutex_unlock(&table->lock);
 }
 
-/* What a thread without the GIL has reported, and the agent has not asked for yet. */
+/* What a thread without the GIL has reported and the agent has not yet read. */
 enum report { NOTHING = 0, BEGAN = 1, ENDED = 2 };
 static atomic_int reported;
 
@@ -185,7 +184,7 @@ static void on_watched(bool begins) {
         agent_range(begins);
         return;
     }
-    /* To wait for the GIL here could be for ever: who has it may wait for a lock of this thread's. */
+    /* Waiting for the GIL could deadlock: its holder may wait for a lock of this thread. */
     atomic_store(&reported, begins ? BEGAN : ENDED);
     windows_ring();
 }
@@ -209,7 +208,7 @@ bool ranges_follow(const char *path) {
     if (listen)
         listen(&listener);
     watch = (nvtx_watch_function)dlsym(library, NVTX_WATCH_NAME);
-    return listen != NULL; /* the library stays loaded, as it does when NVTX loads it */
+    return listen != NULL; /* the library stays loaded, as when NVTX loads it */
 }
 
 void ranges_close_all(struct table *table, int64_t now) {
@@ -233,7 +232,7 @@ bool ranges_add(struct table *table, const struct table *from, struct function *
             context_inside(table, parent, old->domain, old->name, places[old->opener_number]);
         contexts[old->number] = table->context = context;
         if (!context)
-            continue; /* so many contexts that even the outermost found no room */
+            continue; /* no room for even the outermost context */
         if (context != parent)
             context->count += old->count;
         for (const struct edge *row = old->first_row; row; row = row->next) {

@@ -1,5 +1,5 @@
-/* See rank_calls.h. The GIL is held but for rank_calls_possible(). */
-#define _GNU_SOURCE 1 /* strcasestr() */
+/* All functions but rank_calls_possible() need the GIL. */
+#define _GNU_SOURCE 1 /* for strcasestr() */
 #include "rank_calls.h"
 
 #include <string.h>
@@ -7,11 +7,10 @@
 #include "lines.h"
 #include "waits.h"
 
-/* Code objects with such names that are kept, and such lines of one. */
 enum { MOST_CODES = 256, MOST_LINES = 16 };
 
-/* The order is that of RANK_METHODS in profkit/capture/rank_calls.py. Names from the first shared one on are those of other objects as
- * well: they count in code that speaks of a communicator. */
+/* In the order of RANK_METHODS in profkit/capture/rank_calls.py. Names from FIRST_SHARED on also occur in other
+ * classes, and count only in code that mentions a communicator. */
 static const char *const METHODS[] = {
     "Allgather", "Allgatherv", "Allreduce", "Alltoall", "Alltoallv", "Barrier", "Bcast", "Gather", "Gatherv", "Probe", "Recv",
     "Reduce", "Scatter", "Scatterv", "Sendrecv", "Wait", "Waitall", "Waitany", "allgather", "allreduce", "alltoall", "barrier",
@@ -22,17 +21,16 @@ _Static_assert(N_METHODS == PAUSE_KINDS - PAUSE_RANKS - 1, "one kind of a pause 
 
 static struct lines {
     PyObject *code; /* owned */
-    int n, line[MOST_LINES], method[MOST_LINES]; /* `n` is -1 until they are asked for */
+    int n, line[MOST_LINES], method[MOST_LINES]; /* `n` is -1 until they are looked up */
 } known[MOST_CODES];
 static int n_known;
-static bool has_mpi; /* mpi4py is being imported, or was */
+static bool has_mpi; /* mpi4py is imported, or being imported */
 
-/* How this interpreter loads a method: the instruction, and by how many bits the number of the name is shifted. */
+/* How this interpreter loads a method: the instruction, and the shift of the name's number. */
 static int load_method = -1, name_shift;
 
 bool rank_calls_possible(void) { return has_mpi && n_known > 0; }
 
-/* The number of a method, -1 for another name. */
 static int method_of(PyObject *name, bool shared) {
     const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     for (int i = 0; text && i < (shared ? N_METHODS : FIRST_SHARED); i++)
@@ -42,7 +40,7 @@ static int method_of(PyObject *name, bool shared) {
     return -1;
 }
 
-/* Whether a name of a code is that of a communicator: `comm`, `self.comm`, `MPI.COMM_WORLD`, `WORLD`. */
+/* Whether code uses a name of a communicator: `comm`, `self.comm`, `MPI.COMM_WORLD`, `WORLD`. */
 static bool speaks_of_ranks(PyObject *code) {
     static const char *const LISTS[] = {"co_names", "co_varnames", "co_freevars"};
     bool any = false;
@@ -67,8 +65,7 @@ static PyObject *bytes_of(PyObject *code) {
     return bytes;
 }
 
-/* Of `a.b()`, whose second name is `b`, the first instruction with that number is what loads a method: 1, or from Python 3.12 on, with
- * a bit for what it is loaded for, 3. */
+/* In `a.b()`, the first instruction with the number of `b` loads a method: 1, from Python 3.12 on 3 with a flag bit. */
 static bool learn(void) {
     if (load_method >= 0)
         return true;

@@ -1,8 +1,5 @@
-/* Calls that wait for other ranks and that no tracer sees: methods of mpi4py, which are Cython's functions.
- *
- * A look finds the thread in the line of a Python function that loads such a method, and not in a function that is called there:
- * then it is in the method. What a name means is only asked where mpi4py is there.
- */
+/* Calls that wait for other ranks and make no events: methods of mpi4py, which are Cython functions. A thread in a
+ * line of Python that loads such a method, and in no function called there, is in the method. */
 #ifndef PROFKIT_RANK_CALLS_H
 #define PROFKIT_RANK_CALLS_H
 
@@ -11,16 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A code object is seen for the first time. */
 void rank_calls_meet(PyObject *code);
 
-/* Look whether mpi4py is there, which a sampled process may import unseen. */
+/* Check whether mpi4py is imported, which a sampled process may do unseen. */
 void rank_calls_look(void);
 
-/* Whether any that was seen has the name of such a method. Needs no GIL. */
+/* Whether any code seen has the name of such a method. Needs no GIL. */
 bool rank_calls_possible(void);
 
-/* The kind of pause (waits.h) of the method whose line a place in a code is in, else PAUSE_NONE; leaves no exception. */
+/* Return the kind of pause (waits.h) of the method in the line of a place, or PAUSE_NONE; leaves no exception. */
 int rank_calls_at(PyObject *code, int64_t instruction);
 
 #endif

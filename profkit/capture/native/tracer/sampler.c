@@ -1,4 +1,4 @@
-/* See sampler.h. Times are nanoseconds. */
+/* Times are in ns. */
 #define _GNU_SOURCE 1
 #include "sampler.h"
 
@@ -21,9 +21,9 @@
 #include "tiers.h"
 #include "waits.h"
 
-/* The mean time between two looks, at least; it is longer where looks take more than this part of the process's pace: many processes
- * that share a CPU would otherwise spend it on looks. What they charge goes by the kernel's counters, however few they are; there
- * are at least 1 / LOOK_MOST_NS. While nothing runs, the interval grows to an eighth of the time since something did. */
+/* Mean time between looks, and the share of the process's pace that they may take: otherwise many processes on one
+ * CPU would spend it on looks. While nothing runs it grows to an eighth of the idle time. Charges do not depend on
+ * it. */
 #define LOOK_EVERY_NS 1000000
 #define LOOK_MOST_NS 100000000
 #define LOOK_SHARE 0.01
@@ -32,26 +32,26 @@
 /* The same in the exact tier. */
 #define WATCH_EVERY_NS 10000000
 
-/* Time between bookings: by the pace of the process; at most, if something ran; and if nothing did. */
+/* Time between bookings: by the pace of the process; at most, if something ran; and if nothing ran. */
 #define BOOK_EVERY_NS 40000000
 #define BOOK_LATEST_NS 250000000
 #define BOOK_IDLE_NS 1000000000
 
-/* Waiting for the GIL that long, others wait as well: the agent's record, for which it is given up and taken again many times,
- * would take seconds, and is put off by so much. */
+/* If the booker waits so long for the GIL, others wait as well. The agent's record, which takes the GIL many times,
+ * would then take seconds, and is postponed. */
 #define FIGHT_NS 2000000
 #define FIGHT_PUTS_OFF_NS 10000000000
 
-/* A look that is so much too late, and not for want of a CPU, was kept from looking with all others: the process was stopped. */
+/* A look that is this late, without having queued, means that the process was stopped. */
 #define STOPPED_NS 20000000
 
 static bool changing; /* the tier: looks wait meanwhile */
 
-/* One thread looks, one takes the GIL: a thread that waits for it sees nothing, for seconds where others let go of it often. */
+/* One thread looks, another takes the GIL, for which it may wait seconds if others release it often. */
 static pthread_t booker, looker;
 static pid_t booker_number, looker_number;
 static bool started, joinable, wanted_again;
-static int forking; /* threads that are about to fork: none of them finds it running */
+static int forking; /* threads about to fork, which must not find ours running */
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 static PyThreadState *mine;
 static PyObject *change_function;
@@ -59,13 +59,13 @@ static PyObject *change_function;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t bell, orders;  /* for the looker, for the booker */
 static bool stopping, woken;
-static bool ordered, looked_last;    /* what was seen is to be booked; no look comes any more */
-static void (*errand)(void);         /* what the looker is to do next */
+static bool ordered, looked_last;    /* book what was seen; no more looks follow */
+static void (*errand)(void);         /* the looker's next task */
 
-static _Atomic bool unrecorded; /* something ran since the agent has last looked: a process that does nothing is left alone */
-static _Atomic int64_t booked; /* when the last booking ended */
-static int64_t looks;                     /* how often it has looked */
-static int64_t used_by_ended;             /* CPU time of threads before these */
+static _Atomic bool unrecorded; /* something ran since the agent last looked: idle processes are left alone */
+static _Atomic int64_t booked; /* end of the last booking */
+static int64_t looks;
+static int64_t used_by_ended;             /* CPU time of earlier tracer threads */
 
 void sampler_threads(pid_t numbers[2]) {
     numbers[0] = booker_number;
@@ -81,8 +81,8 @@ int64_t sampler_used(void) {
     return used;
 }
 
-/* Random times, so that looks do not keep step with the program (Mytkowicz et al., "Evaluating the accuracy of Java
- * profilers", 2010). */
+/* Random times, so that looks do not run in step with the program (Mytkowicz et al., "Evaluating the accuracy of
+ * Java profilers", 2010). */
 static uint64_t random_state;
 
 static uint64_t next_random(void) {
@@ -123,7 +123,7 @@ static void hold_looks(bool on) {
     pthread_mutex_unlock(&looks_lock);
 }
 
-/* Have the looker do something now, unless it has ended: what is open in /proc is in its table of descriptors alone. */
+/* Have the looker do something now, unless it has ended: only it has the descriptors of /proc. */
 static void have_looker(void (*what)(void)) {
     pthread_mutex_lock(&lock);
     errand = looked_last ? NULL : what;
@@ -138,14 +138,14 @@ static void change_tier(void) {
     hold_looks(true);
     if (before == TIER_SAMPLED)
         have_looker(looks_charge_all);
-    book_all(); /* what was seen was seen in this tier */
+    book_all(); /* of the tier that ends now */
     PyObject *done = change_function ? PyObject_CallFunctionObjArgs(change_function, NULL) : NULL;
     Py_XDECREF(done);
     PyErr_Clear();
     if (before == TIER_EXACT && tiers_now() == TIER_SAMPLED) {
         have_looker(looks_begin_charging);
     } else {
-        tiers_want(tiers_now()); /* it was not possible */
+        tiers_want(tiers_now()); /* the change was impossible */
     }
     hold_looks(false);
 }
@@ -157,12 +157,11 @@ static void end_state(void) {
     mine = NULL;
 }
 
-/* Take the GIL, and do all that needs it. */
 static void with_gil(bool last) {
     int64_t asked = clock_monotonic_ns();
     PyEval_AcquireThread(mine);
     bool fought_for = clock_monotonic_ns() - asked > FIGHT_NS;
-    int64_t used = own_cpu_ns(); /* the agent's Python gives the GIL up in between, when others want it */
+    int64_t used = own_cpu_ns(); /* the agent's Python releases the GIL when others want it */
     bool sampled = tiers_now() == TIER_SAMPLED;
     if (sampled)
         tiers_end_burst();
@@ -177,7 +176,7 @@ static void with_gil(bool last) {
         end_state();
         return;
     }
-    int64_t overdue = clock_ticks() - agent_due; /* negative where it is not */
+    int64_t overdue = clock_ticks() - agent_due; /* negative if not due */
     if (sampled && unrecorded && overdue > (fought_for ? clock_ticks_in(FIGHT_PUTS_OFF_NS) : 0)) {
         unrecorded = false;
         agent_remind(NULL);
@@ -194,21 +193,19 @@ static void with_gil(bool last) {
     PyEval_ReleaseThread(mine);
 }
 
-/* The thread */
+/* The threads */
 
-/* The time to the next look: no longer than a burst has to last. */
+/* Time to the next look, at most to the end of a burst. */
 static int64_t until_look(int64_t mean) {
     int64_t asked = around(mean), left = tiers_burst_left();
     return left > 0 && left < asked ? left : asked;
 }
 
-/* For how long this thread has queued. */
 static int64_t own_queueing(void) {
     struct reading reading;
     return kernel_read_other(looker_number, &reading) ? reading.wait : 0;
 }
 
-/* Sleep; false when it is to end. */
 static bool sleep_ns(int64_t ns) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -224,9 +221,9 @@ static bool sleep_ns(int64_t ns) {
     return goes_on;
 }
 
-/* Where this thread may run: where it could when it began, or where the one is that it is to look at, which does not run then. */
+/* Where the looker runs: on its initial CPUs, or on the CPU of the thread to look at, which then cannot run. */
 static cpu_set_t everywhere;
-static int own_cpu = -1; /* −1 for everywhere, −2 for all but one */
+static int own_cpu = -1; /* -1: all of them; -2: all but one */
 
 static void move_to(int cpu) {
     cpu_set_t one;
@@ -239,7 +236,7 @@ static void move_to(int cpu) {
     own_cpu = moved ? cpu : -1;
 }
 
-/* Leave the CPU of a thread that is to run meanwhile; where there is no other, it cannot be watched. */
+/* Leave the CPU of a thread that should run meanwhile; without another CPU it cannot be watched. */
 static void move_away_from(int cpu) {
     cpu_set_t others = everywhere;
     if (cpu >= 0 && cpu < CPU_SETSIZE)
@@ -277,7 +274,6 @@ static void order_booking(bool last) {
     pthread_mutex_unlock(&lock);
 }
 
-/* The thread that looks. */
 static void *look_on(void *Py_UNUSED(nothing)) {
     looker_number = kernel_thread_id();
     prctl(PR_SET_NAME, "profkit");
@@ -319,7 +315,7 @@ static void *look_on(void *Py_UNUSED(nothing)) {
         if (due || tiers_wanted() != tiers_now() || to_book || (waits_unlearnt() && has_charges)) {
             if (!exact)
                 looker_does(looks_charge_long);
-            order_booking(false); /* threads that have ended go as well */
+            order_booking(false); /* also removes ended threads */
             queued = own_queueing();
             ran = false;
         }
@@ -354,11 +350,11 @@ static bool create(pthread_t *thread, void *(*run)(void *), void *of) {
     return created;
 }
 
-/* The thread that books what was seen, and does all else that needs the GIL. */
+/* The booker, which does all that needs the GIL. */
 static void *book_on(void *of) {
     booker_number = kernel_thread_id();
     prctl(PR_SET_NAME, "profkit");
-    mine = PyThreadState_New(of); /* here, as it is of the thread that makes it */
+    mine = PyThreadState_New(of); /* made here, as it belongs to this thread */
     if (!mine)
         return NULL;
     looks_start(mine, booker_number);
@@ -378,7 +374,7 @@ static void *book_on(void *of) {
         with_gil(last);
         booked = clock_monotonic_ns();
         pthread_mutex_lock(&lock);
-        ordered = looked_last && !last; /* what was asked for meanwhile is asked for again, but for the end */
+        ordered = looked_last && !last; /* later requests are repeated, except for the end */
         pthread_mutex_unlock(&lock);
     }
     pthread_join(looker, NULL);
@@ -439,7 +435,7 @@ void sampler_wake(void) {
         ring(false);
 }
 
-/* One that forks and one that ends the session may both come here: each returns when the threads have ended. */
+/* A fork and the end of the session may both come here: each returns when the threads have ended. */
 static void stop_threads(void) {
     ring(true);
     Py_BEGIN_ALLOW_THREADS

@@ -1,4 +1,3 @@
-/* See seldom.h. */
 #include "seldom.h"
 
 #include <stdint.h>
@@ -12,43 +11,43 @@
 #include "tables.h"
 #include "tiers.h"
 
-/* All counted functions together may take this part of the budget, and one function this part of that. */
+/* Part of the budget for all counted functions together, and part of that for one function. */
 #define COUNTING_PART 0.1
 #define FUNCTION_PART 0.25
 
-/* A call is assumed to cost COLD times the measured events of a traced call, within these limits in ns: the machine may be busy while
- * events are measured. */
+/* A call is assumed to cost COLD times the measured events, within these limits, ns, as the machine may have been
+ * busy. */
 #define LEAST_CALL_NS 200
 #define MOST_CALL_NS 1000
 
-/* Calls allowed beyond that, of one function and of all: a short series of calls is not a rate. */
+/* Calls allowed beyond that, per function and in total: a short series of calls is not a rate. */
 #define FUNCTION_CREDIT 200
 #define CREDIT 20000
 
-/* The first call on an edge costs as much as so many further calls, and so many frames on the stack as much as one call. */
+/* Cost of the first call on an edge, in further calls, and number of stack frames that cost as much as one call. */
 #define FIRST_CALL 10
 #define FRAMES_A_CALL 64
 
-/* When all functions together exceed their part, the allowance of each is halved: at most so often, and once per so many ns of CPU time. */
+/* If all functions exceed their part, each one's allowance is halved, at most so often, once per this CPU time. */
 #define MOST_HALVINGS 10
 #define HALVES_EVERY_NS 100000000
 
-/* Counting stops for the process when its measured cost exceeds its part of the budget by so many ns. The estimate above misses code
- * objects that are created over and over, each of which raises one event. */
+/* Counting ends when its measured cost exceeds its budget by this much, ns. The assumed cost misses code objects
+ * that are created over and over, each with one event. */
 #define ENDS_BEYOND_NS 50000000
 
-/* Longest time booked for one event, ns: beyond it the thread did not have a CPU. */
+/* Longest time booked for one event, ns; beyond it the thread had no CPU. */
 #define LONGEST_NS 100000
 
-static unsigned generation; /* the process's that began */
+static unsigned generation; /* of the process that began */
 static double share, per_second; /* of one function */
 static bool on, missed;
-static int64_t began_ns, halved_ns;  /* of CPU time */
+static int64_t began_ns, halved_ns;  /* CPU time */
 static unsigned halvings;
-static int64_t allowed;              /* calls of one function so far */
-static int64_t counted;              /* of functions that are counted */
+static int64_t allowed;              /* calls allowed per function so far */
+static int64_t counted;              /* calls of functions still counted */
 static int64_t taken, taken_before;  /* ticks */
-static int64_t interpreter;          /* ticks that it takes for an event */
+static int64_t interpreter;          /* the interpreter's ticks per event */
 
 static void allow(int64_t run_ns) {
     allowed = (int64_t)(FUNCTION_CREDIT + per_second * (double)run_ns / 1e9) >> halvings;

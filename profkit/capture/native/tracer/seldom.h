@@ -1,10 +1,8 @@
-/* Exact call counts of functions in Python that are called seldom, while the process is sampled. From Python 3.12 on.
+/* Exact call counts of seldom called Python functions in a sampled process, from Python 3.12 on. The GIL is held.
  *
- * Each function is counted from its first call. Once it has been called more often than its allowance, its events are switched off for
- * good, which makes it free, and its calls are estimated from bursts (tiers.h). The allowance grows with the CPU time of the program and
- * depends on the cost of a call, so that two repeats of a program count the same functions. Calls are counted where they begin; their
- * time comes from samples. The GIL is held in all of this.
- */
+ * When a function exceeds its allowance, its events are switched off for good, which makes it free, and its calls
+ * are estimated from bursts (tiers.h). The allowance depends on the program's CPU time and the cost of a call, so
+ * repeats count the same functions. */
 #ifndef PROFKIT_SELDOM_H
 #define PROFKIT_SELDOM_H
 
@@ -12,22 +10,21 @@
 
 #include <stdbool.h>
 
-/* A process begins, and may spend a share of the time on being captured. */
 void seldom_begin(double share);
 
-/* Calls are counted from now on, or no longer; false where they are not to be. */
+/* Start or stop counting; false if not to be counted. */
 bool seldom_count(bool on);
 
-/* Whether they are, and none was missed since they were to be. */
+/* Whether calls are counted, and none was missed. */
 bool seldom_counts(void);
 
-/* It was not possible to have all of them: what was counted is a part only. */
+/* Note that some calls were missed: the counts are incomplete. */
 void seldom_missed(void);
 
-/* The calling thread begins to run this; false where it is to be counted no longer. */
+/* Count a call of `code` that begins in this thread; false to stop counting it. */
 bool seldom_call(PyObject *code);
 
-/* In the sampled tier, once in a while: see what is allowed by now. */
+/* Update the allowances, once in a while in the sampled tier. */
 void seldom_look(void);
 
 #endif

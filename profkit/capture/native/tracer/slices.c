@@ -1,10 +1,9 @@
-/* See slices.h. */
 #include "slices.h"
 
 #include "layout.h"
 #include "tables.h"
 
-/* Functions of one slice that are kept, the least length of a slice, and the part of the process's age that it may have. */
+/* Functions kept per slice. A slice is at least SHORTEST_NS and 1 / SLICES_OF_AGE of the process's age long. */
 enum { MOST_OF_SLICE = 4, SLICES_OF_AGE = 64 };
 #define SHORTEST_NS INT64_C(250000000)
 

@@ -1,8 +1,5 @@
-/* In which functions a thread was in each slice of time, as looks of the sampler have found it: the busiest of each.
- *
- * Slices get longer as the process gets older, so that their number grows with the logarithm of its age. A sum of threads that have
- * ended (fold.h) has none: it is no thread.
- */
+/* The busiest functions of a thread in each slice of time, from the sampler's looks. Slices get longer with the
+ * process's age, so their number grows with its logarithm. Folded sums (fold.h) have none. */
 #ifndef PROFKIT_SLICES_H
 #define PROFKIT_SLICES_H
 
@@ -14,22 +11,22 @@
 struct function;
 struct table;
 
-/* One function in one slice; nanoseconds, `begin` and `end` of the monotonic clock. */
+/* One function in one slice, in ns; `begin` and `end` by the monotonic clock. */
 struct slice {
-    _Atomic uint32_t kind; /* an entry_kind, stored last */
-    uint32_t called;       /* number of the function */
+    _Atomic uint32_t kind;
+    uint32_t called;
     int64_t unused;
     int64_t begin, end, ns;
-    struct slice *next; /* of the same table, the one made before */
+    struct slice *next; /* the one before it in the table */
 };
 
-/* What is added from here on was seen from the last call of this to now. */
+/* Data added from here on was seen between the previous call and now. */
 void slices_booked(int64_t now);
 
-/* In a forked process. */
+/* Forget the parent's slices, in a forked child. */
 void slices_forget(void);
 
-/* Add what was seen of a function of a table. Like all of a table, with the GIL. */
+/* Add what was seen of a function, with the GIL. */
 void slices_add(struct table *table, const struct function *function, int64_t ns);
 
 #endif

@@ -1,5 +1,4 @@
-/* See snapshot.h. Making Python objects may run the garbage collector, finalisers, and with them other threads:
- * that is why the numbers are copied first. */
+/* Numbers are copied first, as making Python objects may run the collector, finalisers, and other threads. */
 #include "snapshot.h"
 
 #include <stdlib.h>
@@ -9,23 +8,22 @@
 #include "ranges.h"
 #include "waiting.h"
 
-/* Of a function, or of an edge with the callee's label. */
+/* A function, or an edge with the callee's label. */
 struct row {
     PyObject *label; /* owned */
     int64_t calls, recursive, total, own, wait, cumulative_wait, blocked, cumulative_blocked;
     size_t n_callees; /* rows of `edges`, in order */
 };
 
-/* Of a call that has not returned: what would be added to its function if it returned now. */
+/* A call that has not returned: what its function would gain if it returned now. */
 struct open_row {
     PyObject *label; /* owned */
     int64_t total, own, wait, cumulative_wait, blocked, cumulative_blocked;
 };
 
-/* Of a context, see ranges.h. */
 struct context_row {
-    PyObject *opener; /* owned, NULL where no function opened it */
-    Py_ssize_t parent; /* place in the snapshot, -1 for none */
+    PyObject *opener; /* owned; NULL if no function opened it */
+    Py_ssize_t parent; /* index in the snapshot, or -1 */
     uint32_t domain, name;
     int64_t count;
     size_t n_rows; /* rows of `inside`, in order */
@@ -48,7 +46,7 @@ static PyObject *shared(PyObject *object) {
     return object;
 }
 
-/* Borrowed; NULL of the base. */
+/* Borrowed; NULL for the base. */
 static PyObject *label_in(const struct function *function) {
     return function->name ? function->name->label : NULL;
 }
@@ -113,7 +111,6 @@ static void copy_open(struct snapshot *copy, const struct table *table, bool own
     }
 }
 
-/* Copy the contexts and what ran in them; false when memory is exhausted. */
 static bool copy_contexts(struct snapshot *copy, const struct table *table) {
     const struct ranges *ranges = table->ranges;
     if (!ranges)
@@ -134,7 +131,7 @@ static bool copy_contexts(struct snapshot *copy, const struct table *table) {
             .count = context->count,
         };
         for (const struct edge *row = context->first_row; row; row = row->next) {
-            if (!row->callee->name) /* outside every traced call */
+            if (!row->callee->name) /* outside all traced calls */
                 continue;
             bool running = context == table->context && row->callee == table->top->function && !copy->ended;
             to->n_rows++;
@@ -170,7 +167,7 @@ struct snapshot *snapshot_take(struct table *table, bool own_thread, bool ended)
     copy_edges(copy, table);
     if (!ended)
         copy_open(copy, table, own_thread);
-    /* A thread that a fork has left behind may have held its lock. */
+    /* A thread left behind by a fork may have held its lock. */
     if (!ended || table->generation == kernel_generation)
         pthread_mutex_lock(&table->lock);
     else if (pthread_mutex_trylock(&table->lock) != 0)
@@ -205,7 +202,6 @@ void snapshot_free(struct snapshot *snapshot) {
     free(snapshot);
 }
 
-/* Put a new reference into a tuple that is being made; whether there was one. */
 static bool put(PyObject *tuple, Py_ssize_t index, PyObject *value) {
     if (!value)
         return false;
@@ -217,8 +213,8 @@ static PyObject *seconds(int64_t count, double unit) {
     return PyFloat_FromDouble((double)at_least_zero(count) * unit);
 }
 
-/* `(code, calls, recursive calls, total, own, wait, cumulative wait, blocked, cumulative blocked)`, and room for
- * the callees if they are wanted. */
+/* `(code, calls, recursive calls, total, own, wait, cumulative wait, blocked, cumulative blocked)`, with room for
+ * callees if wanted. */
 static PyObject *row_as_tuple(const struct row *row, double tick, bool with_callees) {
     PyObject *tuple = PyTuple_New(with_callees ? 10 : 9);
     if (tuple && put(tuple, 0, shared(row->label)) && put(tuple, 1, PyLong_FromLongLong(row->calls)) &&
@@ -297,7 +293,7 @@ static PyObject *inside_as_tuple(const struct row *row, double tick) {
     return NULL;
 }
 
-/* `(place of the context around it or -1, domain, name, opener or None, ranges, rows)`. */
+/* `(index of the parent or -1, domain, name, opener or None, ranges, rows)`. */
 static PyObject *context_as_tuple(const struct context_row *context, const struct row *rows, double tick) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < context->n_rows; i++)

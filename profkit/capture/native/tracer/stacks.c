@@ -1,4 +1,3 @@
-/* See stacks.h. */
 #define _GNU_SOURCE 1
 #include "stacks.h"
 
@@ -21,47 +20,47 @@
 
 #include "kernel.h"
 
-/* Tries to read a stack whose innermost frame has changed meanwhile. */
+/* Attempts to read a stack whose innermost frame changes. */
 #define TRIES 3
 
-/* Innermost frames that are read another time to see whether they are still there. */
+/* Innermost frames that are read again to check them. */
 enum { CHECKED_FRAMES = 256 };
 
-/* Words of a thread state, of a frame and of a code object in which is looked for what they hold. */
+/* Sizes, in words, that are searched in a thread state and a frame; most bytes of a code object's head. */
 #define STATE_WORDS 128
 #define FRAME_WORDS 12
 #define MOST_CODE_HEAD 512
 
-/* Bytes of a thread's description by the C library in which its number is looked for. */
+/* Bytes of the C library's thread descriptor that are searched for its number. */
 #define THREAD_BYTES 2048
 
-/* Where things are, in bytes. */
+/* Offsets, in bytes. */
 static struct layout {
-    size_t ident, native; /* of a thread state; `native` 0 where it has none */
-    size_t number;        /* of what the C library keeps of a thread, which its ident is the address of */
-    size_t frame;         /* of a thread state: the innermost frame, */
-    bool through;         /* or what begins with a pointer to it */
-    size_t code, back, instruction, frame_bytes; /* of a frame */
-    bool by_index; /* `instruction` is a number, and no pointer into the code */
-    size_t code_head; /* of a code object, before its instructions */
+    size_t ident, native; /* in a thread state; `native` is 0 without one */
+    size_t number;        /* of the native id in the C library's descriptor, to which ident points */
+    size_t frame;         /* in a thread state: the innermost frame */
+    bool through;         /* or a pointer to a structure that begins with it */
+    size_t code, back, instruction, frame_bytes; /* in a frame */
+    bool by_index; /* `instruction` is an index, not a pointer into the code */
+    size_t code_head; /* bytes of a code object before its instructions */
     size_t state_bytes;
 } layout;
 
 static pid_t own_process;
 static uintptr_t code_type;
 
-/* The code of frames that the interpreter puts between Python and C, on Python 3.12; 0 where there are none. */
+/* Code of the frames that Python 3.12 puts between Python and C; 0 without such frames. */
 static uintptr_t between;
 
-/* A flag of code, from Python 3.12 on (CO_NO_MONITORING_EVENTS). */
+/* CO_NO_MONITORING_EVENTS, a flag of code since Python 3.12. */
 #define NO_EVENTS 0x2000000ul
 
-/* Bits of a word that do not belong to the pointer in it. */
+/* Tag bits in a word with a pointer. */
 #define TAGS ((uintptr_t)7)
 
-static bool by_file; /* the system refuses process_vm_readv(2), as some containers do */
+static bool by_file; /* process_vm_readv(2) is refused, as in some containers */
 
-/* Copy from several places into one, in their order; the bytes until one of them is not there. */
+/* Copy from several places in order; return the bytes up to the first unreadable place. */
 static size_t copy(void *to, const struct iovec *there, size_t n, size_t bytes) {
     struct iovec here = {to, bytes};
     size_t copied = 0;
@@ -83,7 +82,6 @@ bool stacks_copy(uintptr_t from, void *to, size_t bytes) {
     return from && copy(to, &there, 1, bytes) == bytes;
 }
 
-/* Whether memory is to be read from a file. */
 static bool is_refused(void) {
     uintptr_t word;
     struct iovec here = {&word, sizeof word}, there = {&own_process, sizeof own_process};
@@ -96,7 +94,7 @@ static uintptr_t word_in(const void *from, size_t offset) {
     return word;
 }
 
-/* Before Python 3.11 a thread state does not have the kernel's number of its thread. */
+/* Thread states before Python 3.11 lack the native id. */
 static bool find_number(void) {
     char bytes[THREAD_BYTES];
     pid_t number = kernel_thread_id(), found;
@@ -152,7 +150,7 @@ int64_t stacks_site(const PyFrameObject *frame) { return frame->f_lasti; }
 #else
 #define CURRENT_FRAME 0
 
-/* Where among the words of something is this one; SIZE_MAX for nowhere. */
+/* Return the byte offset of a word among others, or SIZE_MAX. */
 static size_t place_of(const uintptr_t *words, size_t n, uintptr_t wanted, uintptr_t tags) {
     for (size_t i = 0; i < n; i++)
         if ((words[i] & ~tags) == wanted)
@@ -196,7 +194,7 @@ static bool find_frame(uintptr_t state, uintptr_t frame) {
     return layout.frame != SIZE_MAX && layout.ident != SIZE_MAX && layout.native != SIZE_MAX;
 }
 
-/* A frame that runs is here, and has this one around it: where is its code, the other's place, and the instruction? */
+/* Find the code, the caller and the instruction in a running frame, whose caller is `around`. */
 static bool find_in_frame(PyObject *frame, PyObject *around, PyObject *code) {
     uintptr_t words[FRAME_WORDS];
     size_t n = words_there(frame_in(frame), words, FRAME_WORDS);
@@ -224,7 +222,7 @@ static bool find_layout(void) {
 }
 #endif
 
-/* What was found is tried on the calling thread's own stack. */
+/* Check the layout on the calling thread's own stack. */
 static bool is_right(void) {
     struct stack stack = {0};
     struct seen_state state;
@@ -249,14 +247,14 @@ static bool is_right(void) {
     }
     Py_XDECREF(frame);
     PyErr_Clear();
-    if (right && depth < stack.n && stack.frames[depth].code) /* around the outermost there is one as well */
+    if (right && depth < stack.n && stack.frames[depth].code) /* the outermost frame also has one around it */
         between = stack.frames[depth].code;
     stacks_free(&stack);
     return right && depth > 1;
 }
 
 bool stacks_start(void) {
-    static int known; /* 1 for yes, −1 for no */
+    static int known; /* 1: works, -1: does not */
     own_process = getpid();
     if (known)
         return known > 0;
@@ -279,7 +277,7 @@ bool stacks_state(uintptr_t state, struct seen_state *found) {
     char bytes[STATE_WORDS * 8];
     if (!stacks_copy(state, bytes, layout.state_bytes))
         return false;
-    /* The list's links are what a thread state begins with, in every version. */
+    /* In every version a thread state begins with the list's links. */
     *found = (struct seen_state){word_in(bytes, 0), word_in(bytes, sizeof(uintptr_t)), word_in(bytes, layout.ident), 0};
     if (layout.native)
         found->native = (pid_t)word_in(bytes, layout.native);
@@ -289,8 +287,8 @@ bool stacks_state(uintptr_t state, struct seen_state *found) {
 }
 
 #ifdef PROFKIT_FREE_THREADED
-/* Objects of which not all references are counted (_PyGC_BITS_DEFERRED): code is one until the collector frees it, and that waits
- * until this thread lets go of its thread state. */
+/* _PyGC_BITS_DEFERRED: not all references are counted. Only the collector frees such code, after this thread
+ * releases its thread state. */
 #define DEFERRED 64
 
 static bool is_living_code(uintptr_t at) {
@@ -299,7 +297,7 @@ static bool is_living_code(uintptr_t at) {
            (head.ob_ref_local == _Py_IMMORTAL_REFCNT_LOCAL || (head.ob_gc_bits & DEFERRED));
 }
 #else
-/* Memory that was given back does not begin with a count of references: it links to other such memory. */
+/* Freed memory begins with a link to other free memory, not with a reference count. */
 static bool is_living_code(uintptr_t at) {
     uintptr_t head[2];
     return stacks_copy(at, head, sizeof head) && head[1] == code_type && (uint32_t)head[0] != 0 && head[0] >> 40 == 0;
@@ -309,7 +307,7 @@ static bool is_living_code(uintptr_t at) {
 bool stacks_is_code(uintptr_t code) {
     if (!is_living_code(code))
         return false;
-    /* The interpreter has code of its own, which has no events: to call a class, say. */
+    /* The interpreter's own code, e.g. for calling a class, has no events. */
     PyObject *flags = PyObject_GetAttrString((PyObject *)code, "co_flags");
     unsigned long value = flags ? PyLong_AsUnsignedLong(flags) : 0;
     Py_XDECREF(flags);
@@ -327,7 +325,6 @@ static void take_frame(const char *bytes, uintptr_t at, struct seen_frame *frame
     frame->instruction = layout.by_index ? (int32_t)instruction : (int64_t)(instruction - code - layout.code_head);
 }
 
-/* The innermost frame of a thread state. */
 static bool innermost(uintptr_t state, struct stack *stack, uintptr_t *frame) {
     uintptr_t words[2];
     struct iovec there[2] = {{(void *)(state + layout.frame), sizeof *words}, {(void *)stack->holder, sizeof *words}};
@@ -335,7 +332,7 @@ static bool innermost(uintptr_t state, struct stack *stack, uintptr_t *frame) {
         stack->holder = state + layout.frame;
         return stacks_copy(stack->holder, frame, sizeof *frame);
     }
-    /* What holds the pointer is mostly where it was. */
+    /* The pointer is mostly held at the same place as before. */
     size_t n = stack->holder ? 2 : 1;
     size_t copied = copy(words, there, n, n * sizeof *words);
     if (copied < sizeof *words)
@@ -354,14 +351,14 @@ static bool has_room(struct stack *stack) {
     return stack->room > 0;
 }
 
-/* Where a frame is in the last stack, from a place on; `stack->n` where it is not. */
+/* Return a frame's index in the last stack from `from` on, or `stack->n`. */
 static size_t place_in(const struct stack *stack, size_t from, uintptr_t at) {
     while (from < stack->n && stack->frames[from].at != at)
         from++;
     return from;
 }
 
-/* Follow the frames from the innermost on, until one is as it was: so are those around it. False where one of them is gone. */
+/* Follow frames outwards until one is unchanged, and so are its callers. False if a frame is gone. */
 static bool follow(struct stack *stack, uintptr_t at) {
     struct seen_frame *fresh = stack->frames + STACK_MOST;
     char bytes[FRAME_WORDS * 16];
@@ -369,7 +366,7 @@ static bool follow(struct stack *stack, uintptr_t at) {
     while (at && n < STACK_MOST) {
         if (!stacks_copy(at, bytes, layout.frame_bytes))
             return false;
-        /* Frames of the last stack that are still there are in the same order. */
+        /* Frames of the last stack that remain are in the same order. */
         size_t place = place_in(stack, same, at);
         fresh[n] = place < stack->n ? stack->frames[place] : (struct seen_frame){0};
         struct seen_frame before = fresh[n];
@@ -391,9 +388,8 @@ static bool follow(struct stack *stack, uintptr_t at) {
     return true;
 }
 
-/* Whether the pointer to the innermost frame and the frames of a stack, but for its outer ones, are as they were read: another
- * thread has pushed and popped frames at the same places meanwhile. They are looked at in the other order, and the pointer before
- * and after that. */
+/* Check that the pointer to the innermost frame and up to CHECKED_FRAMES frames are as read: the thread may have
+ * reused their memory. They are read in the opposite order, between two reads of the pointer. */
 static bool is_as_read(const struct stack *stack, uintptr_t top) {
     struct iovec there[CHECKED_FRAMES + 2];
     uintptr_t words[CHECKED_FRAMES * FRAME_WORDS * 2 + 2];
@@ -419,7 +415,7 @@ bool stacks_read(uintptr_t state, struct stack *stack) {
         return false;
     for (int i = 0; i < TRIES; i++) {
         if (!stack->certain)
-            stack->n = 0; /* what is wrong in it is not believed again */
+            stack->n = 0; /* do not reuse a wrong stack */
         if (!innermost(state, stack, &top))
             return false;
         bool whole = follow(stack, top);
@@ -454,7 +450,7 @@ bool stacks_moves(uintptr_t state) {
 }
 
 #if !defined(PROFKIT_ABI3) && PY_VERSION_HEX >= 0x030B0000
-/* Instructions that neither call a C function nor compute with objects of which it is not known what they are. */
+/* Instructions that neither call C functions nor compute with objects of unknown type. */
 static const bool is_short[256] = {
     [LOAD_FAST] = true, [STORE_FAST] = true, [LOAD_CONST] = true, [LOAD_CONST__LOAD_FAST] = true,
     [LOAD_FAST__LOAD_CONST] = true, [LOAD_FAST__LOAD_FAST] = true, [STORE_FAST__LOAD_FAST] = true,
@@ -493,7 +489,7 @@ void stacks_free(struct stack *stack) {
     *stack = (struct stack){0};
 }
 
-/* The calling thread's own frames stay while it is here: its innermost one, and the code of one of them. */
+/* The calling thread's own frames cannot change: its innermost one, and a frame's code. */
 static uintptr_t own_frame(void) {
     uintptr_t frame = word_in((const void *)PyThreadState_Get(), layout.frame);
     return layout.through ? word_in((const void *)frame, CURRENT_FRAME) : frame;

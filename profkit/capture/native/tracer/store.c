@@ -1,6 +1,5 @@
-/* See store.h. */
 #define _GNU_SOURCE 1
-#include "python_api.h" /* first, as it decides what the system headers declare */
+#include "python_api.h" /* first: it configures the system headers */
 #include "store.h"
 
 #include <errno.h>
@@ -17,12 +16,12 @@
 #include "clock.h"
 #include "layout.h"
 
-/* Sizes of extents: the first holds a process that does little, and everything doubles from there. */
+/* Sizes of extents: the first suffices for a small process; they double. */
 #define FIRST_EXTENT ((size_t)1 << 15)
 #define LARGEST_EXTENT ((size_t)1 << 22)
 #define LEAST_EXTENT ((size_t)1 << 12)
 
-/* Blocks have sizes of powers of two, so that one that was given back fits another table's need. */
+/* Block sizes are powers of two, so that a freed block fits another table. */
 #define LEAST_BLOCK 9
 #define LARGEST_BLOCK 31
 
@@ -38,16 +37,16 @@ static size_t own_prefix_bytes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t file_end;
 static size_t next_extent;
-static char *extent_next, *extent_end; /* what is left of the last extent */
+static char *extent_next, *extent_end; /* rest of the last extent */
 static bool on_network;
 static struct mapped {
     struct mapped *next;
     void *memory;
     size_t bytes;
-} *all_mapped; /* where on_network */
-static struct block *given_back[LARGEST_BLOCK + 1]; /* the first word of the content links them */
+} *all_mapped; /* if on_network */
+static struct block *given_back[LARGEST_BLOCK + 1]; /* linked by the first word of their content */
 
-/* Make `bytes` at the end of a file really there: a store into a hole of a full disk would be a SIGBUS. */
+/* Allocate `bytes` at the end of a file: a store into a hole would be a SIGBUS when the disk is full. */
 static bool reserve(int fd, uint64_t offset, size_t bytes) {
     struct rlimit most;
     /* Writing past this limit would send SIGXFSZ to the target. */
@@ -73,13 +72,13 @@ static bool reserve(int fd, uint64_t offset, size_t bytes) {
     return true;
 }
 
-/* Whether a descriptor is one of our file: a path may lead elsewhere by now, and a number be another file's. */
+/* Whether a descriptor is our file's: by now a path may lead elsewhere, and a number belong to another file. */
 static bool is_ours(int fd) {
     struct stat status;
     return fstat(fd, &status) == 0 && status.st_dev == device && status.st_ino == inode;
 }
 
-/* NFS, SMB, CIFS, Lustre, GPFS, Ceph, BeeGFS, AFS, 9P, and FUSE, which may be any. */
+/* NFS, SMB, CIFS, Lustre, GPFS, Ceph, BeeGFS, AFS, 9P, and FUSE, which can be any. */
 static bool is_network(long type) {
     static const unsigned long types[] = {0x6969,     0xFE534D42, 0xFF534D42, 0x0BD00BD0, 0x47504653,
                                           0x00C36400, 0x19830326, 0x5346414F, 0x01021997, 0x65735546};
@@ -174,7 +173,7 @@ bool store_open(const char *path, int descriptor, const char *prefix) {
 }
 
 void store_forget(void) {
-    /* The mappings stay: pointers into them may be left, which nothing follows any more. */
+    /* The mappings stay: unused pointers into them may be left. */
     pthread_mutex_init(&lock, NULL); /* another thread of the parent may have held it */
     store_header = NULL;
     kept_descriptor = -1;

@@ -1,4 +1,3 @@
-/* The parts of a thread's table that are not on the hot path: making and finding things, growing, freeing. */
 #include "tables.h"
 
 #include <pthread.h>
@@ -16,20 +15,18 @@
 #include "store.h"
 #include "waiting.h"
 
-/* Sizes for a short thread of few functions; everything doubles from there. */
+/* Sizes for a short thread of few functions; they double. */
 #define FIRST_SLOTS 4
 #define FIRST_CALLS 32
 #define FIRST_CHUNK 2000
 #define LARGEST_CHUNK 64000
 
-/* A block of entries. */
 struct chunk {
     struct chunk *next;
     void *entries;
     size_t used, size;
 };
 
-/* The base's, by which nothing calls it. */
 static struct edge no_edge = {.kind = 0};
 
 static uint32_t last_number = 0;
@@ -64,7 +61,7 @@ static void edges_put(struct slot *slots, size_t mask, const void *key, struct e
     slots[i] = (struct slot){key, edge};
 }
 
-/* Make room for one more, with at least half of the slots empty: a search then ends after a step or two. */
+/* Make room for one more; with half of the slots empty, a search ends after a step or two. */
 static bool edges_reserve(struct edges *edges) {
     if (edges->slots && 2 * (edges->used + 1) <= edges->mask + 1)
         return true;
@@ -193,7 +190,7 @@ static void free_memory(struct table *table) {
 
 void table_release(struct table *table) {
     if (table->mapped && table->generation != kernel_generation)
-        return; /* it is the parent's, in the parent's file */
+        return; /* the parent's, in the parent's file */
     if (atomic_fetch_sub(&table->references, 1) == 1) {
         store_publish(store_block_of(table), BLOCK_FREE);
         free_memory(table);
@@ -203,8 +200,7 @@ void table_release(struct table *table) {
 }
 
 void table_clear(struct table *table) {
-    /* No event reaches it any more, not even one from a label's finaliser. A lock that a fork has left behind in
-     * another thread's table is never released, and no thread is left to take it for. */
+    /* No event reaches the table now. A lock left behind by a fork is never released, and nobody needs it. */
     bool locked = pthread_mutex_trylock(&table->lock) == 0;
     if (!locked && table->generation == kernel_generation)
         locked = pthread_mutex_lock(&table->lock) == 0;
@@ -257,7 +253,7 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
     PyObject *type, *value, *traceback;
     struct edge *edge = NULL;
     bool kept;
-    /* A generator is resumed by throw() with the exception pending, and a label may need Python code. */
+    /* throw() resumes a generator with the exception pending, and a label may need Python code. */
     PyErr_Fetch(&type, &value, &traceback);
     struct name *name = edges_reserve(&caller->callees) ? names_of(key, object, self, &kept) : NULL;
     if (name) {
@@ -312,7 +308,7 @@ bool table_grow_stack(struct table *table) {
     if (!stack)
         return false;
     memcpy(stack, outgrown, used * sizeof *stack);
-    /* Between the two a reader sees more calls than there is room for, or none. */
+    /* Between these stores a reader sees more calls than fit, or none. */
     table->stack = stack;
     table->top = stack + used - 1;
     table->limit = stack + 2 * used;
@@ -324,7 +320,7 @@ struct call *table_open_call(struct table *table, const void *key) {
     const struct name *name = names_known(key);
     struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
     if (name && !(edge && edge->callee->open > 0))
-        return NULL; /* most often a call that began before the tracer did */
+        return NULL; /* mostly a call that began before the tracer */
     for (struct call *call = table->top; call > table->stack; call--)
         if (call->key == key || (edge && call->edge->callee == edge->callee))
             return call;

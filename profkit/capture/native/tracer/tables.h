@@ -1,10 +1,9 @@
-/* What is known of one thread: functions, who called them, and the calls that are open.
+/* The data of one thread: functions, callers and open calls. The hot path is in calls.h.
  *
- * The hot path is in calls.h. Functions and edges live in blocks of the store: they never move and never go before the
- * table does, so that a pointer to one is good for as long as the table is. Where the store is a file, it is what a reader
- * has of a process that was killed: whatever is needed for that has its place in layout.c. Times are in ticks of
- * clock.h, those of calls and ranges without what the tracer took (table_time()), waiting in nanoseconds. Everything but `ended` and `references` is read and written with the GIL held.
- */
+ * Functions and edges are in blocks of the store: they do not move, live as long as the table, and, if the store is
+ * a file, survive a kill (layout.c). Times are in ticks of clock.h, those of calls and ranges without the tracer's
+ * own (table_time()); waiting is in ns. Everything but `ended` and `references` needs the GIL. Functions that
+ * allocate return NULL or false without memory. */
 #ifndef PROFKIT_TABLES_H
 #define PROFKIT_TABLES_H
 
@@ -29,37 +28,37 @@ struct path_slot;
 struct pause;
 struct ranges;
 
-/* Calls of one function by one other. A function's own numbers are the sums over these, but for `total` and
- * `recursive`, which count recursion by whatever way. As a row of a context (ranges.h): what ran in it. */
+/* Calls of one function by another. A function's values are sums over its edges, except `total` and `recursive`.
+ * Also a row of a context (ranges.h). */
 struct edge {
     _Atomic uint32_t kind; /* an entry_kind, stored last */
-    uint32_t caller;       /* number of the function, or of the context */
+    uint32_t caller;       /* number of the function or context */
     uint32_t called;
     struct function *callee;
     int64_t calls, own;
-    int64_t open; /* calls by this way that have not returned */
+    int64_t open; /* calls that have not returned */
     int64_t total, recursive;
     int64_t wait, cumulative_wait;
     int64_t blocked, cumulative_blocked;
-    int64_t seen;          /* calls in bursts, see tiers.h, */
-    double seen_squares;   /* and the sum of the squares of what each burst saw */
-    int64_t samples;       /* of the sampler in the function itself, */
-    double squares;        /* the sum of the squares of what each stands for, ns, */
-    int64_t sampled;       /* and their part of `own` */
-    int64_t counted;       /* calls while the process was sampled, see seldom.h */
-    int64_t seen_before;   /* at the end of the last burst, */
-    struct edge *next_seen; /* and the next that this burst has seen */
-    struct edge *next;    /* of the same caller, in order of first call */
-    const struct path *around; /* by which the last call of this way was made, */
-    struct path *path;         /* and its path */
+    int64_t seen;          /* calls in bursts, see tiers.h */
+    double seen_squares;   /* sum of the squares of each burst's count */
+    int64_t samples;       /* samples in the function itself */
+    double squares;        /* sum of the squares of their weights, ns */
+    int64_t sampled;       /* their part of `own` */
+    int64_t counted;       /* calls counted while sampled, see seldom.h */
+    int64_t seen_before;   /* `seen` at the end of the last burst */
+    struct edge *next_seen; /* next edge seen in this burst */
+    struct edge *next;    /* of the same caller, by first call */
+    const struct path *around; /* from which the last call was made */
+    struct path *path;         /* of that call */
 };
 
 struct slot {
-    const void *key; /* NULL where it is empty */
+    const void *key;
     struct edge *edge;
 };
 
-/* Open addressing with the pointers' own values; `mask` is one less than the size, a power of two. */
+/* Open addressing by pointer values; `mask` is the size, a power of two, minus one. */
 struct edges {
     struct slot *slots;
     size_t mask, used;
@@ -67,40 +66,39 @@ struct edges {
 
 struct function {
     _Atomic uint32_t kind;
-    uint32_t number;  /* its place in the table's order, the table's base being 0 */
+    uint32_t number;  /* its place in the table's order; the base has 0 */
     uint32_t name_id; /* 0 for the base */
-    bool passes_on;   /* opens ranges for its caller: a C function, or part of a library for ranges */
-    const void *last_key; /* of the last callee looked up: most calls repeat it; NULL where there is none, */
-    struct edge *last;    /* and its edge */
+    bool passes_on;   /* opens ranges for its caller: a C function, or part of a range library */
+    const void *last_key; /* of the last callee found, as most calls repeat it; NULL if none */
+    struct edge *last;
     int64_t open, recursive, total;
     int64_t cumulative_wait, cumulative_blocked;
-    int64_t sampled; /* the part of `total` that samples were in */
-    int64_t cut;     /* calls that were open when the tier changed, and counted then, */
-    int64_t counted_recursive; /* of `counted` of all its edges */
-    int64_t again;   /* of those that were cut, so many have not been seen to be open since */
-    struct edges callees; /* by what is called: a code object, or the PyMethodDef of a C function */
+    int64_t sampled; /* the part of `total` from samples */
+    int64_t cut;     /* calls counted because they were open at a change of tier */
+    int64_t counted_recursive; /* recursive part of `counted` of all its edges */
+    int64_t again;   /* cut calls not seen open since */
+    struct edges callees; /* by code object, or PyMethodDef of a C function */
     struct name *name;
     struct edge *first_callee, *last_callee;
-    struct function *next;   /* of the table, in order of first call */
-    struct context *context; /* where its row was looked up last, */
-    struct edge *row;        /* and that row */
-    struct path *path;       /* of the outermost open call, while there is one */
-    struct pause *pauses;    /* see waits.h */
-    struct line *lines;      /* see lines.h */
+    struct function *next;   /* of the table, by first call */
+    struct context *context; /* of the last row found */
+    struct edge *row;
+    struct path *path;       /* of the outermost open call, if any */
+    struct pause *pauses;
+    struct line *lines;
 };
 
-/* A call that has not returned. */
 struct call {
     struct edge *edge;
     int64_t start;    /* ticks */
-    int64_t children; /* ticks spent in calls made by it that have returned */
+    int64_t children; /* ticks in its callees that have returned */
     int64_t wait_at_start, blocked_at_start;
-    struct path *path; /* by which it was called */
+    struct path *path; /* its own */
     const void *key;   /* what is called; the frame keeps it alive */
     struct function *function;
 };
 
-/* See paths.h. Open addressing, like edges; `mask` is one less than the size. */
+/* See paths.h. Open addressing; `mask` is the size minus one. */
 struct paths {
     struct path_slot *slots;
     size_t mask;
@@ -111,97 +109,94 @@ struct paths {
 enum { THREAD_NAME_ROOM = 60 };
 
 struct table {
-    uint32_t number;   /* of the process's, from 1 on */
+    uint32_t number;   /* in the process, from 1 */
     unsigned generation;
-    struct call *top;  /* the innermost open call; the base where there is none */
-    struct call *stack; /* its first is the base: what runs outside every traced call */
-    int64_t last;      /* ticks at the thread's last event */
+    struct call *top;  /* the innermost open call, or the base */
+    struct call *stack; /* first the base: what runs outside all traced calls */
+    int64_t last;      /* ticks at the last event */
     int64_t wait, blocked; /* all that was charged so far */
-    struct context *context; /* the ranges that are open, NULL where there are none; see ranges.h */
-    int64_t charged_until;   /* ticks up to which their functions have been charged */
-    struct reading read; /* the last, where read_before */
+    struct context *context; /* the open ranges, or NULL; see ranges.h */
+    int64_t charged_until;   /* ticks up to which they are charged */
+    struct reading read; /* the last reading, if read_before */
     int64_t uncharged_wait, uncharged_blocked;
     int64_t long_gap; /* ticks after which the kernel is asked */
-    int64_t taken; /* ticks that the tracer took: the times of calls are without them */
-    int64_t lost; /* events that memory did not suffice for */
-    uint64_t born, folded; /* epochs of the store: from, and before, which it counts; 0 for always */
+    int64_t taken; /* ticks of the tracer itself, excluded from call times */
+    int64_t lost; /* events lost without memory */
+    uint64_t born, folded; /* first epoch that counts it, and first that does not; 0 for none */
     pid_t native;
-    uint32_t n_folded; /* threads that it is the sum of, 0 for a thread itself */
+    uint32_t n_folded; /* threads in this sum, 0 for a thread's own table */
     bool read_before, unmeasured;
     atomic_bool ended;
-    char name[THREAD_NAME_ROOM]; /* NUL where it is not known */
+    char name[THREAD_NAME_ROOM]; /* empty if unknown */
 
     unsigned name_tries;
-    bool followed; /* its end will be noticed, since it was made or first used in its own thread */
+    bool followed; /* its end will be noticed */
     bool mapped;
     struct call *limit;
-    int64_t due; /* ticks when the kernel is asked in any case */
+    int64_t due; /* ticks at which the kernel is asked anyway */
     int64_t fine_until; /* ticks */
-    int64_t taken_before, wait_before; /* at the last look of tiers_look() */
+    int64_t taken_before, wait_before; /* at the last tiers_look() */
     unsigned long long owner; /* serial number of the collector */
     struct function *base, *last_function;
     struct edge *first_seen; /* in this burst */
     struct slice *slices; /* the newest; see slices.h */
-    struct edges functions; /* by name; each slot is some edge to the function */
-    uint32_t n_functions, n_edges; /* the base and its edges not counted in n_functions, counted in n_edges */
+    struct edges functions; /* by name; each slot has some edge to the function */
+    uint32_t n_functions, n_edges; /* n_functions excludes the base, n_edges includes its edges */
     struct chunk *arena;
     struct paths paths;
-    struct ranges *ranges;   /* NULL until the first */
-    pthread_mutex_t lock;    /* of the ranges: they are reported without the GIL */
+    struct ranges *ranges;   /* NULL before the first */
+    pthread_mutex_t lock;    /* of the ranges, which are reported without the GIL */
     unsigned long ident;
     atomic_int references;
     struct table *next_of_thread;
 };
 
-/* A new table for a thread, with one reference; NULL when memory is exhausted. Another thread than the calling one has to be
- * followed when it first uses it. */
+/* Make a table with one reference. Another thread than the calling one must follow it at its first use. */
 struct table *table_new(unsigned long long owner, pid_t native, unsigned long ident);
 
-/* The calling thread uses a table that may have been made for it; false if that was for another thread, which has ended. */
+/* Have the calling thread's end noted in a table; false if it is the table of another thread, which has ended. */
 bool table_follow(struct table *table);
 
-/* One that is no thread's; a reader does not see it before table_publish(). */
+/* Make a table for a sum; readers see it after table_publish(). */
 struct table *table_new_sum(void);
 void table_publish(struct table *table);
 
 void table_retain(struct table *table);
 
-/* Needs no GIL; the last reference frees what is left after table_clear(). */
+/* Needs no GIL; the last reference frees what table_clear() left. */
 void table_release(struct table *table);
 
-/* Forget everything and let go of the names; the GIL is held. */
+/* Forget everything and release the names, with the GIL. */
 void table_clear(struct table *table);
 
-/* The owner of a table that no collector has made. */
+/* The owner of tables that no collector made. */
 #define TABLE_OF_SAMPLES UINT64_MAX
 
-/* Find or make the edge from a function for something that it has not been seen to call; NULL when memory is
- * exhausted. `object` and `self` say what is called, as labels.h explains. Leaves a pending exception alone. */
+/* Find or make the edge for a callee that is new to the caller; `object` and `self` as in labels.h. Leaves a pending
+ * exception alone. */
 struct edge *table_add_edge(struct table *table, struct function *caller, const void *key, PyObject *object,
                             PyObject *self);
 
-/* The same for a function's name, where there is no edge to it yet. */
+/* The same by a function's name, if there is no edge to it. */
 struct edge *table_named_edge(struct table *table, struct function *caller, struct name *name);
 
-/* The same by the key of a name that is known, where no edge has that key; NULL where there is no such name either. */
+/* The same by the key of a known name, if no edge has the key; NULL also without such a name. */
 struct edge *table_known_edge(struct table *table, struct function *caller, const void *key);
 
-/* Add a row for a function to the context of a number; NULL when memory is exhausted. */
 struct edge *table_add_row(struct table *table, struct edges *rows, uint32_t context, struct function *function);
 
-/* Zeroed memory that lives as long as the table's functions; NULL when memory is exhausted. */
+/* Take zeroed memory that lives as long as the functions. */
 void *table_take(struct table *table, size_t size);
 
-/* Make room for one more open call. */
 bool table_grow_stack(struct table *table);
 
-/* The innermost open call of this, or NULL. */
+/* Return the innermost open call with this key, or NULL. */
 struct call *table_open_call(struct table *table, const void *key);
 
-/* The time of its thread's calls, which stands still while the tracer works, at a time of the clock. */
+/* Convert a clock time to the time of the thread's calls, which stands still while the tracer works. */
 static inline int64_t table_time(const struct table *table, int64_t now) { return now - table->taken; }
 
-/* Whether the thread of a table is gone, by its own end or by a fork that left it behind. */
+/* Whether the table's thread has ended, or was left behind by a fork. */
 static inline bool table_ended(const struct table *table) {
     return table->generation != kernel_generation || atomic_load(&table->ended);
 }

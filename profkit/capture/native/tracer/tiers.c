@@ -1,4 +1,3 @@
-/* See tiers.h. */
 #include "tiers.h"
 
 #include <stdatomic.h>
@@ -17,33 +16,32 @@
 #include "store.h"
 #include "waiting.h"
 
-/* Time between two looks at the budget, ns. */
+/* Time between two checks of the budget, ns. */
 #define LOOK_EVERY_NS 5000000
 
-/* What tracing may add before the budget counts, ns: what a program of a few dozen milliseconds takes, and of one that was
- * sampled before, what it takes to see that it should have stayed so. */
+/* Credit of tracing beyond the budget, ns: for programs of a few dozen ms, and, if sampled before, to see that it
+ * should have stayed so. */
 #define FIRST_CREDIT_NS 8000000
 #define NEXT_CREDIT_NS 20000000
 
-/* The least and the most of COLD (tiers.h). */
+/* Limits of COLD (tiers.h). */
 #define COLD_LEAST 1.0
 #define COLD_MOST 2.5
 
-/* A process that is sampled is traced again when that would have taken less than this part of the budget in the last bursts,
- * which are as many. */
+/* A sampled process is traced again if that would have taken less than this part of the budget in the last bursts. */
 #define PROMOTES 0.5
 #define PROMOTING_BURSTS 5
 
-/* Two repeats of a program should change alike: after so many changes it stays sampled. */
+/* After so many changes a process stays sampled, so that repeats change alike. */
 #define LAST_CHANGE 5
 
-/* A process that changes so soon, ns, has called nothing: it begins in the other tier. */
+/* A process that changes before this time, ns, has called nothing: it simply begins in the other tier. */
 #define NOTHING_YET_NS 100000
 
-/* Queueing and running are averaged over so many ns. */
+/* Averaging time of queueing and running, ns. */
 #define LATELY_NS 5e8
 
-/* Least pace, as a part of the wall time. */
+/* Least pace per wall time. */
 #define PACE_LEAST 0.02
 
 /* The booking thread begins a burst that the main thread has not begun for so many gaps. */
@@ -52,7 +50,7 @@
 /* A burst that lacks less than this is over. */
 #define ABOUT_OVER_NS 20000
 
-/* Taking the GIL makes the thread that has it wait for two switches of threads. */
+/* Taking the GIL costs its holder two thread switches. */
 #define GIL_SWITCH_NS 30000
 
 struct probe tiers_python, tiers_c;
@@ -60,7 +58,7 @@ int64_t tiers_site;
 int64_t tiers_due = INT64_MAX;
 int64_t tiers_burst_from, tiers_burst_until = 0, tiers_burst_taken;
 
-/* The pace of the process so far, ns, and as a part of the time; what it goes by, lately and since this tier began. */
+/* The process's pace so far, ns, and per wall time, with its inputs: recent ones, and those since this tier began. */
 static double pace;
 static _Atomic double pace_now = 1;
 static struct passed {
@@ -69,20 +67,20 @@ static struct passed {
 static int64_t passed_at, ran_before;
 
 static double budget; /* a share; 0 for none */
-static _Atomic enum tier now_in = TIER_EXACT, wanted = TIER_EXACT; /* looks ask without the GIL */
+static _Atomic enum tier now_in = TIER_EXACT, wanted = TIER_EXACT; /* atomic, as looks read it without the GIL */
 static double effect, least, most; /* ticks, of all that is over */
-static double spent;               /* ticks of it since this tier began */
-static _Atomic int64_t in_byte_code; /* ns that threads were seen to run, in the exact tier, since a look at the budget */
-static _Atomic int64_t looked_in[2]; /* ns that looks found in C functions and in byte code, since a burst */
+static double spent;               /* ticks, since this tier began */
+static _Atomic int64_t in_byte_code; /* ns that threads ran in the exact tier since the last check */
+static _Atomic int64_t looked_in[2]; /* ns found in C and in byte code since the last burst */
 static int64_t used_before;
 
-/* Bursts; the next one and the gap between them go by the pace. */
+/* Bursts; the next one and the gap are measured by the pace. */
 static int64_t burst_began, burst_ran_from, burst_ran;
 static double next_burst, burst_gap;
 static _Atomic bool burst_asked; /* of the main thread */
-static int64_t burst_calls[2]; /* in this burst: in Python, in C */
+static int64_t burst_calls[2]; /* in this burst: Python, C */
 static struct {
-    double added, ran; /* what tracing would have added, and what the program ran */
+    double added, ran; /* what tracing would have added, and the program's run time */
 } last_bursts[PROMOTING_BURSTS];
 static unsigned n_bursts;
 
@@ -113,9 +111,8 @@ int64_t tiers_program_ran(void) {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec - sampler_used();
 }
 
-/* Advance the pace to now; the threads have queued for so many ns since the last time. Returns the CPU time of the program since then, ns.
- * The more the threads queued, the less of the wall time and the more of the CPU time counts; from as much queueing as running on, only
- * CPU time counts. */
+/* Advance the pace, as threads have queued for `queued` ns since the last call, and return the program's CPU time
+ * since then, ns. The pace moves from wall time to CPU time as queueing grows up to the run time. */
 static int64_t pass(int64_t queued) {
     int64_t now = clock_monotonic_ns(), ran = tiers_program_ran(), run = ran > ran_before ? ran - ran_before : 0;
     double wall = (double)(now - passed_at);
@@ -191,7 +188,7 @@ void tiers_begin(double share) {
     passed_at = clock_monotonic_ns();
     ran_before = tiers_program_ran();
 #ifdef PROFKIT_FREE_THREADED
-    enter(TIER_SAMPLED); /* and stays there: no event comes */
+    enter(TIER_SAMPLED); /* for good, as there are no events */
 #else
     enter(TIER_EXACT);
 #endif
@@ -234,7 +231,7 @@ static void add_since(struct table *table, void *about) {
     table->wait_before = table->wait;
 }
 
-/* What of the time that byte code was seen to run in traced frames it would not have taken. */
+/* The part of byte code's time in traced frames that is due to tracing. */
 static double slowed_part(void) { return hook_traits.slows / (1 + hook_traits.slows); }
 
 static double credit(void) {
@@ -276,7 +273,7 @@ void tiers_sampled(const struct booked *booked) {
     seldom_look();
     double used = (double)clock_ticks_in(used_ns > used_before ? used_ns - used_before : 0);
     used_before = used_ns;
-    add_effect(used, used / 2, 1.5 * used); /* looks take the CPU of the thread that they are at */
+    add_effect(used, used / 2, 1.5 * used); /* looks take the CPU of the thread they look at */
     store_effect();
 }
 
@@ -304,10 +301,10 @@ static bool promotes(void) {
 
 /* Bursts */
 
-/* What the program runs in a burst, with what is not counted, ns. */
+/* Run time of the program in a burst, including the uncounted part, ns. */
 #define LONGEST_BURST (hook_traits.warms_ns + hook_traits.burst_ns)
 
-/* Switch on events for the rest of a burst; the program has run for so many ns of it. */
+/* Switch on events for the rest of a burst, of which the program has run `ran` ns. */
 static void have_events(int64_t ran) {
     int64_t cold = hook_traits.warms_ns - ran, now;
     burst_calls[0] = burst_calls[1] = tiers_burst_taken = 0;
@@ -327,7 +324,8 @@ static void begin_counting(void) {
     burst_began = clock_ticks();
 }
 
-/* Called in the main thread, at its first Python instruction after the request. CPU time since the request is part of the burst. */
+/* Runs in the main thread at its first Python instruction after the request; CPU time since then is part of the
+ * burst. */
 static int begin_asked(void *Py_UNUSED(nothing)) {
     if (!burst_asked || tiers_burst_until || now_in != TIER_SAMPLED)
         return 0;
@@ -388,7 +386,7 @@ static void note_bursts(struct table *table, void *Py_UNUSED(about)) {
 void tiers_end_burst(void) {
     struct tier_store *store = stored();
     if (burst_asked && !tiers_burst_until && tiers_program_ran() - burst_ran_from > LONGEST_BURST - ABOUT_OVER_NS) {
-        /* The main thread was in C code for all of it: an empty burst. */
+        /* The main thread was in C code throughout: an empty burst. */
         burst_calls[0] = burst_calls[1] = tiers_burst_taken = 0;
         burst_ran = LONGEST_BURST;
         tiers_burst_until = BURST_IS_OVER;
@@ -402,23 +400,23 @@ void tiers_end_burst(void) {
     double wall = (double)clock_ns_in(clock_ticks() - burst_began), threads = (double)burst_ran > wall ? (double)burst_ran / wall : 1;
     double counted = (double)(burst_ran - hook_traits.warms_ns), most_counted = threads * (double)hook_traits.burst_ns;
     if (hook_traits.ends_bursts && counted > most_counted)
-        counted = most_counted; /* later events have ended it */
+        counted = most_counted; /* an event ended it late */
     double lasted = (double)clock_ticks_in((int64_t)(counted > 0 ? counted : 0));
     tiers_burst_until = 0;
     burst_asked = false;
     double events = (double)(burst_calls[0] * (tiers_python.outside + tiers_python.inside) +
                              burst_calls[1] * (tiers_c.outside + tiers_c.inside));
-    /* Of the rest, what is spent in byte code, and not in C, is slower where frames are traced. */
+    /* Of the rest, byte code is slower in traced frames, and C is not. */
     double in_code = (double)looked_in[1], looked = in_code + (double)looked_in[0];
     double python = looked > 0 ? in_code / looked / STACKS_SURE_PART : 0;
     python = python < 1 ? python : 1;
     double slows = hook_traits.slows * python;
     looked_in[0] = looked_in[1] = 0;
-    /* What counting took is measured; of an event itself, what the interpreter takes for it, on caches that are warm by then. */
+    /* The time of counting is measured; the interpreter's part of an event is known for warm caches, as here. */
     double taken = (double)tiers_burst_taken + hook_traits.interpreter_part * events;
     double rest = lasted - taken;
     rest = rest > lasted / 10 ? rest : lasted / 10;
-    double own = rest / (1 + slows); /* what the program would have taken */
+    double own = rest / (1 + slows); /* without tracing */
     last_bursts[n_bursts % PROMOTING_BURSTS].added = COLD * events + slows * own;
     last_bursts[n_bursts % PROMOTING_BURSTS].ran = own;
     n_bursts++;
@@ -440,7 +438,6 @@ void tiers_end_burst(void) {
 
 static bool is_in_c(const struct function *function) { return !function->name || PyUnicode_Check(function->name->label); }
 
-/* The table of the calling thread. */
 static struct table *table_here(void) {
     struct table *table = kernel_last_table;
     if (table && !table_ended(table) && table->mapped)

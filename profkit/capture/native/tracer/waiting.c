@@ -1,4 +1,4 @@
-/* See waiting.h. All amounts are nanoseconds. */
+/* All amounts are in ns. */
 #include "waiting.h"
 
 #include "clock.h"
@@ -6,7 +6,7 @@
 #include "ranges.h"
 #include "store.h"
 
-/* Asking takes 1.2 us, or 5 where the descriptor has to be opened; from this on, ns, the thread lost the CPU. */
+/* Asking takes 1200 ns, or 5000 if the descriptor must be opened; beyond this the thread lost the CPU meanwhile. */
 #define LOST_WHILE_ASKING_NS 20000
 
 static void remember(struct table *table, const struct reading *reading) {
@@ -28,9 +28,8 @@ void waiting_start(struct table *table, bool own_thread) {
         table->unmeasured = true;
 }
 
-/* Add what has happened between the last reading and this one. Time that was neither spent on a CPU nor queued
- * for one was blocked; a little of it is negative now and then, as the three counters are not read at one
- * instant, and has to cancel out. */
+/* Add what happened since the last reading. Time neither on a CPU nor queued was blocked; small negative amounts, as
+ * counters are not read at one instant, must cancel out. */
 static void accumulate(const struct table *table, const struct reading *reading, int64_t *wait, int64_t *blocked) {
     int64_t waited = reading->wait - table->read.wait;
     if (waited < 0)
@@ -58,7 +57,7 @@ static void charge(struct table *table, struct call *runner, int64_t wait, int64
     }
 }
 
-/* Choose the length of a long interval: `gap` of them, 0 for short ones that have added up, held `waits`. */
+/* Choose the long interval: an interval of length `gap`, or (0) short ones together, held `waits` ns of waiting. */
 static void adapt(struct table *table, int64_t now, int64_t gap, int64_t waits) {
     if (gap ? gap < LONG_GAP_NS && waits > NOTHING_NS : waits > MANY_SHORT_WAITS_NS) {
         table->long_gap = clock_ticks_in(FINE_GAP_NS);
@@ -79,7 +78,7 @@ int64_t waiting_charge(struct table *table, struct call *runner, int64_t now) {
         table->due = now + clock_ticks_in(CHARGE_EVERY_NS);
         return now;
     }
-    if (!table->read_before) { /* in a forked child, whose counters restarted */
+    if (!table->read_before) { /* a forked child's counters restart */
         table->uncharged_wait = table->uncharged_blocked = 0;
         remember(table, &reading);
         table->due = now + clock_ticks_in(CHARGE_EVERY_NS);
@@ -89,13 +88,13 @@ int64_t waiting_charge(struct table *table, struct call *runner, int64_t now) {
     remember(table, &reading);
     int64_t gap = now - table->last;
     bool is_long = gap > table->long_gap;
-    /* No more can have been waited in a long interval than it lasted; what is left is of short ones before. */
+    /* A long interval holds at most its length of waiting; the rest belongs to earlier short ones. */
     int64_t most = is_long ? clock_ns_in(gap) : INT64_MAX;
     int64_t wait = between(0, table->uncharged_wait, most);
     int64_t blocked = between(0, table->uncharged_blocked, most - wait);
     charge(table, runner, wait, blocked);
     adapt(table, now, is_long ? most : 0, wait + blocked);
-    /* What is left keeps its date, so that the next short interval after it takes it over. */
+    /* If something is left, `due` stays, so that the next short interval charges it. */
     if (table->uncharged_wait + table->uncharged_blocked < NOTHING_NS)
         table->due = now + clock_ticks_in(CHARGE_EVERY_NS);
     return now;

@@ -1,45 +1,40 @@
-/* Charging waiting to functions, exactly and almost for nothing.
- *
- * A thread can only have lost the CPU in an interval between two of its events that is long enough for it. So
- * the kernel is asked after long intervals only, and what its counters have increased by is charged to the
- * function that was running in the interval. Short waits in short intervals add up unseen; every few
- * milliseconds they are charged to the function that is running then. A thread that turns out to have many
- * of them is asked about shorter intervals too: there the cost is small beside the waiting.
- */
+/* Charges waiting to functions, exactly and at almost no cost. A thread can lose the CPU only between two events
+ * that are far enough apart: only then is the kernel asked, and the increase of its counters charged to the function
+ * that ran. Short waits add up and are charged every few ms; a thread with many of them is asked after shorter
+ * intervals. */
 #ifndef PROFKIT_WAITING_H
 #define PROFKIT_WAITING_H
 
 #include "tables.h"
 
-/* The interval, ns, after which the kernel is asked; asking takes 1.2 us. */
+/* Interval after which the kernel is asked, ns; asking takes 1200 ns. */
 #define LONG_GAP_NS 200000
 
-/* The same while the thread has many short waits. Tried with select() of 20 us, which takes 80, among computing
- * of 30 to 150 us under contention: 0.99 of the time blocked falls to select(), against 0.94 without this. */
+/* The same while a thread has many short waits, ns. With select() of 20 us (taking 80) among computations of 30 to
+ * 150 us under contention, select() gets 0.99 of its blocked time, against 0.94 without this. */
 #define FINE_GAP_NS 50000
 
-/* The longest time, ns, that short waits add up before they are charged. */
+/* Longest time for which short waits add up before they are charged, ns. */
 #define CHARGE_EVERY_NS 5000000
 
-/* So many short waits, ns, when they are charged, are many; and for so long after the last they may return. */
+/* Short waits that count as many when charged, ns, and how long the shorter interval lasts after them, ns. */
 #define MANY_SHORT_WAITS_NS 100000
 #define STAY_FINE_NS 1000000000
 
-/* Less than this, ns, is the inexactness of three counters that are read one after the other. */
+/* Inexactness of reading three counters in turn, ns. */
 #define NOTHING_NS 20000
 
-/* Take the first reading of a table, or of one whose thread was not traced for some time. */
+/* Take the first reading of a table, or the first after a time without tracing. */
 void waiting_start(struct table *table, bool own_thread);
 
-/* A long interval of the calling thread, or the time to charge what has added up: `runner`, an open call of
- * `table`, ran from the table's last event until `now`. Returns when the interval ended, which is later than `now`
- * if the thread lost the CPU while it asked. */
+/* Charge a long interval of the calling thread, or what has added up: `runner`, an open call, ran from the last
+ * event to `now`. Return the interval's end, later than `now` if the thread lost the CPU while asking. */
 int64_t waiting_charge(struct table *table, struct call *runner, int64_t now);
 
-/* Charge everything to the innermost open call, which is about to be closed from outside. */
+/* Charge everything to the innermost open call before it is closed from outside. */
 void waiting_settle(struct table *table, bool own_thread);
 
-/* What would be charged to the innermost open call if it ended now. */
+/* Return what the innermost open call would be charged if it ended now. */
 void waiting_pending(const struct table *table, bool own_thread, int64_t now, int64_t *wait, int64_t *blocked);
 
 #endif

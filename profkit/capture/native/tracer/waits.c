@@ -1,4 +1,3 @@
-/* See waits.h. */
 #define _GNU_SOURCE 1
 #include "waits.h"
 
@@ -21,13 +20,12 @@
 #include "store.h"
 #include "tables.h"
 
-/* Descriptors of one call that are looked at. */
 enum { MOST_POLLED = 16 };
 
-/* Bytes before the futex of the GIL in which its holder stands: CPython 3.8 to 3.15 have both in one structure of 200. */
+/* Bytes before the GIL's futex searched for its holder: CPython 3.8 to 3.15 have both in one structure of 200. */
 #define HOLDER_WITHIN 256
 
-/* Tries after which it is not looked for any more. */
+/* Attempts before the search is given up. */
 #define MOST_FUTILE 20
 
 /* Sums */
@@ -52,10 +50,10 @@ void pause_add(struct table *table, struct function *function, enum pause_kind w
 
 /* The GIL */
 
-static uintptr_t runtime, runtime_end; /* `_PyRuntime`; 0 where the interpreter does not show it */
-static uintptr_t futex;                /* in it, that a thread was seen to wait for */
-static int futile;                     /* tries to find the holder, each of which takes the GIL */
-static uintptr_t holder;               /* where the state of the thread stands that has the GIL, and behind that whether one has */
+static uintptr_t runtime, runtime_end; /* bounds of `_PyRuntime`; 0 if hidden */
+static uintptr_t futex;                /* in it; seen to be waited for */
+static int futile;                     /* failed searches, each of which takes the GIL */
+static uintptr_t holder;               /* address of the holder's thread state; the next word is 1 if it is held */
 
 static void find_runtime(void) {
     static bool done = false;
@@ -79,7 +77,7 @@ void waits_learn(uintptr_t mine) {
             holder = at;
             return;
         }
-    futex = 0; /* another of its locks: the next one is tried */
+    futex = 0; /* another lock of the interpreter: try the next one */
     futile++;
 }
 
@@ -94,7 +92,7 @@ uintptr_t waits_holder(void) {
 static enum pause_kind by_descriptor(uint64_t descriptor) {
     char path[48], target[24];
     snprintf(path, sizeof path, "/proc/self/fd/%d", (int)descriptor);
-    ssize_t size = readlink(path, target, sizeof target - 1); /* asks no file system, which may hang */
+    ssize_t size = readlink(path, target, sizeof target - 1); /* asks no file system, which could hang */
     if (size <= 0)
         return PAUSE_OTHER;
     target[size] = '\0';
@@ -107,7 +105,7 @@ static enum pause_kind by_descriptor(uint64_t descriptor) {
     return target[0] == '/' ? PAUSE_FILE : PAUSE_OTHER;
 }
 
-/* Of several descriptors, what all of them are; of none, only the clock ends the wait. */
+/* The common kind of several descriptors; without any, only the clock ends the wait. */
 struct polled {
     enum pause_kind kind;
     bool mixed;
@@ -238,13 +236,13 @@ enum pause_kind waits_for(pid_t thread, struct kernel_file *call, struct kernel_
     int cpu;
     uint64_t argument[6] = {0};
     if (!kernel_text_of(thread, "syscall", call, text, sizeof text) || text[0] == 'r')
-        return PAUSE_NONE; /* "running", on a CPU or in its queue */
+        return PAUSE_NONE; /* "running": on a CPU or queued */
     char *word = text;
     long number = strtol(word, &word, 10);
     for (int i = 0; i < 6 && *word == ' '; i++)
         argument[i] = strtoull(word + 1, &word, 16);
     enum pause_kind kind = number < 0 ? PAUSE_OTHER : by_call(number, argument);
-    /* What waits for storage cannot be interrupted, whatever call it is in, or in none. */
+    /* Waiting for storage is uninterruptible, in any system call or none. */
     if ((kind == PAUSE_FILE || kind == PAUSE_OTHER) && kernel_state_of(thread, stat, &state, &cpu) && state == 'D')
         return PAUSE_DISK;
     return kind;
@@ -252,9 +250,9 @@ enum pause_kind waits_for(pid_t thread, struct kernel_file *call, struct kernel_
 
 /* The garbage collector */
 
-static int64_t collection_began; /* ticks; one at a time is on in an interpreter */
+static int64_t collection_began; /* ticks; an interpreter runs one collection at a time */
 
-/* The function in which the calling thread is: of its open calls, or, where it is sampled, of its frames. */
+/* Return the calling thread's function, from its open calls or, if sampled, its frames. */
 static struct function *function_here(struct table *table) {
     if (table->top > table->stack)
         return table->top->function;
@@ -262,7 +260,7 @@ static struct function *function_here(struct table *table) {
     PyObject *code = frame ? PyObject_GetAttrString(frame, "f_code") : NULL;
     const struct name *name = code ? names_known(code) : NULL;
     const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
-    if (code && !edge) /* no sample has met it so far */
+    if (code && !edge) /* not met by any sample yet */
         edge = table_add_edge(table, table->base, code, code, NULL);
     Py_XDECREF(code);
     PyErr_Clear();
@@ -300,7 +298,7 @@ static PyMethodDef collects_method = {"collects", collects, METH_VARARGS, NULL};
 bool waits_watch_collections(PyObject *callbacks) {
 #ifdef PROFKIT_FREE_THREADED
     (void)collects_method;
-    return callbacks == NULL; /* the booking thread is in the tables meanwhile */
+    return callbacks == NULL; /* only the booking thread may use the tables */
 #endif
     PyObject *function = PyCFunction_New(&collects_method, NULL);
     bool done = function && PyList_Check(callbacks) && PyList_Append(callbacks, function) == 0;

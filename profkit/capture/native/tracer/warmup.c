@@ -1,6 +1,4 @@
-/* See warmup.h. Functions, their edges, paths, contexts and rows are only ever added at the ends of their lists: what is remembered
- * of one is a sequence of numbers in that order.
- */
+/* Entries are only appended to lists, so each table is remembered as a sequence of numbers in list order. */
 #include "warmup.h"
 
 #include "tables.h"
@@ -18,7 +16,7 @@ struct numbers {
 
 struct remembered {
     const struct table *table;
-    size_t begin; /* in the numbers */
+    size_t begin; /* index of its first number */
 };
 
 struct memory {
@@ -99,7 +97,7 @@ struct memory *memory_of(struct table *const *tables, size_t n) {
     return memory;
 }
 
-/* What is left to be put back: nothing for what came later, which gets zeros. */
+/* Return the next number to restore; 0 for entries added later. */
 static int64_t next(const int64_t **values, int64_t *left) {
     if (*left == 0)
         return 0;

@@ -1,4 +1,4 @@
-/* Tables as they were at some moment, to which they can be put back: what a warm-up adds is thrown away. */
+/* Saved states of tables, to which they are restored to discard a warm-up. */
 #ifndef PROFKIT_WARMUP_H
 #define PROFKIT_WARMUP_H
 
@@ -8,10 +8,10 @@
 struct memory;
 struct table;
 
-/* Remember what some tables hold; NULL when memory is exhausted. No call is open in them. */
+/* Save some tables without open calls; NULL without memory. */
 struct memory *memory_of(struct table *const *tables, size_t n);
 
-/* Put a table back, or make it empty if it is not remembered. No call is open in it. */
+/* Restore a table without open calls, or empty it if it was not saved. */
 void memory_restore(const struct memory *memory, struct table *table);
 
 void memory_free(struct memory *memory);

@@ -1,6 +1,5 @@
-/* See windows.h. */
 #define _GNU_SOURCE 1
-#include "python_api.h" /* first, as it decides what the system headers declare */
+#include "python_api.h" /* first: it configures the system headers */
 #include "windows.h"
 
 #include <errno.h>
@@ -23,15 +22,14 @@
 #define WINDOWS_MAGIC "PFKWINDW"
 enum { WINDOWS_VERSION = 1, WINDOWS_HEADER_BYTES = 128, WINDOW_BYTES = 128, MOST_WINDOWS = 1000 };
 
-/* What is captured: nothing, functions that are thrown away when the next begins, or functions. */
+/* What is captured: nothing, functions to be discarded at the next phase, or functions. */
 enum phase { PHASE_OFF = 0, PHASE_WARM = 1, PHASE_ON = 2 };
 
-/* What an entry is. */
 enum window_kind { WINDOW_CAPTURED = 1, WINDOW_NAMED = 2 };
 
 struct window {
-    _Atomic int64_t begin_ns; /* CLOCK_MONOTONIC; 0 for an entry that was being made */
-    _Atomic int64_t end_ns;   /* 0 while it is open */
+    _Atomic int64_t begin_ns; /* CLOCK_MONOTONIC; 0 if incomplete */
+    _Atomic int64_t end_ns;   /* 0 while open */
     uint32_t pid, kind;
     char name[104];
 };
@@ -41,9 +39,9 @@ struct windows {
     uint32_t version, header_bytes;
     _Atomic uint32_t bell;    /* changes with the phase: processes sleep on it */
     _Atomic uint32_t phase;
-    _Atomic uint32_t open;    /* number of the entry that is being captured, 0 without one */
-    _Atomic uint32_t entries; /* that were begun, also beyond the last for which there is room */
-    _Atomic uint32_t opened;  /* windows so far, with the one that is open */
+    _Atomic uint32_t open;    /* number of the captured entry, or 0 */
+    _Atomic uint32_t entries; /* begun so far, also beyond MOST_WINDOWS */
+    _Atomic uint32_t opened;  /* windows so far, including an open one */
     _Atomic uint32_t leader;  /* the process whose steps count */
     _Atomic uint64_t steps;
     char unused[WINDOWS_HEADER_BYTES - 48];
@@ -66,14 +64,13 @@ void windows_ring(void) {
     futex(&page->bell, FUTEX_WAKE, INT_MAX, NULL);
 }
 
-/* Map the page; whoever comes first makes it. A file that another process is making has its full size and no magic yet, which
- * nothing here needs: what is not stored is 0. */
+/* Map the page, making it if nobody has. A half-made file has its full size but no magic, which is not needed here. */
 static bool map_page(const char *path) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
     void *memory = MAP_FAILED;
-    /* Make it really there: a store into a hole of a full disk would be a SIGBUS. */
+    /* Allocate it: a store into a hole would be a SIGBUS when the disk is full. */
     int error = posix_fallocate(fd, 0, sizeof *page);
     if (error == EOPNOTSUPP || error == EINVAL)
         error = ftruncate(fd, sizeof *page) == 0 ? 0 : errno;
@@ -100,7 +97,7 @@ static PyObject *windows_map(PyObject *Py_UNUSED(module), PyObject *path) {
     return PyBool_FromLong(page != NULL);
 }
 
-/* Take an entry; its number, or 0 where there is no room. */
+/* Take an entry; return its number, or 0 without room. */
 static uint32_t begin_entry(enum window_kind kind, const char *name) {
     uint32_t index = atomic_fetch_add(&page->entries, 1);
     if (index >= MOST_WINDOWS)
@@ -124,7 +121,7 @@ static PyObject *window_open(PyObject *Py_UNUSED(module), PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "sII", &name, &most, &phase))
         return NULL;
     uint32_t number = 0, none = 0;
-    /* Until it has a number of its own, the place is taken by one that no entry has. */
+    /* Reserve `open` with a number that no entry has, until the entry is made. */
     if (page && (!most || atomic_load(&page->opened) < most) &&
         atomic_compare_exchange_strong(&page->open, &none, UINT32_MAX)) {
         bool room = !most || atomic_load(&page->opened) < most;
@@ -179,7 +176,7 @@ static PyObject *name_ends(PyObject *Py_UNUSED(module), PyObject *number) {
     Py_RETURN_NONE;
 }
 
-/* Steps are those of one process, the first that makes any; where that is gone, another goes on. */
+/* Steps are counted in one process, the first that makes any; after its end, in another. */
 static PyObject *window_steps(PyObject *Py_UNUSED(module), PyObject *increment) {
     unsigned long by = PyLong_AsUnsignedLong(increment);
     if (PyErr_Occurred())
@@ -195,7 +192,7 @@ static PyObject *window_steps(PyObject *Py_UNUSED(module), PyObject *increment) 
     return PyLong_FromUnsignedLongLong(atomic_fetch_add(&page->steps, by) + by);
 }
 
-/* A lock as the agent's ticker waits for: what it waits for is that the phase changes, or that it is to end. */
+/* A lock for the agent's ticker, which ends its wait also when the phase changes. */
 struct bell {
     PyObject_HEAD
     atomic_bool stopped, waiting;
@@ -226,7 +223,7 @@ static PyObject *bell_acquire(PyObject *self, PyObject *arguments) {
     return PyBool_FromLong(atomic_load(&bell->stopped));
 }
 
-/* The waiting thread may be just before its sleep, where a call does not reach it: it is called until it answers. */
+/* The waiting thread may not sleep yet, and so miss a wake: repeat until it answers. */
 static PyObject *bell_release(PyObject *self, PyObject *Py_UNUSED(nothing)) {
     struct bell *bell = (struct bell *)self;
     atomic_store(&bell->stopped, true);

@@ -1,8 +1,6 @@
-/* Yardsticks: fixed work in C whose CPU time says how fast the machine is, whatever a program does.
- *
- * One extension module for all interpreters (the limited API), called by the launcher. Each piece takes about a tenth of
- * a millisecond; how many make a reading is the caller's. The work must never change: times of two machines are compared.
- */
+/* Yardsticks: fixed work in C whose CPU time shows how fast the machine is. One extension module for all
+ * interpreters (limited API); the launcher repeats pieces of about 0.1 ms. The work must never change, so that machines
+ * stay comparable. */
 #define Py_LIMITED_API 0x03080000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -24,17 +22,17 @@ static void flushed(void) { __asm__ volatile("dsb ish" : : : "memory"); }
 #define HAS_FLUSH 0
 #endif
 
-/* Loops of each piece: about a tenth of a millisecond on a server CPU of 2020. */
+/* Loops for about 0.1 ms on a server CPU of 2020. */
 enum { INTEGER_LOOPS = 40000, BRANCH_LOOPS = 25000, VECTOR_LOOPS = 20000 };
-/* Nodes that are visited once each, far enough apart for no prefetcher to fetch the next: 256 kB. */
+/* Nodes visited once each, too far apart for prefetching: 256 kB. */
 enum { NODES = 1024, NODE_BYTES = 256 };
-/* Lines that are read in order: 512 kB. */
+/* Lines read in order: 512 kB. */
 enum { LINES = 8192, LINE_BYTES = 64 };
 
-/* Where a result goes, so that the compiler has to make it. */
+/* Receives results, so that the compiler must compute them. */
 static volatile uint64_t sink;
 
-/* One chain of operations, each of which needs the one before: the clock's frequency. */
+/* A chain of dependent operations: the clock frequency. */
 static void integer(void) {
     uint64_t x = sink | 1;
     for (int i = 0; i < INTEGER_LOOPS; i++) {
@@ -44,7 +42,7 @@ static void integer(void) {
     sink = x;
 }
 
-/* Branches that cannot be foreseen: every second is taken. */
+/* Unpredictable branches, half of them taken. */
 static void branches(void) {
     static uint64_t state = 88172645463325252u;
     uint64_t x = state, taken = 0;
@@ -53,7 +51,7 @@ static void branches(void) {
         x ^= x >> 7;
         x ^= x << 17;
         if (x & 1) {
-            __asm__ volatile("" : "+r"(taken)); /* no conditional move instead */
+            __asm__ volatile("" : "+r"(taken)); /* prevents a conditional move */
             taken++;
         }
     }
@@ -63,7 +61,7 @@ static void branches(void) {
 
 typedef float floats __attribute__((vector_size(32)));
 
-/* Multiplications and additions of floats, as many at once as the unit can do. */
+/* As many parallel multiplications and additions of floats as the unit can do. */
 static inline __attribute__((always_inline)) void multiply(void) {
     const floats factor = {0.999f, 0.998f, 0.997f, 0.996f, 0.995f, 0.994f, 0.993f, 0.992f};
     floats a = factor, b = factor, c = factor, d = factor, e = factor, f = factor, g = factor, h = factor;
@@ -90,7 +88,7 @@ static void vector(void) {
 }
 
 #if HAS_FLUSH
-/* Memory of the two pieces that read it. Its pages are touched once. */
+/* Memory for the two pieces that read it, touched once. */
 static unsigned char *memory;
 
 static int have_memory(void) {
@@ -128,7 +126,7 @@ static void out_of_caches(int step, int count) {
     flushed();
 }
 
-/* Each address is read from memory at the address before. */
+/* Each address is read from memory at the previous one. */
 static void latency(void) {
     void *at = memory;
     for (int i = 0; i < NODES; i++)
@@ -153,7 +151,7 @@ static double cpu_seconds(void) {
 static const struct {
     const char *name;
     void (*work)(void);
-    int step, count; /* of what is put out of the caches before */
+    int step, count; /* of the memory flushed from the caches before */
 } PIECES[] = {
     {"integer", integer, 0, 0},
     {"branches", branches, 0, 0},
