@@ -1,8 +1,7 @@
-"""Taking a run: start the target with the agent in its environment, wait, and pack what the agents wrote.
+"""Capture of a run: start the target, wait for it, and pack what the agents wrote.
 
-``profkit.capture`` names both this package and the user's function ``with profkit.capture("x.prof"):``. The
-import system binds it to the package on any import from it, so the package is callable and calls
-`profkit.capture.block.capture`.
+``profkit.capture`` names both this package and the user's function. Any import from the package binds the
+name to the package, so the package is callable.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Room(ModuleType):
-    """A module that can be called; the language's data model describes how to set a module's class."""
+    """A callable module; the language's data model documents how to set a module's class."""
 
     def __call__(self, output: str | os.PathLike[str]) -> Block:
         from profkit.capture.block import capture
