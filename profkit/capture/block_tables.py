@@ -144,7 +144,7 @@ class _Table:
                 _add(sums, key, values)
 
     def charge(self, block: int, wall_s: float, task: Sequence[Any] | None) -> None:
-        """Count the function around the block as an open call; it made the calls that no other function made."""
+        """Count the function around the block as an open call; it made the calls that nobody else made."""
         rest = {function: [*sums] for function, sums in self.functions.items()}
         for (caller, callee), (calls, recursive, cumtime, tottime) in self.edges.items():
             if callee in rest:

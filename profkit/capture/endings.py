@@ -21,10 +21,7 @@ _SLACK_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LastRecord:
-    """What the newest record of a process says.
-    `state` is ``snapshot`` (periodic), ``exited`` or ``replaced`` (the last of an image). `at_s` is the time
-    of reading, `cpu_s` the CPU time of the process until then, ``None`` if unknown. `kept`: the functions are
-    in a separate file, up to the end."""
+    """The newest record of a process (`state` as in `Record`); `kept`: functions are in their own file."""
 
     state: str
     at_s: float

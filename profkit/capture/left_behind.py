@@ -29,7 +29,7 @@ class LeftBehind:
 
 
 def left_behind(directory: Path) -> list[LeftBehind]:
-    """Return what killed captures left in a directory, oldest first; captures of other machines may still run."""
+    """Return what killed captures left in a directory, oldest first; others may run on other machines."""
     found = []
     try:
         with os.scandir(directory) as entries:

@@ -267,7 +267,7 @@ class _Reader:
         return self._known[ended.name][1]
 
     def _kept(self, path: Path, *, last: bool) -> list[Record | Notice | None]:
-        """Return a kept file's records, oldest first; of a tracer's file none if the `last` record is known."""
+        """Return a kept file's records, oldest first; of a tracer's file none if `last` is known."""
         try:
             with path.open("rb") as file:
                 of_tracer = file.read(len(mapped_tables.MAGIC)) == mapped_tables.MAGIC
