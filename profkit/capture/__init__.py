@@ -1,8 +1,4 @@
-"""Capture of a run: start the target, wait for it, and pack what the agents wrote.
-
-``profkit.capture`` names both this package and the user's function. Any import from the package binds the
-name to the package, so the package is callable.
-"""
+"""Capture of a run; callable, since ``profkit.capture`` is both this package and the user's function."""
 
 from __future__ import annotations
 
@@ -17,8 +13,6 @@ if TYPE_CHECKING:
 
 
 class _Room(ModuleType):
-    """A callable module; the language's data model documents how to set a module's class."""
-
     def __call__(self, output: str | os.PathLike[str]) -> Block:
         from profkit.capture.block import capture
 

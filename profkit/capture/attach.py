@@ -1,8 +1,4 @@
-"""``profkit attach``: record a running program for a while, with no more rights than the user has.
-
-Kernel counters cover the whole process tree. Functions come from the agent (`remote`, Python 3.14 or later)
-or from py-spy (`pyspy`).
-"""
+"""``profkit attach``: record a running program, if possible by the agent (`remote`) or py-spy (`pyspy`)."""
 
 from __future__ import annotations
 
@@ -39,8 +35,7 @@ _AT_ONCE = 16
 _LONGER_S = 60.0
 #: Least seconds between scans of /proc for new processes, and the part of a CPU they may take.
 _LOOK_S, _LOOK_SHARE = 0.2, 0.005
-#: Share of failed readings worth a notice. A process that only calls small functions lost 20 to 34 % (Python
-#: 3.11 to 3.13), up to 3.10 none.
+#: Share of failed readings worth a notice; from Python 3.11 on, programs of small functions lose 20 to 34 %.
 _MANY_LOST = 0.05
 
 
@@ -53,12 +48,10 @@ def attach(
     begun: Callable[[Sequence[Notice]], None] | None = None,
     written: Callable[[Path, Run], None] | None = None,
 ) -> None:
-    """Record a running process and all its descendants, and write one run file.
+    """Record a process and its descendants for `duration_s`, or until it ends, and write one run file.
 
-    Recording ends after `duration_s`, at SIGINT or SIGTERM, or when the process ends. `output` ``None`` picks
-    the first free of ``run.prof``, ``run-2.prof`` and so on. `begun` is called first, with notices of what
-    will be seen. Raise `UsageError` if the process does not exist or may not be read, or if this user or the
-    target's cannot write the output.
+    SIGINT and SIGTERM end it earlier. `output` ``None`` picks the first free of ``run.prof``, ``run-2.prof``
+    and so on. Raise `UsageError` if the process cannot be read or the output cannot be written.
     """
     target = _Target.found(pid)
     if output is None:
@@ -252,8 +245,6 @@ class _Attachment:
         write_facts(self._spool, self._facts)
         return self._packed(sampled)
 
-    # Functions by the agent
-
     def _open_to_target(self) -> None:
         """Give the spool directory to the target's user if root attaches, so that the agent can write."""
         owner = os.stat(f"/proc/{self._target.pid}") if self._target.lives() else None
@@ -335,8 +326,6 @@ class _Attachment:
         ):
             time.sleep(0.02)
 
-    # Functions by py-spy
-
     def _sampling(self) -> pyspy.Sampling | None:
         if self._functions not in ("auto", "sample") or not self._pythons or self._asked:
             return None
@@ -360,8 +349,6 @@ class _Attachment:
         elif not self._asked:
             said.append(Notice("attach-counters-only"))
         self._begun(said)
-
-    # The run
 
     def _packed(self, sampled: pyspy.Sampled | None) -> Run:
         from profkit.capture.packer import pack_spool

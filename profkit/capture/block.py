@@ -1,8 +1,4 @@
-"""`capture`: a block of the running program as a run file, ``with profkit.capture("x.prof"):``.
-
-The agent's tracer runs in this process (`agent.block_record`). Nothing watches it from outside, so there are
-no readings over time, other processes or NVTX ranges.
-"""
+"""`capture`: a block of the running program as a run file, without child processes, ranges or samples."""
 
 from __future__ import annotations
 

@@ -26,11 +26,7 @@ def block_tables(
     wall_s: float,
     task: Sequence[Any] | None,
 ) -> tuple[Codes, tuple[ThreadTable, ...]]:
-    """Return the functions of a block that lasted `wall_s` in the thread `own`, whose table comes first.
-
-    The function `block` around it counts as a call that has not returned. `task` are the kernel's counters of
-    `own`. Calls of `hidden` are profkit's own.
-    """
+    """Return the functions of a block in the thread `own`, its table first; `hidden` are profkit's calls."""
     codes = _Numbers(hidden)
     mine, ended, others = _Table("", own), list[_Table](), list[_Table]()
     for name, counted in threads:

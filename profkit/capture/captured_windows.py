@@ -1,9 +1,4 @@
-"""The windows of a run, read from a spool directory, and the run cut to them.
-
-Agents trace nothing outside windows. Kernel and machine counters and NVTX ranges are recorded all the time,
-and cut here. Counters between two readings of the sampler, which also reads when a window opens or closes,
-are interpolated.
-"""
+"""The windows of a run, and its counters and ranges cut to them; agents trace nothing outside windows."""
 
 from __future__ import annotations
 
@@ -34,12 +29,7 @@ Spans = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """What was captured of a run.
-
-    `spans` are, by kernel, the times when functions were captured: ns of its ``CLOCK_MONOTONIC``, sorted,
-    disjoint, empty unless windows were requested (`chosen`). `shown` are the windows on the launcher's
-    machine, and the parts of the program that it named.
-    """
+    """What was captured: times by kernel (sorted ns of ``CLOCK_MONOTONIC``), and the windows to show."""
 
     spans: Mapping[str, Spans]
     shown: tuple[Window, ...]
@@ -222,7 +212,7 @@ def _rows(times: npt.NDArray[np.int64], spans: Spans) -> npt.NDArray[np.bool_]:
 def _rise(
     times: npt.NDArray[np.int64], values: npt.NDArray[np.floating], spans: Spans, before: float | None
 ) -> float:
-    """Return the rise of a counter in some spans; `before` is its value before the first reading."""
+    """Return the rise of a counter in some spans, interpolated; `before` is its value before all readings."""
     edges = np.array(spans, np.float64)
     at = np.interp(edges, times.astype(np.float64), values.astype(np.float64), left=before)
     return float(np.maximum(at[:, 1] - at[:, 0], 0.0).sum())

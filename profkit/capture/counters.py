@@ -1,8 +1,4 @@
-"""The kernel's counters of each process and thread, from agents and sampler, each counted once.
-
-An agent's last record is exact, but lacks threads that ended earlier and processes without an agent. The
-sampler has both, up to its last reading. Counters only rise, so the greater of two readings is the later one.
-"""
+"""The kernel's counters of processes and threads, from agents (exact, but incomplete) and the sampler."""
 
 from __future__ import annotations
 
@@ -65,11 +61,7 @@ def attach(
     processes: Sequence[Process],
     machine_host: Host,
 ) -> list[Process]:
-    """Return processes with the sampler's counters, then those that only the sampler saw, by first sight.
-
-    `records` and `processes` are in the same order; processes that only the NVTX collector saw may follow.
-    `machine_host` is the launcher's host.
-    """
+    """Add the sampler's counters to `processes`, those of `records` first, and append what only it saw."""
     found = list(processes)
     images: dict[tuple[str, int, int | None], list[int]] = {}
     for index, record in enumerate(records):
@@ -279,7 +271,6 @@ def _samples(seen: SeenProcess, hidden: set[int]) -> ThreadSamples | None:
 
 
 def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> ThreadSamples | None:
-    """Return the rows between two times; ``None`` if there are none."""
     if samples is None:
         return None
     rows = (samples.time_ns >= begin_ns) & (samples.time_ns < end_ns)

@@ -36,11 +36,7 @@ _POLICIES = ("OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_bindi
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The job that the process is a rank of.
-
-    `here` is the number of ranks on this machine, 1 if unknown. `bound`: each rank has CPUs of its own.
-    `policy` is the binding in the launcher's words, empty if unknown.
-    """
+    """The job that a process is a rank of; `here` is 1 if unknown, `bound`: each rank has its own CPUs."""
 
     launcher: str
     here: int
@@ -50,13 +46,11 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a process may use; ``None`` or empty if there is no such limit or the kernel does not say.
+    """What a process may use; ``None`` or empty if unlimited or unknown.
 
-    `cpus` are the online logical CPUs, `nodes` NUMA nodes. `affinity` and the cgroup's `cpuset` are CPU
-    numbers; `affinity_cores` counts the physical cores of the affinity. `quota_cpus` is the cgroup's quota in
-    CPUs. `quota_view` is ``v1`` or ``v2`` if the quota is set on the root that the process sees, as in a
-    container, and ``nested`` if on a group below. `slurm` are the CPUs that Slurm granted to this task, and
-    the variable that says so. `container` is the engine's name.
+    `affinity` and `cpuset` are CPU numbers, `affinity_cores` the physical cores of the affinity. `quota_view`
+    is ``v1`` or ``v2`` if the quota is set on the root that the process sees, as in a container, ``nested``
+    if on a group below. `slurm` are the CPUs granted to the task, and the variable that says so.
     """
 
     cpus: int

@@ -1,9 +1,4 @@
-"""How each process ended, and what of its time no record holds.
-
-If the newest record is a periodic one, the time after it is lost. The launcher (wait status), the sampler (a
-process disappears) and the agent (an error on writing) tell when and how a process ended. All times are of
-``CLOCK_MONOTONIC``.
-"""
+"""How each process ended, and what of its time no record holds; times are of ``CLOCK_MONOTONIC``."""
 
 from __future__ import annotations
 
@@ -14,8 +9,7 @@ from dataclasses import dataclass
 
 from profkit.capture.record_types import Launch, Record, Sampled, SeenProcess
 
-#: Seconds by which two readings of one clock may be out of order. A larger difference means another clock (a
-#: time namespace has its own), and no time is known.
+#: Seconds by which readings of one clock may be out of order; beyond, a time namespace has another clock.
 _SLACK_S = 1.0
 
 
@@ -43,12 +37,7 @@ class LeftEnd:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What else is known of the end of an image; fields are ``None`` if unknown.
-
-    `status` is the exit code, or ``-N`` for signal N. `ended_s` is the latest possible time of the end,
-    `cpu_s` the CPU seconds when last seen, `left` what the agent left instead of a record, `replaced_s` the
-    begin of the next image.
-    """
+    """What else is known of an image's end; `status` is an exit code, or ``-N`` for signal N."""
 
     alive: bool | None = None
     status: int | None = None
@@ -60,12 +49,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an image of a process ended.
+    """How an image ended: ``ended`` means that how is unknown, ``unknown`` that it may still run.
 
-    `state` is ``exited``, ``killed`` (by a signal), ``replaced``, ``running``, ``ended`` (how is unknown) or
-    ``unknown`` (it may still run). `complete`: the newest record was written at the end. `lost_s` and
-    `lost_cpu_s` are wall and CPU seconds after the newest record, ``None`` if unknown; `kept`: no functions
-    are lost nevertheless. `error` is why the last record could not be written, empty if unknown.
+    `lost_s` and `lost_cpu_s` are wall and CPU seconds after the newest record; if `kept`, no functions are
+    lost.
     """
 
     state: str

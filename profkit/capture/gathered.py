@@ -1,9 +1,4 @@
-"""Files of ended processes, joined in one file of the spool while the run goes on.
-
-A process's tables take 100 kB of disk, mostly unused, and a program may start a process for each task. After
-its last record, a process's files are compressed, appended to `GATHERED_NAME`, and removed. The file only
-grows: if the launcher is killed, all but a torn last entry can be read.
-"""
+"""Files of ended processes (100 kB each), compressed into one of the spool; a torn last entry is skipped."""
 
 from __future__ import annotations
 
@@ -37,8 +32,7 @@ _HEAD = struct.Struct("<4sIQQQ")
 _MAGIC = b"PFKE"
 #: Most bytes of an entry.
 _MOST_BYTES = 2**33
-#: Marks a last record, as `record_file.encode` writes it (`marshal`, version 2). A ``replaced`` image may go
-#: on if its exec fails.
+#: Marks a last record, as `marshal` writes it; a ``replaced`` image may go on if its exec fails.
 _LAST = re.compile(rb"[tu]\x05\0\0\0state[tu]\x06\0\0\0exited")
 
 

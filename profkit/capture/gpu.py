@@ -6,8 +6,7 @@ import contextlib
 import os
 from typing import Any
 
-#: Nanoseconds between two queries. A query costs a millisecond, and NVML averages over up to a second
-#: (nvmlDeviceGetUtilizationRates).
+#: Nanoseconds between two queries: one costs a millisecond, and NVML averages over up to a second.
 _INTERVAL_NS = 500_000_000
 
 #: Exists with an NVIDIA driver; without it the package is not imported.

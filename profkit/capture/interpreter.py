@@ -17,12 +17,7 @@ _NATIVE = ("torch/lib",)
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """One Python.
-
-    `version` is like ``3.11.7``; `packages` maps distributions to versions; `natives` are base names of
-    native libraries. `tracer_missing`: there is no tracer, so captures lack functions, but one could be
-    built.
-    """
+    """One Python; `natives` are base names of native libraries, `tracer_missing` if one could be built."""
 
     path: str
     version: str

@@ -1,9 +1,4 @@
-"""``profkit capture``: start the target with the agent, wait for it, and write the run file.
-
-The target keeps its terminal, standard streams, signals and exit status. The spool directory is beside the
-output, so that ranks on other hosts reach it through a shared file system. It is removed when the run file is
-written or nothing was run; otherwise it stays, to be merged.
-"""
+"""``profkit capture``: start the target with the agent, wait for it, and write the run file."""
 
 from __future__ import annotations
 
@@ -37,11 +32,7 @@ _PATIENCE = "{} is being written; a second signal stops that, and the records ar
 
 
 class NotWrittenError(ProfkitError):
-    """The target has run, but its run file was not written.
-
-    The records are kept unless the target removed them. `status` is the target's exit code, or ``-N`` for
-    signal N.
-    """
+    """The target has run without a run file; `status` is its exit code, or ``-N`` if signal N ended it."""
 
     def __init__(self, problem: str, status: int, exit_code: int = 2) -> None:
         self.status = status
@@ -67,21 +58,13 @@ def capture(
 ) -> int:
     """Run `command` `repeat` times, write one run file each time, and return the last target's status.
 
-    The status is an exit code, or ``-N`` for signal N. Signals that end a program go to the target while it
-    runs. One before the start prevents it, and becomes the status. While the run file is written, only a
-    second one, at least half a second after the first, stops that, and the records are kept. After any of
-    them no repetition starts.
-
-    The number of a repetition and the rank in a job are put before the suffix of `output`; ``None`` picks the
-    first free of ``run.prof``, ``run-2.prof`` and so on. `written` is called with each run file and its run,
-    `say` with lines for a user who sends signals. `packing` is entered when a target has ended; it gives a
-    function that is called with each next step. `nvtx_shim` records ``torch.cuda.nvtx`` where PyTorch was
-    built without CUDA. `overhead` is the share of each process's time, below 1, that tracing may add before
-    stacks are sampled and calls estimated; ``None`` traces every call, `SAMPLED` samples from the start.
-
-    Raise `UsageError`, with nothing run, if the output is not writable or in use by another capture, or if
-    `selection` contradicts itself; `CommandNotFoundError`; `NotWrittenError` if the target ran without a run
-    file.
+    The status is an exit code, or ``-N`` for signal N, which may also have prevented the start; no repetition
+    follows a signal. The rank and the number of the repetition are put before the suffix of `output`;
+    ``None`` picks the first free of ``run.prof``, ``run-2.prof`` and so on. `packing` is entered when a
+    target has ended; it gives a function to call with each next step. `nvtx_shim` records ``torch.cuda.nvtx``
+    where PyTorch was built without CUDA. `overhead` is the share of each process's time that tracing may add
+    before stacks are sampled; ``None`` traces every call, `SAMPLED` samples from the start. Raise
+    `UsageError` for a bad `output` or `selection`, `CommandNotFoundError`, or `NotWrittenError`.
     """
     selection.check()
     status = 0

@@ -1,7 +1,4 @@
-"""Spool directories of captures that were killed before they wrote their run files.
-
-Imports no reader of records: every capture looks for these directories before it starts.
-"""
+"""Spool directories of killed captures; imports no reader of records, since every capture looks for them."""
 
 from __future__ import annotations
 

@@ -10,12 +10,7 @@ from profkit.capture.record_types import Record
 
 
 def with_lightning_ranks(found: Sequence[Record]) -> list[Record]:
-    """Give a rank to each process of a Lightning job; `found` is in the order of begins.
-
-    The first process of a node is local rank 0 and starts the others with ``LOCAL_RANK`` (from 1),
-    ``NODE_RANK`` and ``WORLD_SIZE``. The environment at their start counts, since ``WORLD_SIZE`` is removed
-    at the end. Child processes (loaders) belong to the rank of their parent.
-    """
+    """Give a rank to processes that Lightning started, and their children; `found` is in order of begin."""
     by_pid = {(record.kernel, record.pid): record for record in found}
     #: By first process of a node: node, number of processes on it, and number in all.
     groups: dict[tuple[str, int], tuple[int, int, int]] = {}
@@ -48,7 +43,7 @@ def _placed(
 
 
 def _told(record: Record) -> tuple[int, int, int] | None:
-    """Return the local rank, node and number of ranks that a process was given; ``None`` if unset."""
+    """Return local rank, node and number of ranks at start: Lightning removes ``WORLD_SIZE`` at the end."""
     if record.rank is not None:
         return None
     given = [record.environment_at_start.get(name, "") for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE")]

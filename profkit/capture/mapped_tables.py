@@ -1,8 +1,7 @@
-"""Reader of a process's tracer tables (`native/tracer/store.h`, `layout.h`), as they were at its end.
+"""Reads a process's tracer tables (`native/tracer/store.h`, `layout.h`), as they were at its end.
 
-A process may die at any instruction, and any byte may have been changed: sizes, numbers and addresses are
-checked before use, and memory is proportional to the file. The file of a running process grows meanwhile;
-what refers to something absent is omitted.
+The process may have died at any instruction, and anyone may have changed the file: everything is checked
+before use.
 """
 
 from __future__ import annotations
@@ -180,10 +179,9 @@ class _Clock:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """How calls were counted in bursts while a process was sampled, ns.
+    """How calls were counted in bursts; `counted`: seldom called functions were counted all the time.
 
     `lasted_ns` is the length of all bursts without the cost of counting, which `slowed_ns` estimates.
-    `counted`: calls of seldom called functions were counted all the time (`native/tracer/seldom.h`).
     """
 
     sampled_ns: int
@@ -209,10 +207,7 @@ class Bursts:
 
 
 def read_tables(path: Path, *, growing: bool = False) -> MappedTables:
-    """Return the tables of one process; `growing` if it may still run.
-
-    Raise `OSError`, or `ValueError` if the file is damaged or of another profkit version.
-    """
+    """Return a process's tables, `growing` if it still runs; raise `OSError`, or `ValueError` if damaged."""
     for _ in range(_READINGS if growing else 1):
         data = read_regular(path, _MOST_BYTES)
         # Tables of ended threads may have been summed up meanwhile, and their room reused.
@@ -229,9 +224,8 @@ def decode_tables(data: bytes) -> MappedTables:
 class MappedTables:
     """The file of one process, with the functions (`codes`) of all its threads.
 
-    `missed`: some of what was traced found no room. `tiers` are kinds and begins, seconds of
-    ``CLOCK_MONOTONIC``. `effect` is what capture added to the wall, seconds, with its interval; ``None`` if
-    unknown.
+    `missed`: not all that was traced found room. `tiers` begin at seconds of ``CLOCK_MONOTONIC``. `effect` is
+    what capture added to the wall, in seconds, with its interval; ``None`` if unknown.
     """
 
     def __init__(self, data: bytes, *, growing: bool = False) -> None:
@@ -302,19 +296,16 @@ class MappedTables:
     def threads(
         self, until_s: float | None, names: Mapping[int, str], ends: Mapping[int, ThreadEnd]
     ) -> tuple[ThreadTable, ...]:
-        """Return one table per thread: the main thread's first, a sum of short threads last.
+        """Return one table per thread, the main thread's first, a sum of ended ones last.
 
-        Open calls end at `until_s` (``CLOCK_MONOTONIC``), else at the last event of their thread. `ends` are
-        the kernel's counters, read after the tracer's, for what open calls waited. Raise `ValueError` if a
-        table is damaged.
+        Open calls end at `until_s` (``CLOCK_MONOTONIC``), else at their thread's last event; `ends` say how
+        long they waited. Raise `ValueError` if a table is damaged.
         """
         threads = sorted(self._threads, key=lambda t: (t.n_folded > 0, t.native != self.pid, t.number))
         found = [_Reader(self, thread).table(until_s, names, ends) for thread in threads]
         if not threads or threads[0].native != self.pid or threads[0].n_folded:
             found.insert(0, _empty(self.pid, names))
         return tuple(found)
-
-    # The parts of the file
 
     def places_of(self, addresses: npt.NDArray[Any]) -> _Ints:
         """Return the file offsets of addresses of the process; -1 for what is outside the file."""
@@ -603,11 +594,7 @@ class _Reader:
         self._edges = self._read(_EDGE)
 
     def _read(self, kind: int) -> Rows:
-        """Return entries of a kind, sorted if numbered, with indices for function numbers.
-
-        While the file grows, an entry that refers to something absent is omitted, as are numbered ones after
-        it.
-        """
+        """Return entries of a kind with indices for function numbers, without those still being written."""
         rows = self._checked(self._file.rows(self._places[kind], kind))
         if not len(rows):
             return rows
@@ -731,8 +718,6 @@ class _Reader:
         if problem:
             raise MemberError(f"damaged: a time {problem}")
         return found
-
-    # Calls and their times
 
     def _calls(self, edges: Rows) -> _Ints:
         """Return calls of edges: those traced, and those that bursts stand for."""
@@ -879,8 +864,6 @@ class _Reader:
             self._code[np.append(np.flatnonzero(rows), calls.function)],
             *(self._times(np.append(functions[column][rows], times[column])) for column in columns),
         )
-
-    # Ranges, calling contexts, and what samples saw
 
     def _read_contexts(self, now: int, stack: Rows) -> tuple[Rows, Rows]:
         thread, at, rows = self._thread, self._read(_CONTEXT), self._read(_ROW)

@@ -1,7 +1,4 @@
-"""Machine-wide counters over time: CPU, pressure, load, throttling of the target's cgroup, GPUs.
-
-Files stay open between readings; the column of a missing file is omitted.
-"""
+"""Machine-wide counters over time, from files that stay open; a missing file has no column."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The machine's other processes, weighted by how much the target queued while they ran.
 
-Reading ``/proc`` costs 10 µs a process, so it is read only while the target queues or others keep a CPU busy,
-at intervals that follow the measured cost. A process's use is the rise of ``utime + stime``, and of
-``cutime + cstime``, since children may be too short-lived to be read.
+A reading of ``/proc`` costs 10 µs a process, so there are few; children that ended count as their parent's
+use.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ _PROC = "/proc"
 SHARE, LEAST_INTERVAL = 0.001, 0.5
 #: Least seconds of a difference: the kernel counts ticks of 10 ms.
 LEAST_SPAN = 0.1
-#: Share of the wall that the target queues, or cores used by others, above which processes are read, and the
-#: seconds over which the latter is measured.
+#: Share of the wall queued, or cores used by others, from which processes are read, and least seconds.
 QUEUES, BUSY, WINDOW = 0.02, 0.25, 0.5
 #: Weight of a second without queueing; one in which one thread queues weighs 1.
 FAINT = 0.001
@@ -153,7 +151,6 @@ def _leaves() -> list[str]:
 
 
 def _used_s(directory: str) -> float:
-    """Return the CPU seconds that a cgroup used, of version 1 or 2."""
     try:
         return int(read_file(f"{directory}/cpuacct.usage", 32)) / 1e9
     except FileNotFoundError:
@@ -192,11 +189,7 @@ class Neighbours:
         *,
         final: bool = False,
     ) -> None:
-        """Read the machine's processes if there is a reason and it is time, or `final`.
-
-        `queued_s` and `ran_s` are sums over the threads of the target, whose processes are `members`;
-        `busy_s` are the CPU seconds of the machine without this process.
-        """
+        """Read the machine's processes if it is worth it and due, or `final`; `busy_s` is without our own."""
         others = None if busy_s is None else busy_s - ran_s
         now = _Moment(time.monotonic(), queued_s, others)
         if self._last is None:

@@ -18,16 +18,15 @@ if TYPE_CHECKING:  # numpy, which starting a target does not need
 
 __all__ = ["INJECTION_VARIABLE", "attach", "inject", "with_thread_names"]
 
-#: Seconds by which a collector's file may seem older than its process's record: both read the time of day,
-#: which may be set in between.
+#: Seconds by which a file may seem older than its process: the time of day may be set in between.
 _CLOCK_SLACK = 0.01
 
 
 def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -> list[dict[str, str]]:
     """Make NVTX in the target load the collector unless another tool is set; return notices as JSON.
 
-    With `torch_shim`, the agent sends ``torch.cuda.nvtx`` to the collector if PyTorch was built without CUDA,
-    where it would raise. Raise `UsageError` if that is requested without a collector.
+    With `torch_shim`, also ``torch.cuda.nvtx`` of PyTorch without CUDA; raise `UsageError` without a
+    collector.
     """
     warnings = []
     library = nvtx_library()
@@ -56,11 +55,7 @@ def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -
 def attach(
     spool: Path, records: Sequence[Record], processes: Sequence[Process]
 ) -> tuple[list[Process], dict[int, Mapping[int, str]], list[Notice]]:
-    """Return the processes with their ranges, thread names set through NVTX, and notices.
-
-    `records` and `processes` are in the same order; processes that only the collector saw (C programs) are
-    appended. Names are by index in the returned list, then by thread id.
-    """
+    """Return `processes`, in the order of `records`, with ranges, thread names by index, and notices."""
     from profkit.model import Notice
 
     found = [_without_injection(process) for process in processes]
@@ -165,7 +160,6 @@ def _unprofiled(log: NvtxLog, role: str) -> Process:
 
 
 def _without_injection(process: Process) -> Process:
-    """Remove profkit's own variable from the recorded environment."""
     if process.environment.get(INJECTION_VARIABLE) != str(nvtx_library()):
         return process
     kept = {name: value for name, value in process.environment.items() if name != INJECTION_VARIABLE}

@@ -50,12 +50,11 @@ def pack_spool(
     now: Callable[[Path, Launcher | None, Sampled | None], Sampled | None] | None = None,
     functions: tuple[Codes, tuple[ThreadTable, ...]] | None = None,
 ) -> Run:
-    """Return the run in a spool directory of ``profkit capture``.
+    """Return the run in a spool directory of ``profkit capture``; a damaged record is a notice.
 
-    `wait_for_stragglers` gives live processes a moment to end. `now`, set while the run goes on, brings the
-    samples up to date. `functions` are those of a block, whose tracer writes no file. Raise `FormatError` if
-    this is no spool directory, ``launch.json`` is unreadable, or the records count more calls than a run can
-    make; a damaged record is a notice.
+    `now` brings the samples up to date while the run goes on. `functions` are those of a block, whose tracer
+    writes no file. Raise `FormatError` if it is no such directory, or if its records cannot be those of a
+    run.
     """
     launch = _read_launch(spool)
     reader = _Reader(spool)
@@ -400,9 +399,6 @@ def _span(found: Sequence[Record]) -> float:
         begin, end = spans.get(record.kernel, (math.inf, -math.inf))
         spans[record.kernel] = min(begin, record.begin_perf), max(end, record.perf)
     return max((end - begin for begin, end in spans.values()), default=0.0)
-
-
-# Processes
 
 
 def _process(

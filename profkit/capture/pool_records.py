@@ -1,7 +1,4 @@
-"""A record's pools as `Pool`s, with the origin of each size.
-
-If several origins fit, a variable comes before the default, and the default before the program.
-"""
+"""A record's pools as `Pool`s; if several origins fit, a variable comes first, then the default."""
 
 from __future__ import annotations
 
@@ -59,11 +56,10 @@ def pool_origin(
     seen: int | None = None,
     cores: int | None = None,
 ) -> tuple[PoolOrigin, str]:
-    """Return the origin of a pool's size and its variable, as in `Pool`.
+    """Return the origin of a pool's size, and its variable; one with ``default`` was set too late.
 
-    ``default`` with a variable means that it was set after the library had read it: `at_start` is the
-    environment of the interpreter's start, `environment` a later one, and libraries read theirs in between.
-    `seen` are the CPUs that the library counted.
+    Libraries read variables when they are loaded, between `at_start` and `environment`; `seen` are CPUs they
+    counted.
     """
     if threads is None:
         return "", ""

@@ -1,7 +1,6 @@
 """The target's process tree and its kernel counters, from ``/proc``; nothing is stopped or signalled.
 
-A process is in the tree if its parent is, if a member founded its session or process group, or if its
-environment names this capture's spool. The last two find daemons whose parents are gone.
+Daemons whose parents are gone are found by session, process group, or the spool's name in their environment.
 """
 
 from __future__ import annotations
@@ -23,23 +22,21 @@ MOST_THREADS = 20_000
 MOST_PROCESSES = 5_000
 #: Most open files of the tree; reading an open file costs a quarter of opening it too.
 MOST_FILES = 4_096
-#: Seconds between readings of threads' ``stat`` and ``status``, which cost ten times their ``schedstat``, and
-#: the part of one core above which they are rarer.
+#: Seconds between readings of ``stat`` and ``status``, ten times as costly as ``schedstat``; part of a core.
 DETAIL_INTERVAL, DETAIL_SHARE = 0.25, 0.0015
 #: Readings that look at a new process's name and command again: it may be between fork and exec.
 FIRST_LOOKS = 5
-#: Seconds between looks at all processes, foreign ones too (numbers are reused, daemons make their session
-#: late), and the part of one core above which they are rarer.
+#: Seconds between looks at all processes, since numbers are reused, and daemons set sessions late; part of a
+#: core.
 FULL_SCAN_INTERVAL, FULL_SCAN_SHARE = 10.0, 0.001
 
 _PROC = "/proc"
 
 
 class ProcessTree:
-    """The processes that descend from `root`, and their threads' counters.
+    """The descendants of `root`, and processes with `marker` (``NAME=value``) in their environment.
 
-    `marker` is a ``NAME=value`` in the environment of these processes only. With `running`, what the kernel
-    had counted at the first reading is left out.
+    With `running`, what the kernel had counted at the first reading is left out.
     """
 
     def __init__(self, root: int, marker: str, *, running: bool = False) -> None:
@@ -98,8 +95,6 @@ class ProcessTree:
         for process in self._members.values():
             for thread in process.threads.values():
                 self._files -= thread.close()
-
-    # Who is in the tree
 
     def _discover(self, force: bool) -> None:
         """Find new processes and threads; there are none unless the kernel assigned a new number."""
@@ -192,8 +187,6 @@ class ProcessTree:
                 threads[tid] = WatchedThread(tid)
                 self._followed += 1
         process.peak_threads = max(process.peak_threads, len(names))
-
-    # What the kernel counted
 
     def _read_process(self, process: WatchedProcess, details: bool) -> None:
         for thread in list(process.threads.values()):
@@ -298,8 +291,6 @@ class ProcessTree:
                 if at >= 0:
                     process.ns_pid = int(status[at + 7 : status.index(b"\n", at + 1)].split()[-1])
 
-    # Ends
-
     def _end_thread(self, process: WatchedProcess, thread: WatchedThread) -> None:
         self._files -= thread.close()
         process.threads.pop(thread.tid, None)
@@ -352,8 +343,6 @@ class ProcessTree:
     def _all(self) -> Iterable[WatchedProcess]:
         yield from self._gone
         yield from self._members.values()
-
-    # For the packer
 
     def as_records(self) -> list[dict[str, Any]]:
         """Return values that `marshal` writes, processes in the order of first sight."""

@@ -1,7 +1,6 @@
 """Runs py-spy on processes whose Python cannot be asked to run the agent.
 
-One py-spy reads each process without stopping it (``--nonblocking``), at a rate that follows the measured
-cost. If py-spy itself followed children, it would list all of ``/proc`` ten times a second.
+One py-spy per process: if it followed children itself, it would list all of ``/proc`` ten times a second.
 """
 
 from __future__ import annotations
@@ -67,12 +66,7 @@ def _tasks(pid: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What all py-spys have seen.
-
-    `threads` and `lost`, the share of readings that failed or gave torn stacks, are by process. `problems`
-    maps py-spy's messages to the processes of which it saw nothing. `rate_hz` is the mean rate of readings of
-    a process, `share` the part of one CPU used.
-    """
+    """What all py-spys have seen; `lost` is the share of failed or torn readings, `share` that of a CPU."""
 
     threads: Mapping[int, tuple[Thread, ...]]
     lost: Mapping[int, float]

@@ -1,8 +1,4 @@
-"""Calls of mpi4py as functions of their own; no tracer sees these Cython functions.
-
-The tracer's sampler gives the time in them by caller and method (``native/tracer/rank_calls.h``). It is moved
-from the caller to a native function for each method; the number of calls is unknown.
-"""
+"""Calls of mpi4py, which no tracer sees, as functions, from samples (``native/tracer/rank_calls.h``)."""
 
 from __future__ import annotations
 
@@ -42,10 +38,10 @@ def with_mpi_calls(
     texts: Mapping[int, tuple[int, int]],
     strings: tuple[str, ...],
 ) -> Thread:
-    """Add a function for each method to a thread; `texts` are indices of its `mpi_call` in `strings`.
+    """Move callers' self time to a function for each method, whose number of calls is unknown.
 
-    `seen` maps methods and callers' rows to seconds of self time and number of samples. `looked` are the
-    seconds in which samples saw each row in any line: of short calls, samples see only a part.
+    `seen` maps methods and callers' rows to seconds and samples. `looked` are the seconds that samples saw of
+    each row: of short calls, they see only a part.
     """
     n = len(thread.profile)
     tottime = np.where(looked > 0, looked, thread.profile.tottime)

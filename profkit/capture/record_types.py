@@ -1,8 +1,4 @@
-"""Types of a spool directory's content: records of agents and sampler, and the launcher's facts.
-
-`records` makes them from bytes and checks every field. Function numbers are indices into a record's `Codes`;
-times are seconds unless a name says otherwise. docs/format.md describes the fields.
-"""
+"""Types of a spool directory's content, made and checked by `records`; docs/format.md has the fields."""
 
 from __future__ import annotations
 
@@ -33,7 +29,7 @@ Counter = Annotated[int, Bounds(-1, 2**63 - 1)]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Codes:
-    """The functions of one record; `file` holds indices into `files`."""
+    """The functions of one record, which function numbers index; `file` holds indices into `files`."""
 
     files: tuple[str, ...]
     file: Ints
@@ -209,10 +205,7 @@ class Notes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """One process image, up to its end, or to a periodic ``snapshot``.
-
-    If `mapped`, `codes`, `threads`, `tiers` and `effect` are in the tracer's file, up to the end.
-    """
+    """One process image, up to its end or ``snapshot``; if `mapped`, functions are in the tracer's file."""
 
     pid: Number
     ppid: Count
@@ -392,8 +385,8 @@ class TargetEnd:
 class Launch:
     """What the launcher knows (``launch.json``); facts of the end are missing if it was killed.
 
-    `begin_ns` is the start of the target, ``CLOCK_MONOTONIC``. Fields from `window` on are as in `Selection`;
-    `window_steps` are those before the first window.
+    `begin_ns` is of ``CLOCK_MONOTONIC``; `window_steps` are those before the first window, others as in
+    `Selection`.
     """
 
     command: tuple[str, ...]

@@ -1,8 +1,4 @@
-"""Decodes the bytes of a spool directory to `record_types`; only here, every field is checked.
-
-Nothing is trusted: others may write to a spool, and a machine may stop while writing. The result is a record
-or one `ValueError`; memory is proportional to the file, and no link to a device or pipe is followed.
-"""
+"""Decodes the bytes of a spool directory to `record_types`, or raises one `ValueError`; trusts nothing."""
 
 from __future__ import annotations
 
@@ -29,8 +25,7 @@ from profkit.model import Notice, ProfileError, Series
 _MOST_BYTES = 2**30
 _MOST_LAUNCH_BYTES = 2**24
 
-#: Most rows of a list (a process's threads have the longest), and most processes, twice what the sampler
-#: follows; each becomes kilobytes in a run.
+#: Most rows of a list, and processes (the sampler follows half as many): each becomes kilobytes in a run.
 _MOST_ROWS, _MOST_PROCESSES = 2**16, 10_000
 
 #: Begin of a record of the first format, which had no header: a dictionary of `marshal`.
@@ -45,9 +40,6 @@ _MOST_SERIES_COLUMNS = 256
 
 _Ints = npt.NDArray[np.int64]
 _Array = npt.NDArray[Any]
-
-
-# Files
 
 
 def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
@@ -70,9 +62,6 @@ def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
     return as_object("record", read_plain(body))
 
 
-# Fields
-
-
 def _row(record: type[Any]) -> Reader:
     """Return a reader of a record's fields from a list, whose last ones may be missing."""
     codec: Codec[Any] = Codec(record)
@@ -88,8 +77,6 @@ def _row(record: type[Any]) -> Reader:
 
 
 def _many(read: Reader, most: int) -> Reader:
-    """Return a reader of a list of at most `most` items."""
-
     def reader(name: str, value: Any) -> Any:
         items = as_list(name, value)
         if len(items) > most:
@@ -210,9 +197,6 @@ _SAMPLED = Codec(
     },
 )
 _LAUNCH = Codec(Launch, readers={"warnings": _notices})
-
-
-# Whole records
 
 
 def read_bytes(path: Path) -> bytes:

@@ -1,7 +1,6 @@
 """Makes a running Python execute the agent, with ``sys.remote_exec`` (Python 3.14 and later).
 
-Only an interpreter of the same version can ask, so one is started. The process reads a file as soon as its
-main thread can, which cannot be cancelled: after its time, the file does nothing but remove itself.
+A request cannot be cancelled: after its time, the file that the process reads does nothing but remove itself.
 """
 
 from __future__ import annotations

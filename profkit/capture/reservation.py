@@ -1,8 +1,4 @@
-"""Where a capture writes: unusable outputs are refused, and a name is used by one capture at a time.
-
-A name is taken by a lock on an empty file beside the output (``.run.prof.lock``); the kernel releases it
-however the capture ends.
-"""
+"""Checks outputs, and locks their names (``.run.prof.lock``); the kernel unlocks them if a capture dies."""
 
 from __future__ import annotations
 
@@ -81,11 +77,7 @@ def reserved(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def free_name(path: Path) -> Iterator[Path]:
-    """Reserve and yield the first free name of ``run.prof``, ``run-2.prof`` and so on.
-
-    Names of files, of running captures and of killed ones, whose records may be merged, are not free. Raise
-    `UsageError` if nothing can be written there.
-    """
+    """Reserve the first free of ``run.prof``, ``run-2.prof`` …; names of killed captures are not free."""
     for number in count(1):
         name = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
         lock = _lock_of(name)

@@ -1,7 +1,6 @@
-"""Kept files and ends that agents left in a spool directory (written by `agent.reserve`).
+"""Kept files and ends that agents left in a spool directory (`agent.reserve`); not to be trusted.
 
-A kept file holds the compiled tracer's tables (`mapped_tables`). Without that tracer it is empty, or holds
-the newest record if that could not be written elsewhere. The target wrote all of it: check it.
+A kept file holds the tracer's tables (`mapped_tables`); without a tracer it is empty, or the newest record.
 """
 
 from __future__ import annotations

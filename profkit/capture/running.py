@@ -1,8 +1,4 @@
-"""A run that is still going, read from its spool directory without disturbing it.
-
-Mapped files show every call that has returned. The sampler writes only now and then, so newer counters are
-read from ``/proc``. Nothing is written.
-"""
+"""A run that is still going, read from mapped files, samples and ``/proc``; nothing is written."""
 
 from __future__ import annotations
 

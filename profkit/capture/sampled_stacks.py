@@ -1,8 +1,4 @@
-"""Stacks that py-spy sampled (`pyspy`), as profiles of processes that cannot be traced.
-
-If a function returns while its stack is read, py-spy fails, or gives a torn stack that begins in the middle.
-These are left out, and counted.
-"""
+"""Stacks that py-spy sampled, as profiles; stacks that changed while they were read are left out."""
 
 from __future__ import annotations
 
@@ -24,11 +20,7 @@ _NO_LINE = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Stacks:
-    """What was sampled of one process; `failed` rounds could not be read.
-
-    `threads` maps py-spy's thread names to a name, and a stack for each of the `rounds` in which the thread
-    existed.
-    """
+    """Samples of one process: by py-spy's thread name, a name and a stack per round; `failed` are lost."""
 
     threads: Mapping[str, tuple[str, Sequence[Stack]]]
     rounds: int
@@ -79,11 +71,7 @@ def threads_of(stacks: Stacks, seconds: float, tids: Mapping[str, int]) -> tuple
 
 
 def _whole(stacks: Sequence[Stack]) -> list[Stack]:
-    """Return the stacks of a thread that are not torn.
-
-    A torn stack begins with a function that other stacks have further inside; impossible names come from
-    reused memory.
-    """
+    """Return whole stacks: a torn one begins with what others have inside, or has impossible names."""
     begins = Counter(stack[0] for stack in stacks if stack)
     within = Counter(frame for stack in stacks if stack for frame in set(stack[1:]) - {stack[0]})
     empty = len(stacks) - begins.total()

@@ -1,8 +1,4 @@
-"""Samples the target from outside while it runs, in a thread of the launcher.
-
-The target is never touched: no signal, no trace, no change of priority. Samples cost CPU that it could have
-used, so their rate follows the measured cost.
-"""
+"""Samples the target from outside, in a thread of the launcher, at a rate that follows the measured cost."""
 
 from __future__ import annotations
 
@@ -33,8 +29,7 @@ PACE = ((5.0, 0.05), (30.0, 0.1), (float("inf"), 0.2))
 LONGEST_PERIOD = 2.0
 #: Most readings of the machine; beyond, every second one is dropped, and the pace is halved.
 MOST_READINGS = 1 << 14
-#: Seconds until samples are written, in case the launcher is killed: the first time, and later; and the part
-#: of one core that writing may take.
+#: Seconds until samples are saved, first and later, in case the launcher is killed; part of a core for that.
 SAVE_FIRST, SAVE_INTERVAL, SAVE_SHARE = 2.0, 10.0, 0.001
 #: Seconds without yardsticks, since the target starts, and CPUs that must be free for one.
 YARDSTICKS_FIRST, SPARE_CPUS = 0.25, 0.8
@@ -45,11 +40,9 @@ _LAST_LOOK = 5.0
 
 
 class Sampler:
-    """Samples the process tree of `target` until `finish`, and writes to `spool`.
+    """Samples the process tree of `target` until `finish`, also at `edges` (seconds of ``CLOCK_MONOTONIC``).
 
-    It samples at each of `edges` in any case, when a window opens or closes (seconds of ``CLOCK_MONOTONIC``).
-    With `running`, what the kernel has counted by now is left out. `yardsticks` are read now and then, if a
-    CPU is free.
+    With `running`, what the kernel has counted by now is left out. `yardsticks` are read if a CPU is free.
     """
 
     def __init__(

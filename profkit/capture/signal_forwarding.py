@@ -1,11 +1,9 @@
 """The launcher's signals: the target gets its own as without profkit, and none loses the run.
 
-A signal to the launcher alone (``kill PID``) is passed on to the target. One to the process group (Ctrl-C,
-``timeout``, Slurm, mpirun) has reached it already. A witness tells them apart: an idle child of the launcher
-in the group, to which nobody sends a signal individually.
-
-A signal before the target's start prevents it. One after its end is nearly always the second half of what
-ended it, so only two more, with a pause between them, stop the writing of the run file.
+A signal to the process group has already reached the target; one to the launcher alone is passed on. A
+witness tells which it was: an idle child in the group, to which nobody sends a signal individually. A signal
+after the target's end is nearly always the second half of what ended it: only two more stop the writing of
+the run file.
 """
 
 from __future__ import annotations
@@ -38,8 +36,7 @@ _AWAITED = _FORWARDED | {number for number in signal.Signals if number.name == "
 #: Seconds before the witness is asked; a sender signals a process and its group within microseconds.
 _SETTLE = 0.02
 
-#: Seconds within which a further signal is the same request: an impatient Ctrl-C, a key that is held down, a
-#: program that signals the process and its group.
+#: Seconds within which a further signal is the same request: an impatient Ctrl-C, a key that is held down.
 _SAME_WISH = 0.5
 
 _CAN_WAIT = hasattr(signal, "sigtimedwait")
@@ -110,8 +107,6 @@ class Signals:
         self._witness: _Witness | None = None
         self._mask: set[int] | set[signal.Signals] = set()
 
-    # Before the target
-
     def arrived(self) -> int | None:
         """Return a signal that came before the target's start and ends the launcher, if there is one."""
         if self._witness is not None:
@@ -130,13 +125,8 @@ class Signals:
                 os.kill(os.getpid(), number)  # sent before this process existed, and meant for the target too
             _set_mask(self._mask)
 
-    # While it runs
-
     def wait(self, target: subprocess.Popen[bytes], ended: Callable[[], None] = lambda: None) -> int:
-        """Wait for the target; return its exit code, or ``-N`` for signal N.
-
-        If possible, `ended` is called when it has ended and the kernel still keeps its counters.
-        """
+        """Wait for the target; return its status, ``-N`` for signal N. If possible, reap it after `ended`."""
         self._target = target
         try:
             if self._witness is None:
@@ -182,15 +172,9 @@ class Signals:
         self._last_wish = now
         return True
 
-    # After its end
-
     @contextlib.contextmanager
     def answered(self, impatient: Callable[[], None]) -> Iterator[None]:
-        """Answer signals in this context, in which the run file is written.
-
-        The first new request to end calls `impatient`, which says that one more is needed; the second raises
-        `Interrupted`.
-        """
+        """Answer signals in this context: a first one calls `impatient`, a second raises `Interrupted`."""
         self._impatient, self._wishes = impatient, 0
         try:
             if _CAN_WAIT:
@@ -216,8 +200,6 @@ class Signals:
             else:
                 self._impatient = None  # do not interrupt the cleaning up
                 raise Interrupted(number)
-
-    # Of a series of captures
 
     def _begin(self) -> None:
         # If SIGCHLD is ignored, as by a parent's `trap '' CHLD`, the kernel keeps no exit status.
@@ -263,7 +245,6 @@ def _has_ended(target: subprocess.Popen[bytes]) -> bool:
 
 
 def _pending(pid: int) -> set[int]:
-    """Return the pending signals of a process, none if unknown."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
         for line in file:
             if line.startswith(b"ShdPnd:"):

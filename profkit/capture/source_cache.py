@@ -1,8 +1,6 @@
-"""What source files say of functions, cached from one capture to the next.
+"""What source files say of functions, cached while their size, times and inode are the same.
 
-An entry is valid while its file has the same size, times and inode. The cache has a line per source file: its
-path, these numbers, and lines, names and hashes of functions. If it is missing, damaged, not the user's own
-or not writable, the sources are read.
+Nothing depends on the cache: if it is missing, damaged, or not the user's own, the sources are read.
 """
 
 from __future__ import annotations
@@ -34,10 +32,7 @@ _Stamp = tuple[int, int, int, int]
 
 
 def cache_file(environ: Mapping[str, str]) -> Path | None:
-    """Return the user's cache, below ``XDG_CACHE_HOME`` (if absolute) or ``~/.cache``; else ``None``.
-
-    Windows has none: it is not known there whether a file is the user's own.
-    """
+    """Return the user's cache; ``None`` if there is no place, or owners of files are unknown (Windows)."""
     if not hasattr(os, "geteuid"):
         return None
     base = environ.get("XDG_CACHE_HOME", "")
@@ -129,7 +124,6 @@ class _File:
         return qualname or "", digest
 
     def let_go(self) -> None:
-        """Keep the results, and drop the text."""
         if self._text is not None:
             self._text, self._read = None, False
 
@@ -154,9 +148,6 @@ def _functions(kept: bytes, stamp: _Stamp) -> dict[tuple[int, str], tuple[str | 
 
 def _text(path: str) -> bytes:
     return json.dumps(path).encode("ascii")  # no tab, no end of line
-
-
-# The file
 
 
 def _head(body: bytes) -> bytes:

@@ -1,7 +1,4 @@
-"""Looks up functions in source files while the target runs, to shorten the packing.
-
-It runs only on a CPU that nothing else wants, which it checks every few milliseconds.
-"""
+"""Looks up functions in source files while the target runs, on free CPUs only, to shorten the packing."""
 
 from __future__ import annotations
 

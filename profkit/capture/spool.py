@@ -1,8 +1,4 @@
-"""The spool directory from the launcher's side: the launcher's facts in it, and its removal.
-
-Facts are written again after the target has ended, which may have filled the disk, so space for them is
-reserved.
-"""
+"""The spool directory from the launcher's side; space is reserved for facts that follow a target's end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What one piece of work took in this process: wall, CPU time, queueing, and CPUs used by others.
-
-Imports the standard library only, so that a process that measures itself imports next to nothing.
-"""
+"""What a piece of work took in this process: wall, CPU, queueing. Imports the standard library only."""
 
 from __future__ import annotations
 
@@ -20,9 +17,8 @@ _BUSY = (0, 1, 2, 5, 6, 7)
 class Reading:
     """What one piece of work took, in seconds; ``None`` for what this system does not count.
 
-    `cpu_s` includes ended children. `queue_s` and `helpers_queue_s` are how long the calling thread, and the
-    process's others, were ready to run without a CPU. `others_cores` is the mean number of CPUs that other
-    programs or the hypervisor took; the kernel counts it in ticks of 10 ms.
+    `cpu_s` includes ended children; `helpers_queue_s` is of the process's other threads; `others_cores` of
+    other programs and the hypervisor, in ticks of 10 ms.
     """
 
     wall_s: float
@@ -89,7 +85,6 @@ def _queued(task: str = "/proc/thread-self") -> float | None:
 
 
 def _queued_of_others() -> float | None:
-    """Return the same for this process's other live threads."""
     try:
         own = os.path.basename(os.readlink("/proc/thread-self"))
         waits = [_queued(f"/proc/self/task/{tid}") for tid in os.listdir("/proc/self/task") if tid != own]

@@ -1,7 +1,4 @@
-"""The target's process: its environment, its start, and what the launcher does beside it.
-
-A failure beside a running target is raised only after its end, so that nothing of the run is lost.
-"""
+"""The target's process, and what the launcher does beside it; failures there are raised after its end."""
 
 from __future__ import annotations
 
@@ -82,12 +79,7 @@ def _meant(command: str) -> str:
 
 
 class Target:
-    """One target, from before its start until packing has all that it needs.
-
-    `command` and `environ` are as without profkit. `nvtx_shim` records ``torch.cuda.nvtx`` if PyTorch was
-    built without CUDA. `overhead` is the share of each process's time that profiling may add: ``None`` for no
-    limit, 0 to sample from the start. Raise `UsageError` if `spool` is not writable.
-    """
+    """One target, until packing has all that it needs; arguments are as in `launcher.capture`."""
 
     def __init__(
         self,

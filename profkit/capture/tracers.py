@@ -1,7 +1,6 @@
-"""Which Pythons can be traced, and tracers for the others (``profkit doctor --build-tracers``).
+"""Which Pythons can be traced, and tracers for the others: ``profkit doctor --build-tracers``.
 
-Up to 3.11 each minor version needs its own tracer. An installation has that of its own Python; others are
-built beside it, or in a directory of the user's, which the launcher hands to its targets.
+Up to 3.11 each minor version needs its own, built beside the installation's or in a directory of the user's.
 """
 
 from __future__ import annotations
@@ -56,11 +55,7 @@ print(json.dumps(said))
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """One Python, as it describes itself.
-
-    `executable` is without links, `release` the full version, `include` the directory of headers, `suffix`
-    that of extension modules. `traced`: it loads a tracer.
-    """
+    """One Python, as it describes itself; `include` has its headers, `suffix` is of extension modules."""
 
     path: str
     executable: str
@@ -139,11 +134,7 @@ def ask(path: str, environ: Mapping[str, str], *, site: bool = False) -> Interpr
 
 
 def build_tracers(named: Sequence[str], environ: Mapping[str, str]) -> list[Outcome]:
-    """Build missing tracers, and say what became of each interpreter.
-
-    `named` are paths, or names such as ``python3.9``; empty for all on the path or of pyenv. Raise
-    `UsageError` if one that is named is missing.
-    """
+    """Build missing tracers of `named`, or of all Pythons; raise `UsageError` if a named one is missing."""
     pythons = _asked(named, environ) if named else _found(environ)
     problems: dict[str, str] = {}
     built: dict[str, Path] = {}

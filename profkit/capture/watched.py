@@ -13,11 +13,7 @@ from profkit.capture.proc_files import TICKS
 
 @dataclass(slots=True, eq=False)
 class WatchedThread:
-    """One thread's counters so far; ``rows`` are flat triples of time, run and wait.
-
-    ``before`` (run, wait, slices) and ``details_before`` (user, system, voluntary and involuntary switches)
-    are the kernel's counts at the first reading, which the counters exclude.
-    """
+    """One thread's counters since the first reading (``before``); ``rows`` are triples (time, run, wait)."""
 
     tid: int
     born: int = 0

@@ -1,7 +1,6 @@
 """How fast the machine is: fixed work of a tenth of a millisecond, before, beside and after a run.
 
-It tells a slower machine from a program with more to do. CPU seconds are compared, so a busy machine shows
-only if its CPUs or memory are slower.
+CPU seconds are compared, so a busy machine shows only if its CPUs or memory are slower.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from typing import Any, Literal, TypeAlias
 #: When a piece was done: before the target, beside it on a free CPU, or after its end.
 When: TypeAlias = Literal["before", "beside", "after"]
 
-#: Part of one core to use beside a target. Often and little, since a CPU that is shared with another virtual
-#: machine is slow for tenths of seconds and fast again.
+#: Part of a core beside a target; often and little, as shared CPUs are slow for tenths of seconds.
 SHARE = 0.001
 #: Pieces of each yardstick before and after.
 _PIECES = 9
