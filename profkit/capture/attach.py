@@ -288,7 +288,7 @@ class _Attachment:
         try:
             python = remote.python_of(pid)
         except PermissionError:
-            self._pythons += 1  # presumably
+            self._pythons += 1  # presumably a Python
             problem = "access to it was denied: another user's process, or a protected one"
             self._refused.setdefault(("", problem), []).append(pid)
             self._seen.add(pid)

@@ -46,11 +46,11 @@ def capture(output: str | os.PathLike[str]) -> Block:
         @profkit.capture("step.prof")
         def train_one_step(): ...
 
-    The file is complete when the block is left, also by an exception. It holds the calls of this thread, of threads
-    that the block starts and, from Python 3.12 on, of all others, with the time that they queued for a CPU; and the
-    kernel's counters of the process and the machine. The function around the block appears as a call that has not
-    returned. Child processes and NVTX ranges are missing: use ``profkit capture`` for these. Without the compiled
-    tracer, no functions are recorded.
+    The file is complete when the block is left, also by an exception. It holds the calls of this thread, of
+    threads that the block starts and, from Python 3.12 on, of all others, with the time that they queued for
+    a CPU; and the kernel's counters of the process and the machine. The function around the block appears as
+    a call that has not returned. Child processes and NVTX ranges are missing: use ``profkit capture`` for
+    these. Without the compiled tracer, no functions are recorded.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ def capture(output: str | os.PathLike[str]) -> Block:
     Raises
     ------
     CaptureError
-        On entering, if a profiler, another block or ``profkit capture`` traces this process already, or if this
-        Python is free-threaded.
+        On entering, if a profiler, another block or ``profkit capture`` traces this process already, or if
+        this Python is free-threaded.
     UsageError
         On entering, if the file cannot be written.
     """

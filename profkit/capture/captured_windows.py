@@ -29,7 +29,7 @@ Spans = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """What was captured: times by kernel (sorted ns of ``CLOCK_MONOTONIC``), and the windows to show."""
+    """What was captured: `spans` by kernel (sorted ns of ``CLOCK_MONOTONIC``), and the windows to show."""
 
     spans: Mapping[str, Spans]
     shown: tuple[Window, ...]

@@ -37,7 +37,11 @@ class LeftEnd:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What else is known of an image's end; `status` is an exit code, or ``-N`` for signal N."""
+    """What else is known of the end of an image; fields are ``None`` if unknown.
+
+    `ended_s` is the latest possible time, `cpu_s` what was seen last, `status` an exit code or ``-N`` for
+    signal N.
+    """
 
     alive: bool | None = None
     status: int | None = None
@@ -49,9 +53,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an image ended: ``ended`` means that how is unknown, ``unknown`` that it may still run.
+    """How an image ended. State ``ended``: it is unknown how; ``unknown``: it may still run.
 
-    `lost_s` and `lost_cpu_s` are wall and CPU seconds after the newest record; if `kept`, no functions are
+    `lost_s` and `lost_cpu_s` are wall and CPU seconds after the newest record; if `kept`, functions are not
     lost.
     """
 

@@ -1,4 +1,4 @@
-"""Files of ended processes (100 kB each), compressed into one of the spool; a torn last entry is skipped."""
+"""Files of ended processes (100 kB each), compressed into one file; a torn last entry is skipped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ _MANY = 256
 #: Head of an entry: magic, bytes of name, record, tables, and of the compressed data.
 _HEAD = struct.Struct("<4sIQQQ")
 _MAGIC = b"PFKE"
-#: Most bytes of an entry.
 _MOST_BYTES = 2**33
 #: Marks a last record, as `marshal` writes it; a ``replaced`` image may go on if its exec fails.
 _LAST = re.compile(rb"[tu]\x05\0\0\0state[tu]\x06\0\0\0exited")

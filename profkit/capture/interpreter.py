@@ -17,7 +17,7 @@ _NATIVE = ("torch/lib",)
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """One Python; `natives` are base names of native libraries, `tracer_missing` if one could be built."""
+    """One Python; `natives` are base names of native libraries. `tracer_missing`: one could be built."""
 
     path: str
     version: str

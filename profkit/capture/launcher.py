@@ -24,7 +24,6 @@ from profkit.errors import ProfkitError, UsageError
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.model import Run
 
-#: Shows the progress of packing.
 Packing: TypeAlias = contextlib.AbstractContextManager[Callable[[str], None]]
 
 #: Said when a signal asks for an end while a run file is written.

@@ -13,7 +13,6 @@ from profkit.capture.spool import FACTS_NAME
 
 #: Matches names that begin with `reservation.spool_prefix`.
 _SPOOL = re.compile(r"\.(?P<output>[^/]+)\.spool-[^./]+")
-#: Most bytes of a launcher's facts.
 _MOST_FACTS = 4 << 20
 
 
@@ -26,7 +25,7 @@ class LeftBehind:
 
 
 def left_behind(directory: Path) -> list[LeftBehind]:
-    """Return what killed captures left in a directory, oldest first; others may run on other machines."""
+    """Return what killed captures left, oldest first; those of other machines may run and are omitted."""
     found = []
     try:
         with os.scandir(directory) as entries:

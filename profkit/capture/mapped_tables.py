@@ -104,7 +104,7 @@ _MOST_STRUCTURE = 4096
 #: Most bytes of names in a block.
 _MOST_NAMES = 2**20
 
-#: Most gaps in a thread's function numbers; some functions of a running process may not be there yet.
+#: Gaps allowed in a thread's function numbers: some functions of a running process are not there yet.
 _MOST_SPREAD = 2**16
 
 _MOST_CALLS = 2**53
@@ -140,7 +140,7 @@ _TIER_KINDS: dict[int, Literal["exact", "sampled"]] = {1: "exact", 2: "sampled"}
 
 _Ints = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
-#: Reads bytes of a file: offset, number.
+#: Reads a number of bytes of a file from an offset.
 _Read: TypeAlias = Callable[[int, int], bytes]
 
 
@@ -561,8 +561,6 @@ def _clock(header: SimpleNamespace) -> _Clock:
 
 
 class _Reader:
-    """Reader of one thread's table."""
-
     def __init__(self, file: MappedTables, thread: SimpleNamespace) -> None:
         self._file = file
         self._thread = thread
@@ -788,8 +786,7 @@ class _Reader:
         _, least, most = bursts.scales
         low = exact + np.maximum((seen - less) * least, np.maximum(seen, functions["counted"]))
         high = np.maximum(low, exact + (seen + more) * most)
-        # Of an unseen function, at most the calls that fit into its time; if it has none, as if no call was
-        # seen.
+        # Of unseen functions, at most what fits into their time; without time, a Poisson bound (`NONE_SEEN`).
         within, own = functions["looked"], np.maximum(functions["sampled"], 0).sum()
         look = look_ns / self._clock.ns_per_tick
         in_time, known = self._calls_in_time(

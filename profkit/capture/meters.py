@@ -166,7 +166,7 @@ class Meters:
         for name, column in self.columns.items():
             if name in _RISING:
                 self.columns[name] = array("d", [column[at] for at in kept])
-            else:  # keep peaks
+            else:
                 ends = [*kept[1:], n]
                 self.columns[name] = array(
                     "d", [_greatest(column[at:end]) for at, end in zip(kept, ends, strict=True)]

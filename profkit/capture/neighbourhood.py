@@ -23,7 +23,7 @@ _PROC = "/proc"
 SHARE, LEAST_INTERVAL = 0.001, 0.5
 #: Least seconds of a difference: the kernel counts ticks of 10 ms.
 LEAST_SPAN = 0.1
-#: Share of the wall queued, or cores used by others, from which processes are read, and least seconds.
+#: Share of the wall queued, or cores used by others, above which processes are read; seconds to measure.
 QUEUES, BUSY, WINDOW = 0.02, 0.25, 0.5
 #: Weight of a second without queueing; one in which one thread queues weighs 1.
 FAINT = 0.001
@@ -33,14 +33,12 @@ MOST_LEFT_OUT = 7
 LISTED, LEAST_CORES, MANY = 8, 0.01, 5
 #: Most ended processes that are remembered.
 MOST_GONE = 1_000
-#: Most cgroups that are read.
 MOST_GROUPS = 1_000
 #: Flag of kernel threads in ``stat`` (``PF_KTHREAD``).
 _OF_KERNEL = 0x200000
 #: Inode of the first PID namespace (``PROC_PID_INIT_INO``).
 _FIRST_NAMESPACE = 0xEFFFFFFC
 
-# `re` compiles these on first use.
 #: Containers, in the names of cgroups of Docker, Podman, CRI-O, containerd, Kubernetes and LXC.
 _CONTAINER = (
     r"(?m)/(?:(?P<engine>docker|libpod|crio|cri-containerd)-)?(?P<id>[0-9a-f]{32,64})(?:\.scope)?(?=/|$)"

@@ -359,7 +359,6 @@ def captures_on(spool: Path) -> bool:
 
 
 def _launcher_alive(launch: Launch) -> bool | None:
-    """Return whether the launcher of this spool runs; ``None`` if unknown."""
     own = launch.launcher
     return None if own is None else counters.is_alive(own.kernel, own.pid, own.born)
 

@@ -1,6 +1,6 @@
 """The target's process tree and its kernel counters, from ``/proc``; nothing is stopped or signalled.
 
-Daemons whose parents are gone are found by session, process group, or the spool's name in their environment.
+Daemons whose parents are gone are found by session, process group, or the spool in their environment.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ MOST_FILES = 4_096
 DETAIL_INTERVAL, DETAIL_SHARE = 0.25, 0.0015
 #: Readings that look at a new process's name and command again: it may be between fork and exec.
 FIRST_LOOKS = 5
-#: Seconds between looks at all processes, since numbers are reused, and daemons set sessions late; part of a
-#: core.
+#: Seconds between looks at all processes (numbers are reused, daemons set sessions late); part of a core.
 FULL_SCAN_INTERVAL, FULL_SCAN_SHARE = 10.0, 0.001
 
 _PROC = "/proc"

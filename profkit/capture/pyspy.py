@@ -1,6 +1,7 @@
 """Runs py-spy on processes whose Python cannot be asked to run the agent.
 
-One py-spy per process: if it followed children itself, it would list all of ``/proc`` ten times a second.
+One py-spy reads each process, without stopping it (``--nonblocking``). If py-spy itself followed children, it
+would list all of ``/proc`` ten times a second.
 """
 
 from __future__ import annotations
@@ -25,9 +26,8 @@ from profkit.model import Thread
 
 #: Part of one CPU that all py-spys together may take.
 SHARE = 0.02
-#: Estimated seconds of a reading, per process and per thread. A thread costs 0.08 ms with two frames, 0.2 ms
-#: with 13, 0.7 ms with 53, 0.016 ms if not Python's (py-spy 0.4.3, Python 3.11, AMD EPYC of family 25, model
-#: 17).
+#: Seconds of a reading, per process and thread: 0.08 ms with two frames, 0.2 ms with 13, 0.7 ms with 53,
+#: 0.016 ms if not Python's (py-spy 0.4.3, Python 3.11, AMD EPYC of family 25, model 17).
 _PROCESS_S, _THREAD_S = 1e-4, 2e-4
 #: Most readings a second, and the least that py-spy accepts.
 _MOST_HZ, _LEAST_HZ = 100, 1
@@ -246,7 +246,7 @@ class _Spy:
         lines = [line for line in log.splitlines() if line.strip() and not line.startswith("py-spy>")]
         if lines:
             self.problem = lines[0].removeprefix("Error: ").strip()
-        elif self._process.returncode != -signal.SIGINT:  # it was asked to end before it had begun
+        elif self._process.returncode != -signal.SIGINT:  # else it was asked to end before it had begun
             self.problem = f"it ended with status {self._process.returncode}"
 
 

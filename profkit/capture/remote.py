@@ -1,6 +1,7 @@
 """Makes a running Python execute the agent, with ``sys.remote_exec`` (Python 3.14 and later).
 
-A request cannot be cancelled: after its time, the file that the process reads does nothing but remove itself.
+Only an interpreter of the same version can ask for it. A request cannot be cancelled: after its time, the
+file that the process reads does nothing but remove itself.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ from profkit.model import Process, Thread
 
 #: A profile's name: the kernel's number of the thread, up to Python 3.10 its address.
 _THREAD = re.compile(r'Thread (\d{1,10}|0x[0-9A-F]{1,16}) "(.*)"', re.DOTALL)
-#: Greater lines are negative ones, which py-spy writes without sign.
+#: From here on, lines are negative ones, which py-spy writes without sign.
 _NO_LINE = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class Stacks:
-    """Samples of one process: by py-spy's thread name, a name and a stack per round; `failed` are lost."""
+    """Samples of one process: by thread, its name and a stack per round. `failed` rounds were not read."""
 
     threads: Mapping[str, tuple[str, Sequence[Stack]]]
     rounds: int
@@ -71,7 +71,7 @@ def threads_of(stacks: Stacks, seconds: float, tids: Mapping[str, int]) -> tuple
 
 
 def _whole(stacks: Sequence[Stack]) -> list[Stack]:
-    """Return whole stacks: a torn one begins with what others have inside, or has impossible names."""
+    """Return whole stacks: torn ones begin with a function that others have inside, or have damaged names."""
     begins = Counter(stack[0] for stack in stacks if stack)
     within = Counter(frame for stack in stacks if stack for frame in set(stack[1:]) - {stack[0]})
     empty = len(stacks) - begins.total()

@@ -174,7 +174,7 @@ class Signals:
 
     @contextlib.contextmanager
     def answered(self, impatient: Callable[[], None]) -> Iterator[None]:
-        """Answer signals in this context: a first one calls `impatient`, a second raises `Interrupted`."""
+        """Answer signals in this context: the first calls `impatient`, the second raises `Interrupted`."""
         self._impatient, self._wishes = impatient, 0
         try:
             if _CAN_WAIT:

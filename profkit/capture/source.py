@@ -88,7 +88,7 @@ class SourceFile:
             outer.append((indent, match[4], match[2] is not None))
 
     def hash(self, line: int, name: str) -> str:
-        """Return 16 digits of a SHA-256: of a block, a lambda's statement, or the unmodified ``<module>``."""
+        """Return 16 hexadecimal digits of SHA-256: of a block, lambda's statement, or ``<module>``."""
         if name == "<module>" and line == 1:
             return _digest(self._text)
         starts = self._starts
@@ -120,8 +120,7 @@ class SourceFile:
             if head is not None:
                 after = _dedent(indent).search(self._text, head.end() - 1)
                 end = after.end() if after is not None else len(self._text)
-                # The next line that is not indented deeper ends the block, unless it is inside brackets or a
-                # string.
+                # A line without deeper indentation ends the block, unless in brackets or a string.
                 block = self._text[first:end]
                 if all(block.count(a) == block.count(b) for a, b in ("()", "[]", "{}")) and not (
                     block.count('"""') % 2 or block.count("'''") % 2

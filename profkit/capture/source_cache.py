@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # slow to import, and only needed for what the cache lacks
 
 #: Most bytes; beyond, the least recently used is dropped. A large framework's program takes 1 MiB.
 _MOST_BYTES = 8 * 2**20
-#: A file written later may be written again unnoticed: some file systems count in 2 s.
+#: A file written more recently may be written again unnoticed: some file systems count in 2 s.
 _SETTLED_S = 3.0
 #: Numbers before the functions of a line, and fields of a function.
 _STAMP, _FIELDS = 4, 4

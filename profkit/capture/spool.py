@@ -13,7 +13,6 @@ from typing import Any
 from profkit.capture.agent import process_facts, settings
 from profkit.formats.atomic import replacing
 
-#: The file of the launcher's facts.
 FACTS_NAME = "launch.json"
 #: Blanks for as many bytes as the last facts may need, until the target has ended.
 _RESERVE_NAME = "launch.reserve"

@@ -211,7 +211,6 @@ class ThreadTables:
 
 
 def _pauses(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Pause, ...] | None:
-    """Return the pauses of a thread's functions, the longest first."""
     found = table.pauses
     if found is None:
         return None
@@ -227,7 +226,6 @@ def _longest(rows: Rows, most: int) -> Rows:
 
 
 def _lines(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Line, ...] | None:
-    """Return the lines in which a thread's functions were seen, the longest first."""
     found = table.lines
     if found is None:
         return None

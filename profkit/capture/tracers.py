@@ -20,7 +20,6 @@ from profkit.capture.agent import settings
 from profkit.capture.native import LIB, build, users_directory
 from profkit.errors import UsageError
 
-#: Seconds in which an interpreter must answer.
 PATIENCE_S = 20.0
 #: Names of interpreters on the path; not ``python2.7``.
 _NAMES = re.compile(r"python(3(\.\d+)?)?")
