@@ -1,4 +1,4 @@
-"""``profkit attach``: record a running program, if possible by the agent (`remote`) or py-spy (`pyspy`)."""
+"""``profkit attach``: record a running program, with the rights of the user, by agent or py-spy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The kernel's counters of processes and threads, from agents (exact, but incomplete) and the sampler."""
+"""The kernel's counters of each process and thread, from agents and sampler, each counted once.
+
+Agents are exact, but lack threads that ended before their last record, and processes without an agent.
+Counters only rise, so the greater of two readings is the later one.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from profkit.capture.record_types import Record
 def with_lightning_ranks(found: Sequence[Record]) -> list[Record]:
     """Give a rank to processes that Lightning started, and their children; `found` is in order of begin."""
     by_pid = {(record.kernel, record.pid): record for record in found}
-    #: By first process of a node: node, number of processes on it, and number in all.
+    #: By first process of a node (local rank 0, which starts the others): node, processes on it, ranks in
+    #: all.
     groups: dict[tuple[str, int], tuple[int, int, int]] = {}
     for record in found:
         told, first = _told(record), (record.kernel, record.ppid)

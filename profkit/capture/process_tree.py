@@ -22,11 +22,11 @@ MOST_THREADS = 20_000
 MOST_PROCESSES = 5_000
 #: Most open files of the tree; reading an open file costs a quarter of opening it too.
 MOST_FILES = 4_096
-#: Seconds between readings of ``stat`` and ``status``, ten times as costly as ``schedstat``; part of a core.
+#: Seconds between readings of ``stat`` and ``status`` (10 × ``schedstat``), and their part of one core.
 DETAIL_INTERVAL, DETAIL_SHARE = 0.25, 0.0015
 #: Readings that look at a new process's name and command again: it may be between fork and exec.
 FIRST_LOOKS = 5
-#: Seconds between looks at all processes (numbers are reused, daemons set sessions late); part of a core.
+#: Seconds between full scans (numbers are reused, daemons set sessions late), and their part of one core.
 FULL_SCAN_INTERVAL, FULL_SCAN_SHARE = 10.0, 0.001
 
 _PROC = "/proc"

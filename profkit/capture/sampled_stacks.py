@@ -61,7 +61,7 @@ def lost_share(stacks: Stacks) -> float:
 
 
 def threads_of(stacks: Stacks, seconds: float, tids: Mapping[str, int]) -> tuple[Thread, ...]:
-    """Return a process's threads, sampled for `seconds`; `tids` are kernel numbers by py-spy's names."""
+    """Return a process's threads; whole rounds stand for lost ones. `tids` are by py-spy's thread names."""
     found: list[Thread] = []
     for thread, (name, samples) in stacks.threads.items():
         whole = _whole(samples)

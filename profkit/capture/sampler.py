@@ -1,4 +1,4 @@
-"""Samples the target from outside, in a thread of the launcher, at a rate that follows the measured cost."""
+"""Samples the target without touching it, in a thread of the launcher, at a rate that follows the cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PACE = ((5.0, 0.05), (30.0, 0.1), (float("inf"), 0.2))
 LONGEST_PERIOD = 2.0
 #: Most readings of the machine; beyond, every second one is dropped, and the pace is halved.
 MOST_READINGS = 1 << 14
-#: Seconds until samples are saved, first and later, in case the launcher is killed; part of a core for that.
+#: Seconds between saves, in case the launcher is killed: the first, and later; and their part of one core.
 SAVE_FIRST, SAVE_INTERVAL, SAVE_SHARE = 2.0, 10.0, 0.001
 #: Seconds without yardsticks, since the target starts, and CPUs that must be free for one.
 YARDSTICKS_FIRST, SPARE_CPUS = 0.25, 0.8

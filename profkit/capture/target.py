@@ -79,7 +79,7 @@ def _meant(command: str) -> str:
 
 
 class Target:
-    """One target, until packing has all that it needs; arguments are as in `launcher.capture`."""
+    """One target, with arguments as in `launcher.capture`; raise `UsageError` if `spool` is not writable."""
 
     def __init__(
         self,

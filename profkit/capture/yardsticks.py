@@ -1,6 +1,7 @@
 """How fast the machine is: fixed work of a tenth of a millisecond, before, beside and after a run.
 
-CPU seconds are compared, so a busy machine shows only if its CPUs or memory are slower.
+It tells a slower machine from a program with more to do. CPU seconds are compared, so a busy machine shows
+only if its CPUs or memory are slower.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 #: When a piece was done: before the target, beside it on a free CPU, or after its end.
 When: TypeAlias = Literal["before", "beside", "after"]
 
-#: Part of a core beside a target; often and little, as shared CPUs are slow for tenths of seconds.
+#: Part of one core beside a target: little and often, since shared CPUs are slow for tenths of seconds.
 SHARE = 0.001
 #: Pieces of each yardstick before and after.
 _PIECES = 9
