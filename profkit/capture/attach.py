@@ -1,9 +1,4 @@
-"""``profkit attach``: records a running program for a while, with no more rights than the user has.
-
-Kernel counters cover the whole process tree. Functions come from the agent, which each Python from 3.14 on is
-asked to run (`remote`), or from py-spy, which reads the stacks of others from outside (`pyspy`); else there
-are counters alone.
-"""
+"""``profkit attach``: record a running program, with the rights of the user, by agent or py-spy."""
 
 from __future__ import annotations
 
@@ -30,19 +25,17 @@ from profkit.capture.spool import remove_spool, write_facts
 from profkit.errors import UsageError
 from profkit.model import Notice, Run
 
-#: Where functions come from: what is possible, the agent alone, py-spy alone, nowhere.
+#: Sources of functions: agent or py-spy, agent alone, py-spy alone, none.
 FUNCTIONS = ("auto", "trace", "sample", "none")
-#: Seconds that processes which run have to take the agent back.
+#: Seconds to wait for running processes to remove the agent.
 _LEAVING_S = 5.0
 #: Processes that are asked at the same time to run the agent.
 _AT_ONCE = 16
-#: Seconds after which an agent ends of itself, beyond the time that was asked for: should profkit be killed.
+#: Seconds beyond the requested time after which an agent stops by itself, in case profkit is killed.
 _LONGER_S = 60.0
-#: Seconds between two looks for new processes of the tree, and whether the target is still there; longer where a
-#: look, which lists all of /proc, would take more than this part of a CPU.
+#: Least seconds between scans of /proc for new processes, and the part of a CPU they may take.
 _LOOK_S, _LOOK_SHARE = 0.2, 0.005
-#: Share of the readings of a process from which on it is said that they failed:
-#: one that only calls small functions lost 20 to 34 % (Python 3.11 to 3.13), and up to 3.10 none.
+#: Share of failed readings worth a notice; from Python 3.11 on, programs of small functions lose 20 to 34 %.
 _MANY_LOST = 0.05
 
 
@@ -55,13 +48,10 @@ def attach(
     begun: Callable[[Sequence[Notice]], None] | None = None,
     written: Callable[[Path, Run], None] | None = None,
 ) -> None:
-    """Record a running process and all its descendants, and write one run file.
+    """Record a process and its descendants for `duration_s`, or until it ends, and write one run file.
 
-    An interrupt (Ctrl-C or SIGTERM) or the end of the process ends it before `duration_s` seconds, and what
-    was seen is written. `functions` is one of `FUNCTIONS`. An `output` of ``None`` picks the first free of
-    ``run.prof``, ``run-2.prof`` and so on. `begun` is called first, with what will not be seen; `written`
-    with the run file and its run. Raise `UsageError` if the process does not exist or may not be read, or if
-    this user or the target's cannot write the output.
+    SIGINT and SIGTERM end it earlier. `output` ``None`` picks the first free of ``run.prof``, ``run-2.prof``
+    and so on. Raise `UsageError` if the process cannot be read or the output cannot be written.
     """
     target = _Target.found(pid)
     if output is None:
@@ -97,7 +87,7 @@ def _named(output: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _interrupted() -> Iterator[threading.Event]:
-    """Give an event that interrupts set while the context lasts; a second interrupt has its usual effect."""
+    """Yield an event that SIGINT and SIGTERM set; a second signal has its usual effect."""
     stop = threading.Event()
     before: dict[int, Any] = {}
 
@@ -162,7 +152,7 @@ class _Target:
 
 
 def _lives(pid: int, born: int | None = None) -> bool:
-    """Return whether a process runs, and is the one that was born then."""
+    """Return whether a process runs, and was born at `born` (clock ticks since boot) if given."""
     try:
         _, fields = read_stat(f"/proc/{pid}/stat")
     except (OSError, ValueError):
@@ -171,7 +161,7 @@ def _lives(pid: int, born: int | None = None) -> bool:
 
 
 def _process_of(pid: int) -> int:
-    """Return the process of a thread: the kernel finds threads by number, though it does not list them."""
+    """Return the process of a thread: the kernel finds threads by number, but does not list them in /proc."""
     with contextlib.suppress(OSError, ValueError):
         status = Path(f"/proc/{pid}/status").read_bytes()
         at = status.index(b"\nTgid:")
@@ -218,7 +208,7 @@ class _Attachment:
         (self._spool / settings.sampled_mark(process_facts.boot_id())).touch()
         (self._spool / settings.ATTACHED_NAME).touch()
         self._open_to_target()
-        write_facts(self._spool, self._facts)  # should profkit be killed, its records can be merged
+        write_facts(self._spool, self._facts)  # so that the records can be merged if profkit is killed
         before = host.take_reading()
         begin = time.monotonic()
         latest = begin + self._duration_s + _LONGER_S
@@ -226,7 +216,7 @@ class _Attachment:
         sampling = None
         try:
             self._look(latest)
-            until = time.monotonic() + self._duration_s  # many processes take a moment to be asked
+            until = time.monotonic() + self._duration_s  # asking many processes takes a moment
             sampling = self._sampling()
             self._say_what_is_unseen(sampling)
             due = 0.0
@@ -255,10 +245,8 @@ class _Attachment:
         write_facts(self._spool, self._facts)
         return self._packed(sampled)
 
-    # Functions by the agent
-
     def _open_to_target(self) -> None:
-        """Let an agent in the target write to the spool if root attaches to another user's process."""
+        """Give the spool directory to the target's user if root attaches, so that the agent can write."""
         owner = os.stat(f"/proc/{self._target.pid}") if self._target.lives() else None
         if (
             owner is None
@@ -277,7 +265,7 @@ class _Attachment:
             raise UsageError(problem, parameter="pid", value=self._target.pid) from None
 
     def _look(self, until: float) -> None:
-        """Have every new Python of the tree that can run the agent do so, all at once; note the others."""
+        """Ask every new Python of the tree to run the agent, all at once; note those that refuse."""
         chosen = [
             (pid, python) for pid in _tree(self._target.pid) if (python := self._new_python(pid)) is not None
         ]
@@ -294,28 +282,28 @@ class _Attachment:
         self._to_sample = {pid for pid in self._to_sample if _lives(pid)}
 
     def _new_python(self, pid: int) -> remote.Python | None:
-        """Return the interpreter of a process that is new and to be traced."""
+        """Return the interpreter of a process if it is new and to be traced."""
         if pid in self._seen:
             return None
         try:
             python = remote.python_of(pid)
         except PermissionError:
-            self._pythons += 1  # as far as is known
+            self._pythons += 1  # presumably a Python
             problem = "access to it was denied: another user's process, or a protected one"
             self._refused.setdefault(("", problem), []).append(pid)
             self._seen.add(pid)
             return None
         if python is None:
-            return None  # perhaps not yet
+            return None  # perhaps not yet a Python
         self._seen.add(pid)
         self._pythons += 1
         if self._functions == "sample":
             self._to_sample.add(pid)
-        forked = (self._spool / f"{pid}{settings.TRACED_SUFFIX}").exists()  # by one that is traced
+        forked = (self._spool / f"{pid}{settings.TRACED_SUFFIX}").exists()  # by a traced process
         return python if self._functions in ("auto", "trace") and not forked else None
 
     def _ask(self, pid: int, python: remote.Python, until: float) -> str:
-        """Ask a process to run the agent; return why it will not, empty if it will."""
+        """Ask a process to run the agent; return the reason if it will not, else an empty text."""
         problem = python.refusal(pid)
         if problem:
             return problem
@@ -331,14 +319,12 @@ class _Attachment:
         return problem
 
     def _wait_for_leaving(self) -> None:
-        """Wait for traced processes; those that make no call in this time remove the agent later."""
+        """Wait until traced processes have removed the agent; those that make no call do so later."""
         deadline = time.monotonic() + _LEAVING_S
         while time.monotonic() < deadline and any(
             _lives(int(path.stem)) for path in self._spool.glob(f"*{settings.TRACED_SUFFIX}")
         ):
             time.sleep(0.02)
-
-    # Functions by py-spy
 
     def _sampling(self) -> pyspy.Sampling | None:
         if self._functions not in ("auto", "sample") or not self._pythons or self._asked:
@@ -364,8 +350,6 @@ class _Attachment:
             said.append(Notice("attach-counters-only"))
         self._begun(said)
 
-    # The run
-
     def _packed(self, sampled: pyspy.Sampled | None) -> Run:
         from profkit.capture.packer import pack_spool
         from profkit.capture.source_cache import Sources, cache_file
@@ -382,7 +366,7 @@ class _Attachment:
         return replace(run, warnings=(*said, *run.warnings)).validate()
 
     def _said_of_tracing(self) -> list[Notice]:
-        """Return what kept processes from being traced, one notice for all with the same reason."""
+        """Return what kept processes from being traced, one notice for each reason."""
         found: list[Notice] = []
         if self._functions != "none" and not self._pythons:
             found.append(Notice("attach-not-python"))

@@ -1,9 +1,4 @@
-"""`capture`: a block of the running program as a run file, ``with profkit.capture("x.prof"):``.
-
-The agent's tracer runs in this process for the block (``agent.block_record``); its records are packed as
-those of ``profkit capture``. Without a watcher outside there are no readings over time, other processes, or
-NVTX ranges.
-"""
+"""`capture`: a block of the running program as a run file, without child processes, ranges or samples."""
 
 from __future__ import annotations
 
@@ -31,7 +26,7 @@ from profkit.capture.reservation import check_output
 from profkit.capture.yardsticks import Yardsticks
 from profkit.errors import CaptureError, ProfkitError
 
-if TYPE_CHECKING:  # numpy, which a program may import without profkit
+if TYPE_CHECKING:  # imports numpy, which the program may not need
     from profkit.capture.block_tables import Counted
 
 __all__ = ["Block", "capture"]
@@ -51,38 +46,35 @@ def capture(output: str | os.PathLike[str]) -> Block:
         @profkit.capture("step.prof")
         def train_one_step(): ...
 
-    The file is complete when the block is left, also by an exception; everything is then as it was before the block.
-    It is a run file as that of ``profkit capture``: the calls of this thread, of the threads that the block starts
-    and, from Python 3.12 on, of all others, with the time that they queued for a CPU; the kernel's counters of
-    process and machine over the block. The function around the block is in it as a call that has not returned.
-    Processes that the block starts and NVTX ranges are not in it: ``profkit capture`` follows both.
-
-    Without the compiled tracer, no functions are recorded.
+    The file is complete when the block is left, also by an exception. It holds the calls of this thread, of
+    threads that the block starts and, from Python 3.12 on, of all others, with the time that they queued for
+    a CPU; and the kernel's counters of the process and the machine. The function around the block appears as
+    a call that has not returned. Child processes and NVTX ranges are missing: use ``profkit capture`` for
+    these. Without the compiled tracer, no functions are recorded.
 
     Parameters
     ----------
     output
-        Run file to write; one that exists is replaced, by every call of a decorated function.
+        Run file to write; an existing file is replaced, also by each call of a decorated function.
 
     Returns
     -------
     Block
-        A context manager, and a decorator of functions. It can be used again, and not twice at once.
+        A context manager and decorator. It can be used again, but not twice at once.
 
     Raises
     ------
     CaptureError
-        On entering, if the process is traced already: by ``profkit capture``, by another block, by a profiler. Only
-        one can be.
+        On entering, if a profiler, another block or ``profkit capture`` traces this process already, or if
+        this Python is free-threaded.
     UsageError
-        On entering, if the file cannot be written there.
+        On entering, if the file cannot be written.
     """
     return Block(output)
 
 
 class Block:
-    """What `capture` returns: a context manager and decorator that writes the run file `output`.
-    `charged`: the function around the block is charged with what the block itself does."""
+    """A context manager and decorator; if `charged`, its own work is charged to the function around it."""
 
     def __init__(self, output: str | os.PathLike[str], *, charged: bool = True) -> None:
         self._path = Path(output)
@@ -100,7 +92,7 @@ class Block:
         return str(self._path)
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-        """Return a function that captures each call of `function`."""
+        """Return `function` with each call captured; raise `TypeError` for coroutines and generators."""
         if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
             raise TypeError("calling this function does not run its body: use a with block inside it")
 
@@ -133,7 +125,7 @@ class Block:
             self._before = host.take_reading()
             frame = sys._getframe(1)
             while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
-                frame = frame.f_back  # an ExitStack stands between
+                frame = frame.f_back  # skip an ExitStack
             self._code = frame.f_code if self._charged else None
             del frame
             self._recording = agent.Recording(users_tracers(os.environ))
@@ -153,7 +145,7 @@ class Block:
         assert recording is not None
         recorded = recording.stop()
         if recorded is None:
-            return  # in a process that the block forked: the file is the parent's to write
+            return  # a forked process: its parent writes the file
         try:
             self._write(*recorded, failed=kind is not None)
         except OSError as problem:
@@ -178,7 +170,7 @@ class Block:
             "yardsticks": self._yardsticks.as_facts(),
             "exit_status": int(failed),
             "git": git_state(),
-            # Only now, as it brings numpy, whose thread pool would be taken for one of the program's.
+            # Only now: it imports numpy, whose thread pool would be taken for the program's.
             "host": asdict(host.read_host()),
         }
         (self._spool / "launch.json").write_text(json.dumps(facts), encoding="utf-8")

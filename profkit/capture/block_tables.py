@@ -1,4 +1,4 @@
-"""What the compiled tracer has counted of a block, as tables of threads: `agent.block_record` hands it over."""
+"""The functions that the compiled tracer counted in a block, as tables of threads."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from profkit.capture.agent.tracer import HERE
 from profkit.capture.record_types import Codes, Rows, ThreadTable, rows
 
-#: A thread's name, and what its collector's ``getstats`` says of it.
+#: A thread's name, and what its collector's ``getstats`` returned.
 Counted: TypeAlias = tuple[str, tuple[Any, ...]]
 
-#: Ended threads that have a table of their own; those with the least time are summed up in one.
+#: Ended threads with a table of their own; the rest, with the least time, are summed up in one.
 MOST_ENDED = 100
 
 
@@ -26,9 +26,7 @@ def block_tables(
     wall_s: float,
     task: Sequence[Any] | None,
 ) -> tuple[Codes, tuple[ThreadTable, ...]]:
-    """Return the functions of a block that the thread `own` was in for `wall_s` seconds, that thread's table first.
-    The function `block` that it stands in is charged with what it did itself, as a call that has not returned;
-    `task` are the kernel's counters of its thread. Calls of `hidden` are profkit's own."""
+    """Return the functions of a block in the thread `own`, its table first; `hidden` are profkit's calls."""
     codes = _Numbers(hidden)
     mine, ended, others = _Table("", own), list[_Table](), list[_Table]()
     for name, counted in threads:
@@ -49,13 +47,13 @@ def block_tables(
 
 
 class _Numbers:
-    """Numbers code objects: by identity, since equal code in two files is two functions."""
+    """Numbers for code objects, by identity: equal code in two files is two functions."""
 
     def __init__(self, hidden: Collection[CodeType]) -> None:
         self._files: dict[str, int] = {}
         self._rows: list[tuple[int, int, str, str]] = []
         self._known: dict[Any, int] = {}
-        self._kept: list[Any] = []  # so that an address is not used twice
+        self._kept: list[Any] = []  # so that no id is reused
         self.hidden = {self.number(code) for code in hidden}
 
     def number(self, code: Any) -> int:
@@ -94,7 +92,7 @@ class _Table:
         self.open: list[tuple[int, float, float]] = []
 
     def add(self, counted: tuple[Any, ...], codes: _Numbers) -> None:
-        """Take in what a collector says of the thread, without the agent's own functions and what they called."""
+        """Add what a collector says of the thread, except the agent's own functions and what they called."""
         number, hidden = codes.number, codes.hidden
         by_agent: dict[int, list[float]] = {}
         self.measured = bool(counted[3])
@@ -106,7 +104,7 @@ class _Table:
                 for callee, part in called:
                     _add(by_agent, callee, part)
                 continue
-            # An open function that has callees has an entry without calls; it is counted as open.
+            # An open function with callees has an entry without calls; it is counted as open, below.
             if any(sums[:4]):
                 _add(self.functions, function, sums[:4])
             if any(sums[4:]):
@@ -125,7 +123,7 @@ class _Table:
             function = number(code)
             if function not in hidden:
                 self.open.append((function, within, itself))
-                if function in seen:  # what a recursive call waited is within what the outer one did
+                if function in seen:  # the outer call's waiting includes it
                     waits[1] = waits[3] = 0.0
                 seen.add(function)
                 _add(self.waiting, function, waits)
@@ -142,9 +140,7 @@ class _Table:
                 _add(sums, key, values)
 
     def charge(self, block: int, wall_s: float, task: Sequence[Any] | None) -> None:
-        """Count the function that the block stands in as one call that has not returned.
-        No call that was traced holds what it did itself. What it called is known from the calls that no other
-        function has made."""
+        """Count the function around the block as an open call; it made the calls that nobody else made."""
         rest = {function: [*sums] for function, sums in self.functions.items()}
         for (caller, callee), (calls, recursive, cumtime, tottime) in self.edges.items():
             if callee in rest:
@@ -164,7 +160,7 @@ class _Table:
             _add(self.waiting, block, own)
 
     def made(self) -> ThreadTable:
-        """Return the table."""
+        """Return the sums as arrays."""
         none = rows("contexts"), rows("inside")
         return ThreadTable(
             self.native,

@@ -1,9 +1,4 @@
-"""The windows of a run, read from a spool directory, and the run cut to them.
-
-The agents trace nothing outside windows; what is recorded all the time (counters of the kernel and machine,
-NVTX ranges) is cut here. Counters between two readings of the sampler are interpolated; it reads when a
-window opens or closes.
-"""
+"""The windows of a run, and its counters and ranges cut to them; agents trace nothing outside windows."""
 
 from __future__ import annotations
 
@@ -34,10 +29,7 @@ Spans = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """What was captured of a run.
-    `spans` are, by kernel, the times when functions were captured: ns of its ``CLOCK_MONOTONIC``, in order,
-    disjoint, and empty unless windows were requested (`chosen`). `shown` are the windows on the launcher's
-    machine, and parts of the program that it named."""
+    """What was captured: `spans` by kernel (sorted ns of ``CLOCK_MONOTONIC``), and the windows to show."""
 
     spans: Mapping[str, Spans]
     shown: tuple[Window, ...]
@@ -50,12 +42,11 @@ class Windows:
 
     @property
     def captured_s(self) -> float:
-        """Return the seconds that were captured; of several machines, the most."""
+        """Return the captured seconds; of several machines, the most."""
         return max((_length(spans) for spans in self.spans.values()), default=0) / 1e9
 
     def process(self, process: Process, kernel: str, life_ns: tuple[int, int] | None) -> Process | None:
-        """Return what of a process was in windows of its life; ``None`` if nothing was.
-        `kernel` is as in `Record.kernel`; `life_ns` is its begin and end, ``None`` if unknown."""
+        """Return a process cut to the windows, or ``None``; `life_ns` is its begin and end, if known."""
         spans = self.spans.get(kernel, ())
         if life_ns is None:
             samples = process.samples
@@ -105,7 +96,7 @@ class Windows:
         return Series(series.time_ns[rows], {name: column[rows] for name, column in series.columns.items()})
 
     def notices(self, whole_s: float) -> list[Notice]:
-        """Return what a reader must know of a run of windows that lasted `whole_s` seconds."""
+        """Return the notice that a run of `whole_s` seconds was captured in windows."""
         captured = [window for window in self.shown if window.captured]
         numbers = {"windows": max(1, len(captured)), "captured_s": self.captured_s, "whole_s": whole_s}
         return [Notice("windows-captured", "", numbers)]
@@ -115,8 +106,7 @@ _CUMULATIVE = ("busy_s", "steal_s", "psi_some_s", "throttled_s", "throttled_peri
 
 
 def read_windows(spool: Path, launch: Launch, records: Sequence[Record], end_ns: int) -> Windows:
-    """Return the windows of a run from what launcher and agents wrote.
-    Windows that were not closed end at `end_ns`, the end of the run or now."""
+    """Return the windows of a run; those not closed end at `end_ns`, the end of the run or now."""
     begin_ns = launch.begin_ns or 0
     here = "" if launch.launcher is None else launch.launcher.kernel
     spans: dict[str, Spans] = {}
@@ -151,7 +141,7 @@ def read_windows(spool: Path, launch: Launch, records: Sequence[Record], end_ns:
 
 
 def _zeros(launch: Launch, records: Sequence[Record]) -> dict[str, int]:
-    """Return the start of the target by the clock of each machine, ns."""
+    """Return when the target started, by the clock of each machine, ns."""
     assert launch.begin_ns is not None
     found = {} if launch.launcher is None else {launch.launcher.kernel: launch.begin_ns}
     clocks = launch.clocks
@@ -163,7 +153,7 @@ def _zeros(launch: Launch, records: Sequence[Record]) -> dict[str, int]:
 
 
 def never_opened(launch: Launch, whole_s: float) -> Notice:
-    """Return the notice that no window opened, with what the run waited for."""
+    """Return the notice that no window opened, and what the run waited for."""
     if launch.window == "time":
         return Notice("window-not-reached", "", {"delay_s": launch.window_delay_s, "whole_s": whole_s})
     if launch.window == "code":
@@ -222,7 +212,7 @@ def _rows(times: npt.NDArray[np.int64], spans: Spans) -> npt.NDArray[np.bool_]:
 def _rise(
     times: npt.NDArray[np.int64], values: npt.NDArray[np.floating], spans: Spans, before: float | None
 ) -> float:
-    """Return the rise of a counter in some spans; `before` is its value before the first reading."""
+    """Return the rise of a counter in some spans, interpolated; `before` is its value before all readings."""
     edges = np.array(spans, np.float64)
     at = np.interp(edges, times.astype(np.float64), values.astype(np.float64), left=before)
     return float(np.maximum(at[:, 1] - at[:, 0], 0.0).sum())
@@ -234,12 +224,12 @@ def _thread(thread: Thread, samples: ThreadSamples | None, spans: Spans, end_ns:
     if rows is not None and spans and thread.run_s is not None and thread.run_queue_wait_s is not None:
         assert samples is not None
         times, run, wait = samples.time_ns[rows], samples.run_ns[rows], samples.wait_ns[rows]
-        # The last record may know more than the last look.
+        # The last record may be newer than the sampler's last reading.
         if not len(times) or end_ns > times[-1]:
             times = np.append(times, end_ns)
             run = np.append(run, max(int(thread.run_s * 1e9), int(run.max(initial=0))))
             wait = np.append(wait, max(int(thread.run_queue_wait_s * 1e9), int(wait.max(initial=0))))
-        # The kernel counts queueing when it ends: what a thread waited before the window is not the window's.
+        # The kernel counts queueing when it ends, so part of it may have been before the window.
         longest = _length(spans) / 1e9
         run_s = min(longest, _rise(times, run, spans, 0.0) / 1e9)
         wait_s = min(longest - run_s, _rise(times, wait, spans, 0.0) / 1e9)
@@ -265,14 +255,14 @@ def _samples(samples: ThreadSamples | None, spans: Spans) -> ThreadSamples | Non
 
 
 def _ranges(ranges: Ranges, spans: Spans) -> Ranges | None:
-    """Return the ranges that lie in one window from begin to end."""
+    """Return the ranges that lie completely in one window."""
     kept = np.zeros(len(ranges), np.bool_)
     for begin, end in spans:
         ended = np.where(ranges.end_ns == OPEN, ranges.begin_ns, ranges.end_ns)
         kept |= (ranges.begin_ns >= begin) & (ended <= end)
     if not kept.any():
         return None
-    # A range that is not kept lies across the edge of a window, as do those around it.
+    # The ranges around one that is not kept are not kept either.
     places = np.cumsum(kept) - 1
     parent = ranges.parent
     inside = (parent >= 0) & kept[np.maximum(parent, 0)]

@@ -1,7 +1,7 @@
 """The kernel's counters of each process and thread, from agents and sampler, each counted once.
 
-An agent's last record is exact, but lacks threads that ended before and processes without an agent; the
-sampler has both, up to its last reading. Counters only rise, so the greater of two readings is the later one.
+Agents are exact, but lack threads that ended before their last record, and processes without an agent.
+Counters only rise, so the greater of two readings is the later one.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ __all__ = ["attach", "is_alive", "known", "of_task", "read_sampled", "summary", 
 
 _Value = TypeVar("_Value")
 
-#: Threads of one process that are listed; the rest, those that ran least, are summed up in one row.
+#: Threads listed per process; the rest, those that ran least, are summed up in one row.
 MOST_LISTED = 1_000
-#: Part of the tree's CPU time, and seconds, above which it is worth saying that its users were not seen.
+#: CPU time of unseen processes that is worth a notice: share of the tree's, and seconds.
 UNSEEN_SHARE, UNSEEN_S = 0.05, 0.1
-#: Most threads of the tracer that a process has at a time; after a fork they are others.
+#: Most threads of the tracer in a process at a time; after a fork they have other numbers.
 _AGENT_THREADS = 2
-#: Later than any reading, ns.
+#: A time later than any reading, ns.
 _FOREVER = 2**63 - 1
 #: Most characters of a thread's name in the kernel (proc(5), ``comm``).
 COMM = 15
 
 
 def read_sampled(spool: Path) -> tuple[Sampled | None, list[Notice]]:
-    """Return what the sampler left in a spool directory, and notices of what is wrong with it."""
+    """Return what the sampler wrote to a spool directory, and notices of what is wrong with it."""
     try:
         return record_files.read_samples(spool / sampler.SAMPLES_NAME), []
     except FileNotFoundError:
@@ -65,12 +65,7 @@ def attach(
     processes: Sequence[Process],
     machine_host: Host,
 ) -> list[Process]:
-    """Return processes with the sampler's counters, followed by new ones that only it saw, in the order of
-    first sight.
-
-    `records` and `processes` are in the same order; further processes that only the NVTX collector saw may
-    follow. `machine_host` is the launcher's host.
-    """
+    """Add the sampler's counters to `processes`, those of `records` first, and append what only it saw."""
     found = list(processes)
     images: dict[tuple[str, int, int | None], list[int]] = {}
     for index, record in enumerate(records):
@@ -81,7 +76,7 @@ def attach(
         for seen in sampled.processes:
             own = images.get((sampled.kernel, seen.ns_pid, seen.born))
             if own is not None:
-                if seen.ns_pid == seen.pid:  # else its threads have other numbers here than in its records
+                if seen.ns_pid == seen.pid:  # else, in a PID namespace, thread numbers in its records differ
                     found += _with_seen(found, own, records, seen, sampled, launch)
                 continue
             role = "main" if seen.pid == sampled.root and not has_main else "child"
@@ -104,8 +99,7 @@ def _with_seen(
     sampled: Sampled,
     launch: Launch,
 ) -> list[Process]:
-    """Add what was seen of a process to its images; return the image that came after them, if one did.
-    The kernel counts on through an exec: the last image's counters include the earlier ones'."""
+    """Add what was seen of a process to its images; return the image that followed them, if any."""
     last = own[-1]
     record = records[last]
     hidden = {tid for index in own for tid in records[index].agent_tids}
@@ -121,7 +115,7 @@ def _with_seen(
             samples=_between(samples, begin, end),
             peak_threads=max(1, seen.peak_threads - min(len(hidden), _AGENT_THREADS)),
         )
-        # What the kernel says of the process is that of its last image and of all before.
+        # The kernel's counters of a process are those of its last image and all before.
         final = index != last or records[index].state != "snapshot"
         found[index] = _merged(image, _in_image(seen, begin, end), hidden, final=final)
     if not later:
@@ -133,7 +127,7 @@ def _with_seen(
 
 
 def _in_image(seen: SeenProcess, begin_ns: int, end_ns: int) -> SeenProcess:
-    """Return what was seen without threads that ended in another image; only the main thread outlives one."""
+    """Return what was seen in one image; only the main thread outlives an image."""
     threads = []
     for thread in seen.threads:
         last = int(thread.rows[-1, 0]) if len(thread.rows) else _FOREVER - 1
@@ -143,8 +137,7 @@ def _in_image(seen: SeenProcess, begin_ns: int, end_ns: int) -> SeenProcess:
 
 
 def _merged(process: Process, seen: SeenProcess, hidden: set[int], *, final: bool) -> Process:
-    """Return a profiled process with the greater of its own and the sampler's counters.
-    The CPU time of the process as a whole is that of a final record, if there is one."""
+    """Merge a process with the sampler's counters, taking the greater; a `final` record's CPU time counts."""
     by_tid: dict[int, list[SeenThread]] = {}
     for thread in seen.threads:
         if thread.tid not in hidden:
@@ -152,7 +145,7 @@ def _merged(process: Process, seen: SeenProcess, hidden: set[int], *, final: boo
     threads = []
     for own in process.threads:
         counted = by_tid.get(own.tid, []) if own.tid is not None else []
-        # The newest of those that had this number one after the other.
+        # The newest of several threads that had this number.
         threads.append(_greater(own, counted.pop()) if counted else own)
     others = [thread for rest in by_tid.values() for thread in rest]
     threads += _listed(others, seen.folded)
@@ -184,7 +177,7 @@ _COUNTERS = (
 
 
 def of_task(task: Task | SeenThread) -> dict[str, Any]:
-    """Return a thread's counters, as an agent or the sampler has them, as arguments for `Thread`."""
+    """Return the counters of a thread as arguments for `Thread`."""
     known = task.run_ns >= 0
     return {
         "run_s": task.run_ns / 1e9 if known else None,
@@ -202,7 +195,7 @@ def _thread(counted: SeenThread) -> Thread:
 
 
 def _listed(counted: Sequence[SeenThread], folded: Folded) -> list[Thread]:
-    """Return the threads without Python functions that ran most, and one row for all others."""
+    """Return the threads that ran most, and one row for all others."""
     number, run_ns, wait_ns = folded.threads, folded.run_ns, folded.wait_ns
     kept = list(counted)
     if len(kept) > MOST_LISTED:
@@ -253,7 +246,7 @@ def _unprofiled(seen: SeenProcess, sampled: Sampled, launch: Launch, role: str, 
 
 
 def _command(seen: SeenProcess, launched: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of a process; one that ended at once has only its name, completed by the launcher."""
+    """Return the command of a process; if only its name was seen, that of the launcher if it fits."""
     words = seen.command
     alone = len(words) == 1 and launched and os.path.basename(launched[0])[:COMM] == words[0][:COMM]
     return launched if alone else words
@@ -282,7 +275,6 @@ def _samples(seen: SeenProcess, hidden: set[int]) -> ThreadSamples | None:
 
 
 def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> ThreadSamples | None:
-    """Return the rows between two times; ``None`` if there are none."""
     if samples is None:
         return None
     rows = (samples.time_ns >= begin_ns) & (samples.time_ns < end_ns)
@@ -294,7 +286,7 @@ def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> Threa
 
 
 def _subtract_earlier(found: list[Process], own: Sequence[int], records: Sequence[Record]) -> None:
-    """Subtract what earlier images used from an image's counters: the kernel counts on through an exec."""
+    """Subtract the counters of earlier images: the kernel counts on through an exec."""
     read = [found[index] for index in own]
     for index, process, before in zip(own[1:], read[1:], read[:-1], strict=True):
         found[index] = _less(process, before)
@@ -325,12 +317,11 @@ def _less(process: Process, before: Process) -> Process:
 
 
 def unseen(machine: Machine | None, processes: Sequence[Process]) -> Notice | None:
-    """Return a notice of the CPU time that no process was seen to use.
-    Parents know the exact CPU time of children that they waited for."""
+    """Return a notice of the tree's CPU time, which parents know exactly, that no process was seen to use."""
     if machine is None or machine.tree_cpu_s is None:
         return None
     rest = machine.tree_cpu_s - sum(known(process.cpu_s for process in processes))
     if rest < max(UNSEEN_S, UNSEEN_SHARE * machine.tree_cpu_s):
         return None
-    # A large program takes a while to end (a second of PyTorch's), after it was read for the last time.
+    # It includes the end of large programs after their last reading (PyTorch: a second).
     return Notice("cpu-unseen", "", {"cpu_s": rest})

@@ -1,7 +1,4 @@
-"""How many CPUs a process may use, and who says so: kernel, cgroup, batch system, launcher of ranks.
-
-`read_limits` reads this machine; what no file or variable says is ``None`` or empty. Nothing is judged here.
-"""
+"""How many CPUs a process may use, and who limits them: kernel, cgroup, batch system, launcher of ranks."""
 
 from __future__ import annotations
 
@@ -17,9 +14,9 @@ from profkit.capture.host import physical_cores
 
 _CPUS = Path("/sys/devices/system/cpu")
 _NODES = Path("/sys/devices/system/node")
-#: Files that a container engine leaves, with its name.
+#: Files that a container engine leaves, and its name.
 _MARKS = (("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman"))
-#: Variables that an engine sets in its containers, with its name.
+#: Variables that an engine sets in its containers, and its name; if empty, the value is the name.
 _CONTAINER_VARIABLES = (
     ("KUBERNETES_SERVICE_HOST", "Kubernetes"),
     ("APPTAINER_CONTAINER", "Apptainer"),
@@ -33,15 +30,13 @@ _LOCAL_RANKS = (
     ("MV2_COMM_WORLD_LOCAL_SIZE", "MVAPICH"),
     ("LOCAL_WORLD_SIZE", "torchrun"),
 )
-#: Variables that say how Open MPI binds its ranks, version 4 and 5.
+#: Variables with the binding policy of Open MPI, versions 4 and 5.
 _POLICIES = ("OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy")
 
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The job that the process is a rank of.
-    `launcher` started it. `here` is the number of ranks on this machine, 1 if unknown. `bound`: each rank has
-    CPUs of its own. `policy` is the binding in the launcher's own words, empty if it does not say."""
+    """The job that a process is a rank of; `here` is 1 if unknown, `bound`: each rank has its own CPUs."""
 
     launcher: str
     here: int
@@ -51,15 +46,11 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a process may use.
+    """What a process may use; ``None`` or empty if unlimited or unknown.
 
-    `cpus` are the machine's online logical CPUs; `cores`, `sockets` and `nodes` (NUMA) are ``None`` if the
-    kernel does not say. `affinity` (empty if unknown) and `cpuset` of the cgroup (``None`` if unknown) are
-    CPU numbers; `affinity_cores` counts the physical cores of the affinity. `quota_cpus` is the cgroup's
-    quota in CPUs, ``None`` if there is none. `quota_view` is ``v1`` or ``v2`` if the quota is set on the root
-    that the process sees, as in a container, and ``nested`` if on a group below. `slurm` are the CPUs that
-    Slurm granted to this task, and the variable that says so; ``None`` outside a job. `ranks` is ``None``
-    without a launcher of ranks. `container` is the engine's name, ``container`` if unknown, empty outside.
+    `affinity` and `cpuset` are CPU numbers, `affinity_cores` the physical cores of the affinity. `quota_view`
+    is ``v1`` or ``v2`` if the quota is set on the root that the process sees, as in a container, ``nested``
+    if on a group below. `slurm` are the CPUs granted to the task, and the variable that says so.
     """
 
     cpus: int
@@ -77,12 +68,12 @@ class Limits:
 
     @property
     def allowed(self) -> int:
-        """Return the number of CPUs of the affinity; all CPUs if it is unknown."""
+        """Return the number of CPUs in the affinity; all CPUs if it is unknown."""
         return len(self.affinity) or self.cpus
 
     @property
     def effective(self) -> float:
-        """Return the CPUs that the process can really use: the least of all limits."""
+        """Return the CPUs that the process can use: the least of all limits."""
         slurm = (float(self.slurm[0]),) if self.slurm is not None else ()
         quota = (self.quota_cpus,) if self.quota_cpus else ()
         return min(float(self.cpus), float(self.allowed), *slurm, *quota)
@@ -111,7 +102,7 @@ def read_limits(environ: Mapping[str, str]) -> Limits:
 
 
 def cpu_list(text: str) -> tuple[int, ...] | None:
-    """Read a list of CPUs as the kernel writes it, ``0-3,8`` (cpuset(7)); ``None`` for anything else."""
+    """Parse a list of CPUs as the kernel writes it, ``0-3,8`` (cpuset(7)); ``None`` for anything else."""
     numbers: set[int] = set()
     for part in text.strip().split(","):
         first, dash, last = part.partition("-")
@@ -124,9 +115,7 @@ def cpu_list(text: str) -> tuple[int, ...] | None:
 
 
 def slurm_cpus(environ: Mapping[str, str]) -> tuple[int, str] | None:
-    """Return how many CPUs Slurm granted to this task, and the variable that says so.
-    A step's task has ``SLURM_CPUS_PER_TASK`` if it was requested, else one; a batch script has all CPUs of
-    its node that the job was given (sbatch(1), srun(1))."""
+    """Return the CPUs that Slurm granted to this task, and the variable that says so (sbatch(1), srun(1))."""
     if "SLURM_JOB_ID" not in environ and "SLURM_JOBID" not in environ:
         return None
     in_step = "SLURM_STEP_ID" in environ and "SLURM_PROCID" in environ
@@ -138,9 +127,7 @@ def slurm_cpus(environ: Mapping[str, str]) -> tuple[int, str] | None:
 
 
 def ranks_of(environ: Mapping[str, str], allowed: int, cpus: int) -> Ranks | None:
-    """Return the job that a process is a rank of.
-    An affinity of `allowed` CPUs below the machine's `cpus` is a binding, unless the launcher binds nothing.
-    """
+    """Return the job of a rank; `allowed` < `cpus` is a binding, unless the launcher binds nothing."""
     policy = next((environ[name] for name in _POLICIES if environ.get(name)), "")
     slurm_policy = environ.get("SLURM_CPU_BIND_TYPE") or environ.get("SLURM_CPU_BIND", "")
     for name, launcher in _LOCAL_RANKS:
@@ -148,7 +135,7 @@ def ranks_of(environ: Mapping[str, str], allowed: int, cpus: int) -> Ranks | Non
         if here:
             return Ranks(launcher, here, allowed < cpus and not policy.startswith("none"), policy)
     if "SLURM_STEP_ID" in environ and "SLURM_PROCID" in environ:
-        # "4(x2),3": tasks of each node; those of this one are not named, so the most are taken.
+        # "4(x2),3": tasks of each node. This node's entry is unknown, so take the most.
         tasks = environ.get("SLURM_STEP_TASKS_PER_NODE") or environ.get("SLURM_TASKS_PER_NODE", "")
         numbers = [_number(part.partition("(")[0]) or 1 for part in tasks.split(",")]
         return Ranks("Slurm", max(numbers), allowed < cpus and "none" not in slurm_policy, slurm_policy)
@@ -159,7 +146,7 @@ def ranks_of(environ: Mapping[str, str], allowed: int, cpus: int) -> Ranks | Non
 
 
 def container_of(environ: Mapping[str, str]) -> str:
-    """Return the name of the container engine around this process, by what engines leave; empty for none."""
+    """Return the name of the container engine around this process, empty for none."""
     for name, engine in _CONTAINER_VARIABLES:
         if environ.get(name):
             return engine or environ[name][:20]
@@ -170,7 +157,7 @@ def container_of(environ: Mapping[str, str]) -> str:
 
 
 def _online() -> int:
-    """Return the online CPUs: from Python 3.13 on, PYTHON_CPU_COUNT may change ``os.cpu_count()``."""
+    """Return the online CPUs; ``os.cpu_count()`` obeys PYTHON_CPU_COUNT (Python 3.13)."""
     try:
         return os.sysconf("SC_NPROCESSORS_ONLN")
     except (AttributeError, ValueError, OSError):
@@ -189,7 +176,7 @@ def _read(path: Path) -> str:
 
 
 def _core(cpu: int) -> str | None:
-    """Return the name of a CPU's physical core: the CPUs that share it."""
+    """Return the list of CPUs that share a physical core, as the name of that core."""
     topology = _CPUS / f"cpu{cpu}" / "topology"
     return (_read(topology / "core_cpus_list") or _read(topology / "thread_siblings_list")).strip() or None
 
@@ -209,7 +196,7 @@ def _cpuset() -> tuple[int, ...] | None:
 
 
 def _quota() -> tuple[float | None, str]:
-    """Return the least quota, and where a library would have to look for it."""
+    """Return the least quota, and where a library must look for it (`Limits.quota_view`)."""
     directories = cgroup_directories("cpu")
     quota = quota_cpus(directories)
     if quota is None:

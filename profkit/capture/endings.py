@@ -1,9 +1,4 @@
-"""How each process ended, and what of its time no record holds.
-
-If the newest record is a periodic one, the time after it is lost. The launcher (wait status), the sampler (a
-process number disappears) and the agent (an error on writing) tell when and how the process ended. All times
-are of ``CLOCK_MONOTONIC``. Pure: reads no file and no clock.
-"""
+"""How each process ended, and what of its time no record holds; times are of ``CLOCK_MONOTONIC``."""
 
 from __future__ import annotations
 
@@ -14,17 +9,13 @@ from dataclasses import dataclass
 
 from profkit.capture.record_types import Launch, Record, Sampled, SeenProcess
 
-#: Seconds by which two readings of the one clock may seem to be in the wrong order. What is further off was read
-#: on another clock (a time namespace has its own), and no time can be said.
+#: Seconds by which readings of one clock may be out of order; beyond, a time namespace has another clock.
 _SLACK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class LastRecord:
-    """What the newest record of a process says.
-    `state` is ``snapshot`` (periodic), ``exited`` or ``replaced`` (the last of an image). `at_s` is the time
-    of reading, `cpu_s` the CPU time of the process until then, ``None`` if unknown. `kept`: the functions are
-    in a separate file, up to the end."""
+    """The newest record of a process (`state` as in `Record`); `kept`: functions are in their own file."""
 
     state: str
     at_s: float
@@ -34,8 +25,7 @@ class LastRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeftEnd:
-    """What the agent of an image left when its last record could not be written.
-    `state` is ``exited`` or ``replaced``, `error` the system's error number, 0 if none."""
+    """What an agent left instead of an image's last record; `error` is the system's number, 0 if none."""
 
     host: str
     pid: int
@@ -48,9 +38,10 @@ class LeftEnd:
 @dataclass(frozen=True, slots=True)
 class Known:
     """What else is known of the end of an image; fields are ``None`` if unknown.
-    `alive`: the process runs now. `status` is its exit code, or ``-N`` for signal N. `ended_s` is the latest
-    time at which it can have ended, `cpu_s` its CPU seconds when last seen, `left` what its agent left
-    instead of a record, and `replaced_s` the begin of the next image."""
+
+    `ended_s` is the latest possible time, `cpu_s` what was seen last, `status` an exit code or ``-N`` for
+    signal N.
+    """
 
     alive: bool | None = None
     status: int | None = None
@@ -62,13 +53,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an image of a process ended.
+    """How an image ended. State ``ended``: it is unknown how; ``unknown``: it may still run.
 
-    `state` is ``exited``, ``killed`` (by a signal), ``replaced``, ``running``, ``ended`` (how is unknown) or
-    ``unknown`` (it may still run). `complete`: the newest record was written at the end, and nothing
-    contradicts it. `lost_s` and `lost_cpu_s` are wall and CPU seconds after the newest record, ``None`` if
-    unknown; `kept`: no functions are lost nevertheless. `status` is as in `Known`. `error` is why the last
-    record could not be written, empty if unknown.
+    `lost_s` and `lost_cpu_s` are wall and CPU seconds after the newest record; if `kept`, functions are not
+    lost.
     """
 
     state: str
@@ -92,18 +80,17 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Unrecorded:
-    """A process whose agent started and that has no record; ``error`` as in `Ending`."""
+    """A process whose agent started but that has no record."""
 
     pid: int
     error: str = ""
 
 
 def ending(record: LastRecord, known: Known, now_s: float) -> Ending:
-    """Return how an image ended, from its newest record and what else is known.
-    `now_s` is the time up to which a running process has written no other record."""
+    """Return how an image ended; a running process has written no other record up to `now_s`."""
     left = known.left if record.state == "snapshot" else None
     if record.state == "replaced" or (left is not None and left.state == "replaced"):
-        status = None  # it is that of a later image
+        status = None  # the status is that of a later image
     else:
         status = known.status if known.replaced_s is None else None
     end_s: float | None
@@ -147,9 +134,7 @@ def of_records(
     left: Iterable[LeftEnd],
     now_s: float,
 ) -> list[Ending]:
-    """Return how the image of each record ended.
-    `records` hold the images of one process in their order, `alive` whether the process of each record runs,
-    `left` what agents left instead of a last record. `now_s` is the clock's time."""
+    """Return how the image of each record ended; the images of one process must be in order."""
     seen: dict[tuple[str, int, int | None], SeenProcess] = {}
     if sampled is not None:
         seen = {(sampled.kernel, process.ns_pid, process.born): process for process in sampled.processes}
@@ -180,7 +165,7 @@ def of_records(
 
 
 def _following(records: Sequence[Record]) -> dict[int, int]:
-    """Return, by index of each record that has one, the index of the next image of the same process."""
+    """Map the index of a record to that of the next image of its process, if there is one."""
     last: dict[tuple[str, int, int | None], int] = {}
     found = {}
     for index, record in enumerate(records):
@@ -192,7 +177,7 @@ def _following(records: Sequence[Record]) -> dict[int, int]:
 
 
 def _left_by(records: Sequence[Record], left: Iterable[LeftEnd]) -> dict[int, LeftEnd]:
-    """Return what agents left, by index of the record it belongs to: the newest that had begun by then."""
+    """Assign each end to the last image of its process that had written a record by then."""
     found = {}
     for end in left:
         of_process = [

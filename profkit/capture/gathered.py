@@ -1,9 +1,4 @@
-"""Files of processes that have ended, put together in one file of the spool while the run goes on.
-
-A process's tables take 100 kB of the disk, mostly room that it did not use, and a program may start a process for
-each task. What has written its last record changes no more: it is compressed and appended to `GATHERED_NAME`, and
-its own files are removed. The file only grows; whatever ends the launcher, all but a torn last entry can be read.
-"""
+"""Files of ended processes (100 kB each), compressed into one file; a torn last entry is skipped."""
 
 from __future__ import annotations
 
@@ -24,28 +19,25 @@ from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.agent.settings import RECORD_SUFFIX
 from profkit.capture.spool import directories
 
-#: The file in the spool directory.
 GATHERED_NAME = "ended.gathered"
-#: Records of which nothing is gathered: the spool of most runs is small, and packing reads files faster.
+#: Fewer records are not gathered: most spools are small, and packing reads files faster.
 FEWEST = 128
 #: Seconds between two looks, and the part of a CPU that gathering may take.
 _PAUSE_S, _SHARE = 0.5, 0.2
-#: Processes of one look from which on the next follows at once: a bound on the spool is promised.
+#: Processes gathered in one look from which the next follows at once, to bound the size of the spool.
 _MANY = 256
 
-#: Of an entry: magic, bytes of the name, of the record and of the tables as they are, and of both compressed.
+#: Head of an entry: magic, bytes of name, record, tables, and of the compressed data.
 _HEAD = struct.Struct("<4sIQQQ")
 _MAGIC = b"PFKE"
-#: No entry is larger, as the tracer's tables are not.
 _MOST_BYTES = 2**33
-#: That a process has written its last record, in what `record_file.encode` makes (`marshal`, version 2). An image
-#: that is replaced may go on, where its exec fails.
+#: Marks a last record, as `marshal` writes it; a ``replaced`` image may go on if its exec fails.
 _LAST = re.compile(rb"[tu]\x05\0\0\0state[tu]\x06\0\0\0exited")
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """One ended process: its files' name without suffix, and where its entry is."""
+    """One ended process: its files' name without suffix, and the place of its entry."""
 
     name: str
     path: Path
@@ -55,7 +47,7 @@ class Gathered:
     tables_bytes: int
 
     def read(self) -> tuple[bytes, bytes]:
-        """Return the process's record and its tracer's tables; raise `OSError` or `ValueError`."""
+        """Return the record and the tracer's tables; raise `OSError` or `ValueError`."""
         size = self.record_bytes + self.tables_bytes
         found = self._first(size)
         if len(found) != size:
@@ -77,7 +69,7 @@ class Gathered:
 
 
 def gathered(spool: Path) -> Iterator[Gathered]:
-    """Yield the processes whose files were put together; a torn entry and what is behind it are left out."""
+    """Yield the gathered processes, up to a torn entry."""
     for place in directories(spool):
         yield from _entries(place / GATHERED_NAME)
 
@@ -100,27 +92,25 @@ def _entries(path: Path) -> Iterator[Gathered]:
 
 
 class Gatherer:
-    """A thread of the launcher that puts the files of ended processes together until it is told to `stop`."""
+    """A thread of the launcher that gathers the files of ended processes until `stop`."""
 
     def __init__(self, spool: Path) -> None:
         self._directories = directories(spool)
         self._over = threading.Event()
-        self._not_last: dict[
-            str, int
-        ] = {}  # records that are not the last of their process, with their times
+        self._not_last: dict[str, int] = {}  # modification times of records that are not the last
         self._thread = threading.Thread(target=self._run, name="profkit-gatherer", daemon=True)
         with contextlib.suppress(RuntimeError):  # the user's limit on threads: the files stay
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop, between two processes."""
+        """Stop, after the current process."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def _run(self) -> None:
         pause = _PAUSE_S
-        with contextlib.suppress(OSError):  # full, or gone: the files stay, and packing reads them
+        with contextlib.suppress(OSError):  # disk full or directory gone: packing reads the files
             while not self._over.wait(pause):
                 begun = time.thread_time()
                 taken = sum(self.gather(place) for place in self._directories)
@@ -128,8 +118,7 @@ class Gatherer:
                 pause = 0.0 if taken >= _MANY else max(_PAUSE_S, took / _SHARE)
 
     def gather(self, place: Path) -> int:
-        """Put the files of ended processes in a directory together, where there are enough of them; return how many.
-        Raise `OSError` if that fails, with no record lost."""
+        """Gather a directory's ended processes if there are enough; return how many, or raise `OSError`."""
         records = {}
         with os.scandir(place) as entries:
             for entry in entries:
@@ -164,7 +153,7 @@ def _take(file: IO[bytes], path: Path) -> bool:
     name = os.fsencode(path.name.removesuffix(RECORD_SUFFIX))
     data = zlib.compress(record + tables, 1)
     entry = _HEAD.pack(_MAGIC, len(name), len(record), len(tables), len(data)) + name + data
-    if file.write(entry) != len(entry):  # the disk is full; what is torn is at the end, and nothing follows
+    if file.write(entry) != len(entry):  # the disk is full: the torn entry stays the last
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     for done in (path, kept):
         with contextlib.suppress(OSError):

@@ -1,7 +1,4 @@
-"""GPU utilisation through NVML, if a driver and the package ``nvidia-ml-py`` (extra ``gpu``) are installed.
-
-`meters` reads it at most once a second: NVML averages over that time, and a query costs a millisecond.
-"""
+"""GPU utilisation through NVML, if a driver and ``nvidia-ml-py`` (extra ``gpu``) are installed."""
 
 from __future__ import annotations
 
@@ -9,10 +6,10 @@ import contextlib
 import os
 from typing import Any
 
-#: Nanoseconds between two queries; NVML's own averaging takes up to a second (nvmlDeviceGetUtilizationRates).
+#: Nanoseconds between two queries: one costs a millisecond, and NVML averages over up to a second.
 _INTERVAL_NS = 500_000_000
 
-#: What a machine with an NVIDIA driver has; without it not even the package is looked for.
+#: Exists with an NVIDIA driver; without it the package is not imported.
 _DEVICE = "/dev/nvidiactl"
 
 
@@ -20,7 +17,7 @@ class Gpus:
     """The GPUs that the target may use."""
 
     def __init__(self) -> None:
-        #: What could not be read: notices as JSON has them, since their class needs numpy.
+        #: Notices of what could not be read, in JSON form, since their class needs numpy.
         self.notes: list[dict[str, str]] = []
         self._nvml: Any = None
         self._handles: list[Any] = []
@@ -40,7 +37,7 @@ class Gpus:
             self.notes.append({"code": "gpu-not-sampled", "subject": str(error)})
 
     def read(self, now_ns: int) -> dict[str, float]:
-        """Return utilisation (0 to 1, mean over the GPUs) and memory in use; nothing if called too soon."""
+        """Return utilisation (0 to 1, mean of GPUs) and bytes of memory in use; empty if called too soon."""
         if not self._handles or now_ns < self._next_ns:
             return {}
         self._next_ns = now_ns + _INTERVAL_NS
@@ -59,7 +56,7 @@ class Gpus:
     def close(self) -> None:
         """Release NVML."""
         if self._nvml is not None:
-            with contextlib.suppress(self._nvml.NVMLError):  # the driver is gone: nothing is left to release
+            with contextlib.suppress(self._nvml.NVMLError):  # the driver is gone
                 self._nvml.nvmlShutdown()
             self._nvml, self._handles = None, []
 

@@ -1,7 +1,4 @@
-"""What this machine is, and what its kernel has counted so far: read before and after the target.
-
-Each reading is ``None`` if its file is missing (macOS, containers without ``/sys/fs/cgroup``).
-"""
+"""What this machine is, and what its kernel has counted; ``None`` where a file is missing (as on macOS)."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class Reading:
 
 def read_host() -> Host:
     """Return what this machine offers to the calling process."""
-    from profkit.model import Host  # and numpy with it: not before the target has started
+    from profkit.model import Host  # imports numpy: not before the target has started
 
     allowed = process_facts.affinity()
     return Host(
@@ -52,7 +49,7 @@ def read_host() -> Host:
 
 
 def cpus_to_use() -> float:
-    """Return the CPUs that affinity and quota leave to the calling process, from what is quick to read."""
+    """Return the CPUs that affinity and quota leave to the calling process."""
     affinity = len(process_facts.affinity()) or os.cpu_count() or 1
     return min(float(affinity), quota_cpus() or float("inf"))
 
@@ -77,7 +74,7 @@ def physical_cores() -> int | None:
 
 
 def take_reading() -> Reading:
-    """Return the machine's counters now, without what this process itself has used."""
+    """Return the machine's counters now, without this process's own CPU time."""
     found = machine.reading()
     if "busy_s" in found:
         found["busy_s"] -= time.process_time()
@@ -111,13 +108,13 @@ def _cpuinfo() -> Iterator[tuple[str, str]]:
 
 
 def take_load() -> tuple[float | None, int | None]:
-    """Return the load average, and the number of threads that are ready to run, without the calling one."""
+    """Return the load average, and the number of other threads that are ready to run."""
     found = machine.read_fields(machine.load, "/proc/loadavg")
     return found.get("load"), found.get("runnable")
 
 
 def take_busy() -> float | None:
-    """Return the CPU seconds that all processes but this one have used; ``None`` if unknown."""
+    """Return the CPU seconds of all other processes; ``None`` if unknown."""
     busy: float | None = machine.read_fields(machine.cpu_seconds, "/proc/stat").get("busy_s")
     return None if busy is None else busy - time.process_time()
 

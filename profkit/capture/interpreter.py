@@ -1,8 +1,4 @@
-"""What another Python has installed, found out without importing any of it.
-
-A short process of that interpreter prints where it looks for modules. The names of distributions and their
-native libraries are then read from directories.
-"""
+"""What another Python has installed, found without importing any of it."""
 
 from __future__ import annotations
 
@@ -15,16 +11,13 @@ from pathlib import Path
 from profkit.capture.packages import installed_packages
 from profkit.capture.tracers import ask
 
-#: Directories inside the entries of a path that hold native libraries of distributions.
+#: Directories below an entry of the import path that hold native libraries.
 _NATIVE = ("torch/lib",)
 
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """One Python.
-    `version` is the language's, ``3.11.7``; `packages` maps distributions to versions; `natives` are base
-    names of native libraries in its environment; `tracer_missing`: a capture has none of its functions, and a
-    tracer could be built."""
+    """One Python; `natives` are base names of native libraries. `tracer_missing`: one could be built."""
 
     path: str
     version: str
@@ -34,9 +27,7 @@ class Interpreter:
 
 
 def find_python(command: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """Return the interpreter that is meant if none is named.
-    It is the command's if that is a Python, else the active virtual environment's, else the first ``python3``
-    or ``python`` on the path."""
+    """Return the command's Python, else the active virtual environment's, else the first on the path."""
     if command and os.path.basename(command[0]).startswith("python"):
         return shutil.which(command[0], path=environ.get("PATH"))
     if environ.get("VIRTUAL_ENV"):

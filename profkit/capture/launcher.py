@@ -1,9 +1,4 @@
-"""``profkit capture``: start the target with the agent in its environment, wait for it, write the run file.
-
-The target keeps its terminal, standard streams, signals and exit status. The spool directory is beside the
-output, so that ranks on other hosts reach it through a shared file system. It is removed when the run file is
-written or nothing was run; otherwise it stays, to be merged.
-"""
+"""``profkit capture``: start the target with the agent, wait for it, and write the run file."""
 
 from __future__ import annotations
 
@@ -29,17 +24,14 @@ from profkit.errors import ProfkitError, UsageError
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.model import Run
 
-#: What shows the progress of packing.
 Packing: TypeAlias = contextlib.AbstractContextManager[Callable[[str], None]]
 
-#: What is said when a signal asks for an end while a run file is written.
+#: Said when a signal asks for an end while a run file is written.
 _PATIENCE = "{} is being written; a second signal stops that, and the records are kept"
 
 
 class NotWrittenError(ProfkitError):
-    """The target has run, but its run file was not written; its records are kept unless the target removed
-    them.
-    `status` is the target's exit code, or ``-N`` if signal N ended it."""
+    """The target has run without a run file; `status` is its exit code, or ``-N`` if signal N ended it."""
 
     def __init__(self, problem: str, status: int, exit_code: int = 2) -> None:
         self.status = status
@@ -47,7 +39,7 @@ class NotWrittenError(ProfkitError):
         super().__init__(problem)
 
 
-#: What `capture` takes as `overhead` to sample from the begin.
+#: The `overhead` of `capture` that samples from the start.
 SAMPLED = 0.0
 
 
@@ -65,29 +57,20 @@ def capture(
 ) -> int:
     """Run `command` `repeat` times, write one run file each time, and return the last target's status.
 
-    The status is an exit code, or ``-N`` for signal N. Signals that end a program go to the target while it
-    runs. One before the start means that nothing is run; the status is then that signal's. One while the run
-    file is written does not stop that; a second, at least half a second later, does, and the records are
-    kept. After any of them no further repetition starts.
-
-    The number of a repetition, and in a job (``mpirun -n 4 profkit capture …``) the rank, are put before the
-    suffix of `output`; ``None`` picks the first free of ``run.prof``, ``run-2.prof`` and so on. `written` is
-    called with each run file and its run, `say` with what a user who sends signals must know. `packing` is
-    entered from the end of a target until its run file is written; it gives a function that is called with
-    each next step. `nvtx_shim` records ``torch.cuda.nvtx`` where PyTorch was built without CUDA. `overhead`
-    is the share of each process's time, below 1, that profiling may add: beyond it, stacks are sampled and
-    calls estimated. ``None`` traces every call, `SAMPLED` samples from the start.
-
-    Raise `UsageError` if the output is not writable or in use by another capture, or `selection` contradicts
-    itself, with nothing run; `CommandNotFoundError` if there is no such command; `NotWrittenError` if the
-    target ran without a run file.
+    The status is an exit code, or ``-N`` for signal N, which may also have prevented the start; no repetition
+    follows a signal. The rank and the number of the repetition are put before the suffix of `output`;
+    ``None`` picks the first free of ``run.prof``, ``run-2.prof`` and so on. `packing` is entered when a
+    target has ended; it gives a function to call with each next step. `nvtx_shim` records ``torch.cuda.nvtx``
+    where PyTorch was built without CUDA. `overhead` is the share of each process's time that tracing may add
+    before stacks are sampled; ``None`` traces every call, `SAMPLED` samples from the start. Raise
+    `UsageError` for a bad `output` or `selection`, `CommandNotFoundError`, or `NotWrittenError`.
     """
     selection.check()
     status = 0
     with signal_forwarding.held_back() as signals, contextlib.ExitStack() as names_kept:
         series = _Series(
             list(command),
-            dict(os.environ),  # as it is now: packing will change the launcher's own
+            dict(os.environ),  # a copy: packing changes the launcher's own
             nvtx_shim,
             selection,
             overhead,
@@ -112,7 +95,7 @@ def capture(
 
 
 def _named(path: Path, number: int | None) -> Path:
-    """Put the rank and the number of the repetition, where they exist, before the suffix."""
+    """Put the rank and the number of the repetition, if any, before the suffix."""
     rank, size = settings.rank_of(os.environ)
     marks = []
     if rank is not None and (size or 1) > 1:
@@ -124,7 +107,7 @@ def _named(path: Path, number: int | None) -> Path:
 
 @contextlib.contextmanager
 def _reserved(output: Path | None, number: int | None) -> Iterator[Path]:
-    """Choose the run file of one capture, and keep others from its name."""
+    """Choose the run file of one capture, and reserve it."""
     path = _named(output or Path("run.prof"), number)
     if output is None:
         with free_name(path) as free:
@@ -173,9 +156,7 @@ def _capture_once(series: _Series, path: Path) -> int:
         if early is not None:
             return -early
         target.start()
-        removed = (
-            False  # from here on the spool holds what cannot be had again, and a run file alone replaces it
-        )
+        removed = False  # now only the spool has the records
         status = target.wait()
         before = _identity(path)
         try:
@@ -189,7 +170,7 @@ def _capture_once(series: _Series, path: Path) -> int:
             removed = removed or (stopped and _identity(path) not in (None, before))
             if not removed:
                 raise _not_written(error, spool, path, status) from error
-            if not stopped:  # otherwise only what is said of the run was cut short
+            if not stopped:  # otherwise only messages about the run were cut short
                 raise
         return status
     finally:
@@ -198,7 +179,7 @@ def _capture_once(series: _Series, path: Path) -> int:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what distinguishes a file from one that replaced it, ``None`` if it does not exist."""
+    """Return what tells a file from its replacement; ``None`` if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:
@@ -221,7 +202,7 @@ def _pack(target: Target, spool: Path, path: Path, progress: Callable[[str], Non
 
 @contextlib.contextmanager
 def _without_collections() -> Iterator[None]:
-    """Disable cyclic garbage collection, which would traverse millions of objects that are not garbage."""
+    """Disable garbage collection, which would traverse millions of objects that are not garbage."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -232,7 +213,7 @@ def _without_collections() -> Iterator[None]:
 
 
 def _not_written(error: BaseException, spool: Path, path: Path, status: int) -> NotWrittenError:
-    """Return the error whose one line says where the records are and how to make a run file of them."""
+    """Return the error that says where the records are and how to make a run file of them."""
     if not spool.is_dir():
         return NotWrittenError(
             f"{path}: nothing to write: the command ended with status {status}, and {spool}, where profkit kept its "

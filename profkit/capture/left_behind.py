@@ -1,8 +1,4 @@
-"""Spool directories of captures that were killed before they wrote their run files; later commands report
-them.
-
-Imports no reader of records: every capture looks for them before it starts.
-"""
+"""Spool directories of killed captures; imports no reader of records, since every capture looks for them."""
 
 from __future__ import annotations
 
@@ -15,9 +11,8 @@ from pathlib import Path
 from profkit.capture.proc_files import is_alive
 from profkit.capture.spool import FACTS_NAME
 
-#: As `reservation.spool_prefix` makes it of the run file's name.
+#: Matches names that begin with `reservation.spool_prefix`.
 _SPOOL = re.compile(r"\.(?P<output>[^/]+)\.spool-[^./]+")
-#: Bytes of the launcher's facts that are read: more are not a launcher's.
 _MOST_FACTS = 4 << 20
 
 
@@ -30,9 +25,7 @@ class LeftBehind:
 
 
 def left_behind(directory: Path) -> list[LeftBehind]:
-    """Return what killed captures left in a directory, the oldest first.
-    Omitted are records older than their run file (merged or captured again) and those of launchers on other
-    machines, which may still run."""
+    """Return what killed captures left, oldest first; those of other machines may run and are omitted."""
     found = []
     try:
         with os.scandir(directory) as entries:
@@ -62,7 +55,7 @@ def _is_dead(facts: Path) -> bool:
     if not isinstance(pid, int) or not isinstance(born, int | None):
         return False
     alive = is_alive(str(boot or host), pid, born)
-    # After a restart of this machine nothing runs that ran before.
+    # Nothing outlives a restart of its machine.
     return alive is False or (alive is None and bool(boot) and host == _host())
 
 

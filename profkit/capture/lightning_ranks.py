@@ -1,4 +1,4 @@
-"""Ranks of processes that no launcher numbers, found from all records together."""
+"""Ranks of processes that Lightning started, found from all records together."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from profkit.capture.record_types import Record
 
 
 def with_lightning_ranks(found: Sequence[Record]) -> list[Record]:
-    """Give a rank to each process that Lightning has started; `found` is in the order of begins.
-    The first process of a node is local rank 0 and starts the others with ``LOCAL_RANK`` (from 1 on),
-    ``NODE_RANK`` and ``WORLD_SIZE``. All remove the last variable when they end, so the environment at their
-    start counts. Processes that they start (loaders) belong to their rank."""
+    """Give a rank to processes that Lightning started, and their children; `found` is in order of begin."""
     by_pid = {(record.kernel, record.pid): record for record in found}
-    #: Of each first process: its node, how many are on it, and how many there are in all.
+    #: By first process of a node (local rank 0, which starts the others): node, processes on it, ranks in
+    #: all.
     groups: dict[tuple[str, int], tuple[int, int, int]] = {}
     for record in found:
         told, first = _told(record), (record.kernel, record.ppid)
@@ -30,7 +28,7 @@ def _placed(
     by_pid: Mapping[tuple[str, int], Record],
     groups: Mapping[tuple[str, int], tuple[int, int, int]],
 ) -> Record:
-    """Return a record with the rank of its nearest ancestor process that has one."""
+    """Return a record with the rank of its nearest ancestor that has one."""
     local, at, seen = 0, (record.kernel, record.pid), set()
     while record.rank is None and at in by_pid and at not in seen:
         if at in groups:
@@ -46,7 +44,7 @@ def _placed(
 
 
 def _told(record: Record) -> tuple[int, int, int] | None:
-    """Return the local rank, node and number of ranks that a process was started with, ``None`` if unset."""
+    """Return local rank, node and number of ranks at start: Lightning removes ``WORLD_SIZE`` at the end."""
     if record.rank is not None:
         return None
     given = [record.environment_at_start.get(name, "") for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE")]

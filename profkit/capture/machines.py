@@ -1,4 +1,4 @@
-"""Counters of a run's machines over the run, from the launcher, the sampler and agents on other hosts."""
+"""Counters of a run's machines, from the launcher, the sampler and agents on other hosts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def of_run(launch: Launch, sampled: Sampled | None, host: Host) -> Machine | Non
     peaks = known([found.peak_runnable, _greatest(series, "runnable")])
     periods = _last(series, "periods")
     if periods is not None and periods >= (found.periods or 0):
-        # Of the target's own cgroup, which may be another than the launcher's.
+        # Of the target's own cgroup, which may not be the launcher's.
         found = replace(
             found,
             throttled_s=_last(series, "throttled_s"),
@@ -74,8 +74,7 @@ def _present(series: Series, name: str) -> np.ndarray[Any, np.dtype[np.float64]]
 
 
 def by_host(machine: Machine | None, host: Host, records: Sequence[Record]) -> dict[str, Machine]:
-    """Return the machine of each host by its name; nothing if all ran on the launcher's.
-    `machine` and `host` are the launcher's. Agents on other hosts record a first and a last reading."""
+    """Return each host's machine by name, empty without other hosts; `host` is the launcher's."""
     longest: dict[str, tuple[float, Record, Reading, Reading]] = {}
     here = process_facts.boot_id()
     for record in records:
@@ -83,7 +82,7 @@ def by_host(machine: Machine | None, host: Host, records: Sequence[Record]) -> d
             continue
         begin, end = record.machine
         span = end.time_s - begin.time_s
-        # Two processes may be in different cgroups: both readings are one process's, that of the longest span.
+        # Cgroups may differ between processes: both readings are of one process, that of the longest span.
         if record.host not in longest or span > longest[record.host][0]:
             longest[record.host] = span, record, begin, end
     if not longest:

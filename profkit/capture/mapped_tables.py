@@ -1,10 +1,7 @@
-"""Reads the file of a process's tracer tables (`native/tracer/store.h`, `layout.h`), as it was when the
-process ended.
+"""Reads a process's tracer tables (`native/tracer/store.h`, `layout.h`), as they were at its end.
 
-A process may have died at any instruction, and anyone who can write to the spool directory can have changed
-any byte: sizes, numbers and addresses are checked before use, and memory is taken in proportion to the file.
-The file of a running process grows while it is read. Whatever refers to something that was absent when it was
-read is omitted.
+The process may have died at any instruction, and anyone may have changed the file: everything is checked
+before use.
 """
 
 from __future__ import annotations
@@ -32,12 +29,12 @@ MAGIC = b"PFKCALLS"
 _VERSION = 7
 _HEADER_BYTES = 4096
 _MOST_BYTES = 2**32
-#: Times that a file is read whose tables were summed up meanwhile.
+#: Most attempts to read a file whose tables are summed up meanwhile.
 _READINGS = 8
 
 
 class _Layout:
-    """The fields of a structure, each with its name and its format in the module `struct`, in their order."""
+    """The fields of a structure: the name and `struct` format of each, in order."""
 
     def __init__(self, fields: str) -> None:
         named = [field.partition(":") for field in fields.split()]
@@ -53,10 +50,10 @@ _HEADER = _Layout(
     "magic:8s version:I header_bytes:I table_bytes:I call_bytes:I function_bytes:I edge_bytes:I context_bytes:I "
     "path_bytes:I pid:I counter:I turn:I4x began_ticks:q began_ns:q ticks:q ns:q rate:d epoch:Q missed:Q"
 )
-#: `struct tier_store`, and how many changes of the tier it has room for.
+#: `struct tier_store`, and the number of changes of the tier that it holds.
 _TIERS, _MOST_TIERS = struct.Struct("<q16q5q4dq"), 8
-#: The head of a thread's table; times are ticks, `read` and what is charged are nanoseconds.
-#: Times of calls and ranges (`charged_until`) exclude the tracer's own ticks by then, in all `taken`.
+#: Head of a thread's table. Times are ticks; `read_*`, waiting and blocking are ns. Times of calls and ranges
+#: (`charged_until`) exclude the tracer's own ticks by then, in all `taken`.
 _TABLE = _Layout(
     "number:I4x top:Q stack:Q last:q wait:q blocked:q context:Q charged_until:q read_at:q read_run:q read_wait:q "
     "uncharged_wait:q uncharged_blocked:q long_gap:q taken:q lost:q born:Q folded:Q native:i n_folded:I "
@@ -69,15 +66,15 @@ _NAME = struct.Struct("<6I")
 _BLOCK_TABLE, _BLOCK_ENTRIES, _BLOCK_STACK, _BLOCK_NAMES, _BLOCK_RECORD = range(1, 6)
 _NAME_FILE, _NAME_FUNCTION = _NAME_KINDS = 1, 2
 _IS_OWN = 1
-#: Of a function: not all of its calls were counted one by one.
+#: Flag of a function: not all of its calls were counted one by one.
 _IS_UNCOUNTED = 2
-#: In the labels of the tracer's own methods, which the agent calls while it traces.
+#: In labels of the tracer's own methods, which the agent calls while it traces.
 _OWN_METHOD = " of 'profkit_tracer."
-#: The agent's functions through which the target imports modules: what they call is the target's.
+#: The agent's functions through which the target imports modules: their callees are the target's.
 _PASSING_FILE, _PASSING = "<frozen profkit.import_hook>", ("find_spec", "create_module", "exec_module")
 
 _FUNCTION, _EDGE, _CONTEXT, _ROW, _PATH, _PAUSE, _LINE, _SLICE = range(1, 9)
-#: Of entries by kind: name, offset and format of what is read of them.
+#: By kind of entry: name, offset and format of each field that is read.
 _ENTRIES = {
     _FUNCTION: "number:4:u4 name:8:u4 recursive:40:i8 total:48:i8 cumwait:56:i8 cumblocked:64:i8 looked:72:i8 "
     "cut:80:i8 counted_recursive:88:i8",
@@ -91,60 +88,59 @@ _ENTRIES = {
     _LINE: "function:4:u4 within:8:u4 line:12:u4 ns:16:i8 count:24:i8",
     _SLICE: "function:4:u4 begin_ns:16:i8 end_ns:24:i8 ns:32:i8",
 }
-#: Of a call on a thread's stack.
+#: Fields of a call on a thread's stack.
 _CALL = "edge:0:i8 start:8:i8 children:16:i8 wait:24:i8 blocked:32:i8 path:40:i8"
 _FUNCTION_COLUMNS = frozenset(("caller", "callee", "function", "opener", "within"))
 _COUNT_COLUMNS = frozenset(
     ("exact", "seen", "samples", "recursive", "cut", "calls", "count", "counted", "counted_recursive")
 )
 _SCATTER_COLUMNS = frozenset(("seen_squares", "squares"))
-#: Bytes from one `struct pause`, `struct line` or `struct slice` to the next entry.
+#: Bytes of an entry that holds a `struct pause`, `struct line` or `struct slice`.
 _PAUSE_STRIDE = 48
-#: Least sizes of what is counted in the header; the structures of the tracer hold more than is read.
+#: Least bytes of structures; the tracer's hold more than is read.
 _LEAST = {"table": _TABLE.size, "call": 48, "function": 96, "edge": 144, "context": 32, "path": 48}
 _MOST_STRUCTURE = 4096
 
-#: Bytes of names in one place.
+#: Most bytes of names in a block.
 _MOST_NAMES = 2**20
 
-#: A thread's functions are numbered in order; those of a process that goes on may not all have been there yet.
+#: Gaps allowed in a thread's function numbers: some functions of a running process are not there yet.
 _MOST_SPREAD = 2**16
 
 _MOST_CALLS = 2**53
 _LAST_LINE = 2**31 - 1
 _MOST_TICKS = 2**62
-#: Nanoseconds a tick: no clock is faster or slower.
+#: Least and most plausible nanoseconds of a tick.
 _LEAST_RATE, _MOST_RATE = 1e-3, 1e3
 _MOST_THREADS = 2**16
-#: As in the tracer: a rate that is off by more is of a machine that was suspended.
+#: As in the tracer: a greater error of the rate means that the machine was suspended.
 _RATE_TOLERANCE = 0.01
 
-#: Bursts from which on calls are estimated: the scatter of two says nothing.
+#: Fewest bursts to estimate calls from: the scatter of two says nothing.
 FEWEST_BURSTS = 3
-#: Parts of what counting is taken to add to a burst by which that may be too much, or too little: events cost 1.0 to
-#: 2.5 times what they do on warm caches where 1.6 is assumed (native/tracer/tiers.c).
+#: Parts by which the estimated cost of counting in a burst may be too great or too small: events cost 1.0 to
+#: 2.5 times what they do on warm caches, and 1.6 is assumed (native/tracer/tiers.c).
 LESS_SLOWED, MORE_SLOWED = 0.4, 0.6
-#: Of a Poisson process of which nothing was seen, this is the upper bound of 95 % ("rule of three"; J. Hanley,
-#: A. Lippman-Hand, JAMA 249, 1983).
+#: Upper 95 % bound of a Poisson count of 0 ("rule of three"; J. Hanley, A. Lippman-Hand, JAMA 249, 1983).
 NONE_SEEN = 3.0
-#: No call is shorter, of a function in Python or in C: 25 to 40 ns on the machines of docs/costs.md.
+#: Shortest call, in Python or C: 25 to 40 ns on the machines of docs/costs.md.
 SHORTEST_CALL_S = 2.5e-8
-#: Times by which calls of a function may become cheaper.
+#: Factor by which calls of a function may become cheaper.
 CHEAPER = 2.0
-#: What calls take is known from those that were traced if there are so many for each that a change of tier cut.
+#: Traced calls for each one cut by a change of tier, above which the time of a call is known.
 FEWEST_WHOLE = 3
-#: Part of the sampled time in which a function is that never returned: looks miss it where a stack cannot be read.
+#: Share of the sampled time of a function that never returned; looks miss stacks that cannot be read.
 ALWAYS = 0.95
 _NORMAL = 1.96
-#: Samples that are added to those taken for the error of their number: without them an interval of few is too narrow
-#: (of 3, it holds the truth 8 times of 10), with them it holds it 95 times of 100 from the first sample on.
+#: Samples added for the error of their number. Without them the interval of few is too narrow (of 3, it holds
+#: the truth 8 times of 10); with them it holds it 95 times of 100 from the first sample on.
 FEW_SAMPLES = 2.0
 
 _TIER_KINDS: dict[int, Literal["exact", "sampled"]] = {1: "exact", 2: "sampled"}
 
 _Ints = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
-#: Returns bytes of a file: from where, and how many.
+#: Reads a number of bytes of a file from an offset.
 _Read: TypeAlias = Callable[[int, int], bytes]
 
 
@@ -158,7 +154,7 @@ class ThreadEnd:
 
 
 class _Block(NamedTuple):
-    """A block of the file: where its content begins, and its size in bytes."""
+    """A block of the file: the offset of its content, and its size in bytes."""
 
     kind: int
     owner: int
@@ -183,10 +179,10 @@ class _Clock:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """How calls were counted in bursts while a process was sampled, ns.
-    `sampled_ns` is how long it was sampled. `lasted_ns` is the total length of the bursts without what
-    counting took, `slowed_ns` the estimate of what counting added to them. `counted` says whether calls of
-    functions that are called seldom were counted all the time (`native/tracer/seldom.h`)."""
+    """How calls were counted in bursts; `counted`: seldom called functions were counted all the time.
+
+    `lasted_ns` is the length of all bursts without the cost of counting, which `slowed_ns` estimates.
+    """
 
     sampled_ns: int
     number: int
@@ -201,7 +197,7 @@ class Bursts:
 
     @property
     def scales(self) -> tuple[float, float, float]:
-        """Return the calls per call in a burst, and its least and most for what counting may have added."""
+        """Return how many calls one in a burst stands for: estimate, least and most."""
         lasted, slowed = float(self.lasted_ns), self.slowed_ns
         return (
             self.sampled_ns / lasted,
@@ -211,27 +207,25 @@ class Bursts:
 
 
 def read_tables(path: Path, *, growing: bool = False) -> MappedTables:
-    """Return the tables of one process; `growing` if it may still run and change the file.
-    Raise `OSError` if the file cannot be opened, `ValueError` if it is damaged or of another profkit version.
-    """
+    """Return a process's tables, `growing` if it still runs; raise `OSError`, or `ValueError` if damaged."""
     for _ in range(_READINGS if growing else 1):
         data = read_regular(path, _MOST_BYTES)
-        # Tables of ended threads that were summed up meanwhile have given their room to others.
+        # Tables of ended threads may have been summed up meanwhile, and their room reused.
         if not growing or _epoch(data) == _epoch(read_regular(path, _HEADER_BYTES, cut=True)):
             break
     return MappedTables(data, growing=growing)
 
 
 def decode_tables(data: bytes) -> MappedTables:
-    """Return the tables in a file's bytes; errors are those of `read_tables`."""
+    """Return the tables in a file's bytes; errors are as in `read_tables`."""
     return MappedTables(data)
 
 
 class MappedTables:
     """The file of one process, with the functions (`codes`) of all its threads.
-    `missed`: there was no room for some of what was traced. `tiers` are kinds of tiers with their begins,
-    seconds of ``CLOCK_MONOTONIC``. `effect` is what capture added to the wall, seconds, with its interval,
-    ``None`` if unknown.
+
+    `missed`: not all that was traced found room. `tiers` begin at seconds of ``CLOCK_MONOTONIC``. `effect` is
+    what capture added to the wall, in seconds, with its interval; ``None`` if unknown.
     """
 
     def __init__(self, data: bytes, *, growing: bool = False) -> None:
@@ -259,7 +253,7 @@ class MappedTables:
             )
             for kind, fields in _ENTRIES.items()
         }
-        #: By kind, its size in units of 16 bytes; what is no kind leads behind everything.
+        #: By kind: size in units of 16 bytes; an unknown kind leads beyond the file.
         self._steps = [_MOST_BYTES] * 256
         for kind, entry in self._types.items():
             self._steps[kind] = entry.itemsize // 16
@@ -270,7 +264,7 @@ class MappedTables:
         self._data = data
         self._words: _Ints = np.frombuffer(data, "<i8", len(data) // 8)
         self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)
-        extents: list[tuple[int, int, int]] = []  # address, bytes, place in the file
+        extents: list[tuple[int, int, int]] = []  # address, bytes, file offset
         blocks = list(_blocks(lambda at, count: data[at : at + count], len(data), extents))
         self._extents = np.array(sorted(extents), np.uint64).reshape(-1, 3).T
         self.passing: set[int] = set()  # codes
@@ -302,17 +296,16 @@ class MappedTables:
     def threads(
         self, until_s: float | None, names: Mapping[int, str], ends: Mapping[int, ThreadEnd]
     ) -> tuple[ThreadTable, ...]:
-        """Return one table per thread, the main thread's first and a sum of short threads last.
-        `until_s` (seconds of ``CLOCK_MONOTONIC``) is the end of calls that have not returned, ``None`` for
-        the last event of their thread. `names` are by thread number. `ends` are the kernel's counters read
-        after the tracer's, for what open calls waited. Raise `ValueError` if a table is damaged."""
+        """Return one table per thread, the main thread's first, a sum of ended ones last.
+
+        Open calls end at `until_s` (``CLOCK_MONOTONIC``), else at their thread's last event; `ends` say how
+        long they waited. Raise `ValueError` if a table is damaged.
+        """
         threads = sorted(self._threads, key=lambda t: (t.n_folded > 0, t.native != self.pid, t.number))
         found = [_Reader(self, thread).table(until_s, names, ends) for thread in threads]
         if not threads or threads[0].native != self.pid or threads[0].n_folded:
             found.insert(0, _empty(self.pid, names))
         return tuple(found)
-
-    # The parts of the file
 
     def places_of(self, addresses: npt.NDArray[Any]) -> _Ints:
         """Return the file offsets of addresses of the process; -1 for what is outside the file."""
@@ -385,8 +378,8 @@ class MappedTables:
         return {kind: places[kinds == kind] for kind in self._types}
 
     def _entries_in(self, block: _Block) -> _Ints:
-        """Return the file offsets of a block's entries, which are spaced by the size of their kind."""
-        # One number for each 16 bytes, of which those where an entry begins are kinds; 255 stands for more.
+        """Return the file offsets of a block's entries; the kind of an entry gives its size."""
+        # One number per 16 bytes: a kind where an entry begins; 255 stands for all greater numbers.
         units = self._halves[block.at >> 2 : (block.at + block.size) >> 2 : 4]
         kinds = np.minimum(units, 255).astype(np.uint8).tobytes()
         steps, at, end, found = self._steps, 0, len(kinds), []
@@ -398,13 +391,13 @@ class MappedTables:
         return block.at + 16 * np.array(found, np.int64)
 
     def rows(self, places: _Ints, kind: int) -> Rows:
-        """Return the entries of a kind that are at these places; all fields are of 8 bytes, and `place` is one."""
+        """Return the entries of a kind at these file offsets, as columns of 8 bytes each."""
         entry = self._types[kind]
         words = self._words[(places >> 3)[:, None] + np.arange(entry.itemsize // 8)]
         return _widened(words.view(entry)[:, 0], places)
 
     def stack(self, thread: SimpleNamespace) -> Rows:
-        """Return the open calls of a thread, outermost first; `place` is that of the edge, `path` of the path."""
+        """Return a thread's open calls, outermost first; `place` is the edge's offset, `path` the path's."""
         size = self.call.itemsize
         depth, rest = divmod(thread.top - thread.stack, size)
         (at,) = self.places_of(np.array([thread.stack], np.uint64)).tolist()
@@ -430,7 +423,7 @@ def _entry_type(fields: str, size: int) -> np.dtype[Any]:
 
 
 def _widened(entries: npt.NDArray[Any], places: _Ints) -> Rows:
-    """Return rows of a file with their places, as int64 and float64."""
+    """Return entries as rows of int64 and float64, with their file offsets."""
     columns: dict[str, npt.NDArray[Any]] = {"place": places}
     for name in entries.dtype.names or ():
         columns[name] = entries[name].astype("f8" if entries.dtype[name].kind == "f" else "i8")
@@ -438,17 +431,14 @@ def _widened(entries: npt.NDArray[Any], places: _Ints) -> Rows:
 
 
 class GrowingNames:
-    """The functions of a running process, each given once, from its file as it is at each look.
-    A look reads only the positions of the file's parts and the new names. The result is a hint before the
-    process ends; nothing relies on it."""
+    """New functions of a running process: hints only. A look reads only where blocks are, and new names."""
 
     def __init__(self) -> None:
-        self._read: dict[int, int] = {}  # by the place of a block, the bytes of it that were read
+        self._read: dict[int, int] = {}  # by offset of a block: bytes of it that were read
         self._files: dict[int, str] = {}
 
     def look(self, path: Path) -> list[tuple[str, int, str, str]]:
-        """Return file, line, name and qualified name of the functions that are new since the last look.
-        Raise `OSError` or `ValueError` as `read_tables` does."""
+        """Return file, line, name and qualified name of new functions; errors are as in `read_tables`."""
         with open_regular(path, buffering=0) as file:
 
             def read(at: int, count: int) -> bytes:
@@ -478,15 +468,15 @@ class GrowingNames:
 
 
 def _blocks(read: _Read, size: int, extents: list[tuple[int, int, int]]) -> Iterator[_Block]:
-    """Yield the blocks of a file; append address, size and file offset of each extent to `extents`."""
+    """Yield the blocks of a file; append address, size and offset of each extent to `extents`."""
     at = _HEADER_BYTES
     while at + 16 <= size:
         head = read(at, _EXTENT.size)
         if len(head) < _EXTENT.size:
-            return  # it was cut meanwhile
+            return  # the file was cut meanwhile
         whole, address = _EXTENT.unpack(head)
         if whole == 0:
-            return  # it was being added
+            return  # the extent was being added
         if whole % 4096 or whole > size - at or address % 4096:
             raise MemberError("damaged: it has a part of an impossible size")
         extents.append((address, whole, at))
@@ -504,7 +494,7 @@ def _blocks(read: _Read, size: int, extents: list[tuple[int, int, int]]) -> Iter
 
 
 def _names(data: bytes) -> Iterator[tuple[int, int, int, int, int, bytes]]:
-    """Yield kind, number, file, line, flags and text of the names in a block's content, or in its end."""
+    """Yield kind, number, file, line, flags and text of the names in a block's content, or its end."""
     at, last, unpack, kinds = 0, len(data) - _NAME.size, _NAME.unpack_from, _NAME_KINDS
     while at <= last:
         kind, size, number, file, line, flags = unpack(data, at)
@@ -526,7 +516,7 @@ def _name_bytes(text: bytes) -> int:
 def _read_tiers(
     data: bytes,
 ) -> tuple[tuple[tuple[Literal["exact", "sampled"], float], ...], tuple[float, float, float] | None, Bursts]:
-    """Return the tiers of a process with their begins, what capture added to its wall, and its bursts."""
+    """Return the tiers with their begins, what capture added to the wall, and the bursts."""
     n, *rest = _TIERS.unpack_from(data, _HEADER.size)
     spans, (sampled, _, bursts, lasted, _) = rest[: 2 * _MOST_TIERS], rest[2 * _MOST_TIERS : -5]
     *effect, slowed, counted = rest[-5:]
@@ -571,15 +561,12 @@ def _clock(header: SimpleNamespace) -> _Clock:
 
 
 class _Reader:
-    """Makes the table of one thread."""
-
     def __init__(self, file: MappedTables, thread: SimpleNamespace) -> None:
         self._file = file
         self._thread = thread
         self._clock = file._clock
         self._places = file.entries(thread.number)
         functions = file.rows(self._places[_FUNCTION], _FUNCTION)
-        #: In ascending order of their numbers.
         functions = functions[np.argsort(functions.number, kind="stable")]
         if (np.diff(functions.number) == 0).any():
             raise MemberError("damaged: two functions of a thread have one number")
@@ -591,13 +578,13 @@ class _Reader:
         if not known.all() and not file.growing:
             raise MemberError("damaged: a function's name is not there")
         self._functions = self._checked(functions[known])
-        #: By number, its place in that order; -1 for what is not there.
+        #: By number: index into `_functions`, -1 if absent.
         self._place_of = np.full(int(functions.number[-1]) + 1 if len(functions) else 0, -1, np.int64)
         self._place_of[self._functions.number] = np.arange(len(self._functions))
-        #: By that place, the function's place in the codes: -1 for what is outside every call, and for `_shown` the
-        #: agent's own. What some of these call is the target's.
+        #: By that index: index into the codes, -1 outside every call and, in `_shown`, for the agent's own.
+        #: Callees of `_passing` are the target's.
         self._code = codes[known]
-        #: By that place: whether its calls are estimated where the process was sampled.
+        #: By that index: whether calls are estimated where the process was sampled.
         self._estimated = np.append(file.uncounted, True)[self._code]
         own = np.append(file.own, False)[self._code]
         self._shown = np.where(own, -1, self._code)
@@ -605,8 +592,7 @@ class _Reader:
         self._edges = self._read(_EDGE)
 
     def _read(self, kind: int) -> Rows:
-        """Return entries of a kind with places for numbers of functions, those with numbers of their own in order.
-        While the file grows, what refers to something that was absent is omitted, and what follows it in order."""
+        """Return entries of a kind with indices for function numbers, without those still being written."""
         rows = self._checked(self._file.rows(self._places[kind], kind))
         if not len(rows):
             return rows
@@ -646,7 +632,7 @@ class _Reader:
     def table(
         self, until_s: float | None, names: Mapping[int, str], ends: Mapping[int, ThreadEnd]
     ) -> ThreadTable:
-        """Return the table, without the agent's own functions and what they called."""
+        """Return the table without the agent's own functions and their callees."""
         thread = self._thread
         now = thread.last
         if until_s is not None and not thread.ended and not thread.n_folded:
@@ -724,23 +710,21 @@ class _Reader:
         return self._times(ticks, self._clock.ns_per_tick)
 
     def _times(self, values: npt.NDArray[Any], unit_ns: float = 1.0) -> _Floats:
-        """Return seconds; slightly negative values come from clocks that are read one after the other."""
+        """Return seconds; slightly negative values come from clocks read one after the other."""
         found = np.maximum(values * (unit_ns / 1e9) if unit_ns != 1.0 else values / 1e9, 0.0)
         problem = types.SECONDS.problem_in(found)
         if problem:
             raise MemberError(f"damaged: a time {problem}")
         return found
 
-    # Calls and their times
-
     def _calls(self, edges: Rows) -> _Ints:
-        """Return calls of edges: those that were traced, and what those in bursts stand for."""
+        """Return calls of edges: those traced, and those that bursts stand for."""
         bursts = self._file.bursts
         seen: _Ints = 0 * edges.seen
         if bursts.known:
             seen = np.rint(np.minimum(edges.seen * bursts.scales[0], _MOST_CALLS)).astype(np.int64)
         counted = self._counted(edges)
-        # Of a function that was counted for a while it is a part: at least so many were made.
+        # What was counted for a while is the least number of calls.
         found: _Ints = edges.exact + np.where(
             self._estimated[edges.callee], np.maximum(seen, counted), counted
         )
@@ -752,7 +736,7 @@ class _Reader:
         return counted if self._file.bursts.counted else 0 * counted
 
     def _sums(self) -> dict[str, Any]:
-        """Return the columns of functions: what each has itself, and sums over its incoming edges."""
+        """Return the columns of functions: their own, and sums over incoming edges."""
         edges = self._edges
         found: dict[str, Any] = {name: column.copy() for name, column in self._functions.columns.items()}
         columns = edges.columns | {"calls": self._calls(edges), "counted": self._counted(edges)}
@@ -762,7 +746,7 @@ class _Reader:
         if self._file.bursts.counted:
             found["recursive"] += np.where(self._estimated, 0, found["counted_recursive"])
         self._counts(found["calls"])
-        # Of functions that no burst saw: their sampled time by the time of traced calls.
+        # Functions that no burst saw: sampled time over the time of a traced call.
         by_time, _ = self._calls_in_time(found, found["looked"], 1.0)
         unseen = self._estimated & (found["seen"] == 0) & (found["counted"] == 0)
         found["calls"] += np.where(unseen, by_time, 0.0).astype(np.int64)
@@ -771,16 +755,14 @@ class _Reader:
     def _calls_in_time(
         self, functions: dict[str, Any], ticks: npt.NDArray[Any], cheaper: float
     ) -> tuple[_Floats, npt.NDArray[np.bool_]]:
-        """Return the calls that fit into a time, if each takes a part of a traced call's, and where known."""
+        """Return the calls `cheaper` times faster than traced ones that fit into a time, and where known."""
         traced = np.maximum(functions["total"] - functions["looked"], 0) / cheaper
         known = (functions["exact"] > FEWEST_WHOLE * functions["cut"]) & (traced > 0)
         per_tick = np.divide(functions["exact"], traced, out=np.zeros(len(traced)), where=known)
         return np.rint(np.minimum(ticks * per_tick, 2.0**50)), known
 
     def _known(self, functions: dict[str, Any], rows: npt.NDArray[np.bool_]) -> Rows:
-        """Return how well the functions of a thread that was sampled for a while are known.
-        The scatter of calls among bursts gives the error of their sum. Errors of several callers are added,
-        as their calls may coincide."""
+        """Return intervals of calls and errors of times; callers' errors add up, since calls may coincide."""
         bursts, n, edges, callee = self._file.bursts, len(self._functions), self._edges, self._edges.callee
         samples, squares = functions["samples"], np.zeros(n)
         np.add.at(squares, callee, edges.squares)
@@ -788,14 +770,14 @@ class _Reader:
         sampled_ns = np.maximum(functions["sampled"], 0) * self._clock.ns_per_tick
         look_ns = squares.sum() / max(sampled_ns.sum(), 1.0)
         weight = np.where(samples > 0, squares / np.maximum(sampled_ns, 1.0), look_ns)
-        # Of a function that was called meanwhile, none may have been taken.
+        # A function that was called may have no sample by chance.
         none = np.where(seen > 0, NONE_SEEN * look_ns, 0.0)
         error = np.where(samples > 0, _NORMAL * np.sqrt(squares + FEW_SAMPLES * weight**2), none) / 1e9
         all_known, calls = ~self._estimated, functions["calls"].astype(np.float64)
         if not bursts.known:
             limit = np.where(all_known, calls, np.nan)
             return types.rows("estimates", limit[rows], limit[rows], samples[rows], error[rows])
-        # Calls come in groups: as many independent ones were seen as have this scatter (L. Kish, "Survey Sampling").
+        # Calls come in groups: the number of independent ones with this scatter (L. Kish, "Survey Sampling").
         groups = edges.seen.astype(np.float64) ** 2 / np.maximum(edges.seen_squares, 1.0)
         less, more = np.zeros(n), np.zeros(n)
         part = _NORMAL / np.sqrt(np.maximum(groups, 1.0))
@@ -804,14 +786,14 @@ class _Reader:
         _, least, most = bursts.scales
         low = exact + np.maximum((seen - less) * least, np.maximum(seen, functions["counted"]))
         high = np.maximum(low, exact + (seen + more) * most)
-        # Where none was seen, no more than its time suffices for. Of what took no time, calls come one by one.
+        # Of unseen functions, at most what fits into their time; without time, a Poisson bound (`NONE_SEEN`).
         within, own = functions["looked"], np.maximum(functions["sampled"], 0).sum()
         look = look_ns / self._clock.ns_per_tick
         in_time, known = self._calls_in_time(
             functions, within + _NORMAL * np.sqrt(np.maximum(within, 0) * look) + NONE_SEEN * look, CHEAPER
         )
         at_most = np.where(within > 0, self._seconds(within) / SHORTEST_CALL_S, NONE_SEEN * most)
-        # What was open when the tier changed and then at every look has not returned.
+        # What was open when the tier changed and at every look since has not returned.
         at_most[(functions["cut"] > 0) & (within >= ALWAYS * own)] = 0.0
         unseen = np.maximum(low, exact + np.where(known, np.minimum(in_time, at_most), at_most))
         high = np.where(seen == 0, unseen, high)
@@ -821,7 +803,7 @@ class _Reader:
         return types.rows("estimates", low[rows], high[rows], samples[rows], error[rows])
 
     def _pending(self, now: int, ends: Mapping[int, ThreadEnd]) -> tuple[int, int]:
-        """Return the ns that the innermost open call has waited since the tracer last asked the kernel."""
+        """Return ns queued and blocked in the innermost open call since the tracer last asked the kernel."""
         thread, end = self._thread, ends.get(self._thread.native)
         if end is None or now - thread.last <= thread.long_gap or end.at_ns <= thread.read_at:
             return 0, 0
@@ -832,22 +814,22 @@ class _Reader:
         return wait, min(max(0, thread.uncharged_blocked + off), most - wait)
 
     def _stack(self) -> Rows:
-        """Return the open calls, outermost first; `edge` is the place of each among the edges."""
+        """Return the open calls, outermost first; `edge` is an index into the edges."""
         stack, edges = self._file.stack(self._thread), self._edges
         order = np.argsort(edges.place, kind="stable")
         index = np.searchsorted(edges.place[order], stack.place)
         edge = np.append(order, -1)[index]
         stack.columns["edge"] = edge
         known = (edge >= 0) & (np.append(edges.place, -1)[edge] == stack.place)
-        stack = stack[: int(np.argmin(np.append(known, False)))]  # what follows was being made
+        stack = stack[: int(np.argmin(np.append(known, False)))]  # the rest was being written
         if len(stack):
             innermost = stack.edge[-1]
             if (stack.edge == innermost).sum() > edges.open[innermost]:
-                return stack[:-1]  # it has just been counted among those that returned
+                return stack[:-1]  # it has just returned, and is counted
         return stack
 
     def _open(self, now: int, stack: Rows, wait: int, blocked: int) -> Rows:
-        """Return ticks and waiting of open calls, of which the innermost has waited more than was charged."""
+        """Return ticks and waiting of open calls; `wait` and `blocked` are added to the innermost."""
         total, thread = now - stack.start, self._thread
         own = total - stack.children - np.append(total[1:], 0)[: len(total)]
         waits, blocks = np.zeros((2, len(stack)), np.int64)
@@ -868,7 +850,7 @@ class _Reader:
         """Return the waiting of functions, open calls included."""
         columns = ("wait", "cumwait", "blocked", "cumblocked")
         rows = (self._shown >= 0) & np.any([functions[column] > 0 for column in columns], axis=0)
-        # What a recursive call waited is within what the outer one did.
+        # The outer call's waiting includes that of recursive ones.
         again = np.ones(len(calls), bool)
         again[np.unique(calls.function, return_index=True)[1]] = False
         times = {
@@ -879,8 +861,6 @@ class _Reader:
             self._code[np.append(np.flatnonzero(rows), calls.function)],
             *(self._times(np.append(functions[column][rows], times[column])) for column in columns),
         )
-
-    # Ranges, calling contexts, and what samples saw
 
     def _read_contexts(self, now: int, stack: Rows) -> tuple[Rows, Rows]:
         thread, at, rows = self._thread, self._read(_CONTEXT), self._read(_ROW)
@@ -912,8 +892,8 @@ class _Reader:
         )
 
     def _read_paths(self, calls: Rows, stack: Rows) -> Rows:
-        """Return calling contexts; those of open calls include what these took so far."""
-        at = self._read(_PATH)  # the base, which is no context, has the number 0
+        """Return calling contexts; those of open calls include their time so far."""
+        at = self._read(_PATH)  # number 0 is the base, which is no context
         parents = at.parent
         base = self._place_of[:1].tolist()
         if (
@@ -932,7 +912,7 @@ class _Reader:
         for name, column in times.items():
             np.add.at(column, index[known], calls.columns[name][known])
         function, passing = self._shown[at.function], self._passing[at.function]
-        # The agent's own functions are left out, with what they called that is not the target's.
+        # Omit the agent's own functions, and their callees that are not the target's.
         left_out = (self._code[at.function] >= 0) & (function < 0) & ~passing
         while (left_out[parents] & ~left_out).any():
             left_out |= left_out[parents]
@@ -952,7 +932,7 @@ class _Reader:
         )
 
     def _read_seen(self, kind: int, table: str) -> Rows:
-        """Return pauses, lines or slices, without the agent's and what is outside every call."""
+        """Return pauses, lines or slices, without the agent's and those outside every call."""
         at = self._read(kind)
         if not len(at):
             return types.rows(table)
@@ -960,7 +940,7 @@ class _Reader:
             raise MemberError("damaged: it has a pause of unknown kind")
         if kind == _LINE:
             at.line.clip(0, _LAST_LINE, out=at.line)
-        if kind == _SLICE:  # without those that were being written
+        if kind == _SLICE:  # drop those that were being written
             at = at[(at.begin_ns >= 0) & (at.begin_ns < at.end_ns) & (at.end_ns <= LAST_NS)]
         for name in _FUNCTION_COLUMNS & at.columns.keys():
             at.columns[name] = self._shown[at.columns[name]]
@@ -986,7 +966,7 @@ def _name_and_qualname(text: bytes) -> tuple[str, str]:
 
 
 def _text(text: bytes) -> str:
-    """Return a text as the agent's Python had it, with invalid bytes replaced."""
+    """Decode a text as the agent's Python had it, with invalid bytes replaced."""
     try:
         return text.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

@@ -1,8 +1,4 @@
-"""Machine-wide counters over time: CPU, pressure, load, throttling of the target's cgroup, GPUs.
-
-The sampler reads them at every sample from files that stay open. `host` reads the same counters once before
-and once after the target; here they are columns. A column whose file is missing is omitted.
-"""
+"""Machine-wide counters over time, from files that stay open; a missing file has no column."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from profkit.capture.agent import machine
 from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.gpu import Gpus
 
-#: Columns that rise: what is kept is the rise since the first reading.
+#: Columns that rise: the rise since the first reading is kept.
 _RISING = frozenset(
     (
         "busy_s",
@@ -30,9 +26,9 @@ _RISING = frozenset(
         "periods",
     )
 )
-#: Files that are read, and the most that is needed of them: the first line of ``/proc/stat`` is the sum.
+#: Bytes read of a file; of ``/proc/stat`` the first line, the sum, suffices.
 _SIZE = 512
-#: Nanoseconds over which CPUs must have been idle: the kernel counts in ticks of 10 ms.
+#: Nanoseconds over which CPUs must have been idle: the kernel counts ticks of 10 ms.
 _IDLE_NS = 100_000_000
 
 
@@ -49,7 +45,7 @@ class Meters:
         self._gpus = Gpus()
         self.time_ns = array("q")
         self.columns: dict[str, array[float]] = {}
-        #: Least CPU quota of the target's cgroup that was seen, in cores.
+        #: Least CPU quota seen of the target's cgroup, in cores.
         self.quota_cpus: float | None = None
         for name in ("stat", "loadavg", "pressure/cpu", "pressure/io"):
             self._open(name, f"/proc/{name}")
@@ -83,14 +79,14 @@ class Meters:
         self._gpus.close()
 
     def find_cgroup(self) -> None:
-        """Find the target's cgroup: programs like ``systemd-run`` move themselves. Cheap if unchanged."""
+        """Find the target's cgroup anew: programs like ``systemd-run`` move. Cheap if unchanged."""
         try:
             membership = os.pread(self._files["cgroup"], 4096, 0)
             if membership == self._membership:
                 return
             _, fields = read_stat(f"/proc/{self._target}/stat")
             if fields[0] in (b"Z", b"X"):
-                return  # one that ended is in no cgroup any more
+                return  # an ended process is in no cgroup
         except (KeyError, OSError, ValueError, IndexError):
             return
         self._membership = membership
@@ -111,12 +107,12 @@ class Meters:
             self._open("cpu.pressure", directory + "/cpu.pressure")
             if "cpu.pressure" in self._files:
                 break
-        # Another cgroup counts from another beginning: go on from where the last one was.
+        # Another cgroup counts from another start: continue from the last value.
         for name in ("throttled_s", "throttled_periods", "periods", "cgroup_psi_some_s"):
             self._base.pop(name, None)
 
     def read(self, now_ns: int, processes: int, threads: int) -> None:
-        """Append a reading at `now_ns` (``CLOCK_MONOTONIC``), with the numbers of the target's live tasks."""
+        """Append a reading at `now_ns` (``CLOCK_MONOTONIC``); `processes` and `threads` are the target's."""
         values: dict[str, float] = {"processes": processes, "threads": threads}
         for name, read in (
             ("stat", machine.cpu_seconds),
@@ -158,26 +154,26 @@ class Meters:
 
     def _risen(self, name: str, value: float) -> float:
         base = self._base.setdefault(name, value - self._last.get(name, 0.0))
-        # Counters of some kernels fall back by a tick now and then.
+        # Some kernels' counters fall back by a tick now and then.
         self._last[name] = max(value - base, self._last.get(name, 0.0))
         return self._last[name]
 
     def thin(self) -> None:
-        """Keep the first, every second and the last reading; for momentary values, keep the greatest."""
+        """Keep the first, every second and the last reading; of momentary values keep the greatest."""
         n = len(self.time_ns)
         kept = [*range(0, n - 1, 2), n - 1]
         self.time_ns = array("q", [self.time_ns[at] for at in kept])
         for name, column in self.columns.items():
             if name in _RISING:
                 self.columns[name] = array("d", [column[at] for at in kept])
-            else:  # a peak must not be lost with its row
+            else:
                 ends = [*kept[1:], n]
                 self.columns[name] = array(
                     "d", [_greatest(column[at:end]) for at, end in zip(kept, ends, strict=True)]
                 )
 
     def as_record(self) -> dict[str, Any]:
-        """Return everything as values that `marshal` writes."""
+        """Return the readings as values that `marshal` writes."""
         return {
             "time_ns": self.time_ns.tobytes(),
             "columns": {name: column.tobytes() for name, column in self.columns.items()},

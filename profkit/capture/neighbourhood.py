@@ -1,10 +1,7 @@
-"""Who else ran while the target queued: the machine's other processes, weighted by the target's queueing.
+"""The machine's other processes, weighted by how much the target queued while they ran.
 
-Reading all of ``/proc`` costs some 10 µs a process, so it is done only while the target queues or others keep
-a CPU busy (they share its caches and memory), at intervals that follow the measured cost. A process's use is
-the difference of ``utime + stime``, plus that of children it waited for (``cutime + cstime``), which may have
-been too short to be read. Each difference is weighted by the seconds for which the target queued in between,
-and counts hardly if it did not.
+A reading of ``/proc`` costs 10 µs a process, so there are few; children that ended count as their parent's
+use.
 """
 
 from __future__ import annotations
@@ -24,28 +21,25 @@ from profkit.capture.proc_files import TICKS
 _PROC = "/proc"
 #: Part of one core that reading may take, and the least seconds between two readings.
 SHARE, LEAST_INTERVAL = 0.001, 0.5
-#: Seconds that two readings are apart at least: ticks of 10 ms say little of less.
+#: Least seconds of a difference: the kernel counts ticks of 10 ms.
 LEAST_SPAN = 0.1
-#: Part of the wall for which the target queues, or cores of all others, from which it is worth knowing who runs, and
-#: seconds over which that is taken.
+#: Share of the wall queued, or cores used by others, above which processes are read; seconds to measure.
 QUEUES, BUSY, WINDOW = 0.02, 0.25, 0.5
-#: Weight of a second without any queueing, beside one in which one thread queues: counts where nothing queues.
+#: Weight of a second without queueing; one in which one thread queues weighs 1.
 FAINT = 0.001
-#: Readings that are left out, at most, of a process that did nothing: twice as many each time.
+#: Most readings that skip an idle process; the number doubles each time.
 MOST_LEFT_OUT = 7
-#: Rows that are written down, the least cores of one, and processes alike from which they are one row.
+#: Most rows that are written, least cores of a row, and similar processes from which they share one.
 LISTED, LEAST_CORES, MANY = 8, 0.01, 5
-#: Processes that ended and are remembered.
+#: Most ended processes that are remembered.
 MOST_GONE = 1_000
-#: Cgroups that are read.
 MOST_GROUPS = 1_000
-#: Flag of the kernel's own threads in ``stat`` (``PF_KTHREAD``).
+#: Flag of kernel threads in ``stat`` (``PF_KTHREAD``).
 _OF_KERNEL = 0x200000
-#: Number of the PID namespace that all processes are in (``PROC_PID_INIT_INO``).
+#: Inode of the first PID namespace (``PROC_PID_INIT_INO``).
 _FIRST_NAMESPACE = 0xEFFFFFFC
 
-# `re` compiles these when they are first needed: while a target queues.
-#: Containers by the cgroups that Docker, Podman, CRI-O, containerd, Kubernetes and LXC make.
+#: Containers, in the names of cgroups of Docker, Podman, CRI-O, containerd, Kubernetes and LXC.
 _CONTAINER = (
     r"(?m)/(?:(?P<engine>docker|libpod|crio|cri-containerd)-)?(?P<id>[0-9a-f]{32,64})(?:\.scope)?(?=/|$)"
 )
@@ -56,7 +50,7 @@ _UNIT = r"(?m)/([^/\n]+\.(?:service|scope|slice))(?=/|$)"
 
 
 class _Moment(NamedTuple):
-    """A moment, and the counters until then; ``others_s`` is what all other programs ran."""
+    """Counters at a moment; ``others_s`` is the CPU time of all other programs."""
 
     at: float
     queued_s: float
@@ -85,37 +79,37 @@ class _Seen:
     name: str = ""
     ticks: int = 0
     child_ticks: int = 0
-    # When it was read last, and the weight of all time until then.
+    # Time of the last reading, and the weight of all time until then.
     at: float = 0.0
     weight: float = 0.0
-    # Number of the reading for which it is due, and how many were left out before that.
+    # Number of the reading at which it is due, and how many are skipped before.
     due: int = 0
     left_out: int = 0
-    # Ticks of children that ended and were counted as their own.
+    # Ticks of ended children that were counted as their own.
     reaped: int = 0
-    # Cores × weight: of all, and of children that ended.
+    # Cores × weight: all, and of children that ended.
     weighed: float = 0.0
     of_children: float = 0.0
     uid: int = -1
     group: str = ""
 
     def rest(self, moment: _Moment, ticks: int, child_ticks: int) -> None:
-        """Begin the next difference here."""
+        """Start the next difference here."""
         self.at, self.weight = moment.at, moment.weight
         self.ticks, self.child_ticks, self.reaped = ticks, child_ticks, 0
 
 
 class _Groups:
-    """Cgroups whose processes ``/proc`` hides; their CPU time is readable if they are listed at all."""
+    """Cgroups, whose CPU time may be readable where ``/proc`` hides their processes."""
 
     def __init__(self, target: int) -> None:
         self._target = target
         self._used: dict[str, float] = {}
-        #: Cores × weight, by what the cgroup is.
+        #: Cores × weight, by name of the cgroup.
         self.weighed: dict[str, float] = {}
 
     def read(self, last: _Moment | None, now: _Moment) -> None:
-        """Read all cgroups without children, except those of the target and of this process."""
+        """Read all cgroups without children, except the target's and this process's."""
         used = {}
         own = {d for pid in ("self", self._target) for d in cgroup_directories("cpuacct", pid)}
         for directory in _leaves():
@@ -133,7 +127,7 @@ class _Groups:
 
 
 def _leaves() -> list[str]:
-    """Return cgroups without children; of version 1, those that count CPU time."""
+    """Return cgroups without children; in version 1, of the hierarchy that counts CPU time."""
     found: list[str] = []
     root = CGROUPS
     for place in ("cpu,cpuacct", "cpuacct"):
@@ -155,7 +149,6 @@ def _leaves() -> list[str]:
 
 
 def _used_s(directory: str) -> float:
-    """Return the CPU seconds that a cgroup used, of version 1 or 2."""
     try:
         return int(read_file(f"{directory}/cpuacct.usage", 32)) / 1e9
     except FileNotFoundError:
@@ -166,8 +159,7 @@ def _used_s(directory: str) -> float:
 
 
 class Neighbours:
-    """Follows the other processes of this machine while the target queues or they keep a CPU busy.
-    `target` is the number of the target's first process; `cpu_s` is the CPU time that following took."""
+    """Follows the machine's other processes while the target queues or they keep a CPU busy."""
 
     def __init__(self, target: int) -> None:
         self._own = os.getpid()
@@ -177,11 +169,11 @@ class Neighbours:
         self._gone: list[tuple[int, _Seen]] = []
         self._kernel: set[int] = set()
         self._readings = 0
-        # The last reading; none while there is nobody to follow: then the next one only begins a difference.
+        # ``None`` while nobody is followed; the next reading then only starts a difference.
         self._last: _Moment | None = None
         self._window: _Moment | None = None
         self._next = 0.0
-        # Over what was followed: the target's queueing, the weight, and cores of all others × weight.
+        # Sums while followed: the target's queueing, weight, and cores of all others × weight.
         self._queued = self._weight = self._others = 0.0
         self._others_known = True
         self.cpu_s = 0.0
@@ -195,12 +187,7 @@ class Neighbours:
         *,
         final: bool = False,
     ) -> None:
-        """Read the machine's processes, if there is a reason and it is time to; `final` if it is the last
-        time.
-
-        `members` are the target's processes. `queued_s` and `ran_s` are sums over the target's threads so
-        far, `busy_s` the CPU seconds of the whole machine without this process, ``None`` if unknown.
-        """
+        """Read the machine's processes if it is worth it and due, or `final`; `busy_s` is without our own."""
         others = None if busy_s is None else busy_s - ran_s
         now = _Moment(time.monotonic(), queued_s, others)
         if self._last is None:
@@ -225,7 +212,7 @@ class Neighbours:
         self._next = now.at + max(LEAST_INTERVAL, took / SHARE)
 
     def _read(self, members: Container[int], last: _Moment | None, now: _Moment, *, everything: bool) -> None:
-        # In clock ticks since boot, as the start of a process is given.
+        # Clock ticks since boot, as in ``stat``.
         since = (time.clock_gettime(time.CLOCK_BOOTTIME) - (now.at - last.at if last else 0.0)) * TICKS
         self._readings += 1
         try:
@@ -233,7 +220,7 @@ class Neighbours:
         except OSError:
             return
         self._kernel &= present
-        # Children are younger: what they used is handed to their parents before those end themselves.
+        # Children, which are younger, hand what they used to their parents before those end.
         ended = self._seen.keys() - present
         for pid in sorted(ended, key=lambda pid: self._seen[pid].born, reverse=True):
             self._end(pid)
@@ -262,7 +249,7 @@ class Neighbours:
             known = seen is not None
             if seen is None:
                 seen = self._seen[pid] = _Seen(int(fields[1]), born)
-            # Programs give themselves another name.
+            # Programs may rename themselves.
             seen.name = data[data.index(b"(") + 1 : close].decode("utf-8", "replace")
             if last is None or not (known or born >= since):
                 seen.rest(now, ticks, child_ticks)
@@ -288,7 +275,7 @@ class Neighbours:
         seen.rest(now, ticks, child_ticks)
 
     def _end(self, pid: int) -> None:
-        """Handle the end of a process: its CPU time is also in its parent's sum, if that waits for it."""
+        """Handle the end of a process, whose CPU time is also in its parent's sum if that waits for it."""
         seen = self._seen.pop(pid)
         parent = self._seen.get(seen.parent)
         if parent is not None:
@@ -311,7 +298,7 @@ class Neighbours:
             self._others += max(0.0, now.others_s - last.others_s) / max(now.at - last.at, 1e-3) * weight
 
     def as_record(self) -> dict[str, Any] | None:
-        """Return the results as values that `marshal` writes; ``None`` if there was nobody to follow."""
+        """Return the results as values that `marshal` writes; ``None`` if nobody was followed."""
         if self._weight <= 0:
             return None
         rows = _rows([*self._gone, *self._seen.items()], self._groups.weighed, self._weight)
@@ -327,7 +314,7 @@ class Neighbours:
 def _rows(
     found: Iterable[tuple[int, _Seen]], groups: Mapping[str, float], weight: float
 ) -> list[dict[str, Any]]:
-    """Return the greatest users first; similar processes share one row, hidden ones are listed by cgroup."""
+    """Return the greatest users first; similar processes share a row, hidden ones are listed by cgroup."""
     alike: dict[tuple[str, int, str], dict[int, list[float]]] = {}
     for pid, seen in found:
         one = alike.setdefault((seen.name, seen.uid, seen.group), {}).setdefault(pid, [0.0, 0.0])
@@ -360,7 +347,7 @@ def _rows(
 
 
 def _whose(pid: int) -> tuple[int, str]:
-    """Return the user of a process, −1 if it is hidden or gone, and its container, job or unit."""
+    """Return the user of a process (−1 if hidden or gone) and its container, job or unit."""
     try:
         uid = os.stat(f"{_PROC}/{pid}").st_uid
         return uid, group_of(read_file(f"{_PROC}/{pid}/cgroup").decode("utf-8", "replace"))
@@ -369,8 +356,7 @@ def _whose(pid: int) -> tuple[int, str]:
 
 
 def group_of(cgroups: str) -> str:
-    """Return the container, Slurm job or systemd unit in the text of a ``/proc/PID/cgroup``; empty if none.
-    Examples: ``docker 3fa9c1d2e4b5``, ``lxc web``, ``job_4242``, ``nightly-backup.service``."""
+    """Return the container, job or unit of a ``/proc/PID/cgroup``: ``docker 3fa9c1d2e4b5``, ``job_4242``."""
     text = "\n".join(line.split(":", 2)[-1] for line in cgroups.splitlines())
     container = re.search(_CONTAINER, text)
     if container is not None:
@@ -387,7 +373,7 @@ def group_of(cgroups: str) -> str:
 
 
 def _user_names() -> dict[int, str]:
-    """Return user names by number from the local file: a directory service may answer late or never."""
+    """Return user names by number from the local file; a directory service may never answer."""
     try:
         lines = read_file("/etc/passwd", 1 << 20).decode("utf-8", "replace").splitlines()
         return {int(words[2]): words[0] for line in reversed(lines) if len(words := line.split(":")) > 2}

@@ -1,8 +1,4 @@
-"""NVTX in a capture: puts the collector (``native/nvtx``) into the target's environment, and its files into
-the run.
-
-``formats.nvtx_log`` reads the files; this module assigns them to processes and makes the notices about them.
-"""
+"""NVTX in a capture: put the collector into the target's environment, and its files into the run."""
 
 from __future__ import annotations
 
@@ -22,24 +18,21 @@ if TYPE_CHECKING:  # numpy, which starting a target does not need
 
 __all__ = ["INJECTION_VARIABLE", "attach", "inject", "with_thread_names"]
 
-#: Seconds by which a collector's file may seem older than its process's record: both take the time of day, one
-#: after the other, and the clock may be set in between.
+#: Seconds by which a file may seem older than its process: the time of day may be set in between.
 _CLOCK_SLACK = 0.01
 
 
 def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -> list[dict[str, str]]:
-    """Make NVTX in the target load the collector, unless another tool is set there; return notices in JSON
-    form.
+    """Make NVTX in the target load the collector unless another tool is set; return notices as JSON.
 
-    `environment` is changed in place. With `torch_shim`, the agent sends ``torch.cuda.nvtx`` to the collector
-    if PyTorch was built without CUDA, where it would raise. Raise `UsageError` if that is requested and there
-    is no collector.
+    With `torch_shim`, also ``torch.cuda.nvtx`` of PyTorch without CUDA; raise `UsageError` without a
+    collector.
     """
     warnings = []
     library = nvtx_library()
     taken = environment.get(INJECTION_VARIABLE, "")
     if taken and taken != str(library):
-        # Two tools cannot both be called, and this one was chosen by the user.
+        # NVTX loads one tool only, and the user chose this one.
         warnings.append({"code": "nvtx-other-tool", "subject": taken})
     elif library is not None:
         environment[INJECTION_VARIABLE] = str(library)
@@ -54,7 +47,7 @@ def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -
             )
         environment[TORCH_NVTX_VARIABLE] = str(library)
     if environment.get("NVTX_DISABLE"):
-        # The nvtx package asks whether it is set, not what it is set to.
+        # The nvtx package tests whether it is set, not its value.
         warnings.append({"code": "nvtx-disabled", "subject": environment["NVTX_DISABLE"]})
     return warnings
 
@@ -62,12 +55,7 @@ def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -
 def attach(
     spool: Path, records: Sequence[Record], processes: Sequence[Process]
 ) -> tuple[list[Process], dict[int, Mapping[int, str]], list[Notice]]:
-    """Return the processes with their ranges, the thread names set through NVTX, and notices of bad files and
-    losses.
-
-    `records` and `processes` are in the same order; behind those given are processes that only the collector
-    saw (C programs). Thread names are by index in the returned list, then by thread id.
-    """
+    """Return `processes`, in the order of `records`, with ranges, thread names by index, and notices."""
     from profkit.model import Notice
 
     found = [_without_injection(process) for process in processes]
@@ -99,8 +87,7 @@ def attach(
 
 
 def with_thread_names(processes: Sequence[Process], names: Mapping[int, Mapping[int, str]]) -> list[Process]:
-    """Name threads as the program itself did, once all threads are known.
-    The processes that `attach` returned come first, in its order; `names` are from it."""
+    """Name threads as the program did; `names` and the first processes are those that `attach` returned."""
     found = list(processes)
     for index, given in names.items():
         threads = tuple(
@@ -114,7 +101,7 @@ def with_thread_names(processes: Sequence[Process], names: Mapping[int, Mapping[
 
 
 def _parts(path: Path) -> tuple[str, int, float]:
-    """Return host, pid and Unix time of creation, in seconds, from the file's name."""
+    """Return host, pid and Unix time of creation from a file's name."""
     host, pid, micros = path.stem.rsplit("-", 2)
     return host, int(pid), int(micros) / 1e6
 
@@ -122,7 +109,7 @@ def _parts(path: Path) -> tuple[str, int, float]:
 def _owner(
     host: str, pid: int, started: float, records: Sequence[Record], processes: Sequence[Process]
 ) -> int | None:
-    """Return the last image of the process that had begun when the file was made, and has no ranges yet."""
+    """Return the last image that had begun when the file was made, if it has no ranges yet."""
     candidates = [
         (record.begin_time, index)
         for index, record in enumerate(records)
@@ -138,7 +125,7 @@ def _owner(
 
 
 def _with_functions(process: Process, log: NvtxLog | None) -> Process:
-    """Name the ranges that the tracer knows by the collector's numbers; without its file they are omitted."""
+    """Name the ranges that the tracer numbered; without the collector's file they are omitted."""
     if all(thread.range_calls is None for thread in process.threads):
         return process
     from profkit.capture.range_tables import name_ranges
@@ -173,7 +160,6 @@ def _unprofiled(log: NvtxLog, role: str) -> Process:
 
 
 def _without_injection(process: Process) -> Process:
-    """Remove profkit's own variables from the recorded environment."""
     if process.environment.get(INJECTION_VARIABLE) != str(nvtx_library()):
         return process
     kept = {name: value for name, value in process.environment.items() if name != INJECTION_VARIABLE}

@@ -1,4 +1,4 @@
-"""Which distributions a target's environment has, from the names of their metadata directories."""
+"""The distributions in a target's environment, from the names of their metadata directories."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Iterable
 
 
 def installed_packages(path: Iterable[str]) -> dict[str, str]:
-    """Return distribution names with versions for the entries of an import path, earlier entries first.
-    The directory's name suffices (PyPA, *Recording installed projects*: ``{name}-{version}.dist-info``): no
-    metadata file is opened, and the target's interpreter is not asked."""
+    """Return distributions and versions by ``*.dist-info`` names (PyPA, *Recording installed projects*)."""
     found: dict[str, str] = {}
     for entry in dict.fromkeys(path):
         try:
             names = os.listdir(entry)
-        except (OSError, ValueError):  # sys.path may hold anything, texts that name no file among them
+        except (OSError, ValueError):  # sys.path may hold anything
             continue
         for name in names:
             base, dot, kind = name.rpartition(".")

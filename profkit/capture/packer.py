@@ -1,8 +1,4 @@
-"""Turns a spool directory, with one record per process image, into a `profkit.model.Run`.
-
-Reads what agents wrote (of processes that ended, were killed or still run), names functions, hashes their
-source, finds each process's role, and notes anything unexpected. Writes nothing.
-"""
+"""Turns a spool directory, with one record per process image, into a `profkit.model.Run`; writes nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +37,7 @@ from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
 from profkit.model import Effect, Host, Manifest, Notice, Process, ProfileError, Roots, Run, Thread, Tier
 
-#: Seconds to wait for processes that outlive the target by a moment and are about to write their last record.
+#: Seconds to wait for processes that outlive the target briefly and still write their last record.
 _STRAGGLER_WAIT = 0.3
 
 
@@ -54,13 +50,11 @@ def pack_spool(
     now: Callable[[Path, Launcher | None, Sampled | None], Sampled | None] | None = None,
     functions: tuple[Codes, tuple[ThreadTable, ...]] | None = None,
 ) -> Run:
-    """Return the run in a spool directory that ``profkit capture`` made (``.run.prof.spool-…``).
+    """Return the run in a spool directory of ``profkit capture``; a damaged record is a notice.
 
-    `wait_for_stragglers` gives live processes a moment to end. `progress` is called with each next step.
-    `now` is set while the run goes on: it brings the samples up to what the kernel has counted until now.
-    `functions` are those of a block, whose tracer writes no file.
-    Raise `FormatError` if it is no such directory, its ``launch.json`` is unreadable, or its records count
-    more calls than a run can make; a damaged record is a notice.
+    `now` brings the samples up to date while the run goes on. `functions` are those of a block, whose tracer
+    writes no file. Raise `FormatError` if it is no such directory, or if its records cannot be those of a
+    run.
     """
     launch = _read_launch(spool)
     reader = _Reader(spool)
@@ -70,15 +64,15 @@ def pack_spool(
     launcher_alive = _launcher_alive(launch)
     if now is not None and launcher_alive:
         sampled, of_samples = now(spool, launch.launcher, sampled), []
-    # In another PID namespace a process knows itself by another number than it has here.
+    # A process in another PID namespace knows itself by another number.
     seen = () if sampled is None else sampled.processes
     numbers: dict[tuple[int, int | None], int] = {(p.ns_pid, p.born): p.pid for p in seen}
     found, living = _last_records(reader, found, numbers, _STRAGGLER_WAIT if wait_for_stragglers else 0.0)
-    # The clock of the day may be set back between two records; there is another only across machines.
+    # The time of day may be set back between records, but several machines have no other clock in common.
     one_clock = len({record.kernel for record in found}) == 1
     found.sort(key=lambda record: (record.begin_perf if one_clock else record.begin_time, record.pid))
     root = launch.target.pid if launch.attached and launch.target is not None else None
-    if root is not None:  # the tracing of its processes began in any order
+    if root is not None:  # tracing of its processes began in any order
         found.sort(key=lambda record: record.pid != root)
     machine_host = launch.host or host_facts.read_host()
     tables = ThreadTables(sources)
@@ -87,10 +81,10 @@ def pack_spool(
     left = reserve_files.left_ends(spool)
     now_s = time.perf_counter() if root is None or launch.target is None else launch.target.ended_ns / 1e9
     ends = endings.of_records(found, alive, launch, sampled, left, now_s)
-    if root is not None:  # of those that go on nothing is lost: what they do later is not of this run
+    if root is not None:  # nothing is lost: what these do later is not of this run
         ends = [replace(end, complete=end.complete or end.kept or end.state == "running") for end in ends]
     seen_by = {(p.ns_pid, p.born): p for p in seen}
-    # Of processes of other machines it is not known here whether they go on.
+    # Whether processes of other machines still run is unknown here.
     goes_on = ("running", "unknown") if launcher_alive else ("running",)
     packed: list[tuple[Record, endings.Ending, Process]] = []
     for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
@@ -102,7 +96,7 @@ def pack_spool(
             whole = reader.with_tables(record, end, seen_process, growing=end.state in goes_on)
         try:
             packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
-        except ProfileError as error:  # rows that are possible one by one, and not together
+        except ProfileError as error:  # each row is possible, but not all together
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
     processes = tables.sharing_strings([process for _, _, process in packed])
@@ -165,7 +159,7 @@ def pack_spool(
         machines={} if selected.opened else machines.by_host(machine, machine_host, found),
     )
     if now is not None and launcher_alive:
-        # That the processes run is what the run says as a whole.
+        # The run as a whole says that its processes run.
         kept = tuple(notice for notice in run.warnings if notice.code != "process-running")
         run = replace(run, warnings=kept)
     try:
@@ -185,16 +179,15 @@ def _read_launch(spool: Path) -> Launch:
 
 
 class _Reader:
-    """Reads a spool's records; a record that has not changed is not read again.
-    `damaged` and `files` (names without suffix, one per process image) are of the last reading."""
+    """Reads a spool's records, each again only if it changed; `files` are names without suffix."""
 
     def __init__(self, spool: Path) -> None:
         self._spool = spool
         self._known: dict[str, tuple[tuple[int, ...], Record | Notice]] = {}
         self.damaged: list[Notice] = []
         self.files: set[str] = set()
-        self._tables: dict[str, Path] = {}  # of those that are in files of their own
-        self._names: dict[int, str] = {}  # by the identity of the record
+        self._tables: dict[str, Path] = {}  # those in files of their own
+        self._names: dict[int, str] = {}  # by id of the record
         self._gathered: dict[str, gathered.Gathered] = {}
 
     def read(self) -> list[Record]:
@@ -209,10 +202,10 @@ class _Reader:
             before = found.get(path.stem)
             last = isinstance(before, Record) and before.state != "snapshot"
             for kept in self._kept(path, last=last):
-                # One that is not whole: the process ended while it wrote, and the record before this one stands.
+                # A damaged one was being written when the process ended; the record before it stands.
                 if isinstance(kept, Record) and (not isinstance(before, Record) or kept.perf > before.perf):
                     found[path.stem] = before = kept
-        # After the files: a process that is not there any more has been put there meanwhile.
+        # After the files, since processes may have been gathered meanwhile.
         for ended in gathered.gathered(self._spool):
             self._gathered[ended.name] = ended
             found[ended.name] = self._of_gathered(ended)
@@ -222,7 +215,7 @@ class _Reader:
         return [record for record in found.values() if isinstance(record, Record)]
 
     def leave_out(self, record: Record, problem: str) -> None:
-        """Count a record that was read among the damaged ones."""
+        """Count a record that was read as damaged."""
         name = self._names[id(record)]
         self.damaged.append(
             Notice("record-unreadable", f"{name}{settings.RECORD_SUFFIX}", {"problem": f"damaged: {problem}"})
@@ -231,7 +224,7 @@ class _Reader:
     def with_tables(
         self, record: Record, end: endings.Ending, sampled: SeenProcess | None, *, growing: bool
     ) -> Record:
-        """Return a record with the functions from its tracer's file, or with a notice if that is damaged."""
+        """Return a record with the functions from its tracer's file; if that is damaged, add a notice."""
         if not record.mapped:
             return record
         name = self._names[id(record)]
@@ -273,7 +266,7 @@ class _Reader:
         return self._known[ended.name][1]
 
     def _kept(self, path: Path, *, last: bool) -> list[Record | Notice | None]:
-        """Return a kept file's records, oldest first; none of a tracer's if the `last` is in another file."""
+        """Return a kept file's records, oldest first; of a tracer's file none if `last` is known."""
         try:
             with path.open("rb") as file:
                 of_tracer = file.read(len(mapped_tables.MAGIC)) == mapped_tables.MAGIC
@@ -289,14 +282,14 @@ class _Reader:
                     continue
             return found
         except (OSError, ValueError):
-            return []  # it is gone, or damaged, which is said where its tables are wanted
+            return []  # gone, or damaged, which is noted when its tables are read
 
     def _read(self, path: Path) -> Record | Notice | None:
         try:
             about = path.stat()
             state = (about.st_ino, about.st_size, about.st_mtime_ns)
         except OSError:
-            return None  # replaced by its next snapshot while the directory was listed
+            return None  # replaced by the next snapshot meanwhile
         before = self._known.get(path.name)
         if before is None or before[0] != state:
             self._known[path.name] = state, _record_of(lambda: records.read_bytes(path), path.name)
@@ -328,16 +321,14 @@ def _thread_ends(record: Record, sampled: SeenProcess | None) -> dict[int, Threa
 
 
 def _number(record: Record) -> tuple[str, int, int | None]:
-    """Return what identifies the process of a record."""
+    """Return what identifies a record's process."""
     return record.kernel, record.pid, record.born
 
 
 def _last_records(
     reader: _Reader, found: list[Record], numbers: Mapping[tuple[int, int | None], int], seconds: float
 ) -> tuple[list[Record], dict[tuple[str, int, int | None], bool | None]]:
-    """Wait for processes about to write their last record; return all records, and which processes live.
-    An agent writes that record before its process ends, so liveness is checked before the records are read.
-    """
+    """Return the last records and which processes live, checked first: agents write before they end."""
     deadline = time.monotonic() + seconds
     while True:
         alive = {_number(record): _alive(record, numbers) for record in found}
@@ -347,14 +338,14 @@ def _last_records(
         if time.monotonic() >= deadline or not any(alive[_number(record)] for record in unended):
             break
         time.sleep(0.02)
-    for record in found:  # those that came with the last reading
+    for record in found:  # new in the last reading
         if _number(record) not in alive:
             alive[_number(record)] = _alive(record, numbers)
     return found, alive
 
 
 def _alive(record: Record, numbers: Mapping[tuple[int, int | None], int]) -> bool | None:
-    """Return whether a record's process runs; `numbers` are those under which the sampler saw processes."""
+    """Return whether a record's process runs; `numbers` are the sampler's process numbers."""
     number = numbers.get((record.pid, record.born), record.pid)
     return counters.is_alive(record.kernel, number, record.born)
 
@@ -368,7 +359,6 @@ def captures_on(spool: Path) -> bool:
 
 
 def _launcher_alive(launch: Launch) -> bool | None:
-    """Return whether the launcher of this spool runs; ``None`` if unknown."""
     own = launch.launcher
     return None if own is None else counters.is_alive(own.kernel, own.pid, own.born)
 
@@ -378,7 +368,7 @@ def _state_of_target(launch: Launch) -> str:
 
 
 def _so_far(launch: Launch, found: Sequence[Record], launcher_alive: bool | None) -> float:
-    """Return the seconds of a run whose launcher has not written its length: until now if it still runs."""
+    """Return the seconds of a run of unknown length: until now if its launcher still runs."""
     if launcher_alive and launch.begin_ns is not None:
         return max(0.0, time.monotonic() - launch.begin_ns / 1e9)
     return _span(found)
@@ -391,7 +381,7 @@ def _in_windows(
     ends: Sequence[endings.Ending],
     kernel: str,
 ) -> list[Process]:
-    """Return the processes cut to windows; those after the recorded ones are on the sampler's `kernel`."""
+    """Return the processes cut to windows; those without a record are on the sampler's `kernel`."""
     lives: list[tuple[str, tuple[int, int] | None]] = [
         (record.kernel, (int(record.begin_perf * 1e9), int((record.perf + (end.lost_s or 0.0)) * 1e9)))
         for record, end in zip(found, ends, strict=True)
@@ -402,16 +392,12 @@ def _in_windows(
 
 
 def _span(found: Sequence[Record]) -> float:
-    """Return the seconds from the first record's begin to the last one's end, if the launcher was killed.
-    Each machine is measured by its clock that cannot be set; of several machines, the longest counts."""
+    """Return the seconds from the first begin to the last end; of several machines, the longest."""
     spans: dict[str, tuple[float, float]] = {}
     for record in found:
         begin, end = spans.get(record.kernel, (math.inf, -math.inf))
         spans[record.kernel] = min(begin, record.begin_perf), max(end, record.perf)
     return max((end - begin for begin, end in spans.values()), default=0.0)
-
-
-# Processes
 
 
 def _process(
@@ -423,7 +409,7 @@ def _process(
         if table.native in record.agent_tids:
             continue  # the agent's own thread, which follows windows
         thread = tables.thread(record, table)
-        # A table without functions is kept for the main thread alone: its counters belong there.
+        # Only the main thread keeps a table without functions: its counters belong there.
         if len(thread.profile) == 0 and index > 0:
             continue
         task = tasks.pop(table.native, None) if table.native is not None else None
@@ -445,7 +431,7 @@ def _process(
         command=record.argv,
         exit=end.state,
         python=record.version,
-        wall_s=record.wall_s + (end.lost_s or 0.0),  # to its end, as its CPU time is
+        wall_s=record.wall_s + (end.lost_s or 0.0),  # to its end, like its CPU time
         cpu_s=record.cpu_s,
         run_queue_wait_s=sum(task.wait_ns for task in record.tasks) / 1e9 if record.tasks else None,
         voluntary_switches=record.voluntary_switches,
@@ -466,7 +452,7 @@ def _process(
 
 
 def _roots(record: Record) -> Roots:
-    """Return where this interpreter finds code: standard library, installed packages, and other paths."""
+    """Return the interpreter's standard library, installed packages, and other paths."""
     site, project = [], []
     for entry in record.path:
         if not entry or entry.endswith(".zip"):
@@ -486,7 +472,7 @@ def _is_within(path: str, directory: str) -> bool:
 
 
 def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int | None) -> list[Process]:
-    """Name each process's role: the first of each rank is that rank, the first of all (or `root`) is main."""
+    """Set roles: the first process of each rank is that rank, the first of all (or `root`) is main."""
     by_pid: dict[int | None, int] = {}
     has_ranks = any(record.of_job and record.rank is not None for record in found)
     result: list[Process] = []
@@ -506,7 +492,7 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int
         ):
             role = "main"
         else:
-            previous = by_pid.get(process.pid)  # the same process after an exec keeps its role
+            previous = by_pid.get(process.pid)  # a process keeps its role after an exec
             role = result[previous].role if previous is not None else "child"
         process = replace(process, role=role)
         if of_rank:
@@ -517,7 +503,7 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int
 
 
 def _primary_first(processes: list[Process]) -> list[Process]:
-    """Put first what viewers should show: the ranks of a job in order, else the main process's last image."""
+    """Put first what viewers show: the ranks of a job in order, else the main process's last image."""
 
     def order(indexed: tuple[int, Process]) -> tuple[int, int]:
         index, process = indexed

@@ -1,8 +1,4 @@
-"""From an agent's table of one thread to `Paths`: its calling contexts, without those that took next to
-nothing.
-
-Omitted contexts are summed up in their place, so that the tree has all of the thread's time.
-"""
+"""Converts an agent's calling contexts of one thread to `Paths`; contexts with little time are summed up."""
 
 from __future__ import annotations
 
@@ -14,20 +10,17 @@ import numpy.typing as npt
 from profkit.capture.record_types import ThreadTable
 from profkit.model.paths import Paths, with_callees
 
-#: Part (1) of its thread's time, with all that is called from it, from which a context is kept.
+#: Share of the thread's time, callees included, from which a context is kept.
 LEAST_SHARE = 2e-5
 
 
 def paths_of(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Paths | None:
-    """Return the contexts of one thread; ``None`` if its tracer keeps none.
-    `row_of` (int32) is the row of each function number in the thread's profile, −1 if it has none."""
+    """Return the contexts of a thread, or ``None``; `row_of` maps function numbers to profile rows, or −1."""
     seen = table.paths
     if seen is None or not len(seen.parent):
         return None
     parent = seen.parent
-    function = np.append(row_of, np.int32(-1))[
-        seen.function
-    ]  # -1 is the last; there may be no function at all
+    function = np.append(row_of, np.int32(-1))[seen.function]  # -1 is the last, also without functions
     kept = (function >= 0) & (with_callees(parent, seen.tottime) >= LEAST_SHARE * seen.tottime.sum())
     inside = parent >= 0
     while (inside & kept & ~kept[parent]).any():
@@ -36,7 +29,7 @@ def paths_of(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Paths | None:
     around = parent[lost]
     while (further := (around >= 0) & ~kept[around]).any():
         around[further] = parent[around[further]]
-    # What is left out is one row for each path that it was called from.
+    # Omitted contexts become one row for each kept caller.
     found = np.zeros(len(parent) + 1, bool)
     found[around + 1] = True
     callers = np.flatnonzero(found) - 1
@@ -49,7 +42,7 @@ def paths_of(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Paths | None:
     def numbered(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.where(rows >= 0, number[rows], -1)
 
-    # A thread without counters of the kernel has unknown waiting, not zero.
+    # Without kernel counters, a thread's waiting is unknown, not zero.
     unknown = 0.0 if table.measured else np.nan
     return Paths(
         np.concatenate([numbered(parent[kept]), numbered(callers)]).astype(np.int32),

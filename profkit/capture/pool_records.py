@@ -1,8 +1,4 @@
-"""A record's pools as `Pool`s, with the origin of each size, and with pools that only thread names show.
-
-The agent reads sizes; this compares them with the variables and the number of CPUs. If several explanations
-fit, a variable comes before the default, and the default before the program.
-"""
+"""A record's pools as `Pool`s; if several origins fit, a variable comes first, then the default."""
 
 from __future__ import annotations
 
@@ -15,27 +11,26 @@ from profkit.capture.record_types import Record
 from profkit.model import Host, Pool, PoolOrigin
 from profkit.model.pools import CAPPED, holding_variable
 
-#: Names that libraries give to the threads of their pools, where asking them for the size would start the pool.
+#: Thread names of libraries that would start their pool if asked for its size.
 _THREAD_NAMES = (
     (re.compile(r"tf_XLAEigen"), "xla"),
     (re.compile(r"polars-\d+$"), "polars"),
 )
 
-#: Libraries whose default is one thread per core, of which a machine with two threads a core has half as many.
+#: Libraries whose default is one thread per core: half the CPUs with two threads a core.
 _PER_CORE = frozenset(("mkl", "torch", "torch-interop", "libiomp5"))
-#: What numexpr takes at most by itself: 16 from version 2.12 on, 8 before.
+#: Most threads that numexpr takes by default: 8, from version 2.12 on 16.
 _NUMEXPR_MOST = (8, 16)
 
 
 def pools_of(record: Record, host: Host, cores: int | None = None) -> tuple[Pool, ...] | None:
-    """Return the pools of one process, those with known sizes first.
-    `host` is that of the process; `cores` are its physical cores, ``None`` if unknown."""
+    """Return the pools of one process, known sizes first; `cores` are the physical cores of its `host`."""
     if record.pools is None:
         return None
     environment, at_start = record.environment, record.environment_at_start
     pools = []
     for row in record.pools:
-        # TensorFlow: one per CPU.
+        # 0 is TensorFlow's default, one per CPU.
         threads = host.affinity or host.cpus if row.threads == 0 else row.threads
         origin, variable = pool_origin(row.library, threads, environment, at_start, host, row.seen, cores)
         peak = row.most if row.most is not None and threads is not None and row.most > threads else None
@@ -61,10 +56,11 @@ def pool_origin(
     seen: int | None = None,
     cores: int | None = None,
 ) -> tuple[PoolOrigin, str]:
-    """Return the origin of a pool's size and its variable, as in `Pool`.
-    ``default`` with a variable means that it was set after the library had read it. `environment` and
-    `at_start` are the thread variables when the process was read, and when its interpreter started; libraries
-    read them when they are loaded, between the two. `seen` are the CPUs that the library counted."""
+    """Return the origin of a pool's size, and its variable; one with ``default`` was set too late.
+
+    Libraries read variables when they are loaded, between `at_start` and `environment`; `seen` are CPUs they
+    counted.
+    """
     if threads is None:
         return "", ""
     cpus = {n for n in (seen, host.affinity, host.cpus) if n}
@@ -81,7 +77,7 @@ def pool_origin(
         defaults.add(math.ceil(host.quota_cpus))
     if library in _PER_CORE:
         if cores is None and threads in {n // 2 for n in cpus}:
-            return "", text  # as many as it may have cores, or set to that
+            return "", text  # the number of cores, or set to that
         defaults |= {min(cores, n) for n in cpus if cores}
     if library == "numexpr":
         defaults |= {min(n, most) for n in cpus for most in _NUMEXPR_MOST}

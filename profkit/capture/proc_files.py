@@ -1,7 +1,4 @@
-"""Reads the few fields of ``/proc`` that the sampler needs, as proc(5) describes them.
-
-Any file may be missing or unreadable; the caller must handle the ``OSError``.
-"""
+"""Reads the few fields of ``/proc`` that the sampler needs (proc(5)); callers handle ``OSError``."""
 
 from __future__ import annotations
 
@@ -10,14 +7,12 @@ import os
 from profkit.capture.agent import process_facts
 from profkit.capture.agent.process_facts import read_file, read_stat
 
-#: Units of the kernel's CPU times in ``stat``, per second.
+#: Clock ticks per second, the unit of CPU times in ``stat``.
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
-    """Return whether a process runs and is not another one with its number; ``None`` if unknown.
-    It is unknown for another `kernel` (`Record.kernel`) than this one; `born` is in clock ticks since boot.
-    """
+    """Return whether a process runs, ``None`` on another `kernel`; `born` is in clock ticks since boot."""
     if not hasattr(os, "uname") or kernel not in (process_facts.boot_id(), os.uname().nodename):
         return None
     if not os.path.exists("/proc/self/stat"):
@@ -36,7 +31,7 @@ def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
 
 
 def last_pid() -> bytes:
-    """Return the last number that the kernel assigned, empty if not reported (proc(5), loadavg)."""
+    """Return the last assigned process number, empty if unknown (proc(5), loadavg)."""
     try:
         last = read_file("/proc/loadavg", 128).split()[4]
     except (OSError, IndexError):
@@ -45,7 +40,7 @@ def last_pid() -> bytes:
 
 
 def file_budget(most: int) -> int:
-    """Return how many of `most` files may be open at once; the launcher itself needs some."""
+    """Return how many of `most` files may be open; the launcher itself needs some."""
     try:
         import resource
     except ImportError:  # Windows, which has no /proc either

@@ -1,8 +1,6 @@
-"""The target's process tree seen from outside: its processes and threads, and the kernel's counters of them.
+"""The target's process tree and its kernel counters, from ``/proc``; nothing is stopped or signalled.
 
-All comes from ``/proc``, where any file may be missing or unreadable; nothing is stopped, traced or
-signalled. A process is in the tree if its parent is, if its session or process group was founded by a member,
-or if its environment names this capture's spool. The last two find daemons whose parents are gone.
+Daemons whose parents are gone are found by session, process group, or the spool in their environment.
 """
 
 from __future__ import annotations
@@ -17,29 +15,28 @@ from profkit.capture.agent.process_facts import read_file, read_stat, switches, 
 from profkit.capture.proc_files import TICKS, file_budget, last_pid
 from profkit.capture.watched import WatchedProcess, WatchedThread, every_thread, process_record
 
-#: Rows of thread samples that are kept; then every second one is dropped. 24 bytes each.
+#: Most rows of thread samples, 24 bytes each; beyond, every second one is dropped.
 MOST_ROWS = 1 << 17
-#: Threads and processes that are followed one by one; what a run has beyond them is summed up.
+#: Most threads and processes that are followed; the rest are summed up.
 MOST_THREADS = 20_000
 MOST_PROCESSES = 5_000
-#: Open files that the tree may hold; reading an open file costs a quarter of opening it too.
+#: Most open files of the tree; reading an open file costs a quarter of opening it too.
 MOST_FILES = 4_096
-#: Seconds between two readings of threads' ``stat`` and ``status``, which cost ten times their ``schedstat``, and
-#: the part of one core above which they are read less often.
+#: Seconds between readings of ``stat`` and ``status`` (10 × ``schedstat``), and their part of one core.
 DETAIL_INTERVAL, DETAIL_SHARE = 0.25, 0.0015
-#: Readings of a new process that look at its name and command again: it may have been between fork and exec.
+#: Readings that look at a new process's name and command again: it may be between fork and exec.
 FIRST_LOOKS = 5
-#: Seconds after which all processes are looked at again, including those that were found to be foreign: numbers
-#: are given out again, and a daemon makes its session late. Longer where looking would take more than this part.
+#: Seconds between full scans (numbers are reused, daemons set sessions late), and their part of one core.
 FULL_SCAN_INTERVAL, FULL_SCAN_SHARE = 10.0, 0.001
 
 _PROC = "/proc"
 
 
 class ProcessTree:
-    """The processes that descend from `root`, and their threads' counters.
-    `marker` is a ``NAME=value`` in the environment of this tree's processes only. With `running`, the tree
-    existed before, and what the kernel had counted at the first reading is left out."""
+    """The descendants of `root`, and processes with `marker` (``NAME=value``) in their environment.
+
+    With `running`, what the kernel had counted at the first reading is left out.
+    """
 
     def __init__(self, root: int, marker: str, *, running: bool = False) -> None:
         self._root = root
@@ -48,36 +45,35 @@ class ProcessTree:
         self._members: dict[int, WatchedProcess] = {}
         self._gone: list[WatchedProcess] = []
         self._known: set[int] = set()  # processes that were looked at, in the tree or not
-        self._young: set[int] = set()  # looked at once: they may have been between fork and exec
+        self._young: set[int] = set()  # looked at once: they may be between fork and exec
         self._founders: set[int] = {root}
         self._last_pid = b""
         self._next_scan = self._next_details = 0.0
-        self._details_s = 0.0  # CPU that the details of this reading took
+        self._details_s = 0.0  # CPU seconds of this reading's details
         self._root_born = 0
         self._files = 0
         self._most_files = file_budget(MOST_FILES)
         self._rows = 0
         self._followed = 0
-        #: Processes that ended and were forgotten, with their CPU seconds, and threads that were never followed.
+        #: Ended processes that were forgotten, their CPU seconds, and threads that were never followed.
         self.forgotten_processes = self.unfollowed_threads = 0
         self.forgotten_cpu_s = 0.0
-        #: How often the rows were thinned out: the resolution of what is older is that many times halved.
+        #: How often the rows were thinned, which halves the resolution of older ones.
         self.thinned = 0
-        #: What all threads were seen to have run and queued, ns.
+        #: Run time and run-queue wait of all threads, ns.
         self.ran_ns = self.queued_ns = 0
-        #: Whether this kernel reports run time and run-queue wait per thread; ``None`` until a thread was read.
+        #: Whether the kernel reports run time and run-queue wait per thread; ``None`` until known.
         self.has_schedstat: bool | None = None
 
     def __contains__(self, pid: object) -> bool:
         return pid in self._members
 
     def counts(self) -> tuple[int, int]:
-        """Return how many processes and threads of the tree are known to be alive."""
+        """Return the numbers of live processes and threads in the tree."""
         return len(self._members), sum(len(process.threads) for process in self._members.values())
 
     def read(self, *, final: bool = False) -> None:
-        """Find new processes and threads, and read all counters.
-        With `final`, read everything of every thread: no reading follows."""
+        """Find new processes and threads, and read all counters; `final` reads every detail."""
         self._discover(final)
         now = time.monotonic()
         details = final or now >= self._next_details
@@ -99,10 +95,8 @@ class ProcessTree:
             for thread in process.threads.values():
                 self._files -= thread.close()
 
-    # Who is in the tree
-
     def _discover(self, force: bool) -> None:
-        """Find new processes and threads; there are none while the kernel has assigned no new number."""
+        """Find new processes and threads; there are none unless the kernel assigned a new number."""
         newest = last_pid()
         now = time.monotonic()
         if not force and newest and newest == self._last_pid and not self._young:
@@ -125,7 +119,7 @@ class ProcessTree:
             outside = [pid for pid in new if not self._adopt(pid)]
             if len(outside) == len(new):
                 break
-            new = outside  # parents may have higher numbers than their children, once numbers wrap around
+            new = outside  # parents have higher numbers if these wrapped around
         if full:
             took = time.thread_time() - begun
             self._next_scan = now + max(FULL_SCAN_INTERVAL, took / FULL_SCAN_SHARE)
@@ -137,7 +131,7 @@ class ProcessTree:
         first = pid not in self._known
         self._known.add(pid)
         if pid == os.getpid():
-            return False  # who attaches to a shell may have been started by it
+            return False  # the target may be the shell that started us
         try:
             name, fields = read_stat(f"{_PROC}/{pid}/stat")
             parent, group, session, born = int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])
@@ -168,7 +162,7 @@ class ProcessTree:
 
     def _is_marked(self, pid: int) -> bool:
         try:
-            # An environment may be long, and the marker anywhere in it.
+            # The marker may be anywhere in a long environment.
             with open(f"{_PROC}/{pid}/environ", "rb") as file:
                 return self._marker in file.read(1 << 21)
         except OSError:
@@ -192,8 +186,6 @@ class ProcessTree:
                 threads[tid] = WatchedThread(tid)
                 self._followed += 1
         process.peak_threads = max(process.peak_threads, len(names))
-
-    # What the kernel counted
 
     def _read_process(self, process: WatchedProcess, details: bool) -> None:
         for thread in list(process.threads.values()):
@@ -273,13 +265,13 @@ class ProcessTree:
         self._details_s += time.thread_time() - begun
 
     def _describe(self, process: WatchedProcess, name: str, fields: list[bytes]) -> None:
-        """Read what a process is, and its totals, ended threads included."""
+        """Read what a process is, and its totals, which include ended threads."""
         process.zombie = fields[0] in (b"Z", b"X")
         if process.zombie:
             process.gone_ns = process.gone_ns or time.monotonic_ns()
             parent = self._members.get(process.parent)
             if parent is not None and name != process.name and process.command == parent.command:
-                process.command = []  # of before an exec that was not seen; of the program there is only the name
+                process.command = []  # it is from before an unseen exec, after which only the name is known
         process.name = name
         if process.pid in process.threads:
             process.threads[process.pid].name = name
@@ -290,15 +282,13 @@ class ProcessTree:
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"{_PROC}/{process.pid}/cmdline", "rb") as file:
                 words = words_of(file.read(1 << 16))
-            if any(words):  # a zombie has none any more
+            if any(words):  # a zombie has none
                 process.command = words
             if not process.last_ns:
                 status = read_file(f"{_PROC}/{process.pid}/status")
                 at = status.find(b"\nNSpid:")
                 if at >= 0:
                     process.ns_pid = int(status[at + 7 : status.index(b"\n", at + 1)].split()[-1])
-
-    # Ends
 
     def _end_thread(self, process: WatchedProcess, thread: WatchedThread) -> None:
         self._files -= thread.close()
@@ -318,7 +308,7 @@ class ProcessTree:
         self._known.discard(process.pid)
 
     def _forget_least(self) -> None:
-        """Make room: of the processes that ended, sum up the half that used the CPU least."""
+        """Sum up the half of the ended processes that used the CPU least."""
         self._gone.sort(key=lambda process: -process.cpu_ticks)
         kept = len(self._gone) // 2
         for process in self._gone[kept:]:
@@ -328,7 +318,7 @@ class ProcessTree:
         del self._gone[kept:]
 
     def _fold_threads(self) -> None:
-        """Make room: of the threads that ended, sum up the half that used the CPU least, per process."""
+        """Sum up the half of the ended threads that used the CPU least, per process."""
         ended = sorted(thread.run for process in self._all() for thread in process.ended)
         if not ended:
             return
@@ -353,10 +343,8 @@ class ProcessTree:
         yield from self._gone
         yield from self._members.values()
 
-    # For the packer
-
     def as_records(self) -> list[dict[str, Any]]:
-        """Return everything as values that `marshal` writes, processes in the order of first sight."""
+        """Return values that `marshal` writes, processes in the order of first sight."""
         seen = (process for process in self._all() if process.first_ns)
         return [process_record(process) for process in sorted(seen, key=lambda p: p.first_ns)]
 

@@ -1,4 +1,4 @@
-"""Where a run comes from: its command and time, the working directory's revision, and the job that it is of."""
+"""Where a run comes from: command, time, revision of the working directory, and job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from profkit.capture.agent import process_facts, settings
 
 
 def run_facts(command: Sequence[str], cwd: str, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the launcher's facts of a run that begins now; `environment` is the target's as it is recorded."""
+    """Return the launcher's facts of a run that begins now; `environment` is what to record."""
     return {
         "command": command,
         "cwd": cwd,
@@ -31,7 +31,7 @@ def run_facts(command: Sequence[str], cwd: str, environment: Mapping[str, str]) 
 
 
 def this_process() -> dict[str, Any]:
-    """Return facts by which a later merge of the spool can tell whether the launcher still runs."""
+    """Return facts by which a later merge can tell whether this launcher still runs."""
     own = process_facts.identity()
     return {key: own[key] for key in ("boot", "host", "pid", "born")}
 
@@ -47,7 +47,7 @@ def git_state() -> dict[str, Any] | None:
 
 
 def _git(*words: str) -> str | None:
-    """Return what git says, nothing if it refuses; ``None`` if there is none, or it does not answer."""
+    """Return git's output, empty if it refuses; ``None`` without git or an answer."""
     command = ["git", "--no-optional-locks", *words]
     try:
         with open(os.devnull, "rb") as nothing:
@@ -74,9 +74,7 @@ def job() -> dict[str, Any] | None:
 
 
 def _job_identity(environ: Mapping[str, str]) -> str | None:
-    """Return the identity of one start of ranks, ``None`` if the launcher gives none.
-    For Slurm it is a step: the commands of a batch script share the job, and are different programs.
-    torchrun's is ``none`` unless the user sets one."""
+    """Return the identity of one start of ranks: Slurm's step, not its job; torchrun's may be ``none``."""
     step = ".".join(environ[name] for name in ("SLURM_JOB_ID", "SLURM_STEP_ID") if environ.get(name))
     parts = []
     for name in ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "TORCHELASTIC_RUN_ID"):
@@ -84,7 +82,7 @@ def _job_identity(environ: Mapping[str, str]) -> str | None:
         if value and (name, value) != ("TORCHELASTIC_RUN_ID", "none"):
             parts.append(f"{name}:{value}")
             break
-    # mpirun starts its own step on each node but its own; torchrun is started by the step.
+    # mpirun starts a step on each other node; torchrun is started by the step.
     if step and (not parts or parts[0].startswith("TORCHELASTIC_RUN_ID")):
         parts.append(f"SLURM_JOB_ID:{step}")
     return re.sub(r"[^\w.@-]", "_", " ".join(parts)) or None

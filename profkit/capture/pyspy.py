@@ -1,8 +1,7 @@
-"""Runs py-spy on running processes: functions of a Python that cannot be asked to run the agent.
+"""Runs py-spy on processes whose Python cannot be asked to run the agent.
 
-One py-spy reads each process without stopping it (``--nonblocking``), at a rate that follows from the cost of
-a reading, estimated from the number of threads at first and then measured. py-spy could follow children
-itself, but would then list all of ``/proc`` ten times a second.
+One py-spy reads each process, without stopping it (``--nonblocking``). If py-spy itself followed children, it
+would list all of ``/proc`` ten times a second.
 """
 
 from __future__ import annotations
@@ -27,26 +26,26 @@ from profkit.model import Thread
 
 #: Part of one CPU that all py-spys together may take.
 SHARE = 0.02
-#: Seconds that reading a process and each of its threads takes py-spy: 0.08 ms with two frames, 0.2 ms with 13,
-#: 0.7 ms with 53, 0.016 ms if it is not Python's (py-spy 0.4.3, Python 3.11, AMD EPYC of family 25, model 17).
+#: Seconds of a reading, per process and thread: 0.08 ms with two frames, 0.2 ms with 13, 0.7 ms with 53,
+#: 0.016 ms if not Python's (py-spy 0.4.3, Python 3.11, AMD EPYC of family 25, model 17).
 _PROCESS_S, _THREAD_S = 1e-4, 2e-4
-#: Readings a second: the most, and the least that py-spy can be asked for.
+#: Most readings a second, and the least that py-spy accepts.
 _MOST_HZ, _LEAST_HZ = 100, 1
-#: Seconds for which a py-spy reads at least, and readings that are awaited in them: it makes two that are in no file.
+#: Least seconds that a py-spy reads, and least readings in them; two more are in no file.
 _LEAST_S, _LEAST_READINGS = 2.0, 5
-#: Seconds for which py-spy may take its share in advance.
+#: Seconds of its share that py-spy may take in advance.
 _AHEAD_S = 5.0
-#: Times that py-spy is started for a process without giving anything: one that begins has no interpreter yet.
+#: Fruitless starts of py-spy for a process: a new process has no interpreter yet.
 _ATTEMPTS = 3
-#: Seconds for py-spy to write what it has, which it does at its next reading.
+#: Seconds for py-spy to write its file, which it does at its next reading.
 _PATIENCE_S = 30.0
-#: Seconds after which py-spy ends of itself, beyond the time that was asked for: should profkit be killed.
+#: Seconds beyond the requested time after which py-spy ends by itself, in case profkit is killed.
 _LONGER_S = 60.0
 _FAILED = re.compile(r"Errors: (\d+)")
 
 
 def sampler_command() -> str | None:
-    """Return the path of py-spy, beside this interpreter or else on the path; ``None`` if not installed."""
+    """Return py-spy beside this interpreter, else on the path; ``None`` if it is not installed."""
     return shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
 
 
@@ -55,7 +54,7 @@ def _estimated_s(pid: int) -> float:
 
 
 def _rate(cost_s: float) -> int:
-    """Return how often a second readings of this cost can be made."""
+    """Return how many readings of this cost can be made a second."""
     return min(_MOST_HZ, max(_LEAST_HZ, int(SHARE / max(cost_s, 1e-9))))
 
 
@@ -67,10 +66,7 @@ def _tasks(pid: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What all py-spys have seen.
-    `threads` and `lost`, the share of readings that failed or gave torn stacks, are by process. `problems`
-    maps what py-spy said where it saw nothing to the processes concerned. `rate_hz` is the mean readings of a
-    process a second, `share` the part of one CPU used."""
+    """What all py-spys have seen; `lost` is the share of failed or torn readings, `share` that of a CPU."""
 
     threads: Mapping[int, tuple[Thread, ...]]
     lost: Mapping[int, float]
@@ -80,8 +76,7 @@ class Sampled:
 
 
 class Sampling:
-    """Reads processes until `finish`; `command` is py-spy, which may write to `directory`.
-    It is planned to last `duration_s` seconds."""
+    """Reads processes until `finish`, after about `duration_s`; `command` is py-spy."""
 
     def __init__(self, command: str, directory: Path, duration_s: float) -> None:
         self._command = command
@@ -98,11 +93,11 @@ class Sampling:
 
     @property
     def rate_hz(self) -> int:
-        """Return the planned readings of a process a second; 0 while there is none to read."""
+        """Return the planned readings of a process a second; 0 if there is none to read."""
         return self._rate
 
     def look(self, pids: Collection[int]) -> None:
-        """Read these processes from now on, as often as the budget allows; call it several times a second."""
+        """Read these processes from now on, within the budget; call it several times a second."""
         self._reap()
         self._present |= dict.fromkeys(pids, time.monotonic())
         spent = self._spent_s + sum(spy.cpu_s() for spy in self._running.values())
@@ -145,7 +140,7 @@ class Sampling:
         for pid, spies in self._ended.items():
             stacks = joined([spy.stacks for spy in spies])
             if not stacks.rounds:
-                if _tasks(pid):  # else it has ended too soon
+                if _tasks(pid):  # else it ended too soon
                     said = next((spy.problem for spy in spies if spy.problem), "no sample in that time")
                     problems.setdefault(said, []).append(pid)
                 continue
@@ -187,7 +182,7 @@ class _Spy:
         words += ["--duration", str(int(longest_s) + 1), "--format", "speedscope", "--output", str(output)]
         words += ["--idle", "--function", "--full-filenames"]
         with self._log.open("wb") as log:
-            # A session of its own: Ctrl-C is the launcher's, which then asks it to end.
+            # A session of its own: Ctrl-C is for the launcher, which then asks it to end.
             self._process = subprocess.Popen(
                 [command, *words],
                 stdin=subprocess.DEVNULL,
@@ -195,12 +190,12 @@ class _Spy:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        # The kernel's number of the CPU clock of another process, clock_getcpuclockid(3).
+        # The CPU clock of another process (clock_getcpuclockid(3)).
         self._clock = (~self._process.pid << 3) | 2
 
     @property
     def seconds(self) -> float:
-        """Return for how long it has read."""
+        """Return for how many seconds it has read."""
         return time.monotonic() - self.begin
 
     def cpu_s(self) -> float:
@@ -210,12 +205,12 @@ class _Spy:
         return self._cpu_s or 0.0
 
     def reading_s(self) -> float:
-        """Return the CPU time of a reading; one is added before the first, and one on the request to end."""
+        """Return the CPU time of a reading; two are in no file, one before the first and one at the end."""
         return self.cpu_s() / (self.stacks.rounds + self.stacks.failed + 2)
 
     def stop(self) -> None:
-        """Ask it to end, which it does at its next reading; that reading is not in its file."""
-        os.kill(self._process.pid, signal.SIGINT)  # Popen's would wait for it
+        """Ask it to end, which it does at its next reading; that reading is lost."""
+        os.kill(self._process.pid, signal.SIGINT)  # Popen.send_signal would reap it
 
     def kill(self) -> None:
         """End it without a file."""
@@ -224,7 +219,7 @@ class _Spy:
         self.problem = f"no message within {_PATIENCE_S:g} s"
 
     def has_ended(self) -> bool:
-        """Return whether it has ended; if so, its output has been read."""
+        """Return whether it has ended; its output has then been read."""
         if self._process.returncode is None:
             done = os.wait4(self._process.pid, os.WNOHANG)
             if done[0] == 0:
@@ -251,7 +246,7 @@ class _Spy:
         lines = [line for line in log.splitlines() if line.strip() and not line.startswith("py-spy>")]
         if lines:
             self.problem = lines[0].removeprefix("Error: ").strip()
-        elif self._process.returncode != -signal.SIGINT:  # which was asked of it before it had begun
+        elif self._process.returncode != -signal.SIGINT:  # else it was asked to end before it had begun
             self.problem = f"it ended with status {self._process.returncode}"
 
 
@@ -280,7 +275,7 @@ def _native_numbers(pid: int, stacks: Stacks) -> dict[str, int]:
 
 @functools.cache
 def _offset_of_number() -> int | None:
-    """Return the offset of the kernel's number in the C library's thread descriptor, found in one of ours."""
+    """Return the offset of the kernel's number in a C library's thread descriptor, found in our own."""
     found: list[int] = []
 
     def look() -> None:

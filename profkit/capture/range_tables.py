@@ -1,8 +1,4 @@
-"""From an agent's table of one thread to `RangeCalls`: which functions ran inside which ranges.
-
-The tracer knows ranges by the NVTX collector's numbers; their names are in a separate file, which may be
-lost.
-"""
+"""Which functions of a thread ran inside which ranges; the collector's file has the names, if not lost."""
 
 from __future__ import annotations
 
@@ -15,13 +11,12 @@ import numpy.typing as npt
 from profkit.capture.record_types import ThreadTable
 from profkit.model import RangeCalls
 
-#: What stands before the numbers until their names are known.
+#: Prefixes of numbers whose names are not known yet.
 _NAME, _DOMAIN = "name ", "domain "
 
 
 def range_calls(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> RangeCalls | None:
-    """Return the sums of one thread, ranges by number; ``None`` if there were none.
-    `row_of` (int32) is the row of each function number in the thread's profile, −1 if it has none."""
+    """Return the sums of one thread, or ``None``; `row_of` maps function numbers to profile rows, or −1."""
     seen, inside = table.contexts, table.inside
     if not len(seen.parent):
         return None
@@ -30,7 +25,7 @@ def range_calls(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> RangeCalls
     def string(kind: str, number: int) -> int:
         return strings.setdefault(f"{kind}{number}", len(strings)) if number else 0
 
-    # Two contexts are one where functions that opened them are, which may have been the agent's own.
+    # Merge contexts whose openers have the same row, or none, like the agent's own functions.
     numbers: dict[tuple[int, int, int, int], int] = {}
     counts: list[int] = []
     moved: list[int] = []
@@ -45,7 +40,7 @@ def range_calls(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> RangeCalls
     contexts = np.array(list(numbers), np.int32)
     function = row_of[inside.function]
     known = function >= 0
-    # A thread without counters of the kernel has unknown waiting, not zero.
+    # Without kernel counters, a thread's waiting is unknown, not zero.
     unknown = 0.0 if table.measured else np.nan
     return RangeCalls(
         strings=tuple(strings),
@@ -64,7 +59,7 @@ def range_calls(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> RangeCalls
 
 
 def name_ranges(calls: RangeCalls, names: Mapping[int, str], domains: Mapping[int, str]) -> RangeCalls:
-    """Replace the collector's numbers by its names."""
+    """Replace the collector's numbers by names."""
 
     def text(known: str) -> str:
         for kind, texts, lost in ((_NAME, names, "(name {} is lost)"), (_DOMAIN, domains, "(domain {})")):

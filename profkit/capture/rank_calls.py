@@ -1,9 +1,4 @@
-"""Calls of mpi4py as functions of their own; no tracer sees them, since they are Cython functions.
-
-The tracer's sampler gives the time that threads spent in them, by calling function and method
-(``native/tracer/rank_calls.h``). That time is moved from the caller to a native function for each method, as if it
-had been traced; its number of calls is unknown.
-"""
+"""Calls of mpi4py, which no tracer sees, as functions, from samples (``native/tracer/rank_calls.h``)."""
 
 from __future__ import annotations
 
@@ -17,7 +12,7 @@ import numpy.typing as npt
 from profkit.model import Edges, Paths, Profile, RangeCalls, Thread
 from profkit.model.estimates import estimates_of
 
-#: Methods in the order of the tracer's numbers; the first is of tracers that did not tell them apart.
+#: Methods by the tracer's numbers; the first is of tracers that did not tell them apart.
 _METHODS = """
 call Allgather Allgatherv Allreduce Alltoall Alltoallv Barrier Bcast Gather Gatherv Probe Recv Reduce Scatter
 Scatterv Sendrecv Wait Waitall Waitany allgather allreduce alltoall barrier bcast sendrecv
@@ -25,14 +20,14 @@ Reduce_scatter Send Ssend ssend recv send gather scatter reduce probe wait
 """
 RANK_METHODS = tuple(_METHODS.split())
 
-#: Part of a function's self time in such calls from which all of it is: looks do not tell the rest apart.
+#: Share of a function's self time in such calls from which all of it counts: samples miss the difference.
 WRAPS = 0.8
 _NORMAL = 1.96
 _Floats = npt.NDArray[np.float64]
 
 
 def mpi_call(method: int) -> tuple[str, str]:
-    """Return file and name of the function that stands for a method, as of any native one."""
+    """Return file and name of the native function that stands for a method."""
     return "~", f"<built-in method mpi4py.MPI.{RANK_METHODS[method]}>"
 
 
@@ -43,10 +38,11 @@ def with_mpi_calls(
     texts: Mapping[int, tuple[int, int]],
     strings: tuple[str, ...],
 ) -> Thread:
-    """Add a function for each method to a thread; `texts` has the indices of its `mpi_call` in `strings`.
-    `seen` maps methods and callers' rows to the seconds of self time in these calls, and the number of samples;
-    `looked` has the seconds for which samples saw each row in any line: of a function that often runs for less than
-    the time between two looks, they see only a part."""
+    """Move callers' self time to a function for each method, whose number of calls is unknown.
+
+    `seen` maps methods and callers' rows to seconds and samples. `looked` are the seconds that samples saw of
+    each row: of short calls, they see only a part.
+    """
     n = len(thread.profile)
     tottime = np.where(looked > 0, looked, thread.profile.tottime)
     parts = {method: np.zeros(n) for method in seen}
@@ -59,7 +55,7 @@ def with_mpi_calls(
     taken = np.zeros(n)
     for method, part in parts.items():
         own = part * scale
-        # Of what the methods before it have left.
+        # As a share of what the methods before it left.
         left = np.divide(own, 1.0 - taken, out=np.zeros(n), where=1.0 - taken > 1e-9)
         taken += own
         left = np.append(np.minimum(left, 1.0), np.zeros(len(thread.profile) - n))
@@ -84,7 +80,7 @@ def _with_call(thread: Thread, part: _Floats, looks: int, texts: tuple[int, int,
 
 
 def _moved(values: _Floats, part: _Floats) -> _Floats:
-    """Return a column of self times with the new function's `part` moved to the last row."""
+    """Return self times with the new function's `part` moved to the last row."""
     taken = values * part
     result: _Floats = np.append(values - taken, taken.sum())
     return result
@@ -145,7 +141,7 @@ def _profile(
 
 
 def _paths(paths: Paths, part: _Floats, new: int) -> Paths:
-    """Return the calling contexts, each of a caller with one more inside it."""
+    """Return the calling contexts with the new function inside its callers."""
     of = np.where(paths.function >= 0, part[np.maximum(paths.function, 0)], 0.0)
     inside = np.flatnonzero(of)
     taken = {column: getattr(paths, column) * of for column in ("tottime", "wait", "blocked")}

@@ -1,4 +1,4 @@
-"""What a reader must know before trusting a captured run, from records of agents, launcher and kernel."""
+"""Notices of a captured run, from records of agents, launcher and kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from profkit.model.notices import Number, grouped, missing_ranks
 
 
 def of_process(record: Record) -> tuple[Notice, ...]:
-    """Return what the agent of one process recorded about itself."""
+    """Return what the agent of one process noted about itself."""
     said = record.notes
     python = ".".join(map(str, record.python)) + "t" * said.free_threaded
     functions = sum(len(thread.functions) for thread in record.threads)
@@ -55,9 +55,7 @@ def of_launch(
     unrecorded: Sequence[Unrecorded],
     damaged: Sequence[Notice],
 ) -> Iterable[Notice]:
-    """Yield what limits the run as a whole, the launcher's own notices included.
-    `launcher_alive` is ``None`` if unknown, `whole_s` the length of the run until now, `damaged` are notices
-    of records that cannot be read."""
+    """Yield what limits the run as a whole; `damaged` are notices of unreadable records."""
     yield from facts.warnings
     if facts.wall_s is None:
         running = Notice("capture-running", "", {"so_far_s": whole_s})
@@ -80,8 +78,7 @@ def of_launch(
 def of_processes(
     records: Sequence[Record], found: Sequence[Process], ends: Sequence[Ending]
 ) -> Iterable[Notice]:
-    """Yield what limits single processes, one notice for all with the same limit.
-    `records`, `found` and `ends` are in the same order."""
+    """Yield what limits processes, one notice per limit; the arguments are in the same order."""
     yield from _of_ends(records, found, ends)
     ranks = [record for record, process in zip(records, found, strict=True) if process.role == "rank"]
     steps = {record.environment["SLURM_STEP_ID"] for record in ranks if "SLURM_STEP_ID" in record.environment}
@@ -91,19 +88,19 @@ def of_processes(
 
 
 def of_interpreters(pids: Iterable[str]) -> Iterable[Notice]:
-    """Yield a notice that further interpreters of some processes were not profiled."""
+    """Yield the notice that further interpreters of some processes were not profiled."""
     known = sorted(int(pid) for pid in pids if pid.isdecimal())
     if known:
         yield Notice("subinterpreters").at(pids=known)
 
 
 def _of_ends(records: Sequence[Record], found: Sequence[Process], ends: Sequence[Ending]) -> Iterable[Notice]:
-    """Yield what no record holds of each end: one notice for all processes that ended in the same way."""
+    """Yield what no record holds of each end, one notice for processes that ended alike."""
     alike: dict[tuple[Notice, bool], list[int]] = {}
     for index, (process, end) in enumerate(zip(found, ends, strict=True)):
         if not end.complete:
             notice = _of_end(process, end)
-            # A Pool ends its workers so: where nothing is lost by it, there is nothing to say.
+            # A Pool ends its workers like this; if nothing is lost, there is nothing to say.
             if not (end.kept and notice.code == "worker-unrecorded"):
                 alike.setdefault((notice, end.kept), []).append(index)
     for (notice, kept), which in alike.items():
@@ -133,7 +130,7 @@ def _of_end(process: Process, end: Ending) -> Notice:
 
 
 def _most_lost(ends: Sequence[Ending]) -> dict[str, Number]:
-    """Return the most time that one lost and the CPU seconds that all lost; neither unless all are known."""
+    """Return the most seconds that one lost, and the CPU seconds that all lost, if known of all."""
     numbers: dict[str, Number] = {}
     lost = [end.lost_s for end in ends if end.lost_s is not None]
     if len(lost) == len(ends):

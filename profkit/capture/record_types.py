@@ -1,9 +1,4 @@
-"""Types of a spool directory's content: records of agents and of the sampler, and the launcher's facts.
-
-`profkit.capture.records` makes them from bytes and checks every field, so users need not. Function numbers
-are indices into a record's `Codes`; times are seconds unless a name says otherwise. docs/format.md describes
-the fields.
-"""
+"""Types of a spool directory's content, made and checked by `records`; docs/format.md has the fields."""
 
 from __future__ import annotations
 
@@ -26,15 +21,15 @@ Count = Annotated[int, Bounds(0, 2**53)]
 SECONDS = Bounds(0, 1e10, TINY)
 Seconds = Annotated[float, SECONDS]
 Nanoseconds = Annotated[int, Bounds(0, 2**63 - 1)]
-#: Of a process or thread, from 1 on.
+#: Number of a process or thread.
 Number = Annotated[int, Bounds(1, 2**31 - 1)]
-#: What the kernel counted: −1 where it does not.
+#: A counter of the kernel; −1 if unknown.
 Counter = Annotated[int, Bounds(-1, 2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Codes:
-    """The functions of one record; `file` holds indices into `files`, the other columns have its length."""
+    """The functions of one record, which function numbers index; `file` holds indices into `files`."""
 
     files: tuple[str, ...]
     file: Ints
@@ -50,7 +45,7 @@ NO_CODES = Codes((), np.zeros(0, np.int64), np.zeros(0, np.int64), (), ())
 
 
 class Rows:
-    """A table: columns of one length, which are its attributes; a mask, slice or order selects rows."""
+    """A table: columns of one length as attributes; a mask, slice or order selects rows."""
 
     __slots__ = ("columns",)
 
@@ -74,17 +69,17 @@ class Rows:
         return list(zip(*(column.tolist() for column in self.columns.values()), strict=True))
 
 
-#: From the first to the last there is one number in `pauses.what` for each method of MPI.
+#: In `pauses.what`, one number for each method of MPI.
 RANK_CALLS, LAST_RANK_CALL = 17, 52
 
 _COLUMNS = {
-    # Sums over the calls that returned, by function.
+    # Sums over returned calls, by function.
     "functions": "function:i calls:i recursive:i cumtime:f tottime:f",
-    # How well each row of `functions` is known. `calls_low` and `calls_high` are the 95 % interval of the number of
-    # calls: the number itself if exact, NaN if unknown. `samples` were taken in the function itself, 0 if its time is
-    # exact. `error` is half the width of the 95 % interval of `tottime`.
+    # How well each row of `functions` is known: the 95 % interval of its calls (the number itself if exact,
+    # NaN if unknown); samples in the function itself (0 if its time is exact); half the 95 % interval of
+    # `tottime`.
     "estimates": "calls_low:f calls_high:f samples:i error:f",
-    # Sums over the calls that returned, by caller and callee.
+    # Sums over returned calls, by caller and callee.
     "edges": "caller:i callee:i calls:i recursive:i cumtime:f tottime:f",
     # Time in the run queue and time off the CPU, by function.
     "waiting": "function:i wait:f cumwait:f blocked:f cumblocked:f",
@@ -92,26 +87,26 @@ _COLUMNS = {
     "open": "function:i within:f own:f",
     # Stacks of open NVTX ranges, by the collector's numbers; `parent` is an earlier row, or −1.
     "contexts": "parent:i domain:i name:i opener:i count:i",
-    # What ran while the ranges of a context were open, by function.
+    # What ran while the ranges of a context were open.
     "inside": "context:i function:i calls:i tottime:f wait:f blocked:f",
     # What ran, by chain of callers; `parent` is an earlier row or −1, `function` −1 without a path.
     "paths": "parent:i function:i calls:i tottime:f wait:f blocked:f",
-    # What kept functions from going on; `what` counts in `profkit.model.pauses.PAUSE_KINDS`, from 1 on. From
-    # `RANK_CALLS` on: time in calls that wait for other ranks and were not traced (`rank_calls.RANK_METHODS`).
+    # What kept functions from going on: `what` counts in `profkit.model.pauses.PAUSE_KINDS` from 1 on; from
+    # `RANK_CALLS` on, untraced calls that wait for other ranks (`rank_calls.RANK_METHODS`).
     "pauses": "function:i what:i seconds:f count:i",
-    # In which lines functions were seen; `within` is the function that has the line.
+    # Lines in which functions were seen; `within` is the function that has the line.
     "lines": "function:i within:i line:i seconds:f count:i",
-    # The functions of a thread in slices of time, ns of ``CLOCK_MONOTONIC``.
+    # Functions of a thread in slices of time, ns of ``CLOCK_MONOTONIC``.
     "slices": "function:i begin_ns:i end_ns:i seconds:f",
 }
-#: The tables of a thread: columns of int64 (``i8``) and float64 (``f8``, seconds).
+#: Tables of a thread: columns of int64 (``i8``) and float64 (``f8``, seconds).
 TABLES = {
     name: {column[:-2]: f"{column[-1]}8" for column in columns.split()} for name, columns in _COLUMNS.items()
 }
 
 
 def rows(table: str, *columns: npt.NDArray[Any]) -> Rows:
-    """Return the rows of one of `TABLES`, from its columns; without columns none."""
+    """Return the rows of one of `TABLES` from its columns; no rows without columns."""
     if not columns:
         return _NONE[table]
     pairs = zip(TABLES[table].items(), columns, strict=True)
@@ -125,7 +120,7 @@ _NONE = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreadTable:
-    """What one thread did, in `TABLES`; `paths` is ``None`` if its tracer keeps none, `estimates` if all is exact."""
+    """What one thread did, in `TABLES`; `paths` is ``None`` without them, `estimates` if all is exact."""
 
     native: int | None
     name: str
@@ -210,8 +205,7 @@ class Notes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """One process image, up to its end or to its last snapshot.
-    `codes`, `threads`, `tiers` and `effect` are in its tracer's file if it is `mapped`, up to the end."""
+    """One process image, up to its end or ``snapshot``; if `mapped`, functions are in the tracer's file."""
 
     pid: Number
     ppid: Count
@@ -260,7 +254,7 @@ class Record:
 
     @property
     def kernel(self) -> str:
-        """Return what identifies the running kernel under the process; containers share one."""
+        """Return what identifies the kernel under the process; containers share it."""
         return self.boot or self.host
 
     @property
@@ -270,7 +264,7 @@ class Record:
 
     @property
     def of_job(self) -> bool:
-        """Return whether a launcher of ranks has started it."""
+        """Return whether a launcher of ranks started it."""
         return (self.world_size or 1) > 1
 
     @property
@@ -282,7 +276,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Threads that ended and are no longer kept separately: their number and sums."""
+    """Ended threads that are no longer kept separately: their number and sums."""
 
     threads: Count
     run_ns: Nanoseconds
@@ -307,9 +301,7 @@ class SeenThread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenProcess:
-    """A process as the sampler saw it.
-    `ns_pid` is its number in its own container; `gone_ns` is when it was first seen to have ended, 0 before.
-    """
+    """A process that the sampler saw; `ns_pid` is its number in its container, `gone_ns` 0 if alive."""
 
     pid: Number
     ns_pid: Number
@@ -327,14 +319,14 @@ class SeenProcess:
 
     @property
     def all_cpu_s(self) -> float:
-        """Return its last known CPU seconds; those of its threads may be newer than those of the whole."""
+        """Return its last known CPU seconds; its threads' may be newer than its own."""
         ran_ns = sum(max(0, thread.run_ns) for thread in self.threads) + self.folded.run_ns
         return max(self.cpu_s, ran_ns / 1e9)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenMachine:
-    """The machine as the sampler saw it; `quota_cpus` is the least CPU quota of the target's cgroup."""
+    """The machine as the sampler saw it; `quota_cpus` is the least quota of the target's cgroup."""
 
     series: Series | None
     quota_cpus: Seconds | None
@@ -342,8 +334,7 @@ class SeenMachine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
-    """What the sampler of the machine `host` wrote; `root` is the number of the target's process.
-    `period_s` is the mean time between samples, `cpu_s` what they cost, and `notes` what was not seen."""
+    """What the sampler wrote; `root` is the target's process, `cpu_s` the cost, `notes` what was not seen."""
 
     host: str
     boot: str
@@ -363,13 +354,13 @@ class Sampled:
 
     @property
     def series(self) -> Series | None:
-        """Return the machine's readings, ``None`` if there are none."""
+        """Return the machine's readings, if there are any."""
         return self.machine.series if self.machine is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """The process of the launcher."""
+    """The launcher's process."""
 
     boot: str
     host: str
@@ -392,10 +383,10 @@ class TargetEnd:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the launcher knows, ``launch.json``; facts known only at the end are missing if it was killed.
-    `begin_ns` is the start of the target, ``CLOCK_MONOTONIC``. The fields from `window` on are the part of
-    the run to capture, as in `profkit.capture.selection.Selection`; `window_steps` are those before the first
-    window.
+    """What the launcher knows (``launch.json``); facts of the end are missing if it was killed.
+
+    `begin_ns` is of ``CLOCK_MONOTONIC``; `window_steps` are those before the first window, others as in
+    `Selection`.
     """
 
     command: tuple[str, ...]
@@ -427,7 +418,7 @@ class Launch:
 
     @property
     def status(self) -> int | None:
-        """Return the target's exit code, ``-N`` for signal N, ``None`` if the launcher did not write it."""
+        """Return the target's exit code, or ``-N`` for signal N; ``None`` if it was not written."""
         if self.exit_status is None:
             return None
         return 128 - self.exit_status if self.killed else self.exit_status

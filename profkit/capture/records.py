@@ -1,9 +1,4 @@
-"""Turns bytes of a spool directory into `record_types`; only here, where every field is checked once.
-
-Others may write to a spool, and a machine may stop while writing, so nothing is trusted. Whatever the bytes
-are, the result is a record or one `ValueError` that says what is wrong; reading takes memory in proportion to
-the file, and follows no link to a device or pipe.
-"""
+"""Decodes the bytes of a spool directory to `record_types`, or raises one `ValueError`; trusts nothing."""
 
 from __future__ import annotations
 
@@ -26,15 +21,14 @@ from profkit.formats.run_json import decode
 from profkit.formats.run_notices import read_notices
 from profkit.model import Notice, ProfileError, Series
 
-#: Larger files are not ours: a record of 100 000 functions takes 20 MB, and a command line at most 2 MB.
+#: Larger files are not ours: 100 000 functions take 20 MB, a command line at most 2 MB.
 _MOST_BYTES = 2**30
 _MOST_LAUNCH_BYTES = 2**24
 
-#: Rows of a list, of which the longest is that of a process's threads, and processes, of which the sampler follows
-#: half as many: each becomes kilobytes in a run.
+#: Most rows of a list, and processes (the sampler follows half as many): each becomes kilobytes in a run.
 _MOST_ROWS, _MOST_PROCESSES = 2**16, 10_000
 
-#: What a record of the first format, which had no header, begins with: a dictionary, as `marshal` writes it.
+#: Begin of a record of the first format, which had no header: a dictionary of `marshal`.
 _FIRST_FORMAT = (b"{", b"\xfb")
 _OTHER_VERSION = (
     "made by another version of profkit, in format {} where this one reads {}: merge it with that version"
@@ -46,9 +40,6 @@ _MOST_SERIES_COLUMNS = 256
 
 _Ints = npt.NDArray[np.int64]
 _Array = npt.NDArray[Any]
-
-
-# Files
 
 
 def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
@@ -71,11 +62,8 @@ def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
     return as_object("record", read_plain(body))
 
 
-# Fields
-
-
 def _row(record: type[Any]) -> Reader:
-    """Return a reader of a list with the fields of a record; the last fields may be missing."""
+    """Return a reader of a record's fields from a list, whose last ones may be missing."""
     codec: Codec[Any] = Codec(record)
     names = [field.name for field in fields(record)]
 
@@ -89,8 +77,6 @@ def _row(record: type[Any]) -> Reader:
 
 
 def _many(read: Reader, most: int) -> Reader:
-    """Return a reader of a list of at most `most` items."""
-
     def reader(name: str, value: Any) -> Any:
         items = as_list(name, value)
         if len(items) > most:
@@ -213,19 +199,16 @@ _SAMPLED = Codec(
 _LAUNCH = Codec(Launch, readers={"warnings": _notices})
 
 
-# Whole records
-
-
 def read_bytes(path: Path) -> bytes:
     """Return the bytes of a record's file; raise `OSError`, or `ValueError` if it is too large."""
     return read_regular(path, _MOST_BYTES)
 
 
 def decode_record(data: bytes) -> Record:
-    """Return the record in a file's bytes; raise `ValueError` if it is damaged or of another version."""
+    """Return the record in a file's bytes; raise `ValueError` if damaged or of another version."""
     given = _body(data, record_file.MAGIC, settings.RECORD_FORMAT)
     known = _RECORD.read_fields("record", given)
-    if given.get("threads"):  # where the tracer's file could not be mapped
+    if given.get("threads"):  # an older version, if the tracer's file could not be mapped
         raise MemberError("its functions are in an older form: merge it with the version that made it")
     record = Record(**known)
     if record.perf < record.begin_perf:
@@ -234,21 +217,20 @@ def decode_record(data: bytes) -> Record:
 
 
 def read_samples(path: Path) -> Sampled:
-    """Return what the launcher's sampler wrote.
-    Raise `OSError` if the file cannot be opened, `ValueError` if it is damaged or of another version."""
+    """Return the sampler's file; raise `OSError`, or `ValueError` if damaged or of another version."""
     return decode_samples(read_regular(path, _MOST_BYTES))
 
 
 def decode_samples(data: bytes) -> Sampled:
-    """Return the samples in a file's bytes; errors are those of `read_samples`."""
+    """Return the samples in a file's bytes; errors are as in `read_samples`."""
     return _SAMPLED.read("samples", _body(data, record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT))
 
 
 def read_launch(path: Path) -> Launch:
-    """Return the launcher's facts; errors are those of `read_samples`."""
+    """Return the launcher's facts; errors are as in `read_samples`."""
     return decode_launch(read_regular(path, _MOST_LAUNCH_BYTES))
 
 
 def decode_launch(data: bytes) -> Launch:
-    """Return the facts in a file's bytes; errors are those of `read_samples`."""
+    """Return the facts in a file's bytes; errors are as in `read_samples`."""
     return _LAUNCH.read("launch", decode("launch.json", data))

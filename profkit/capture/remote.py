@@ -1,8 +1,7 @@
-"""Makes a running Python execute the agent, with ``sys.remote_exec`` of Python 3.14 and later.
+"""Makes a running Python execute the agent, with ``sys.remote_exec`` (Python 3.14 and later).
 
-Only the process's own interpreter, or one of the same version, can do it, so one is started for it. The
-process reads a file as soon as its main thread can, and that cannot be cancelled: the file stays until then,
-does nothing when its time is over, and removes itself.
+Only an interpreter of the same version can ask for it. A request cannot be cancelled: after its time, the
+file that the process reads does nothing but remove itself.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from profkit.capture.native import users_tracers
 
 #: The first version with ``sys.remote_exec``.
 REMOTE_SINCE = (3, 14)
-#: How the files of an interpreter are called: its own, and its library.
+#: File of an interpreter, or of its library.
 _INTERPRETER = re.compile(r"/(?:lib)?python(\d+)\.(\d+)(t?)d?(?:\.so[.\d]*)?$")
-#: A module of the standard library that is a file of its own, in the directory that says the version.
+#: A module of the standard library, below a directory that names the version.
 _LIBRARY = re.compile(r"/python(\d+)\.(\d+)(t?)/lib-dynload/")
-#: Seconds for an interpreter that does nothing but ask another one.
+#: Seconds for an interpreter that only asks another one.
 _PATIENCE_S = 20.0
 
 _ASK = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
@@ -61,8 +60,7 @@ _profkit()
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """The interpreter of a process; `free_threaded` is a build without the GIL.
-    `executable` is empty if the file was removed; `version` is ``(3, 14)``."""
+    """The interpreter of a process; `executable` is empty if the file was removed."""
 
     executable: str
     version: tuple[int, int]
@@ -82,8 +80,7 @@ class Python:
 
 
 def python_of(pid: int) -> Python | None:
-    """Return the interpreter that a process runs, ``None`` if it is no Python or not readable.
-    Raise `PermissionError` if it is another user's."""
+    """Return a process's interpreter, if it is Python; raise `PermissionError` for another user's."""
     try:
         executable = os.readlink(f"/proc/{pid}/exe")
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
@@ -110,8 +107,7 @@ def _namespace(pid: int | str) -> str:
 
 
 class Script:
-    """The file that the process `pid` is to execute.
-    Its agent writes to `spool` and ends by `until_s`, in seconds of `time.perf_counter`."""
+    """The file that process `pid` executes; its agent ends by `until_s` (`time.perf_counter`)."""
 
     def __init__(self, pid: int, spool: Path, until_s: float) -> None:
         handle, name = tempfile.mkstemp(prefix=f"profkit-attach-{pid}-", suffix=".py")
@@ -134,12 +130,12 @@ class Script:
             self.path.unlink()
 
     def was_read(self) -> bool:
-        """Return whether the process has read it; one that has not does nothing once its time is over."""
+        """Return whether the process has read it; a late reader does nothing."""
         return not self.path.exists()
 
 
 def run_in(pid: int, python: Python, script: Script) -> str:
-    """Make a process read a script; return why it will not, empty if it will."""
+    """Make a process read a script; return the reason if it will not, else an empty text."""
     command = [python.executable, "-I", "-S", "-c", _ASK, str(pid), str(script.path)]
     try:
         done = subprocess.run(

@@ -1,8 +1,4 @@
-"""Where a capture writes: unusable outputs are refused, and each name is used by one capture at a time.
-
-Both happen before the target starts. A name is taken by a lock on an empty file beside the output
-(``.run.prof.lock``). The kernel releases the lock however the capture ends: a killed one blocks nobody.
-"""
+"""Checks outputs, and locks their names (``.run.prof.lock``); the kernel unlocks them if a capture dies."""
 
 from __future__ import annotations
 
@@ -21,10 +17,9 @@ except ImportError:  # Windows
 
 
 def check_output(path: Path) -> None:
-    """Refuse a path to which no run file can be written.
-    Raise `UsageError` for a directory, device, pipe or broken link, or if its directory is not writable."""
+    """Raise `UsageError` unless a run file can be written there; refuse devices, pipes and broken links."""
 
-    # A file is renamed into its place: that would remove a device, such as /dev/null.
+    # The file is renamed into place, which would remove a device such as /dev/null.
     other = "is not a regular file; name the file to write"
     if path.is_dir():
         raise _refused(path, "is a directory; name the file to write")
@@ -32,7 +27,7 @@ def check_output(path: Path) -> None:
         raise _refused(path, other)
     named, file = _real(path.parent), _real(path)
     if named == Path("/dev") or named.is_relative_to("/proc"):
-        raise _refused(path, other)  # /dev/stdout, where that is a file now
+        raise _refused(path, other)  # /dev/stdout, even where it is a file
     if path.is_symlink() and not path.exists():
         raise _refused(path, f"is a broken link to {os.readlink(path)}; remove it, or name another file")
     if not file.parent.is_dir():
@@ -49,13 +44,13 @@ def _real(path: Path) -> Path:
 
 
 def spool_prefix(path: Path) -> str:
-    """Return the prefix of the names of spool directories of captures to this file."""
+    """Return the prefix of names of spool directories of captures to this file."""
     return f".{path.name}.spool-"
 
 
 def make_spool(path: Path) -> Path:
-    """Make the spool directory of a capture to this file; raise `UsageError` if nothing can be written there."""
-    # By hand: `tempfile` imports random numbers and compression.
+    """Make the spool directory of a capture to this file; raise `UsageError` if that fails."""
+    # Not `tempfile`, which imports random numbers and compression.
     try:
         spool = path.absolute().with_name(f"{spool_prefix(path)}{os.urandom(8).hex()}")
         os.mkdir(spool, 0o700)
@@ -66,8 +61,7 @@ def make_spool(path: Path) -> Path:
 
 @contextlib.contextmanager
 def reserved(path: Path) -> Iterator[None]:
-    """Keep other captures from a name while the context lasts.
-    Raise `UsageError` if another capture has it, or nothing can be written there."""
+    """Keep other captures from a name; raise `UsageError` if one has it, or nothing can be written."""
     lock = _lock_of(path)
     handle = _take(path, lock)
     if handle is None:
@@ -83,18 +77,14 @@ def reserved(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def free_name(path: Path) -> Iterator[Path]:
-    """Reserve and yield the first free name of ``run.prof``, ``run-2.prof`` and so on while the context
-    lasts.
-    Names of existing files, of running captures and of killed captures, whose records may still be merged,
-    are not free. Raise `UsageError` if nothing can be written there.
-    """
+    """Reserve the first free of ``run.prof``, ``run-2.prof`` …; names of killed captures are not free."""
     for number in count(1):
         name = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
         lock = _lock_of(name)
         if _is_used(name) or (handle := _take(name, lock)) is None:
             continue
         try:
-            if not _is_used(name):  # still, now that nobody else can take it
+            if not _is_used(name):  # again, now that nobody else can take it
                 yield name
                 return
         finally:
@@ -122,7 +112,7 @@ def _take(path: Path, lock: Path) -> int | None:
                 handle = os.open(lock, os.O_RDWR)
         except FileNotFoundError as error:
             if not made:
-                continue  # it was given back in between
+                continue  # released in between
             raise _cannot(path, error) from None
         except OSError as error:
             raise _cannot(path, error) from None
@@ -135,7 +125,7 @@ def _take(path: Path, lock: Path) -> int | None:
 
 
 def _is_locked(handle: int, made: bool) -> bool:
-    """Return whether the lock is ours now; on a file system without locks, whether we made the file."""
+    """Return whether we have the lock; on a file system without locks, whether we made the file."""
     if fcntl is None:
         return made
     try:
@@ -148,7 +138,7 @@ def _is_locked(handle: int, made: bool) -> bool:
 
 
 def _is_at(lock: Path, handle: int) -> bool:
-    """Return whether the file still has its name: who releases it removes it."""
+    """Return whether the file still has its name: its owner removes it on release."""
     try:
         return os.path.samestat(os.stat(lock), os.fstat(handle))
     except FileNotFoundError:

@@ -1,9 +1,6 @@
-"""What agents left in a spool directory beside their records (written by `agent.reserve`): kept files and
-ends.
+"""Kept files and ends that agents left in a spool directory (`agent.reserve`); not to be trusted.
 
-A kept file holds what the compiled tracer has traced (`mapped_tables`). Without that tracer it is empty,
-unless its process could no longer write records elsewhere; then it holds the newest. A target's process wrote
-all of it: check it.
+A kept file holds the tracer's tables (`mapped_tables`); without a tracer it is empty, or the newest record.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ def kept_files(spool: Path) -> Iterator[Path]:
 
 
 def left_ends(spool: Path) -> list[LeftEnd]:
-    """Return the ends that agents left; anything else is skipped."""
+    """Return the ends that agents left; skip anything else."""
     found = []
     for path in files(spool, END_SUFFIX):
         try:
@@ -47,8 +44,7 @@ def left_ends(spool: Path) -> list[LeftEnd]:
 
 
 def unrecorded(spool: Path, known: set[str]) -> list[Unrecorded]:
-    """Return the processes whose agent started and that have no record.
-    `known` are the names of the files that records were read from, without their suffix."""
+    """Return processes whose agent started but left no record; `known` are record files without suffix."""
     found = []
     for path in files(spool, RESERVE_SUFFIX):
         if path.stem in known:

@@ -1,9 +1,4 @@
-"""A run that is still going, read from the spool directory of its capture without disturbing it.
-
-The tracer's tables are in mapped files, which show every call that has returned. The sampler writes its
-samples now and then; what the kernel has counted since is read here, from ``/proc``. Nothing is written, and
-the target is not touched.
-"""
+"""A run that is still going, read from mapped files, samples and ``/proc``; nothing is written."""
 
 from __future__ import annotations
 
@@ -29,15 +24,14 @@ _MARK = os.fsencode(settings.SPOOL_VARIABLE) + b"="
 
 
 def spool_of(named: str | os.PathLike[str]) -> Path | None:
-    """Return the spool directory of a run that `named` refers to; ``None`` for any other name.
-    It may be the directory, the future run file, or the number of a process of the run or its launcher."""
+    """Return the spool of a running capture, by directory, run file or process number; else ``None``."""
     path = Path(named)
     if path.is_dir():
         return path if (path / FACTS_NAME).is_file() else None
     if os.path.lexists(path):
         return None
     found = sorted(path.parent.glob(spool_prefix(path) + "*"), key=lambda spool: spool.stat().st_mtime_ns)
-    if found:  # of one that was killed, the reader of the missing file says what to do
+    if found:  # of a killed one, the reader of the missing file says what to do
         return found[-1] if captures_on(found[-1]) else None
     text = os.fspath(named)
     if not settings.is_number(text):
@@ -50,8 +44,7 @@ def spool_of(named: str | os.PathLike[str]) -> Path | None:
 
 
 def read_running(spool: Path) -> Run:
-    """Return a run as it is now.
-    Raise `FormatError` if the directory holds no run, or none any more because the capture has just ended."""
+    """Return a run as it is now; raise `FormatError` if there is none, or its capture has just ended."""
     try:
         return pack_spool(spool, sources=Sources(cache_file(os.environ)), now=_seen_now)
     except (FormatError, OSError) as error:
@@ -66,7 +59,7 @@ def _spool_in_environment(pid: int) -> Path | None:
     try:
         words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
-        return None  # it has ended, or is another user's
+        return None  # it has ended, or is another user's process
     for word in words:
         if word.startswith(_MARK):
             spool = Path(os.fsdecode(word[len(_MARK) :]))
@@ -83,7 +76,7 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def _seen_now(spool: Path, launcher: Launcher | None, sampled: Sampled | None) -> Sampled | None:
-    """Return what the sampler saw, brought up to what the kernel has counted until now."""
+    """Return what the sampler saw, updated with the kernel's counters."""
     if launcher is None or launcher.kernel != process_facts.boot_id():
         return sampled
     root = (

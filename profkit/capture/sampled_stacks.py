@@ -1,8 +1,4 @@
-"""Stacks that py-spy has sampled, as profiles: the functions of processes that cannot be traced.
-
-py-spy reads the memory of a process while it runs (`pyspy`). If a function returns during the reading of its
-stack, py-spy fails, or gives a stack that begins in the middle; such stacks are left out here, and counted.
-"""
+"""Stacks that py-spy sampled, as profiles; stacks that changed while they were read are left out."""
 
 from __future__ import annotations
 
@@ -16,17 +12,15 @@ from pathlib import Path
 from profkit.formats.foreign.stacks import Frame, Stack, profile_from_stacks
 from profkit.model import Process, Thread
 
-#: What a profile of its file is called: the kernel's number of the thread, up to Python 3.10 its address.
+#: A profile's name: the kernel's number of the thread, up to Python 3.10 its address.
 _THREAD = re.compile(r'Thread (\d{1,10}|0x[0-9A-F]{1,16}) "(.*)"', re.DOTALL)
-#: Lines from here on are no number of a line, which py-spy writes without its sign.
+#: From here on, lines are negative ones, which py-spy writes without sign.
 _NO_LINE = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class Stacks:
-    """What was sampled of one process.
-    `threads` maps py-spy's thread names to a name and one stack per round in which the thread existed. All
-    threads were read in `rounds` rounds; `failed` rounds could not be read."""
+    """Samples of one process: by thread, its name and a stack per round. `failed` rounds were not read."""
 
     threads: Mapping[str, tuple[str, Sequence[Stack]]]
     rounds: int
@@ -34,8 +28,7 @@ class Stacks:
 
 
 def read_stacks(path: Path, failed: int = 0) -> Stacks:
-    """Return what py-spy has written of a process.
-    Raise `OSError` if the file cannot be read, and `ValueError` if it is not py-spy's."""
+    """Return py-spy's file of a process; raise `OSError`, or `ValueError` if it is not py-spy's."""
     try:
         data = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
         frames = [
@@ -62,15 +55,13 @@ def joined(parts: Sequence[Stacks]) -> Stacks:
 
 
 def lost_share(stacks: Stacks) -> float:
-    """Return the missing share of rounds, of the thread that is read worst: failures and torn stacks."""
+    """Return the share of rounds that failed or gave torn stacks, of the thread with the most."""
     torn = max((len(found) - len(_whole(found)) for _, found in stacks.threads.values()), default=0)
     return (stacks.failed + torn) / max(stacks.failed + stacks.rounds, 1)
 
 
 def threads_of(stacks: Stacks, seconds: float, tids: Mapping[str, int]) -> tuple[Thread, ...]:
-    """Return the threads of a process with their functions.
-    `seconds` is the time of sampling: rounds around a failed one stand for its time. `tids` are the kernel's
-    thread numbers, as far as known, by py-spy's names."""
+    """Return a process's threads; whole rounds stand for lost ones. `tids` are by py-spy's thread names."""
     found: list[Thread] = []
     for thread, (name, samples) in stacks.threads.items():
         whole = _whole(samples)
@@ -80,9 +71,7 @@ def threads_of(stacks: Stacks, seconds: float, tids: Mapping[str, int]) -> tuple
 
 
 def _whole(stacks: Sequence[Stack]) -> list[Stack]:
-    """Return the stacks of a thread that are not torn.
-    A torn stack lacks callers: it begins with a function that is further in in others of the thread. Names
-    that no source can have come from memory that had been reused."""
+    """Return whole stacks: torn ones begin with a function that others have inside, or have damaged names."""
     begins = Counter(stack[0] for stack in stacks if stack)
     within = Counter(frame for stack in stacks if stack for frame in set(stack[1:]) - {stack[0]})
     empty = len(stacks) - begins.total()

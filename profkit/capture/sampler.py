@@ -1,9 +1,4 @@
-"""Watches the target from outside while it runs, in a thread of the launcher: decides when to sample, and
-writes samples.
-
-It never touches the target: no signal, no trace, no change of priority. Sampling costs CPU that the target
-could have used, so the rate follows the measured cost.
-"""
+"""Samples the target without touching it, in a thread of the launcher, at a rate that follows the cost."""
 
 from __future__ import annotations
 
@@ -25,34 +20,29 @@ from profkit.capture.process_tree import ProcessTree
 from profkit.capture.yardsticks import Yardsticks
 from profkit.formats.atomic import replacing
 
-#: File in the spool directory.
 SAMPLES_NAME = "sampler.samples"
 
-#: Part of one core that looking may take. The promise is 0.01; the first samples come before the cost is known.
+#: Part of one core that looking may take. 0.01 is promised; the first samples have no known cost yet.
 SHARE = 0.005
-#: Seconds between two samples: the least for a run that has lasted so long, and the most.
+#: Least seconds between two samples, by the time that the run has lasted, and the most.
 PACE = ((5.0, 0.05), (30.0, 0.1), (float("inf"), 0.2))
 LONGEST_PERIOD = 2.0
-#: Readings of the machine that are kept; then every second one is dropped, and the pace is halved.
+#: Most readings of the machine; beyond, every second one is dropped, and the pace is halved.
 MOST_READINGS = 1 << 14
-#: Seconds after which what was seen is written down for the case that the launcher is killed, the first time
-#: and later, and the part of one core that writing may take.
+#: Seconds between saves, in case the launcher is killed: the first, and later; and their part of one core.
 SAVE_FIRST, SAVE_INTERVAL, SAVE_SHARE = 2.0, 10.0, 0.001
-#: Seconds before which no yardstick is read, as the target starts then, and CPUs that must be free.
+#: Seconds without yardsticks, since the target starts, and CPUs that must be free for one.
 YARDSTICKS_FIRST, SPARE_CPUS = 0.25, 0.8
-#: Weight of the newest sample in the running mean of what one costs.
+#: Weight of the newest sample in the mean cost.
 _NEWEST = 0.2
-#: Seconds that ending waits for the last look.
+#: Seconds to wait at the end for the last look.
 _LAST_LOOK = 5.0
 
 
 class Sampler:
-    """Samples the process tree of `target` until `finish` is called.
+    """Samples the process tree of `target` until `finish`, also at `edges` (seconds of ``CLOCK_MONOTONIC``).
 
-    Writes to `spool`, whose path also marks the target's processes. It samples at each of `edges` in any
-    case: times in seconds of ``CLOCK_MONOTONIC`` when a window opens or closes. With `running`, the target
-    existed before, and what the kernel has counted by now is left out. `yardsticks` measure the machine's
-    speed now and then, if a CPU is free.
+    With `running`, what the kernel has counted by now is left out. `yardsticks` are read if a CPU is free.
     """
 
     def __init__(
@@ -86,14 +76,13 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="profkit-sampler", daemon=True)
         try:
             self._thread.start()
-        except RuntimeError as error:  # the user's limit on threads: the target's run matters more
+        except RuntimeError as error:  # the user's limit on threads: the run matters more
             self._thread = None
             self._notes.append({"code": "sampler-not-started", "subject": str(error)})
             self._save(None)
 
     def finish(self) -> list[dict[str, Any]]:
-        """Take the last sample, write everything and stop; further calls do nothing.
-        Return notices, in JSON form, of what could not be written."""
+        """Take the last sample, write everything and stop; return notices of what was not written."""
         if self._thread is not None:
             self._stopping = True
             self._bell.ring()
@@ -108,7 +97,7 @@ class Sampler:
         try:
             watch = _Watch(self._target, self._spool, self._running)
             self._watch(watch)
-        except Exception as error:  # the target's run and its profile must not be lost for this
+        except Exception as error:  # the target's run must not be lost for this
             self._notes.append({"code": "sampler-stopped", "subject": repr(error)})
         finally:
             with contextlib.suppress(Exception):
@@ -126,10 +115,10 @@ class Sampler:
             watch.look(final=final)
             self._samples += 1
             took = time.thread_time() - begun
-            watch.look_around(final=final)  # keeps to a share of its own
+            watch.look_around(final=final)  # has its own share of a core
             if not final:
                 self._measure_machine(watch.meters)
-            if self._samples > 1:  # the first finds everything for the first time
+            if self._samples > 1:  # the first finds everything
                 cost = max(took, cost + _NEWEST * (took - cost))  # slower at once, faster little by little
             if final:
                 return
@@ -185,12 +174,12 @@ class Sampler:
 
 
 class _Bell:
-    """Ends a wait early: rung by the launcher, or by agents at a window's begin or end, through a pipe."""
+    """Ends a wait early: rung by the launcher, or through a pipe by agents at a window's edge."""
 
     def __init__(self, path: Path) -> None:
         self._event = threading.Event()
         try:
-            # Also for writing, so that there is a writer at all times: a pipe without one can be read at once.
+            # Also for writing: a pipe without a writer is always readable.
             self._pipe = os.open(path, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
         except OSError:
             self._pipe = -1  # no windows are captured
@@ -215,7 +204,7 @@ class _Bell:
 
 
 class _Watch:
-    """What is read, and the order of reading."""
+    """What is read, and in which order."""
 
     def __init__(self, target: int, spool: Path, running: bool) -> None:
         self.tree = ProcessTree(target, f"{settings.SPOOL_VARIABLE}={spool}", running=running)

@@ -1,8 +1,4 @@
-"""What part of a run to capture: a window of its time, some of its ranks, or its counters alone.
-
-`Selection` is what the command line requested. Agents read it from the target's environment, the packer from
-the launcher's facts.
-"""
+"""What part of a run to capture: a window of time, some ranks, or counters alone."""
 
 from __future__ import annotations
 
@@ -20,14 +16,13 @@ WindowKind: TypeAlias = Literal["", "time", "range", "steps", "code"]
 class Selection:
     """What of a run is captured.
 
-    `delay_s` and `duration_s` are a window by the clock: seconds from the target's start, and its length,
-    ``None`` to the end. `capture_range` is the ``NAME[@DOMAIN]`` of an NVTX range that opens and closes
-    windows. `active` is the number of steps in each window, 0 if windows are not counted in steps; before
-    them come `wait` steps without capture and `warmup` steps in which functions are traced and discarded.
-    `step_range` is the ``NAME[@DOMAIN]`` of the range that is one step, empty if the program calls
-    `profkit.step`. After `cycles` windows none is opened, 0 for no limit. `start_paused`: the program opens
-    windows with `profkit.start` or `profkit.window`. `ranks` limits whose functions are captured, as
-    ``0,4-7``, empty for all. `counters_only`: no functions are captured, and nothing is put into the target.
+    `delay_s` and `duration_s` (``None`` to the end) are a window by the clock, from the target's start.
+    `capture_range` is the NVTX range ``NAME[@DOMAIN]`` that opens and closes windows. `active` is the number
+    of steps in a window, after `wait` steps without capture and `warmup` steps that are traced and discarded;
+    a step is the range `step_range`, or begins with a call of `profkit.step` if that is empty. After `cycles`
+    windows none is opened, 0 for no limit. `start_paused`: the program opens windows with `profkit.start` or
+    `profkit.window`. `ranks` selects whose functions are captured, as ``0,4-7``. `counters_only`: no
+    functions, and nothing is put into the target.
     """
 
     delay_s: float = 0.0
@@ -54,7 +49,7 @@ class Selection:
         return "time" if self.delay_s or self.duration_s is not None else ""
 
     def check(self) -> None:
-        """Raise `UsageError` if two things open windows, or an option lacks another that it needs."""
+        """Raise `UsageError` if two options open windows, or one lacks another that it needs."""
         opens = [
             option
             for option, given in (
@@ -85,7 +80,7 @@ class Selection:
                 ) from None
 
     def inject(self, environment: MutableMapping[str, str], clocks: dict[str, float]) -> None:
-        """Put it into the target's environment; `clocks` is ``time`` and ``monotonic`` of its start, s."""
+        """Put it into the target's environment; `clocks` are ``time`` and ``monotonic`` of its start, s."""
         for name in (settings.WINDOW_VARIABLE, settings.RANKS_VARIABLE):
             environment.pop(name, None)
         words = {
@@ -106,7 +101,7 @@ class Selection:
             environment[settings.RANKS_VARIABLE] = self.ranks
 
     def as_facts(self) -> dict[str, Any]:
-        """Return the launcher's facts about it."""
+        """Return it as facts of the launcher."""
         waited_for = {
             "range": self.capture_range,
             "steps": self.step_range,
@@ -122,5 +117,5 @@ class Selection:
         }
 
 
-#: All functions of all processes, from their beginning to their end.
+#: All functions of all processes, over the whole run.
 EVERYTHING = Selection()

@@ -1,13 +1,9 @@
 """The launcher's signals: the target gets its own as without profkit, and none loses the run.
 
-A signal to the launcher alone (``kill PID``) is meant for the target and is passed on. One to the whole
-process group (Ctrl-C, ``timeout``, Slurm, mpirun) has reached the target already. The kernel does not
-distinguish the two; a witness does: an idle child of the launcher in the same group, to which no signal is
-sent individually.
-
-A signal before the target starts means that nothing is run. One after its end is nearly always the second
-half of what ended it (a second Ctrl-C, the second signal of ``timeout``): only two more, with a pause between
-them, stop the writing of the run file.
+A signal to the process group has already reached the target; one to the launcher alone is passed on. A
+witness tells which it was: an idle child in the group, to which nobody sends a signal individually. A signal
+after the target's end is nearly always the second half of what ended it: only two more stop the writing of
+the run file.
 """
 
 from __future__ import annotations
@@ -22,14 +18,14 @@ from collections.abc import Callable, Iterator
 
 from profkit.errors import ProfkitError
 
-#: Signals that may be sent to the launcher and that are meant for the target.
+#: Signals to the launcher that are meant for the target.
 _FORWARDED = frozenset(
     number
     for number in signal.Signals
     if number.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 )
 
-#: Those of them that ask for the end of a program.
+#: Those that ask for the end of a program.
 _ENDING = frozenset(
     number for number in _FORWARDED if number.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 )
@@ -37,12 +33,10 @@ _ENDING = frozenset(
 #: What the launcher waits for while the target runs: those, and the target's end.
 _AWAITED = _FORWARDED | {number for number in signal.Signals if number.name == "SIGCHLD"}
 
-#: Seconds between a signal's arrival and asking the witness: who signals a process and its group does both
-#: within microseconds.
+#: Seconds before the witness is asked; a sender signals a process and its group within microseconds.
 _SETTLE = 0.02
 
-#: Seconds within which a further signal is of the same wish as the one before: an impatient second Ctrl-C, a key that
-#: is held down, a program that signals the process and its group.
+#: Seconds within which a further signal is the same request: an impatient Ctrl-C, a key that is held down.
 _SAME_WISH = 0.5
 
 _CAN_WAIT = hasattr(signal, "sigtimedwait")
@@ -70,11 +64,11 @@ class _Witness:
         os.close(answer_write)
 
     def was_sent(self, number: int) -> bool:
-        """Return whether the witness got this signal too; forgets all signals that it got."""
+        """Return whether the witness got this signal too, and forget all that it got."""
         return bool(self.forget() >> number & 1)
 
     def forget(self) -> int:
-        """Forget the signals that the witness got; return them, one bit each."""
+        """Return the signals that the witness got, one bit each, and forget them."""
         try:
             os.write(self._ask, b"?")
             return int.from_bytes(os.read(self._answers, 8), "little")
@@ -89,7 +83,7 @@ class _Witness:
 
 
 class Interrupted(KeyboardInterrupt):
-    """The writing of a run file is to stop, because of the signal `number`."""
+    """The signal `number` stops the writing of a run file."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -97,12 +91,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Signals:
-    """The handling of the launcher's signals; `held_back` makes one for a series of captures."""
+    """The handling of the launcher's signals for a series of captures, made by `held_back`."""
 
     def __init__(self) -> None:
-        #: CPU seconds of the target and of all its descendants that were waited for; ``None`` where not known.
+        #: CPU seconds of the target and all descendants that were waited for; ``None`` if unknown.
         self.tree_cpu_s: float | None = None
-        #: The first signal that asked for an end since the target was started.
+        #: The first signal since the target's start that asked for an end.
         self.end_asked_by: int | None = None
         self._last_wish = -_SAME_WISH
         self._target: subprocess.Popen[bytes] | None = None
@@ -113,31 +107,26 @@ class Signals:
         self._witness: _Witness | None = None
         self._mask: set[int] | set[signal.Signals] = set()
 
-    # Before the target
-
     def arrived(self) -> int | None:
-        """Return a signal that came before the target's start and ends the launcher, ``None`` if none did."""
+        """Return a signal that came before the target's start and ends the launcher, if there is one."""
         if self._witness is not None:
-            self._witness.forget()  # what it got of an earlier target's
+            self._witness.forget()  # those of an earlier target
         if _CAN_WAIT and (received := signal.sigtimedwait(_FORWARDED, 0)) is not None:
             return received.si_signo
         return self._early
 
     def release(self) -> None:
-        """Give a forked process that is about to become the target the signals that it is to have."""
+        """Restore signals in a forked process that is about to become the target."""
         for number, handler in self._handlers.items():
-            # What has a handler here has none after an exec, and what is ignored stays so.
+            # An exec resets handlers, and what is ignored stays ignored.
             signal.signal(number, signal.SIG_IGN if handler is signal.SIG_IGN else signal.SIG_DFL)
         if _CAN_WAIT:
             for number in _pending(os.getppid()) & _ENDING:
-                os.kill(os.getpid(), number)  # it came before this process was there, and is the target's too
+                os.kill(os.getpid(), number)  # sent before this process existed, and meant for the target too
             _set_mask(self._mask)
 
-    # While it runs
-
     def wait(self, target: subprocess.Popen[bytes], ended: Callable[[], None] = lambda: None) -> int:
-        """Wait for the target; return its exit code, or ``-N`` if signal N ended it.
-        If possible, `ended` is called when it has ended and the kernel still keeps its counters."""
+        """Wait for the target; return its status, ``-N`` for signal N. If possible, reap it after `ended`."""
         self._target = target
         try:
             if self._witness is None:
@@ -157,11 +146,11 @@ class Signals:
                 continue
             self._note(received.si_signo)
             if received.si_pid == 0:
-                continue  # no sender: the terminal driver, which signals the whole foreground group
+                continue  # no sender: the terminal, which signals the whole foreground group
             time.sleep(_SETTLE)
             if not witness.was_sent(received.si_signo):
                 _send(target, received.si_signo)
-        # What came together with its end was meant for the target.
+        # Signals that came with its end were meant for the target.
         while (late := signal.sigtimedwait(_FORWARDED, 0)) is not None:
             self._note(late.si_signo)
 
@@ -172,7 +161,7 @@ class Signals:
         return target.returncode
 
     def _note(self, number: int) -> bool:
-        """Note a signal; return whether it is a new request and no repetition of the one before."""
+        """Note a signal; return whether it is a new request, and no repetition."""
         if number not in _ENDING:
             return False
         if self.end_asked_by is None:
@@ -183,25 +172,21 @@ class Signals:
         self._last_wish = now
         return True
 
-    # After its end
-
     @contextlib.contextmanager
     def answered(self, impatient: Callable[[], None]) -> Iterator[None]:
-        """Write the run file in this context: signals are answered instead of waiting.
-        `impatient` is called at the first new request to end, to say that one more will be granted. At the
-        second, raise `Interrupted` anywhere in the context."""
+        """Answer signals in this context: the first calls `impatient`, the second raises `Interrupted`."""
         self._impatient, self._wishes = impatient, 0
         try:
             if _CAN_WAIT:
                 _set_mask(self._mask)
             yield
         finally:
-            self._impatient = None  # from here on the handler raises nothing
+            self._impatient = None  # now the handler raises nothing
             if _CAN_WAIT:
                 signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
 
     def _handle(self, number: int, _frame: object) -> None:
-        """Answer a signal; where signals can be waited for, it is called in `answered` only."""
+        """Answer a signal; where signals can be waited for, only in `answered`."""
         if self._target is not None:
             self._note(number)
             if number != signal.SIGINT or not os.isatty(0):  # Ctrl-C has reached the target itself
@@ -213,13 +198,11 @@ class Signals:
             if self._wishes == 1:
                 self._impatient()
             else:
-                self._impatient = None  # what cleans up now is not interrupted again
+                self._impatient = None  # do not interrupt the cleaning up
                 raise Interrupted(number)
 
-    # Of a series of captures
-
     def _begin(self) -> None:
-        # With SIGCHLD ignored, as by a parent's `trap '' CHLD`, the kernel keeps no exit status for us.
+        # If SIGCHLD is ignored, as by a parent's `trap '' CHLD`, the kernel keeps no exit status.
         for number in _AWAITED:
             handler = signal.getsignal(number)
             if number in _FORWARDED and handler is not signal.SIG_IGN:
@@ -228,7 +211,7 @@ class Signals:
                 self._handlers[number] = signal.signal(number, signal.SIG_DFL)
         if _CAN_WAIT:
             self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
-            # Before any target: from its first moment on, a signal to the group must find the witness in it.
+            # Before any target: from its first moment, signals to the group must reach the witness.
             self._witness = _Witness()
 
     def _end(self) -> None:
@@ -236,17 +219,16 @@ class Signals:
             self._witness.dismiss()
         if _CAN_WAIT:
             while signal.sigtimedwait(_FORWARDED, 0) is not None:
-                pass  # too late to be of any effect
+                pass  # too late to have an effect
             _set_mask(self._mask)
         for number, handler in self._handlers.items():
-            if handler is not None:  # it was none of Python's
+            if handler is not None:  # it was not installed by Python
                 signal.signal(number, handler)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
 def held_back() -> Iterator[Signals]:
-    """Hold back signals that end a program while targets are started and waited for in this context.
-    Raise `ProfkitError` if this user may start no further process."""
+    """Hold back signals while targets are started and run; raise `ProfkitError` if no process can start."""
     signals = Signals()
     try:
         try:
@@ -263,7 +245,6 @@ def _has_ended(target: subprocess.Popen[bytes]) -> bool:
 
 
 def _pending(pid: int) -> set[int]:
-    """Return the pending signals of a process; none if the system does not report them."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
         for line in file:
             if line.startswith(b"ShdPnd:"):
@@ -282,7 +263,7 @@ def _send(target: subprocess.Popen[bytes], number: int) -> None:
 
 
 def end_like(status: int) -> None:
-    """End this process as the target ended: raise `SystemExit` with its code, or die by signal N (``-N``)."""
+    """End this process as the target ended: raise `SystemExit`, or die by signal N if `status` is ``-N``."""
     if status >= 0:
         sys.exit(status)
     sys.stdout.flush()
@@ -292,7 +273,7 @@ def end_like(status: int) -> None:
     with contextlib.suppress(ImportError):  # Windows, where nothing ends by a signal
         import resource
 
-        # The target has dumped core if it wanted to; a second dump of this process would mislead.
+        # The target dumped core if it wanted to; a second dump would mislead.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     with contextlib.suppress(OSError, ValueError):  # SIGKILL has no handler to reset
         signal.signal(number, signal.SIG_DFL)

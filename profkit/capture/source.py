@@ -1,4 +1,4 @@
-"""Reads the target's source files: qualified names for old interpreters, and a hash of each function's text.
+"""Reads source files: qualified names for old interpreters, and a hash of each function's text.
 
 The hash covers the lines from the first decorator to the end of the block, without comments, blank lines and
 leading indentation, so it is the same on every machine and Python version.
@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from profkit.formats.regular_file import read_regular
 
-#: Files larger than this are generated tables; they are not read.
+#: Larger files are generated tables; they are not read.
 _MOST_BYTES = 8 * 2**20
 
-#: A string, so that its contents are not looked at. Each alternative begins with a character of its own, here and in
-#: what is made of it, and no group is around them: the engine then skips what begins with none of these.
+#: A string, to skip its contents. For speed, here and in what is made of it, each alternative begins with a
+#: character of its own and no group is around them: the engine then skips what begins with none of these.
 _STRING = (
     r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
     r"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
@@ -32,15 +32,15 @@ _STRING = (
 )
 #: Comments, with strings so that a ``#`` inside them is passed over.
 _COMMENT = re.compile(rf"{_STRING}|\#[^\n]*", re.DOTALL)
-#: What matters to find the end of a block: strings, comments, brackets, and ends of lines that are not joined.
+#: What decides the end of a block: strings, comments, brackets, and ends of lines that are not joined.
 _TOKEN = re.compile(rf"{_STRING}|\#[^\n]*|\(|\[|\{{|\)|\]|\}}|\\\n|\n", re.DOTALL)
-#: From a function's first line to the line with its `def`: decorators come before it.
+#: From a function's first line, perhaps a decorator's, to the line with its `def`.
 _HEAD = re.compile(r"(?:[ \t]*(?:@[^\n]*)?\n)*[ \t]*(?:async[ \t]+)?(?:def|class)\b[^\n]*\n")
 _DEFINITION = re.compile(r"^([ \t]*)(?:(?:async[ \t]+)?(def)|(class))[ \t]+(\w+)", re.MULTILINE)
 
 
 class SourceFile:
-    """One source file, consulted for each of its functions in the profile."""
+    """One source file, for its functions in the profile."""
 
     def __init__(self, text: str) -> None:
         self._text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -51,7 +51,7 @@ class SourceFile:
 
     @property
     def _starts(self) -> npt.NDArray[np.intp]:
-        """Return the line starts and the end of the text; of most files, only the whole is hashed."""
+        """Return the line starts and the end of the text; not made for files that are only hashed whole."""
         if self._line_starts is None:
             if self._text.isascii():
                 characters = np.frombuffer(self._text.encode("ascii"), np.uint8)
@@ -69,7 +69,7 @@ class SourceFile:
         """Return the qualified name of the function `name` with code from `line` on; empty if not found."""
         if self._qualnames is None:
             self._qualnames = dict(self._definitions())
-        # A decorated function's code starts at its first decorator: its `def` is the next one of that name.
+        # A decorated function's code starts at its first decorator; its `def` is the next of that name.
         for at in range(line, min(line + 50, len(self._starts))):
             qualname = self._qualnames.get(at)
             if qualname is not None:
@@ -88,8 +88,7 @@ class SourceFile:
             outer.append((indent, match[4], match[2] is not None))
 
     def hash(self, line: int, name: str) -> str:
-        """Return 16 hexadecimal digits of the text's SHA-256, empty if the line does not exist.
-        A lambda or comprehension is hashed by its statement, ``<module>`` by its whole unmodified file."""
+        """Return 16 hexadecimal digits of SHA-256: of a block, lambda's statement, or ``<module>``."""
         if name == "<module>" and line == 1:
             return _digest(self._text)
         starts = self._starts
@@ -114,15 +113,14 @@ class SourceFile:
         return _digest("\n".join(lines))
 
     def _end(self, first: int, has_block: bool) -> int:
-        """Return the offset after the last line of the block, or of the statement if it has no block."""
+        """Return the offset after the block, or after the statement if it has no block."""
         if has_block:
             indent = _indent(self._text, first)
             head = _HEAD.match(self._text, first)
             if head is not None:
                 after = _dedent(indent).search(self._text, head.end() - 1)
                 end = after.end() if after is not None else len(self._text)
-                # Nearly always the next line that is not indented deeper ends the block. It does not inside
-                # brackets and strings, which then are not balanced.
+                # A line without deeper indentation ends the block, unless in brackets or a string.
                 block = self._text[first:end]
                 if all(block.count(a) == block.count(b) for a, b in ("()", "[]", "{}")) and not (
                     block.count('"""') % 2 or block.count("'''") % 2
@@ -134,7 +132,7 @@ class SourceFile:
         text = self._text
         indent = _indent(text, first)
         depth = 0
-        defined = False  # past the `def` line itself (decorators come before it)
+        defined = False  # past the `def` line (decorators come before it)
         end = len(text)
         line_start = first
         deeper = " " * (indent + 1)
@@ -169,8 +167,7 @@ def _indent(text: str, at: int) -> int:
 
 @functools.cache
 def _dedent(indent: int) -> re.Pattern[str]:
-    """Return a pattern of the line break before code that is indented by at most `indent` columns.
-    It begins with a literal character, which the engine finds faster than the beginning of a line."""
+    """Return a pattern for the line break (a literal, which is fast) before code of at most this indent."""
     return re.compile(rf"\n(?=[ ]{{0,{indent}}}[^\s#]|\t{{0,{indent // 8}}}[^\s#])")
 
 

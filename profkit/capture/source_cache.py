@@ -1,8 +1,6 @@
-"""What source files say of functions, and the cache that keeps it from one capture to the next.
+"""What source files say of functions, cached while their size, times and inode are the same.
 
-A cached result is valid while its file has the same size, times and inode. The cache is one file with a line
-per source file: its path, these numbers, and the lines, names and hashes of functions. Nothing depends on it:
-if it is missing, damaged, not the user's own or not writable, the sources are read.
+Nothing depends on the cache: if it is missing, damaged, or not the user's own, the sources are read.
 """
 
 from __future__ import annotations
@@ -20,23 +18,21 @@ from typing import TYPE_CHECKING
 from profkit.formats.atomic import replacing
 from profkit.formats.regular_file import read_regular
 
-if TYPE_CHECKING:  # its expressions and hashes are needed for what the cache does not have
+if TYPE_CHECKING:  # slow to import, and only needed for what the cache lacks
     from profkit.capture.source import SourceFile
 
-#: A cache that would become larger loses what was not used for longest. A large framework's program takes 1 MiB.
+#: Most bytes; beyond, the least recently used is dropped. A large framework's program takes 1 MiB.
 _MOST_BYTES = 8 * 2**20
-#: A file that was written so lately may be written again without another time: some file systems count in 2 s.
+#: A file written more recently may be written again unnoticed: some file systems count in 2 s.
 _SETTLED_S = 3.0
-#: Numbers before the functions of a line, and fields of each function.
+#: Numbers before the functions of a line, and fields of a function.
 _STAMP, _FIELDS = 4, 4
 
 _Stamp = tuple[int, int, int, int]
 
 
 def cache_file(environ: Mapping[str, str]) -> Path | None:
-    """Return the path of a user's cache, ``None`` if the environment names no place.
-    It is below ``XDG_CACHE_HOME``, or ``~/.cache`` if that is unset or, against its specification, relative.
-    Windows has none: it is not known there whether a file is the user's own."""
+    """Return the user's cache; ``None`` if there is no place, or owners of files are unknown (Windows)."""
     if not hasattr(os, "geteuid"):
         return None
     base = environ.get("XDG_CACHE_HOME", "")
@@ -46,7 +42,7 @@ def cache_file(environ: Mapping[str, str]) -> Path | None:
 
 
 class Sources:
-    """Source files, each examined once, with what the cache has of them; `cache` is ``None`` for no cache."""
+    """Source files, each examined once, with what the `cache` has of them."""
 
     def __init__(self, cache: Path | None = None) -> None:
         self._cache = cache
@@ -54,8 +50,7 @@ class Sources:
         self._lines: dict[bytes, bytes] | None = None
 
     def describe(self, path: str, line: int, name: str, qualname: str) -> tuple[str, str]:
-        """Return the qualified name and the source hash of a function; either is empty if unknown.
-        The arguments are from its code object; `qualname` is empty for interpreters older than 3.11."""
+        """Return a function's qualified name (`qualname` if not empty) and source hash; empty if unknown."""
         file = self._files.get(path)
         if file is None:
             file = self._files[path] = self._file(path)
@@ -63,13 +58,12 @@ class Sources:
         return qualname or found, digest
 
     def let_go(self) -> None:
-        """Keep the results and drop the text: a file is read again if another function of it is requested."""
+        """Keep the results and drop the text, which is read again for any other function."""
         for file in self._files.values():
             file.let_go()
 
     def save(self) -> None:
-        """Save the results if there are new ones; raises nothing.
-        If two processes save at once, the last wins, and what only the other found is found again later."""
+        """Save new results; raises nothing. If two processes save at once, the last wins."""
         if self._cache is None or not any(file.new for file in self._files.values()):
             return
         lines = dict(self._kept())
@@ -78,7 +72,7 @@ class Sources:
             before = lines.pop(key, None)
             line = file.line() if file.new else before
             if line is not None:
-                lines[key] = line  # now the last: what was not used for longest is first
+                lines[key] = line  # now last: the least recently used is first
         with contextlib.suppress(OSError, ValueError):
             _write(self._cache, lines)
 
@@ -87,7 +81,7 @@ class Sources:
             about = os.stat(path)
         except (OSError, ValueError):  # a name may hold anything
             return _File(path, None, None)
-        # The time of the last change of the inode cannot be set: some tools give all files one time.
+        # The inode's time of change cannot be set; some tools give all files one time of modification.
         stamp = about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino
         return _File(path, stamp, self._kept().get(_text(path)))
 
@@ -106,7 +100,7 @@ class _File:
         self._path = path
         self._stamp = stamp
         self._text: SourceFile | None = None
-        self._read = stamp is None  # nothing is to be read where there is no file
+        self._read = stamp is None  # no file, nothing to read
         self._settled = stamp is not None and max(stamp[1:3]) <= time.time_ns() - _SETTLED_S * 1e9
         self._functions: dict[tuple[int, str], tuple[str | None, str]] = {}
         if stamp is not None and kept is not None:
@@ -114,7 +108,7 @@ class _File:
                 self._functions = _functions(kept, stamp)
 
     def function(self, line: int, name: str, *, named: bool) -> tuple[str, str]:
-        """Return the qualified name, if `named` asks for it, and the hash."""
+        """Return the qualified name, if `named`, and the hash."""
         qualname, digest = self._functions.get((line, name), (None, None))
         if digest is None or (named and qualname is None):
             if not self._read:
@@ -130,7 +124,6 @@ class _File:
         return qualname or "", digest
 
     def let_go(self) -> None:
-        """Keep the results, and drop the text."""
         if self._text is not None:
             self._text, self._read = None, False
 
@@ -145,7 +138,7 @@ class _File:
 
 
 def _functions(kept: bytes, stamp: _Stamp) -> dict[tuple[int, str], tuple[str | None, str]]:
-    """Return the functions in a cache line, none if the line has another stamp."""
+    """Return the functions in a cache line, none if it has another stamp."""
     values = json.loads(kept)
     if tuple(values[:_STAMP]) != stamp:
         return {}
@@ -154,20 +147,17 @@ def _functions(kept: bytes, stamp: _Stamp) -> dict[tuple[int, str], tuple[str | 
 
 
 def _text(path: str) -> bytes:
-    return json.dumps(path).encode("ascii")  # has neither tab nor end of line
-
-
-# The file
+    return json.dumps(path).encode("ascii")  # no tab, no end of line
 
 
 def _head(body: bytes) -> bytes:
-    """Return the first line: it names what made the hashes, since another version may make others."""
+    """Return the first line, which identifies the code that made the hashes: versions may differ."""
     made_by = zlib.crc32(Path(__file__).with_name("source.py").read_bytes())
     return f"profkit sources 1 {made_by:08x} {zlib.crc32(body):08x}\n".encode("ascii")
 
 
 def _read(cache: Path) -> dict[bytes, bytes]:
-    """Return the cache lines by path; none unless the file is complete and writable by the user only."""
+    """Return the cache lines by path; none unless the file is complete and only the user may write it."""
     if not _is_own(cache.parent) or not _is_own(cache):
         return {}
     head, end, body = read_regular(cache, _MOST_BYTES).partition(b"\n")
@@ -177,7 +167,7 @@ def _read(cache: Path) -> dict[bytes, bytes]:
 
 
 def _write(cache: Path, lines: dict[bytes, bytes]) -> None:
-    size, kept = 256, []  # with its first line
+    size, kept = 256, []  # with the first line
     for key, line in reversed(lines.items()):
         size += len(key) + len(line) + 2
         if size > _MOST_BYTES:
@@ -186,7 +176,7 @@ def _write(cache: Path, lines: dict[bytes, bytes]) -> None:
     missing = [parent for parent in cache.parents if not parent.exists()]
     above = cache.parents[len(missing)].stat()
     if missing and os.geteuid() == 0 != above.st_uid:
-        return  # as by sudo: the user could not use it
+        return  # under sudo: the user could not use it
     for parent in reversed(missing):
         parent.mkdir(mode=0o700, exist_ok=True)
     if not _is_own(cache.parent):
@@ -198,6 +188,6 @@ def _write(cache: Path, lines: dict[bytes, bytes]) -> None:
 
 
 def _is_own(path: Path) -> bool:
-    """Return whether a file or directory is the user's, and no other may write to it."""
+    """Return whether a path is the user's, and nobody else may write to it."""
     about = path.stat()
     return about.st_uid == os.geteuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -1,9 +1,4 @@
-"""Looks up functions in source files while the target runs, in a thread of the launcher, to shorten the
-packing.
-
-All of it is optional: it runs on a CPU that nothing else wants, in pieces of a few milliseconds, and checks
-between them that there still is one.
-"""
+"""Looks up functions in source files while the target runs, on free CPUs only, to shorten the packing."""
 
 from __future__ import annotations
 
@@ -18,21 +13,20 @@ from profkit.capture.mapped_tables import GrowingNames
 from profkit.capture.reserve_files import kept_files
 from profkit.capture.source_cache import Sources
 
-#: Seconds between two looks at the files: at least, at most, and as a part of how long that went on already.
+#: Seconds between two looks at the files: least, most, and as a share of the time so far.
 _LEAST_S, _MOST_S, _PART = 0.05, 1.0, 0.02
 #: Part of a CPU that looking at the files may take.
 _SHARE = 0.1
-#: Seconds of work between two looks whether a CPU is free.
+#: Seconds of work between two checks for a free CPU.
 _PIECE_S = 0.003
-#: Seconds until the next look for one, where there was none.
+#: Seconds until the next check, if none was free.
 _BUSY_S = 0.05
 
 _Function = tuple[str, int, str, str]
 
 
 def look_ahead(spool: Path, sources: Sources, ended: threading.Event) -> None:
-    """Describe the functions of a target's processes, in `sources`, until the target has `ended`.
-    Problems in the spool directory are ignored without a message: packing will meet them again."""
+    """Describe functions of the target in `sources` until it has `ended`; packing will report problems."""
     begin, cpus = time.monotonic(), host.cpus_to_use()
     looks: dict[str, GrowingNames] = {}
     while not ended.is_set():
@@ -52,9 +46,9 @@ def look_ahead(spool: Path, sources: Sources, ended: threading.Event) -> None:
 
 
 def _new_functions(spool: Path, looks: dict[str, GrowingNames]) -> Iterator[_Function]:
-    """Yield the functions with source files that appear in tracers' files for the first time."""
+    """Yield functions with source files that are new in tracers' files."""
     paths = list(kept_files(spool))
-    for gone in looks.keys() - {path.name for path in paths}:  # a process that has ended, see `gathered`
+    for gone in looks.keys() - {path.name for path in paths}:  # ended processes, see `gathered`
         del looks[gone]
     for path in paths:
         with contextlib.suppress(OSError, ValueError):

@@ -1,9 +1,4 @@
-"""What one piece of work took in this process: wall, CPU time, queueing for CPUs, and what others ran
-meanwhile.
-
-`Reading.own_s` excludes the time for which the thread was ready and had no CPU, which other programs cause.
-Imports the standard library only, so that a process that measures itself imports next to nothing.
-"""
+"""What a piece of work took in this process: wall, CPU, queueing. Imports the standard library only."""
 
 from __future__ import annotations
 
@@ -12,18 +7,19 @@ import time
 from dataclasses import dataclass
 
 _NS = 1e-9
-#: Readings until the thread kept its CPU from the first to the last of them.
+#: Most readings, until the thread kept its CPU from the first to the last.
 _TRIES = 10
-#: Of ``/proc/stat``: user, nice, system, irq, softirq, steal.
+#: Fields of ``/proc/stat``: user, nice, system, irq, softirq, steal.
 _BUSY = (0, 1, 2, 5, 6, 7)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one piece of work took, in seconds; ``None`` for what this system does not count.
-    `cpu_s` includes children that have ended. `queue_s` and `helpers_queue_s` are how long the calling
-    thread, and the process's other threads, were ready to run without a CPU. `others_cores` is the mean
-    number of CPUs that other programs or the hypervisor took; the kernel counts it in ticks of 10 ms."""
+
+    `cpu_s` includes ended children; `helpers_queue_s` is of the process's other threads; `others_cores` of
+    other programs and the hypervisor, in ticks of 10 ms.
+    """
 
     wall_s: float
     cpu_s: float
@@ -33,12 +29,12 @@ class Reading:
 
     @property
     def own_s(self) -> float:
-        """Return the wall without queueing for CPUs: running and waiting for other things."""
+        """Return the wall without queueing for CPUs, which other programs cause."""
         return max(self.wall_s - (self.queue_s or 0.0), 0.0)
 
 
 class Stopwatch:
-    """A running stopwatch from its creation on; `stop` reads it."""
+    """A stopwatch that runs from its creation on; `stop` reads it."""
 
     def __init__(self) -> None:
         self._busy = _busy()
@@ -47,7 +43,7 @@ class Stopwatch:
         self._queue, self._begin = _together()
 
     def stop(self) -> Reading:
-        """Return what was taken since the start, by the thread that started it."""
+        """Return what was taken since the start; call it in the thread that started it."""
         queue, end = _together()
         wall = end - self._begin
         cpu, helpers, busy = _cpu(), _queued_of_others(), _busy()
@@ -68,7 +64,7 @@ def _cpu() -> float:
 
 
 def _together() -> tuple[float | None, float]:
-    """Return this thread's queueing and the time of reading it; it may lose its CPU between two readings."""
+    """Return this thread's queueing and the time, read while it kept its CPU."""
     before = _queued()
     for _ in range(_TRIES):
         now = time.perf_counter()
@@ -80,7 +76,7 @@ def _together() -> tuple[float | None, float]:
 
 
 def _queued(task: str = "/proc/thread-self") -> float | None:
-    """Return the seconds that a thread waited on a run queue (proc(5), ``schedstat``)."""
+    """Return the seconds that a thread waited on a run queue (``schedstat``, proc(5))."""
     try:
         with open(f"{task}/schedstat", "rb") as file:
             return int(file.read().split()[1]) * _NS
@@ -89,7 +85,6 @@ def _queued(task: str = "/proc/thread-self") -> float | None:
 
 
 def _queued_of_others() -> float | None:
-    """Return the same for this process's other live threads."""
     try:
         own = os.path.basename(os.readlink("/proc/thread-self"))
         waits = [_queued(f"/proc/self/task/{tid}") for tid in os.listdir("/proc/self/task") if tid != own]
@@ -99,7 +94,7 @@ def _queued_of_others() -> float | None:
 
 
 def _busy() -> float | None:
-    """Return the CPU seconds of the whole machine since its start, with what a hypervisor took."""
+    """Return the CPU seconds of the machine since its start, steal by a hypervisor included."""
     try:
         with open("/proc/stat", "rb") as file:
             fields = file.readline().split()[1:]

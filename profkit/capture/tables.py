@@ -1,4 +1,4 @@
-"""From an agent's tables of one thread to a `Profile`: sums, open calls, qualified names, source hashes."""
+"""Converts an agent's tables of one thread to a `Profile`: sums, open calls, names, source hashes."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from profkit.model.pauses import PAUSE_KINDS
 
 _Value = TypeVar("_Value", np.int64, np.float64)
 
-#: File, line, name and qualified name of a function; where a file's path and module are in the string table.
+#: A function's file, line, name and qualified name; string indices of a file's path and module.
 _Code: TypeAlias = tuple[str, int, str, str]
 _File: TypeAlias = tuple[int, int]
 
 _TEXTS = ("file", "name", "qualname", "module", "source_hash")
-#: Shorter sums are not kept, and no more of a thread than this.
+#: Shortest pause that is kept, seconds, and the most of a thread.
 SHORTEST_PAUSE_S, MOST_PAUSES = 1e-4, 1000
-#: The same of lines: shorter times are less than a look.
+#: The same for lines; a shorter time is less than a sample.
 SHORTEST_LINE_S, MOST_LINES = 1e-3, 300
-#: Slices of a thread: of more, the functions in which it was longest are kept.
+#: Most slices of a thread; of more, the longest are kept.
 MOST_SLICES = 600
 
 _WAITING = ("wait", "cumwait", "blocked", "cumblocked")
 
 
 class ThreadTables:
-    """Builds profiles; those of one run share source files and what is known of a function."""
+    """Builds profiles; those of one run share source files and what is known of functions."""
 
     def __init__(self, sources: Sources | None = None) -> None:
         self._sources = sources or Sources()
         self._strings: dict[str, int] = {"": 0}
         self._table: tuple[str, ...] = ()
-        #: By import path, since that gives a file its module's name: the texts of functions, and of files.
+        #: By import path, which gives files their module names: texts of functions, and of files.
         self._known: dict[tuple[str, ...], tuple[dict[_Code, tuple[int, ...]], dict[str, _File]]] = {}
         self._codes: Codes | None = None
         self._rows = np.zeros((0, len(_TEXTS)), np.int32)
@@ -53,7 +53,7 @@ class ThreadTables:
         return Profile.empty()
 
     def sharing_strings(self, processes: Sequence[Process]) -> list[Process]:
-        """Return processes whose profiles all use the one string table, which grew with each of them."""
+        """Return processes whose profiles share the one string table, which grew with each of them."""
         table = tuple(self._strings)
         return [
             replace(
@@ -67,9 +67,9 @@ class ThreadTables:
         ]
 
     def thread(self, record: Record, table: ThreadTable) -> Thread:
-        """Return a thread's functions with open calls included, what ran inside ranges, and its paths."""
+        """Return a thread with its functions, open calls included, ranges, and calling contexts."""
         functions, edges, calls = table.functions, table.edges, table.open
-        # Rows for every function that has an entry, is open, or occurs at an edge only (its caller is open).
+        # Rows for every function that has an entry, is open, or is only at an edge (its caller is open).
         numbers = np.unique(
             np.concatenate(
                 [
@@ -87,7 +87,7 @@ class ThreadTables:
         row_of = np.full(len(record.codes), -1, np.int32)
         row_of[numbers] = np.arange(len(numbers), dtype=np.int32)
         n = len(numbers)
-        # Added, not set: two built-in functions may have one label, and with it one number.
+        # Added, not set: two built-in functions may have one label, and so one number.
         ncalls = _summed(row_of[functions.function], functions.calls, n)
         primitive = ncalls - _summed(row_of[functions.function], functions.recursive, n)
         cumtime = _summed(row_of[functions.function], functions.cumtime, n)
@@ -98,7 +98,7 @@ class ThreadTables:
         np.add.at(ncalls, rows, 1)
         np.add.at(tottime, rows, calls.own)
         primitive[rows[outermost]] += 1
-        # A recursive call's time is within that of the outer one.
+        # The outer call's time includes that of recursive ones.
         cumtime[rows[outermost]] += calls.within[outermost]
         ones = np.ones(max(0, len(rows) - 1), np.int64)
         profile_edges = Edges(
@@ -162,7 +162,7 @@ class ThreadTables:
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:
         codes = record.codes
-        if self._codes is not codes:  # the threads of a record come one after the other
+        if self._codes is not codes:  # the threads of a record are consecutive
             self._codes, self._rows = codes, np.full((len(codes), len(_TEXTS)), -1, np.int32)
         new = numbers[self._rows[numbers, 0] < 0]
         if len(new):
@@ -178,7 +178,7 @@ class ThreadTables:
         }
 
     def _texts(self, record: Record, numbers: npt.NDArray[np.intp]) -> list[tuple[int, ...]]:
-        """Return the string indices of functions' texts, one row each, in the order of `_TEXTS`."""
+        """Return rows of string indices of functions' texts, in the order of `_TEXTS`."""
         roots = tuple(sorted((p for p in record.path if p), key=len, reverse=True))
         known, files = self._known.setdefault(roots, ({}, {}))
         codes, rows = record.codes, []
@@ -211,7 +211,6 @@ class ThreadTables:
 
 
 def _pauses(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Pause, ...] | None:
-    """Return the pauses of a thread's functions, the longest first."""
     found = table.pauses
     if found is None:
         return None
@@ -227,7 +226,6 @@ def _longest(rows: Rows, most: int) -> Rows:
 
 
 def _lines(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Line, ...] | None:
-    """Return the lines in which a thread's functions were seen, the longest first."""
     found = table.lines
     if found is None:
         return None
@@ -261,7 +259,7 @@ def _counted(
     ncalls: npt.NDArray[np.int64],
     primitive: npt.NDArray[np.int64],
 ) -> Mapping[str, Any]:
-    """Return the columns of calls and of how well rows are known; an open call was counted exactly."""
+    """Return the columns of calls, and how well they are known; open calls are exact."""
     known = table.estimates
     if known is None:
         return {"ncalls": ncalls, "primitive_calls": primitive}
@@ -284,7 +282,7 @@ def _counted(
 
 
 def _module_name(file: str, roots: tuple[str, ...]) -> str:
-    """Return the dotted name under which a file is imported, from the import path; empty if unknown."""
+    """Return the dotted name under which a file is imported; empty if unknown."""
     for root in roots:
         prefix = root.rstrip("/") + "/"
         if file.startswith(prefix) and file.endswith(".py"):

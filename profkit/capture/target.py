@@ -1,8 +1,4 @@
-"""The target's process: its environment, its start, and what the launcher does beside it.
-
-A failure beside a running target is raised only after its end: the launcher never leaves its target, and what
-the target leaves is not lost.
-"""
+"""The target's process, and what the launcher does beside it; failures there are raised after its end."""
 
 from __future__ import annotations
 
@@ -32,13 +28,13 @@ from profkit.errors import ProfkitError, UsageError
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.capture.source_cache import Sources
 
-#: Seconds in which nothing is done beside a target: it imports then, and its libraries start threads on all CPUs.
+#: Seconds in which nothing is done beside a target: it imports, and libraries start threads on all CPUs.
 _STARTING_S = 0.25
-#: Seconds for which a CPU must have been free, and how many of them, before one is used.
+#: Seconds for which a CPU must have been free, and how many CPUs.
 _LOOK_S, _SPARE_CPUS = 0.1, 0.8
-#: A run shorter than this has no yardsticks after it: the machine is as it was a moment before.
+#: A run of fewer seconds has no yardsticks after it: the machine has not changed.
 _MOMENT_S = 0.05
-#: What packing imports, in pieces, before each of which a CPU must be free; `numpy.unique` imports `numpy.ma`.
+#: What packing imports, in pieces that each wait for a free CPU; `numpy.unique` imports `numpy.ma`.
 _NEEDED = (
     ("numpy",),
     ("numpy.ma",),
@@ -57,8 +53,8 @@ class CommandNotFoundError(ProfkitError):
 
 
 def _meant(command: str) -> str:
-    """Say what to type instead of a command that cannot be started; empty if unknown."""
-    import difflib  # only here: a capture that starts its target pays for neither
+    """Return what to type instead of a command that cannot be started; empty if unknown."""
+    import difflib  # only here: most captures need neither
     import shutil
 
     program = {".py": "python", ".sh": "bash"}.get(os.path.splitext(command)[1])
@@ -83,13 +79,7 @@ def _meant(command: str) -> str:
 
 
 class Target:
-    """One target, from before its start until everything that packing needs is there.
-
-    `command` and `environ` are as without profkit; records go to `spool`. `nvtx_shim` records
-    ``torch.cuda.nvtx`` if PyTorch was built without CUDA. `overhead` is the share of each process's time that
-    profiling may add: ``None`` for no limit, 0 to sample from the start. Raise `UsageError` if the directory
-    is not writable.
-    """
+    """One target, with arguments as in `launcher.capture`; raise `UsageError` if `spool` is not writable."""
 
     def __init__(
         self,
@@ -120,9 +110,7 @@ class Target:
             tracers = users_tracers(environ)
             if tracers:
                 self._environment[settings.TRACERS_VARIABLE] = tracers
-        self._environment[settings.SPOOL_VARIABLE] = str(
-            spool
-        )  # by which the sampler knows the target's processes
+        self._environment[settings.SPOOL_VARIABLE] = str(spool)  # marks processes for the sampler
         counters = selection.counters_only
         nvtx_warnings = [] if counters else nvtx.inject(self._environment, torch_shim=nvtx_shim)
         self._facts: dict[str, Any] = {
@@ -143,7 +131,7 @@ class Target:
             raise UsageError(f"{spool}: cannot write there ({error.strerror}); nothing was run") from None
         self._yardsticks = Yardsticks()
         self._yardsticks.read_all("before")  # while nothing else of the capture runs
-        # A target that has one CPU must not queue for the tenth of a second that preparing takes.
+        # With one CPU, the target must not queue for the tenth of a second that preparing takes.
         self._preparation = threading.Thread(target=self._prepare, name="profkit-preparation", daemon=True)
         self._beside = host.cpus_to_use() > 1
         if not self._beside:
@@ -155,7 +143,7 @@ class Target:
         self._selection.inject(self._environment, {"monotonic": self._begin, "time": time.time()})
         self._facts["begin_ns"] = int(self._begin * 1e9)
         self._facts["yardsticks"] = self._yardsticks.as_facts()
-        with contextlib.suppress(OSError):  # for who reads the run before its end
+        with contextlib.suppress(OSError):  # for readers of the running capture
             write_facts(self._spool, self._facts)
         self._before = host.take_reading()
         try:
@@ -167,7 +155,7 @@ class Target:
             raise CommandNotFoundError(self._command[0], error) from None
 
     def wait(self) -> int:
-        """Wait for its end; return its exit code, or ``-N`` if signal N ended it. Raises nothing."""
+        """Wait for its end; return its exit code, or ``-N`` for signal N. Raises nothing."""
         with self._kept():
             self._sampler = Sampler(
                 self._process.pid, self._spool, self._edges(), yardsticks=self._yardsticks
@@ -176,7 +164,7 @@ class Target:
         if self._beside:
             try:
                 self._preparation.start()
-            except RuntimeError:  # the user's limit on threads: it is done afterwards
+            except RuntimeError:  # the user's limit on threads: prepare afterwards
                 self._beside = False
         with self._kept():
             self._signals.wait(self._process, ended=self._ended)
@@ -196,7 +184,7 @@ class Target:
 
     def _ended(self) -> None:
         self._over.set()
-        # Before the last look, which takes its time: what of the target no record holds is counted up to here.
+        # Before the last look, which takes time: what no record holds is counted up to here.
         self._facts["target"] = {"pid": self._process.pid, "ended_ns": time.monotonic_ns()}
         with self._kept():
             if self._sampler is not None:
@@ -217,19 +205,19 @@ class Target:
             self._failure = self._failure or error
 
     def _prepare(self) -> None:
-        """Do what packing needs while the target runs, if not on its CPU, so that it is not delayed."""
+        """Do what packing needs while the target runs, if there is another CPU."""
         with self._kept():
             if self._beside:
                 self._over.wait(_STARTING_S)
             if "git" not in self._facts:
                 self._facts["git"] = git_state()
-            # numpy's BLAS must not start its pool of threads beside the target's.
+            # numpy's BLAS must not start its thread pool beside the target's.
             os.environ["OPENBLAS_NUM_THREADS"] = "1"
             for modules in _NEEDED:
                 while self._beside and not self._over.is_set() and not self._has_cpu_to_spare():
                     pass
                 if self._over.is_set():
-                    break  # of the rest, packing imports what it needs
+                    break  # packing imports what it needs of the rest
                 for module in modules:
                     importlib.import_module(module)
             self._facts["host"] = _as_dict(host.read_host())
@@ -242,7 +230,7 @@ class Target:
                 look_ahead(self._spool, self._sources, self._over)
 
     def _has_cpu_to_spare(self) -> bool:
-        """Return whether a CPU was free for a while: threads that share work are not ready at all times."""
+        """Return whether a CPU was free for a while: threads that share work are not always ready."""
         begin, before = time.monotonic(), host.take_busy()
         self._over.wait(_LOOK_S)
         after = host.take_busy()
@@ -252,18 +240,17 @@ class Target:
         return idle >= _SPARE_CPUS and host.has_free_cpu(host.cpus_to_use())
 
     def prepared(self) -> Sources:
-        """Complete what packing needs after the target has ended, and return what is known of sources.
-        Raise any exception that occurred beside the target."""
+        """Complete what packing needs, and return the sources; raise what failed beside the target."""
         self._over.set()
         if self._beside:
             self._preparation.join()
         else:
             self._prepare()
-        with contextlib.suppress(OSError):  # disk full, directory gone: packing will fail, and say which
+        with contextlib.suppress(OSError):  # disk full or directory gone: packing will fail, and say which
             write_facts(self._spool, self._facts, last=True)
         if self._failure is not None:
             raise self._failure
-        assert self._sources is not None  # whatever kept it from being made is a failure
+        assert self._sources is not None  # else there was a failure
         return self._sources
 
 

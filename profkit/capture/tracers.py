@@ -1,8 +1,6 @@
-"""Which Pythons of this machine can be traced, and tracers for those that cannot: ``profkit doctor --build-tracers``.
+"""Which Pythons can be traced, and tracers for the others: ``profkit doctor --build-tracers``.
 
-Up to 3.11 each minor version needs a tracer of its own. An installation has that of the Python it was made with.
-Others are built beside it, or in a directory of the user's where the installation cannot be written to; the launcher
-hands that directory to its targets.
+Up to 3.11 each minor version needs its own, built beside the installation's or in a directory of the user's.
 """
 
 from __future__ import annotations
@@ -22,12 +20,10 @@ from profkit.capture.agent import settings
 from profkit.capture.native import LIB, build, users_directory
 from profkit.errors import UsageError
 
-#: Seconds in which an interpreter must answer.
 PATIENCE_S = 20.0
-#: How interpreters are called on the path; the number leaves out ``python2.7``.
+#: Names of interpreters on the path; not ``python2.7``.
 _NAMES = re.compile(r"python(3(\.\d+)?)?")
-#: Asks an interpreter what it is and whether it gets a tracer, in the way in which a capture's agent loads it.
-#: Python 2 reads it as well.
+#: Asks an interpreter, which may be Python 2, what it is and whether it loads a tracer as an agent does.
 _QUESTION = """
 import sys
 if sys.path[0] == "":
@@ -58,12 +54,7 @@ print(json.dumps(said))
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """One Python, as it describes itself.
-
-    `executable` is without links, `release` the version in full, `include` where its headers are, `suffix` what its
-    extension modules are called;
-    `import_path` is where it looks for modules; `traced`: whether it loads a tracer.
-    """
+    """One Python, as it describes itself; `include` has its headers, `suffix` is of extension modules."""
 
     path: str
     executable: str
@@ -78,7 +69,7 @@ class Interpreter:
 
     @property
     def name(self) -> str:
-        """Return what people call it."""
+        """Return its name for people."""
         return "Python " + ".".join(map(str, self.version))
 
     def refusal(self) -> str:
@@ -94,7 +85,7 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one interpreter: `says` is a line for people, `traced` whether it has a tracer now."""
+    """What became of one interpreter: what it `says` is for people; `traced`: it has a tracer now."""
 
     path: str
     says: str
@@ -102,14 +93,13 @@ class Outcome:
 
 
 def ask(path: str, environ: Mapping[str, str], *, site: bool = False) -> Interpreter:
-    """Ask a Python what it is, with what its environment has installed if `site`, and whether it has a tracer.
-    Raise `UsageError` if it cannot be run or is no Python."""
+    """Ask a Python what it is, if `site` with what is installed; raise `UsageError` if that fails."""
     agent = str(Path(__file__).parent / "agent")
     directory = users_directory(environ)
     inherited = {name: text for name, text in environ.items() if name != settings.DISABLE_NATIVE_VARIABLE}
     try:
         done = subprocess.run(
-            # Python 2 knows no -I.
+            # Python 2 has no -I.
             [
                 *(path, *(() if site else ("-E", "-s", "-S"))),
                 *("-c", _QUESTION, agent, "" if directory is None else str(directory)),
@@ -143,10 +133,7 @@ def ask(path: str, environ: Mapping[str, str], *, site: bool = False) -> Interpr
 
 
 def build_tracers(named: Sequence[str], environ: Mapping[str, str]) -> list[Outcome]:
-    """Build the tracers that are missing, and say what became of each interpreter.
-    `named` are paths, or names such as ``python3.9``; empty for all that are on the path or of pyenv, which `environ`
-    names. Raise `UsageError` if one that is named is not there.
-    """
+    """Build missing tracers of `named`, or of all Pythons; raise `UsageError` if a named one is missing."""
     pythons = _asked(named, environ) if named else _found(environ)
     problems: dict[str, str] = {}
     built: dict[str, Path] = {}
@@ -189,7 +176,7 @@ def _outcome(
 
 
 def _line(message: str) -> str:
-    """Return the line of a compiler's message that says what is wrong."""
+    """Return the line of a compiler's message that has the error."""
     first, *rest = message.splitlines()
     said = [line for line in rest if "error" in line]
     return " ".join([first, said[0].strip()]) if said else " ".join([first, *rest[-1:]])
@@ -209,7 +196,7 @@ def _asked(named: Iterable[str], environ: Mapping[str, str]) -> list[Interpreter
 
 
 def _places(name: str, environ: Mapping[str, str]) -> Iterable[str]:
-    """Return where an interpreter may be that is called so; a version manager's word on the path may not answer."""
+    """Return where an interpreter of this name may be; a version manager's shim may not answer."""
     if os.path.dirname(name):
         return [name]
     on_path = shutil.which(name, path=environ.get("PATH"))
@@ -221,7 +208,7 @@ def _places(name: str, environ: Mapping[str, str]) -> Iterable[str]:
 
 
 def _found(environ: Mapping[str, str]) -> list[Interpreter]:
-    """Return all interpreters on the path and of pyenv, each once; what does not answer is none."""
+    """Return all interpreters on the path and of pyenv that answer, each once."""
     candidates = [sys.executable]
     for folder in environ.get("PATH", "").split(os.pathsep):
         try:
@@ -255,7 +242,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def _directory(environ: Mapping[str, str]) -> Path:
-    """Return where tracers are to be built; raise `NativeError` if there is no place."""
+    """Return where to build tracers; raise `NativeError` if there is no place."""
     if os.access(LIB if LIB.exists() else LIB.parent, os.W_OK):
         return LIB
     found = users_directory(environ)

@@ -1,7 +1,4 @@
-"""One process and one thread of the target as the sampler follows them: counters so far, and stored rows.
-
-Plain, growing data of `process_tree`, which reads; this module adds a reading, and gives the packer its data.
-"""
+"""One process and one thread of the target as the sampler follows them: data of `process_tree`."""
 
 from __future__ import annotations
 
@@ -16,9 +13,7 @@ from profkit.capture.proc_files import TICKS
 
 @dataclass(slots=True, eq=False)
 class WatchedThread:
-    """One thread's counters so far; ``rows`` is a flat sequence of time, run and wait.
-    ``before`` and ``details_before`` are the kernel's counts when the tree was first read, which the counters
-    exclude: run, wait and slices; user, system, voluntary and involuntary switches."""
+    """One thread's counters since the first reading (``before``); ``rows`` are triples (time, run, wait)."""
 
     tid: int
     born: int = 0
@@ -38,7 +33,7 @@ class WatchedThread:
     details_before: tuple[int, int, int | None, int | None] = (0, 0, 0, 0)
 
     def note(self, now_ns: int, run: int, wait: int, slices: int) -> int:
-        """Take a reading; return how many rows it took. An unchanged one is written only before a change."""
+        """Take a reading; return the rows it took. An unchanged one is written only before a change."""
         if run == self.run and wait == self.wait:
             self.unchanged_ns = now_ns
             return 0
@@ -72,8 +67,7 @@ class WatchedThread:
 
 @dataclass(slots=True, eq=False)
 class WatchedProcess:
-    """One process of the tree and its threads, ended threads included; ``looks`` is how often it was described
-    since it was found, ``gone_ns`` when it was first seen to have ended."""
+    """One process of the tree, and its threads, ended ones too; ``looks`` counts its descriptions."""
 
     pid: int
     parent: int
@@ -139,7 +133,7 @@ def process_record(process: WatchedProcess) -> dict[str, Any]:
 
 
 def _all_rows(thread: WatchedThread) -> bytes:
-    """Return the rows with the last reading, if that was left out as unchanged."""
+    """Return the rows, with the last reading if that was left out as unchanged."""
     if not thread.unchanged_ns:
         return thread.rows.tobytes()
     return thread.rows.tobytes() + array("q", (thread.unchanged_ns, thread.run, thread.wait)).tobytes()

@@ -1,8 +1,7 @@
 """How fast the machine is: fixed work of a tenth of a millisecond, before, beside and after a run.
 
-The work is in C (``native/yardsticks``), with one loop in Python. A profile cannot say whether a machine was
-slower or the program had more to do; this can. CPU seconds are compared, so a busy machine shows only if its
-CPUs or memory themselves are slower.
+It tells a slower machine from a program with more to do. CPU seconds are compared, so a busy machine shows
+only if its CPUs or memory are slower.
 """
 
 from __future__ import annotations
@@ -16,21 +15,20 @@ from importlib.util import module_from_spec
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-#: When a piece was done: before the target started, beside it on a CPU that was free, after its end.
+#: When a piece was done: before the target, beside it on a free CPU, or after its end.
 When: TypeAlias = Literal["before", "beside", "after"]
 
-#: Part of one core that they may take beside a target. Often and little instead of seldom and much: what shares a CPU
-#: with another virtual machine is slow for tenths of seconds and fast again.
+#: Part of one core beside a target: little and often, since shared CPUs are slow for tenths of seconds.
 SHARE = 0.001
-#: Pieces of each before and after.
+#: Pieces of each yardstick before and after.
 _PIECES = 9
-#: Those of one yardstick that are kept; then every second one is dropped.
+#: Most pieces of a yardstick; beyond, every second one is dropped.
 _MOST_PIECES = 4096
 _MODULE = Path(__file__).parent / "native" / "lib" / "_yardsticks.abi3.so"
 
 
 class Yardsticks:
-    """The rounds of one run."""
+    """The yardsticks of one run."""
 
     def __init__(self) -> None:
         module = _load()
@@ -88,7 +86,7 @@ def _load() -> Any:
 
 
 def _bytecode() -> float:
-    """Do the piece in Python; its byte code, and so its cost, differs between versions."""
+    """Do the piece in Python, whose byte code and cost differ between versions."""
     begin = time.thread_time()
     x = 0
     for i in range(1500):
@@ -97,14 +95,14 @@ def _bytecode() -> float:
 
 
 def _median(values: list[float]) -> float:
-    # By hand: the module `statistics` takes 10 ms to import.
+    # The module `statistics` takes 10 ms to import.
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def _scatter(pieces: dict[When, list[float]]) -> float:
-    """Return the width of the middle half of all pieces over their median."""
+    """Return the interquartile range of all pieces over their median."""
     ordered = sorted(value for of in pieces.values() for value in of)
     middle = _median(ordered)
     return (ordered[(3 * len(ordered)) // 4] - ordered[len(ordered) // 4]) / middle if middle > 0 else 0.0
