@@ -8,9 +8,7 @@ import sys
 
 from profkit.errors import ProfkitError, UsageError
 
-TYPE_CHECKING = (
-    False  # until `own_path` runs, a project's typing.py would be imported instead
-)
+TYPE_CHECKING = False  # until `own_path` runs, a project's typing.py would be imported instead
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
