@@ -207,7 +207,8 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
             waited = _waited(table.name, whole_a.off_by, whole_b.off_by)
             parts = _with_what(parts, whole_a.off_by, whole_b.off_by)
         if name == "gil":
-            parts += _holders(table.name, whole_a.held, whole_b.held)
+            others = None if whole_b.held is None else whole_b.held - _held_by_code(whole_a, whole_b, origins)
+            parts += _holders(table.name, whole_a.held, others)
             waited = _waited(table.name, _for_lock(whole_a.gil), _for_lock(whole_b.gil))
         buckets.append(Bucket(name, seconds, low[name], high[name], share, parts, waited))
     merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
@@ -350,8 +351,25 @@ def _book(
     for name, before, after in (("gil", a.gil, b.gil), ("gc", a.collected, b.collected)):
         rows = np.zeros(0) if before is None or after is None else after - before
         parts[name] = (float(rows.sum()), rows)
+    waited, by_row = parts["gil"]
+    held = _held_by_code(a, b, origins)
+    moved = float(held.sum())
+    if waited > 0 and moved > 0:
+        part = min(1.0, waited / moved)
+        code, code_by_row = parts["code"]
+        assert by_row is not None
+        assert code_by_row is not None
+        parts["code"] = (code + part * moved, code_by_row + part * held)
+        parts["gil"] = (waited - part * moved, by_row * (1.0 - part * moved / waited))
     parts[CAPTURE] = (b.capture_s - a.capture_s, None)
     return parts
+
+
+def _held_by_code(a: Composition, b: Composition, origins: Origins) -> Floats:
+    """Return how much longer threads waited while changed code held the interpreter's lock; shape (n,)."""
+    if a.held is None or b.held is None:
+        return np.zeros(len(b.run))
+    return np.maximum(b.held - a.held, 0.0) * origins.cost_from_code
 
 
 def _errors(a: Composition, b: Composition, origins: Origins) -> dict[str, float]:

@@ -21,7 +21,7 @@ from profkit.verdict.account import Account, account_of_run
 from profkit.verdict.calibration import ALONE, STEPS
 from profkit.verdict.judge import best_of, finding_of, rules_held
 from profkit.verdict.named_lines import lines_of_account
-from profkit.verdict.readings import blocked_on
+from profkit.verdict.readings import blocked_on, gil_held
 from profkit.verdict.rule import Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
@@ -209,6 +209,11 @@ READINGS_ALONE: Mapping[str, Reading] = {
         "share",
         "part of the wall: waiting for the interpreter's lock",
         lambda o: o.account.seconds("gil") / (o.account.candidate_s or math.inf),
+    ),
+    "gil.held": Reading(
+        "share",
+        "part of that waiting during which known functions held the lock",
+        lambda o: gil_held(o.account),
     ),
     "main.wait": Reading(
         "share", "queueing of the main threads, share of their active time", lambda o: _side(o).wait_fraction

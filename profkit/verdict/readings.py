@@ -292,13 +292,12 @@ def _loading_of_off(case: Case) -> float | None:
     return min(1.0, found.seconds("loading") / off)
 
 
-def _holder_changed(case: Case) -> bool:
-    """Return whether the source of the main holder of the interpreter's lock changed."""
-    for bucket in case.account.buckets:
-        held = [part for part in bucket.parts if part.kind == "holder"]
-        if held:
-            return case.signals.table.same_source[held[0].row] is False
-    return False
+def gil_held(found: Account) -> float | None:
+    """Return the part of the waiting for the interpreter's lock during which known functions held it."""
+    if not found.seconds("gil") > 0:
+        return None
+    held = sum(part.seconds for part in found.bucket("gil").parts if part.kind == "holder")
+    return min(1.0, held / found.seconds("gil"))
 
 
 def blocked_on(account: Account) -> str | None:
@@ -422,8 +421,10 @@ def uncalled_row(signals: Signals) -> int:
 def _uncalled_part(case: Case) -> float | None:
     """Return the part of the lost time in this function with callees, less what one like it held before."""
     table, row, lost = case.signals.table, uncalled_row(case.signals), case.account.program_s
-    if row < 0 or lost <= 0:
+    if lost <= 0:
         return None
+    if row < 0:
+        return 0.0
     held = float(table.baseline.cumtime[~table.candidate.present & table.uncalled].max(initial=0.0))
     return min(1.0, max(0.0, float(table.candidate.cumtime[row]) - held) / lost)
 
@@ -622,10 +623,10 @@ READINGS: Mapping[str, Reading] = {
         "more of the lost time is waiting for the interpreter's lock than for a CPU",
         lambda c: c.account.seconds("gil") > max(0.0, c.account.seconds("queue")),
     ),
-    "gil.holder-changed": Reading(
-        "bool",
-        "the source of the function that had the interpreter's lock for longest changed",
-        lambda c: _holder_changed(c),
+    "gil.held": Reading(
+        "share",
+        "part of the added waiting for the interpreter's lock during which known functions held it",
+        lambda c: gil_held(c.account),
     ),
     "account.imports": Reading(
         "share",

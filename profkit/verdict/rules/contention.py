@@ -85,9 +85,16 @@ RUN_QUEUE_WAIT = Rule(
             ),
         ),
         (*_OWN_QUEUE, *_HELPERS_QUEUE, *_SETTINGS),
-        # Queueing without a known cause must explain most of the loss.
+        # It must explain most of the loss without a known cause, or if both sides queued with the same settings:
+        # any cause that adds work adds queueing too.
         (
-            (yes("contention.known"), more("account.queue", "queue.least")),
+            (yes("contention.known"), no("both.lacked-cpus"), more("account.queue", "queue.least")),
+            (
+                yes("contention.known"),
+                more("settings.queue", "part.most"),
+                more("account.queue", "queue.least"),
+            ),
+            (yes("contention.known"), more("account.queue", "part.most")),
             (more("account.queue", "part.most"), yes("account.queue-beyond")),
         ),
     ),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, more, no
+from profkit.verdict.rule import Rule, more
 
 GIL = Rule(
     id="gil",
     cause="interpreter-lock",
-    about="most of the loss is waiting for the interpreter's lock, which other threads of the process held",
+    about="most of the loss is waiting for the interpreter's lock, while functions of other threads held it",
     bucket="gil",
     requires=("pair.counters",),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.gil", "part.most"),
-        # If its source changed, its code is the reason that it held the lock longer.
-        no("gil.holder-changed"),
+        more("gil.held", "part.most"),
     ),
     confidence=0.9,
     evidence=("gil", "gil-holders", "blocked-on"),
@@ -31,6 +30,7 @@ GIL_ALONE = Rule(
     conditions=(
         more("wall", "alone.wall"),
         more("account.gil", "alone.waits"),
+        more("gil.held", "part.most"),
     ),
     confidence=0.8,
     strength="account.gil",

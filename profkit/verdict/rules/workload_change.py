@@ -132,7 +132,8 @@ MORE_TO_DO = Rule(
     bucket="speed",
     requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
-    conditions=(*_MORE_OF_THE_SAME, yes("calls.undecided")),
+    # A function that samples of the baseline missed may have changed.
+    conditions=(*_MORE_OF_THE_SAME, yes("calls.undecided"), less("uncalled.part", "code.part")),
     alternatives=(((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),),
     confidence=0.75,
     strength="time.log-slowdown",
