@@ -43,6 +43,8 @@ OTHER_FUNCTION = Rule(
         yes("sources.same"),
         more("time.slowdown", "time.slower"),
         more("uncalled.part", "part.most"),
+        # Samples may miss a function that is called.
+        more("calls.known", "calls.known"),
     ),
     confidence=0.9,
     evidence=("uncalled-function", "wall"),
