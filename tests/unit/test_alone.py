@@ -105,22 +105,22 @@ def test_waiting_for_loaders() -> None:
     found = judge_run(run, run.processes)
     assert found.account.seconds("loading") == pytest.approx(6.5)
     assert (found.verdict.cause, found.verdict.rule) == ("data-starvation", "loading")
-    assert found.verdict.advice[0].kind == "more-loaders"
-    assert found.verdict.advice[0].predicted_gain_s == pytest.approx(6.5)
+    advice = found.verdict.advice[0]
+    assert (advice.kind, advice.predicted_gain_s) == ("more-loaders", pytest.approx(6.5))
 
 
 def test_standing_still() -> None:
     run = program([Fn("main", 1, 2.0), Fn(ACQUIRE, 1, 0.0, 0.0, 8.0, {"main": 1})])
     found = judge_run(run, run.processes)
-    assert (found.verdict.cause, found.verdict.rule) == ("blocked", "off-cpu")
-    assert found.verdict.numbers["off"] == pytest.approx(0.8)
+    verdict = found.verdict
+    assert (verdict.cause, verdict.rule) == ("blocked", "off-cpu")
+    assert verdict.numbers["off"] == pytest.approx(0.8)
     assert found.account.seconds("blocked") == pytest.approx(8.0)
-    assert found.verdict.advice[0].argv == ("profkit", "show", "--by", "cumtime")
-    assert found.verdict.advice[0].files == ("run.prof",)
+    assert verdict.advice[0].argv == ("profkit", "show", "--by", "cumtime")
+    assert verdict.advice[0].files == ("run.prof",)
     # What ``show --by cumtime`` prints is not its own next step.
-    again = judge_run(run, run.processes, "cumtime")
-    assert again.verdict.rule == "off-cpu"
-    assert again.verdict.advice == ()
+    again = judge_run(run, run.processes, "cumtime").verdict
+    assert (again.rule, again.advice) == ("off-cpu", ())
 
 
 def test_a_process_that_was_stopped() -> None:
@@ -150,22 +150,20 @@ def named(verdict: Verdict) -> set[str]:
 
 
 def contradictions(pairs: Iterable[tuple[RunSet, RunSet]]) -> list[str]:
-    """Candidates of which a comparison and the run alone name different takers of the CPUs."""
+    """Candidates of which a comparison and the run alone name different takers of the CPUs.
+
+    A baseline that lacked CPUs as well is no difference, and some other cause may be greater.
+    """
     found = []
     for baseline, candidate in pairs:
         compared = diff(baseline, candidate).verdict
         for run in candidate.runs:
             alone = said(run)
-            if alone is None or "contention" not in (compared.cause, alone.cause):
+            if alone is None or not compared.cause == alone.cause == "contention":
                 continue
-            if compared.cause != alone.cause:
-                # A baseline that lacked CPUs as well is no difference, and some other cause may be greater.
-                continue
-            both = {compared.kind, alone.kind} - {None}
-            if not both <= named(compared) & named(alone):
-                found.append(
-                    f"{run.path}: {compared.kind} of {named(compared)}, {alone.kind} of {named(alone)}"
-                )
+            takers = named(compared), named(alone)
+            if not {compared.kind, alone.kind} - {None} <= takers[0] & takers[1]:
+                found.append(f"{run.path}: {compared.kind} of {takers[0]}, {alone.kind} of {takers[1]}")
     return found
 
 

@@ -129,8 +129,7 @@ def test_lightning_ranks() -> None:
         return record(pid=pid, ppid=ppid, host=host, boot=host, environment={}, environment_at_start=given)
 
     def of_node(node: int) -> list[Record]:
-        host, size = f"node{node}", "4"
-        given = {"NODE_RANK": str(node), "WORLD_SIZE": size}
+        host, given = f"node{node}", {"NODE_RANK": str(node), "WORLD_SIZE": "4"}
         return [
             started(10, 1, host, **({"NODE_RANK": "1"} if node else {})),
             started(11, 10, host, LOCAL_RANK="1", **given),
@@ -208,9 +207,8 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
     ]
 
     def profile_of_block(measured: bool) -> Profile:
-        codes, threads = block_tables(
-            [("", (1, 1, False, measured, 0, returned, open_calls, []))], 1, None, (), 1.0, None
-        )
+        block = ("", (1, 1, False, measured, 0, returned, open_calls, []))
+        codes, threads = block_tables([block], 1, None, (), 1.0, None)
         read = replace(record(), codes=codes, threads=threads)
         return ThreadTables().thread(read, threads[0]).profile
 
@@ -288,12 +286,10 @@ def test_readings_rise() -> None:
     first = host.take_reading()
     sum(range(2_000_000))
     machine = host.between(first, host.take_reading(), here)
-    assert machine.wall_s is not None
     assert machine.wall_s > 0
     if machine.busy_s is not None:
         assert 0 <= machine.busy_s <= (here.cpus or 1) * (machine.wall_s + 0.1)
     assert here.cpus
-    assert here.available_cpus is not None
     assert here.available_cpus <= here.cpus
 
 

@@ -309,10 +309,9 @@ def test_what_waits_for_ranks_and_what_reads(name: str, ranks: bool, reads: bool
 )
 def test_without_functions_no_part_is_below_zero(life: float, run: float, queue: float) -> None:
     none = np.zeros(0)
-    of = replace(
-        reading(np.zeros(ROWS)), wall_s=1.0, life_s=life, run_s=run, queue_s=queue, own=none, own_wait=None,
-        own_blocked=None, helpers=none, helpers_run_s=0.5, helpers_queue_s=0.1,
-    )  # fmt: skip
+    of = reading(np.zeros(ROWS), helpers_run=0.5, helpers_queue=0.1)
+    of = replace(of, own=none, own_wait=None, own_blocked=None, helpers=none)
+    of = replace(of, wall_s=1.0, life_s=life, run_s=run, queue_s=queue)
     nothing = np.zeros(0, np.bool_)
     found = compose(of, waits=nothing, ranks=nothing, reads=nothing)
     parts = (found.startup_s, found.own_run_s, found.queue_s, found.helpers_queue_s, found.untraced_blocked_s)
