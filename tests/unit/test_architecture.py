@@ -137,15 +137,18 @@ def test_what_every_installation_gets_is_what_the_package_imports() -> None:
     )
 
 
-def test_what_computes_is_pure_and_the_model_depends_on_numpy_alone() -> None:
+def test_the_model_depends_on_numpy_alone() -> None:
+    for path in (path for path in MODULES if own_room(path) == "model"):
+        assert outside_imports(path) <= {"numpy"}, relative(path)
+        assert {room_of(name) for name, _ in imports_of(path)} <= {None, "model", "errors"}, relative(path)
+
+
+def test_what_computes_is_pure() -> None:
     impure = {"os", "time", "datetime", "pathlib", "io", "subprocess", "tempfile", "shutil", "socket"}
-    for path in (path for path in MODULES if own_room(path) in ("model", *PURE)):
-        rooms = {None, "model", "errors"} | (set() if own_room(path) == "model" else set(PURE))
+    for path in (path for path in MODULES if own_room(path) in PURE):
         imported = {name for name, _ in imports_of(path)}
         assert outside_imports(path) <= {"numpy"}, relative(path)
-        assert {room_of(name) for name in imported} <= rooms, relative(path)
-        if own_room(path) == "model":
-            continue
+        assert {room_of(name) for name in imported} <= {None, "model", "errors", *PURE}, relative(path)
         assert {name.partition(".")[0] for name in imported} & impure == set(), relative(path)
         nodes = [node.func for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
         calls = {node.id for node in nodes if isinstance(node, ast.Name)}
