@@ -129,7 +129,9 @@ PAIRED: dict[str, tuple[list[Row], list[Row], dict[int, tuple[int, str]]]] = {
     ),
     "an ambiguous file that others settle": (
         in_file("/home/a/p/main.py", "f") + in_file("/home/a/p/data.py", "load"),
-        in_file("/srv/one/main.py", "f") + in_file("/srv/two/main.py", "f") + in_file("/srv/two/data.py", "load"),
+        in_file("/srv/one/main.py", "f")
+        + in_file("/srv/two/main.py", "f")
+        + in_file("/srv/two/data.py", "load"),
         {0: (1, "rooted"), 1: (2, "rooted")},
     ),
     "one base name with other functions": (
@@ -143,7 +145,11 @@ PAIRED: dict[str, tuple[list[Row], list[Row], dict[int, tuple[int, str]]]] = {
         {0: (0, "rooted")},
     ),
     "notebook cells and temporary files": (
-        [Row("/tmp/ipykernel_1/11.py", 1, "f"), Row("<frozen os>", 3, "walk"), Row("/tmp/tmpaaaa1111/t.py", 2, "g")],
+        [
+            Row("/tmp/ipykernel_1/11.py", 1, "f"),
+            Row("<frozen os>", 3, "walk"),
+            Row("/tmp/tmpaaaa1111/t.py", 2, "g"),
+        ],
         [
             Row("C:\\Temp\\ipykernel_9\\11.py", 1, "f"),
             Row("/usr/lib/python3.9/os.py", 9, "walk"),

@@ -70,7 +70,11 @@ def test_importing_costs_nothing() -> None:
 
 def test_capture_can_be_called_whatever_was_imported() -> None:
     # The room has the name of the function: the import system sets it as the package's attribute.
-    for first in ("import profkit.capture.launcher", "from profkit.cli import main", "from profkit import capture"):
+    for first in (
+        "import profkit.capture.launcher",
+        "from profkit.cli import main",
+        "from profkit import capture",
+    ):
         script = f"{first}\nimport profkit\nprint(profkit.capture('x.prof').path)"
         done = finished([sys.executable, "-c", script], ROOT)
         assert done.stdout == "x.prof\n", done.stderr

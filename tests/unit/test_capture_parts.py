@@ -19,7 +19,7 @@ from profkit.capture.endings import Ending, Unrecorded
 from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
-from profkit.capture.record_types import Record, ThreadTable
+from profkit.capture.record_types import Record
 from profkit.capture.sampler import Sampler
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError

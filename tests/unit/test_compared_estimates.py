@@ -229,7 +229,7 @@ def test_the_whole_interval_must_be_beyond_the_threshold(
     held, (check,) = evaluate(rule, {"a": found}.get, units, frozenset())
     assert held is (margin > 0)
     assert check.margin == pytest.approx(margin)
-    assert check.value == found.value
+    assert check.value == found
 
 
 class TestMoreCalls:
@@ -474,7 +474,6 @@ def test_columns_that_say_that_all_is_exact_change_nothing() -> None:
 
 
 # Properties ---------------------------------------------------------------------------------------------------
-
 
 
 @settings(max_examples=60, deadline=None)
