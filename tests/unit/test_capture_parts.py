@@ -33,6 +33,7 @@ def variables(text: str) -> dict[str, str]:
 
 
 NOWHERE = (None, None, None, None)
+OPEN_MPI = "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8"
 TORCH = "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1"
 STEP = "SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=8 SLURM_LOCALID=1 SLURM_NODEID=2 SLURM_STEP_ID=0"
 
@@ -48,12 +49,9 @@ STEP = "SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=8 SLURM_LOCALID=1 SLURM_NODEID=2 SLU
         ("RANK=² WORLD_SIZE=2", NOWHERE),
         pytest.param(f"RANK={'1' * 5000} WORLD_SIZE=2", NOWHERE, id="5000 digits"),
         ("RANK=5 WORLD_SIZE=8 LOCAL_RANK=-1 GROUP_RANK=x", (5, 8, None, None)),
-        ("OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4", (3, 4, None, None)),
+        (OPEN_MPI, (5, 8, None, None)),
         # Open MPI's "node rank" counts processes of all its jobs on a node; the node itself has no number.
-        (
-            "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_NODE_RANK=3",
-            (5, 8, 1, None),
-        ),
+        (f"{OPEN_MPI} OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_NODE_RANK=3", (5, 8, 1, None)),
         # Hydra: MPICH's mpiexec and Intel's; Cray PALS; MVAPICH's mpirun_rsh.
         ("PMI_RANK=5 PMI_SIZE=8 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2", (5, 8, 1, None)),
         ("PMI_RANK=5 PMI_SIZE=8 PALS_LOCAL_RANKID=1 PALS_NODEID=2 PALS_RANKID=5", (5, 8, 1, 2)),

@@ -16,7 +16,7 @@ from tests.shared import finished
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "sample_profiles" / "train_mlp"
 BUSY = "profkit: the machine is busy: other processes used 1.2 of 2 CPUs"
-ENDED = f"{BUSY}\nprofkit: the demo ends here, since a comparison would be wrong: run it again when they have ended\n"
+ENDED = f"{BUSY}\nprofkit: the demo ends here, since a comparison would be wrong: run it again later\n"
 WRONG = "profkit: this is not what the demo is to show\nprofkit: report it\n"
 #: Its n-th run prints `said.n` and exits as line n of `statuses` says.
 MAKEFILE = """
