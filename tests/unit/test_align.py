@@ -22,8 +22,10 @@ def pairs(found: Alignment) -> dict[int, tuple[int, str]]:
 
 
 def check_covers(found: Alignment, n: int, m: int) -> None:
-    assert sorted([*found.baseline.tolist(), *found.baseline_only.tolist()]) == list(range(n))
-    assert sorted([*found.candidate.tolist(), *found.candidate_only.tolist()]) == list(range(m))
+    sides = (found.baseline, found.baseline_only, n), (found.candidate, found.candidate_only, m)
+    for matched, rest, rows in sides:
+        assert rest.tolist() == sorted(set(range(rows)) - set(matched.tolist()))
+        assert len(matched) + len(rest) == rows
 
 
 PREFIXES = ("/home/a/proj/", "C:\\b\\code\\", "/scratch/x/", "/tmp/tmpab12cd34/deep/er/", "")
@@ -66,12 +68,8 @@ def test_moved_profile_aligns_with_itself_totally(
     random.shuffle(order)  # type: ignore[attr-defined]
     shift = dict(zip(FILES, offsets, strict=True))
     a = profile([Row(placed(f, before), line, name, calls) for f, line, name, calls in functions])
-    b = profile(
-        [
-            Row(placed(f, after), line + shift[f], name, c)
-            for f, line, name, c in (functions[i] for i in order)
-        ]
-    )
+    moved_rows = [Row(placed(f, after), line + shift[f], name, calls) for f, line, name, calls in functions]
+    b = profile([moved_rows[i] for i in order])
     found = align(a, b)
     check_covers(found, len(a), len(b))
     assert {x: order[y] for x, (y, _) in pairs(found).items()} == {i: i for i in range(len(a))}
@@ -106,99 +104,87 @@ def test_alignment_is_one_to_one_total_and_symmetric(rows_a: list[Row], rows_b: 
     assert pairs(found) == {y: (x, rung) for x, (y, rung) in pairs(mirrored).items()}
 
 
-def test_colliding_generated_methods_are_told_apart_by_their_calls() -> None:
-    a = profile([Row("<string>", 2, "__init__", 5, 0.5), Row("<string>", 2, "__init__", 3, 0.1)])
-    b = profile([Row("<string>", 2, "__init__", 3, 0.2), Row("<string>", 2, "__init__", 5, 0.6)])
-    assert pairs(align(a, b)) == {0: (1, "exact"), 1: (0, "exact")}
+def in_file(file: str, *names: str) -> list[Row]:
+    """Functions of one file, a line each."""
+    return [Row(file, line, name) for line, name in enumerate(names, 1)]
 
 
-def test_functions_in_different_directories_are_not_merged_by_basename() -> None:
-    names = ["/home/a/p/one/util.py", "/home/a/p/two/util.py"]
-    a = profile([Row(names[0], 1, "f"), Row(names[1], 1, "f")])
-    b = profile([Row("/srv/q/two/util.py", 1, "f"), Row("/srv/q/one/util.py", 1, "f")])
-    assert pairs(align(a, b)) == {0: (1, "rooted"), 1: (0, "rooted")}
-
-
-def test_ambiguous_file_is_left_to_the_residue() -> None:
-    a = profile([Row("/home/a/p/main.py", 1, "f")])
-    b = profile([Row("/srv/one/main.py", 1, "f"), Row("/srv/two/main.py", 1, "f")])
-    found = align(a, b)
-    assert pairs(found) == {}
-    assert found.candidate_only.tolist() == [0, 1]
-
-
-def test_other_files_settle_an_ambiguous_one() -> None:
-    a = profile([Row("/home/a/p/main.py", 1, "f"), Row("/home/a/p/data.py", 1, "load")])
-    b = profile(
-        [Row("/srv/one/main.py", 1, "f"), Row("/srv/two/main.py", 1, "f"), Row("/srv/two/data.py", 1, "load")]
-    )
-    assert pairs(align(a, b)) == {0: (1, "rooted"), 1: (2, "rooted")}
-
-
-def test_equal_basenames_with_other_functions_are_other_files() -> None:
-    a = profile([Row("/home/a/p/utils.py", i, n) for i, n in enumerate(["parse", "emit", "__init__"])])
-    b = profile([Row("/srv/q/utils.py", i, n) for i, n in enumerate(["load", "save", "__init__"])])
-    assert pairs(align(a, b)) == {}
-
-
-def test_recorded_roots_match_a_foreign_file_without_any() -> None:
-    a = profile([Row("/home/a/proj/src/t.py", 4, "f")])
-    b = profile([Row("/scratch/proj/src/t.py", 4, "f")])
-    assert pairs(align(a, b, Roots(project=("/home/a/proj",)), Roots())) == {0: (0, "rooted")}
-    assert pairs(align(a, b, Roots(project=("/home/a/proj/src",)), Roots(project=("/scratch/proj",)))) == {
-        0: (0, "rooted")
-    }
-
-
-def test_project_that_became_a_package() -> None:
-    a = profile([Row("/home/a/lib/src/mylib/core.py", 4, "run")])
-    b = profile([Row("/opt/v/lib/python3.11/site-packages/mylib/core.py", 4, "run")])
-    assert pairs(align(a, b)) == {0: (0, "rooted")}
-
-
-def test_notebook_cells_and_temporary_files() -> None:
-    a = profile(
+COPIES = [Row(f"{library}os.py", 10, "f") for library in (*LIBRARIES[:2], "/opt/lib/python3.11/")]
+#: Functions of two sides, and which is which; the others are left to the residue.
+PAIRED: dict[str, tuple[list[Row], list[Row], dict[int, tuple[int, str]]]] = {
+    "generated methods by their calls": (
+        [Row("<string>", 2, "__init__", 5, 0.5), Row("<string>", 2, "__init__", 3, 0.1)],
+        [Row("<string>", 2, "__init__", 3, 0.2), Row("<string>", 2, "__init__", 5, 0.6)],
+        {0: (1, "exact"), 1: (0, "exact")},
+    ),
+    "one base name in two directories": (
+        in_file("/home/a/p/one/util.py", "f") + in_file("/home/a/p/two/util.py", "f"),
+        in_file("/srv/q/two/util.py", "f") + in_file("/srv/q/one/util.py", "f"),
+        {0: (1, "rooted"), 1: (0, "rooted")},
+    ),
+    "an ambiguous file": (
+        in_file("/home/a/p/main.py", "f"),
+        in_file("/srv/one/main.py", "f") + in_file("/srv/two/main.py", "f"),
+        {},
+    ),
+    "an ambiguous file that others settle": (
+        in_file("/home/a/p/main.py", "f") + in_file("/home/a/p/data.py", "load"),
+        in_file("/srv/one/main.py", "f")
+        + in_file("/srv/two/main.py", "f")
+        + in_file("/srv/two/data.py", "load"),
+        {0: (1, "rooted"), 1: (2, "rooted")},
+    ),
+    "one base name with other functions": (
+        in_file("/home/a/p/utils.py", "parse", "emit", "__init__"),
+        in_file("/srv/q/utils.py", "load", "save", "__init__"),
+        {},
+    ),
+    "a project that became a package": (
+        in_file("/home/a/lib/src/mylib/core.py", "run"),
+        in_file("/opt/v/lib/python3.11/site-packages/mylib/core.py", "run"),
+        {0: (0, "rooted")},
+    ),
+    "notebook cells and temporary files": (
         [
             Row("/tmp/ipykernel_1/11.py", 1, "f"),
             Row("<frozen os>", 3, "walk"),
             Row("/tmp/tmpaaaa1111/t.py", 2, "g"),
-        ]
-    )
-    b = profile(
+        ],
         [
             Row("C:\\Temp\\ipykernel_9\\11.py", 1, "f"),
             Row("/usr/lib/python3.9/os.py", 9, "walk"),
             Row("/tmp/tmpbbbb2222/t.py", 2, "g"),
-        ]
-    )
-    assert pairs(align(a, b)) == {0: (0, "rooted"), 1: (1, "rooted"), 2: (2, "rooted")}
-
-
-def test_inserted_method_does_not_shift_the_others() -> None:
-    a = profile([Row("m.py", 10, "__init__"), Row("m.py", 50, "__init__"), Row("m.py", 60, "run")])
-    b = profile(
+        ],
+        {0: (0, "rooted"), 1: (1, "rooted"), 2: (2, "rooted")},
+    ),
+    "an inserted method": (
+        [*(Row("m.py", line, "__init__") for line in (10, 50)), Row("m.py", 60, "run")],
+        [*(Row("m.py", line, "__init__") for line in (10, 30, 70)), Row("m.py", 80, "run")],
+        {0: (0, "exact"), 1: (2, "nearest-line"), 2: (3, "rooted")},
+    ),
+    "methods by their source": (
+        [Row("m.py", 10, "__init__", source="p"), Row("m.py", 50, "__init__", source="q")],
+        [Row("m.py", line, "__init__", source=source) for line, source in ((12, "q"), (48, "p"), (90, ""))],
+        {0: (1, "rooted"), 1: (0, "rooted")},
+    ),
+    "a moved function by its source if that is unique": (
+        [Row("/p/old.py", 5, "solve", source="h"), Row("/p/old.py", 9, "tiny", source="t")],
         [
-            Row("m.py", 10, "__init__"),
-            Row("m.py", 30, "__init__"),
-            Row("m.py", 70, "__init__"),
-            Row("m.py", 80, "run"),
-        ]
-    )
-    found = align(a, b)
-    assert pairs(found) == {0: (0, "exact"), 1: (2, "nearest-line"), 2: (3, "rooted")}
-    assert found.candidate_only.tolist() == [1]
+            Row("/p/new.py", 70, "solve", source="h"),
+            *(Row(file, 1, "tiny", source="t") for file in ("/p/x.py", "/p/y.py")),
+        ],
+        {0: (0, "same-source")},
+    ),
+    "copies of a module by their raw paths": (COPIES, COPIES[::-1], {i: (2 - i, "exact") for i in range(3)}),
+}
 
 
-def test_equal_source_settles_which_method_is_which() -> None:
-    a = profile([Row("m.py", 10, "__init__", source="p"), Row("m.py", 50, "__init__", source="q")])
-    b = profile(
-        [
-            Row("m.py", 12, "__init__", source="q"),
-            Row("m.py", 48, "__init__", source="p"),
-            Row("m.py", 90, "__init__"),
-        ]
-    )
-    assert pairs(align(a, b)) == {0: (1, "rooted"), 1: (0, "rooted")}
+@pytest.mark.parametrize("name", PAIRED)
+def test_which_function_is_which(name: str) -> None:
+    a, b, expected = PAIRED[name]
+    found = align(profile(a), profile(b))
+    check_covers(found, len(a), len(b))
+    assert pairs(found) == expected
 
 
 def test_qualified_names_are_used_only_where_both_sides_have_them() -> None:
@@ -209,18 +195,11 @@ def test_qualified_names_are_used_only_where_both_sides_have_them() -> None:
     assert {x: y for x, (y, _) in pairs(align(profile(known), profile(plain))).items()} == {0: 0, 1: 1}
 
 
-def test_moved_function_is_found_by_its_source_if_unique() -> None:
-    a = profile([Row("/p/old.py", 5, "solve", source="h"), Row("/p/old.py", 9, "tiny", source="t")])
-    b = profile(
-        [
-            Row("/p/new.py", 70, "solve", source="h"),
-            Row("/p/x.py", 1, "tiny", source="t"),
-            Row("/p/y.py", 1, "tiny", source="t"),
-        ]
-    )
-    found = align(a, b)
-    assert pairs(found) == {0: (0, "same-source")}
-    assert found.baseline_only.tolist() == [1]
+def test_recorded_roots_match_a_foreign_file_without_any() -> None:
+    a = profile([Row("/home/a/proj/src/t.py", 4, "f")])
+    b = profile([Row("/scratch/proj/src/t.py", 4, "f")])
+    for ours, theirs in ((("/home/a/proj",), ()), (("/home/a/proj/src",), ("/scratch/proj",))):
+        assert pairs(align(a, b, Roots(project=ours), Roots(project=theirs))) == {0: (0, "rooted")}
 
 
 def test_comprehension_folds_into_its_caller() -> None:
@@ -240,11 +219,8 @@ def test_comprehension_folds_into_its_caller() -> None:
     assert folded.ncalls.tolist() == [2, 7, 7]
     assert folded.wait.tolist() == pytest.approx([0.6, 0.0, 0.0])
     assert folded.cumwait.tolist() == [0.6, 0.0, 0.0]
-    edges = folded.edges
-    assert list(zip(edges.caller.tolist(), edges.callee.tolist(), edges.ncalls.tolist(), strict=True)) == [
-        (0, 1, 7),
-        (0, 2, 7),
-    ]
+    edges = [column.tolist() for column in (folded.edges.caller, folded.edges.callee, folded.edges.ncalls)]
+    assert edges == [[0, 0], [1, 2], [7, 7]]
     assert folded.total == given_.total
 
 
@@ -264,17 +240,16 @@ def test_comprehension_folds_by_qualified_name_and_by_line_without_edges() -> No
 
 
 def test_folding_is_asked_for_across_versions_only() -> None:
-    old = profile(
-        [Row("/usr/lib/python3.11/os.py", 1, "walk"), Row("m.py", 1, "f"), Row("m.py", 2, "<listcomp>")]
-    )
-    new = profile([Row("/usr/lib/python3.13/os.py", 1, "walk"), Row("m.py", 1, "f")])
-    older = profile([Row("/usr/lib/python3.10/os.py", 1, "walk"), Row("m.py", 1, "f")])
+    def under(version: str, *functions: Row) -> Profile:
+        return profile([Row(f"/usr/lib/python3.{version}/os.py", 1, "walk"), Row("m.py", 1, "f"), *functions])
+
+    comprehension = Row("m.py", 2, "<listcomp>")
+    old, new = under("11", comprehension), under("13")
     assert needs_folding(old, new)
     assert needs_folding(new, old)
-    assert not needs_folding(old, older)
-    assert needs_folding(
-        profile([Row("m.py", 1, "f"), Row("m.py", 2, "<listcomp>")]), profile([Row("m.py", 1, "f")])
-    )
+    assert not needs_folding(old, under("10"))
+    function = Row("m.py", 1, "f")
+    assert needs_folding(profile([function, comprehension]), profile([function]))
 
 
 def test_folding_is_asked_for_where_a_plain_profile_mixes_comprehensions_up() -> None:
@@ -295,11 +270,12 @@ def test_folding_is_asked_for_where_a_plain_profile_mixes_comprehensions_up() ->
 
 def test_hundred_thousand_functions_align_quickly() -> None:
     def side(home: str) -> Profile:
-        rows = [
-            Row(f"{home}/pkg{i % 50}/mod{i % 4000}.py", 10 + i // 4000, f"func_{i % 997}_{i}", 1, 0.1)
-            for i in range(100_000)
-        ]
-        return profile(rows)
+        return profile(
+            [
+                Row(f"{home}/pkg{i % 50}/mod{i % 4000}.py", 10 + i // 4000, f"func_{i % 997}_{i}", 1, 0.1)
+                for i in range(100_000)
+            ]
+        )
 
     a, b = side("/home/a/proj"), side("/scratch/b/proj2")
     start = time.perf_counter()
@@ -309,10 +285,3 @@ def test_hundred_thousand_functions_align_quickly() -> None:
     assert len(found.baseline) == 100_000
     # A quarter of a second on the machine this was written on; the bound catches a loop over pairs, not noise.
     assert took < 3.0
-
-
-def test_copies_of_one_module_are_told_apart_by_their_raw_paths() -> None:
-    files = ["/usr/lib/python3.11/os.py", "C:\\Python312\\Lib\\os.py", "/opt/lib/python3.11/os.py"]
-    rows = [Row(file, 10, "f") for file in files]
-    found = pairs(align(profile(rows), profile(rows[::-1])))
-    assert {x: y for x, (y, _) in found.items()} == {0: 2, 1: 1, 2: 0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -57,30 +58,19 @@ def recorded(python: str, directory: Path) -> Profile:
     stats = marshal.loads(output.read_bytes())
     keys = list(stats)
     row = {key: i for i, key in enumerate(keys)}
-    edges = [
-        (row[caller], row[key], v[0], v[2])
-        for key in keys
-        for caller, v in stats[key][4].items()
-        if caller in row
-    ]
-    return profile(
-        [Row(f, line, name, stats[f, line, name][1], stats[f, line, name][2]) for f, line, name in keys],
-        edges,
-    )
+    calls = [(caller, key, v) for key in keys for caller, v in stats[key][4].items() if caller in row]
+    edges = [(row[caller], row[key], v[0], v[2]) for caller, key, v in calls]
+    return profile([Row(*key, *stats[key][1:3]) for key in keys], edges)
 
 
 def basename_matches(a: Profile, b: Profile) -> int:
     """Pair greedily by base name and name: the bar that identity by path has to pass."""
 
-    def counts(side: Profile) -> dict[tuple[str, str], int]:
-        found: dict[tuple[str, str], int] = {}
-        for f, n in zip(side.file.tolist(), side.name.tolist(), strict=True):
-            key = (side.strings[f].rpartition("/")[2], side.strings[n])
-            found[key] = found.get(key, 0) + 1
-        return found
+    def counts(side: Profile) -> Counter[tuple[str, str]]:
+        files = [side.strings[f].rpartition("/")[2] for f in side.file.tolist()]
+        return Counter(zip(files, (side.strings[n] for n in side.name.tolist()), strict=True))
 
-    ours, theirs = counts(a), counts(b)
-    return sum(min(n, theirs.get(key, 0)) for key, n in ours.items())
+    return (counts(a) & counts(b)).total()
 
 
 @pytest.mark.interpreters
@@ -97,9 +87,6 @@ def test_same_script_under_two_versions(tmp_path: Path, newer: str) -> None:
     smaller = min(len(folded_a), len(folded_b))
     assert len(found.baseline) >= BY_BASENAME * smaller
     assert len(found.baseline) >= basename_matches(folded_a, folded_b)
-    mine = {
-        folded_a.strings[folded_a.name[i]]
-        for i in found.baseline.tolist()
-        if "script.py" in folded_a.strings[folded_a.file[i]]
-    }
+    strings, matched = folded_a.strings, found.baseline.tolist()
+    mine = {strings[folded_a.name[i]] for i in matched if "script.py" in strings[folded_a.file[i]]}
     assert {"table", "main", "<module>"} <= mine

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,12 +28,24 @@ def said(run: Run) -> Verdict | None:
     return judge_run(run, run.processes).verdict
 
 
-def test_a_run_that_lacked_nothing_gets_no_verdict() -> None:
-    assert said(captured(profile(ROWS), wall=4.0, run=3.9, wait=0.1)) is None
+def consumer(own: float, waits: float, *workers: tuple[float, float]) -> Run:
+    """A main thread that works, and that waits for what its workers hand over."""
+    get = Fn("get", 50, 0.01, callers={"main": 50}, file="/usr/lib/python3.11/multiprocessing/queues.py")
+    return program([Fn("main", 1, own), get, Fn(ACQUIRE, 50, 0.0, 0.0, waits, {"get": 50})], helpers=workers)
 
 
-def test_a_foreign_profile_gets_no_verdict() -> None:
-    assert said(foreign(profile(ROWS)).runs[0]) is None
+@pytest.mark.parametrize(
+    "run",
+    [
+        captured(profile(ROWS), wall=4.0, run=3.9, wait=0.1),
+        foreign(profile(ROWS)).runs[0],
+        captured(profile(ROWS), wall=0.3, run=0.1, wait=0.2),
+        consumer(0.5, 7.5, (7.5, 0.2), (7.0, 0.2)),
+    ],
+    ids=["lacked nothing", "foreign", "only starts", "its workers use every CPU"],
+)
+def test_without_a_lack_there_is_no_verdict(run: Run) -> None:
+    assert said(run) is None
 
 
 def test_own_processes_above_the_cpus() -> None:
@@ -44,15 +57,17 @@ def test_own_processes_above_the_cpus() -> None:
     assert [piece.kind for piece in verdict.advice] == ["limit-threads", "start-fewer", "verify"]
 
 
-def test_others_above_the_cpus() -> None:
-    verdict = said(captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, busy=16.0))
-    assert (verdict.cause, verdict.kind) == ("contention", "external-load")
+@pytest.mark.parametrize(
+    ("more", "kind"), [({"busy": 16.0}, "external-load"), ({"throttled": (30, 80)}, "cpu-quota")]
+)
+def test_others_above_the_cpus_or_a_quota(more: dict[str, Any], kind: str) -> None:
+    verdict = said(captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, **more))
+    assert (verdict.cause, verdict.kind) == ("contention", kind)
 
 
 def test_queueing_that_nobody_caused_is_how_threads_hand_over() -> None:
     run = captured(profile(ROWS), wall=8.0, run=2.0, wait=1.0, children=[(5.0, 2.0)])
     assert said(run) is None
-    assert run.machine is not None
     unknown = said(replace(run, machine=replace(run.machine, busy_s=None)))
     assert (unknown.cause, unknown.kind) == ("contention", None)
     assert unknown.findings[0].confidence < 0.7
@@ -64,21 +79,6 @@ def test_more_ranks_than_cpus() -> None:
     ranks = tuple(replace(run.processes[0], pid=100 + i, rank=i, role="rank") for i in range(4))
     verdict = said(replace(run, processes=ranks))
     assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
-
-
-def consumer(own: float, waits: float, *workers: tuple[float, float]) -> Run:
-    """A main thread that works, and that waits for what its workers hand over."""
-    get = Fn("get", 50, 0.01, callers={"main": 50}, file="/usr/lib/python3.11/multiprocessing/queues.py")
-    return program([Fn("main", 1, own), get, Fn(ACQUIRE, 50, 0.0, 0.0, waits, {"get": 50})], helpers=workers)
-
-
-def test_workers_that_use_every_cpu_do_not_starve_their_consumer() -> None:
-    assert said(consumer(0.5, 7.5, (7.5, 0.2), (7.0, 0.2))) is None
-
-
-def test_a_quota_is_named_before_waiting() -> None:
-    verdict = said(captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, throttled=(30, 80)))
-    assert (verdict.cause, verdict.kind) == ("contention", "cpu-quota")
 
 
 def test_workers_that_queue_while_the_main_thread_waits_for_them() -> None:
@@ -95,9 +95,8 @@ def test_where_both_want_the_cpus_the_greater_is_named() -> None:
     verdict = said(both)
     assert (verdict.numbers["contention.itself"], verdict.numbers["contention.others"]) == (True, True)
     assert verdict.kind == "external-load"
-    more = said(
-        replace(both, processes=(*both.processes, *[replace(both.processes[1], pid=p) for p in (7, 8)]))
-    )
+    beside = [replace(both.processes[1], pid=pid) for pid in (7, 8)]
+    more = said(replace(both, processes=(*both.processes, *beside)))
     assert more.kind == "self-oversubscription"
 
 
@@ -106,41 +105,33 @@ def test_waiting_for_loaders() -> None:
     found = judge_run(run, run.processes)
     assert found.account.seconds("loading") == pytest.approx(6.5)
     assert (found.verdict.cause, found.verdict.rule) == ("data-starvation", "loading")
-    assert found.verdict.advice[0].kind == "more-loaders"
-    assert found.verdict.advice[0].predicted_gain_s == pytest.approx(6.5)
+    advice = found.verdict.advice[0]
+    assert (advice.kind, advice.predicted_gain_s) == ("more-loaders", pytest.approx(6.5))
 
 
 def test_standing_still() -> None:
     run = program([Fn("main", 1, 2.0), Fn(ACQUIRE, 1, 0.0, 0.0, 8.0, {"main": 1})])
     found = judge_run(run, run.processes)
-    assert (found.verdict.cause, found.verdict.rule) == ("blocked", "off-cpu")
-    assert found.verdict.numbers["off"] == pytest.approx(0.8)
+    verdict = found.verdict
+    assert (verdict.cause, verdict.rule) == ("blocked", "off-cpu")
+    assert verdict.numbers["off"] == pytest.approx(0.8)
     assert found.account.seconds("blocked") == pytest.approx(8.0)
-    assert found.verdict.advice[0].argv == ("profkit", "show", "--by", "cumtime")
-    assert found.verdict.advice[0].files == ("run.prof",)
-    again = judge_run(
-        run, run.processes, "cumtime"
-    )  # what ``show --by cumtime`` prints is not its own next step
-    assert again.verdict.rule == "off-cpu"
-    assert again.verdict.advice == ()
+    assert verdict.advice[0].argv == ("profkit", "show", "--by", "cumtime")
+    assert verdict.advice[0].files == ("run.prof",)
+    # What ``show --by cumtime`` prints is not its own next step.
+    again = judge_run(run, run.processes, "cumtime").verdict
+    assert (again.rule, again.advice) == ("off-cpu", ())
 
 
 def test_a_process_that_was_stopped() -> None:
     run = program([Fn("main", 1, 6.0, 0.0, 4.0)])
     assert judge_run(run, run.processes).verdict is None
     (process,) = run.processes
-    (thread,) = process.threads
-    thread = replace(thread, pauses=(Pause(0, "stopped", 3.5, 9),))
-    run = replace(run, processes=(replace(process, threads=(thread,)),))
-    found = judge_run(run, run.processes).verdict
+    thread = replace(process.threads[0], pauses=(Pause(0, "stopped", 3.5, 9),))
+    found = judge_run(run, [replace(process, threads=(thread,))]).verdict
     assert (found.cause, found.rule) == ("blocked", "stopped")
     assert found.numbers["account.stopped"] == pytest.approx(0.35, rel=0.05)
     assert found.advice[0].numbers["what"] == "stopped"
-
-
-def test_a_run_that_only_starts_is_not_judged() -> None:
-    run = captured(profile(ROWS), wall=0.3, run=0.1, wait=0.2)
-    assert said(run) is None
 
 
 def test_no_processes_no_verdict() -> None:
@@ -159,22 +150,20 @@ def named(verdict: Verdict) -> set[str]:
 
 
 def contradictions(pairs: Iterable[tuple[RunSet, RunSet]]) -> list[str]:
-    """Candidates of which a comparison and the run alone name different takers of the CPUs."""
+    """Candidates of which a comparison and the run alone name different takers of the CPUs.
+
+    A baseline that lacked CPUs as well is no difference, and some other cause may be greater.
+    """
     found = []
     for baseline, candidate in pairs:
         compared = diff(baseline, candidate).verdict
         for run in candidate.runs:
             alone = said(run)
-            if alone is None or "contention" not in (compared.cause, alone.cause):
+            if alone is None or not compared.cause == alone.cause == "contention":
                 continue
-            if compared.cause != alone.cause:
-                # A baseline that lacked CPUs as well is no difference, and some other cause may be greater.
-                continue
-            both = {compared.kind, alone.kind} - {None}
-            if not both <= named(compared) & named(alone):
-                found.append(
-                    f"{run.path}: {compared.kind} of {named(compared)}, {alone.kind} of {named(alone)}"
-                )
+            takers = named(compared), named(alone)
+            if not {compared.kind, alone.kind} - {None} <= takers[0] & takers[1]:
+                found.append(f"{run.path}: {compared.kind} of {takers[0]}, {alone.kind} of {takers[1]}")
     return found
 
 

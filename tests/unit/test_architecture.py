@@ -7,6 +7,7 @@ import functools
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,12 +44,6 @@ def tree_of(path: Path) -> ast.Module:
 def package_of(path: Path) -> list[str]:
     """Return the dotted package that a relative import in this module starts from."""
     return list(path.relative_to(ROOT).with_suffix("").parts[:-1])
-
-
-def is_typing_guard(node: ast.If) -> bool:
-    test = node.test
-    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
-    return name == "TYPE_CHECKING"
 
 
 def imports_of(path: Path) -> list[tuple[str, int]]:
@@ -94,13 +89,9 @@ def wrong_direction(path: Path, source: str | None = None) -> list[str]:
     ]
 
 
-def test_the_sources_were_found() -> None:
-    rooms = {own_room(path) for path in MODULES}
-    assert set(ROOMS) <= rooms
+def test_the_sources_were_found_and_every_directory_is_a_known_room() -> None:
+    assert set(ROOMS) <= {own_room(path) for path in MODULES}
     assert AGENT
-
-
-def test_every_directory_of_the_package_is_a_known_room() -> None:
     known = {*ROOMS, "demo", "__pycache__"}
     assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} <= known
 
@@ -108,11 +99,8 @@ def test_every_directory_of_the_package_is_a_known_room() -> None:
 def test_no_two_modules_of_the_lower_rooms_share_a_name() -> None:
     """A name in a traceback or in an editor's tab says which module it is."""
     rooms = ROOMS[: ROOMS.index("verdict") + 1]
-    paths = [path for path in MODULES if own_room(path) in rooms and path.stem != "__init__"]
-    of_name: dict[str, list[str]] = {}
-    for path in paths:
-        of_name.setdefault(path.stem, []).append(relative(path))
-    assert [same for same in of_name.values() if len(same) > 1] == []
+    names = Counter(path.stem for path in MODULES if own_room(path) in rooms and path.stem != "__init__")
+    assert {name for name, modules in names.items() if modules > 1} == set()
 
 
 def test_a_module_imports_only_rooms_above_its_own() -> None:
@@ -121,11 +109,11 @@ def test_a_module_imports_only_rooms_above_its_own() -> None:
 
 def test_a_wrong_import_would_be_found() -> None:
     module = PACKAGE / "model" / "bad.py"
-    for source in (
-        *("from profkit.report import Document", "from profkit import cli"),
-        *("import profkit.verdict.diagnosis", "def f():\n    from ..formats import load"),
-        "from .. import capture",
-    ):
+    wrong = (
+        "from profkit.report import Document|from profkit import cli|import profkit.verdict.diagnosis|"
+        "def f():\n    from ..formats import load|from .. import capture"
+    )
+    for source in words_of(wrong, "|"):
         assert wrong_direction(module, source), source
     right = "from profkit.errors import FormatError\nfrom .run import Run\nimport numpy"
     assert wrong_direction(module, right) == []
@@ -158,16 +146,12 @@ def test_the_model_depends_on_numpy_alone() -> None:
 def test_what_computes_is_pure() -> None:
     impure = {"os", "time", "datetime", "pathlib", "io", "subprocess", "tempfile", "shutil", "socket"}
     for path in (path for path in MODULES if own_room(path) in PURE):
+        imported = {name for name, _ in imports_of(path)}
         assert outside_imports(path) <= {"numpy"}, relative(path)
-        assert {room_of(name) for name, _ in imports_of(path)} <= {None, "model", "errors", *PURE}, relative(
-            path
-        )
-        assert {name.partition(".")[0] for name, _ in imports_of(path)} & impure == set(), relative(path)
-        calls = {
-            node.func.id
-            for node in ast.walk(tree_of(path))
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        }
+        assert {room_of(name) for name in imported} <= {None, "model", "errors", *PURE}, relative(path)
+        assert {name.partition(".")[0] for name in imported} & impure == set(), relative(path)
+        nodes = [node.func for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
+        calls = {node.id for node in nodes if isinstance(node, ast.Name)}
         assert calls & {"open", "print", "input", "exec", "eval"} == set(), relative(path)
 
 
@@ -224,14 +208,11 @@ def test_help_is_light() -> None:
         "import json, sys\n"
         "sys.argv = ['profkit', '--help']\n"
         "from profkit.cli import main\n"
-        "try:\n"
-        "    main()\n"
-        "except SystemExit as e:\n"
-        "    assert not e.code, e.code\n"
+        "try:\n    main()\n"
+        "except SystemExit as e:\n    assert not e.code, e.code\n"
         "print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
     )
-    command = [sys.executable, "-c", script]
-    done = finished(command, ROOT)
+    done = finished([sys.executable, "-c", script], ROOT)
     assert done.returncode == 0, done.stderr
     assert "capture" in done.stdout
     assert "diff" in done.stdout

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.compare.call_sites import CallSites
-from profkit.model import Run
-from profkit.verdict.readings import Case
+from profkit.model import Run, Thread
 from tests.programs import Fn, compare, one_side, plain
 
 SUM = "<built-in method builtins.sum>"
@@ -49,22 +48,13 @@ def test_what_calls_account_for_lies_within_the_difference_where_costs_moved_ali
 def site_times(run: Run, times: Mapping[tuple[str, str], float]) -> Run:
     """The same with these self times by caller and callee."""
     main = run.processes[0]
-    thread = main.threads[0]
-    profile = thread.profile
+    profile = main.threads[0].profile
     edges = profile.edges
     names = [profile.strings[name] for name in profile.name.tolist()]
     pairs = zip(edges.caller.tolist(), edges.callee.tolist(), edges.tottime.tolist(), strict=True)
     own = np.array([times.get((names[a], names[b]), usual) for a, b, usual in pairs])
     changed = replace(profile, edges=replace(edges, tottime=own)).validate()
-    return replace(run, processes=(replace(main, threads=(replace(thread, profile=changed),)),))
-
-
-def pair(a: Run, b: Run) -> Case:
-    return compare(one_side(a), one_side(b))
-
-
-def bucket(found: Case, name: str) -> float:
-    return found.account.seconds(name)
+    return replace(run, processes=(replace(main, threads=(Thread(changed),)),))
 
 
 def summing(items: int, each: float, long: float) -> Run:
@@ -82,32 +72,21 @@ def summing(items: int, each: float, long: float) -> Run:
 
 
 def test_a_few_long_calls_do_not_price_many_short_ones() -> None:
-    found = pair(summing(0, 0.0, 2.0), summing(20_000, 1e-4, 2.0))
+    found = compare(one_side(summing(0, 0.0, 2.0)), one_side(summing(20_000, 1e-4, 2.0)))
     # Two seconds in short calls that were not there, and nothing else.
-    more = bucket(found, "work") + bucket(found, "code")
-    assert more == pytest.approx(2.0)
-    assert bucket(found, "speed") == pytest.approx(0.0, abs=1e-9)
-    moved = found.signals.movement
-    assert 1 < moved.calls_factor < 2
-
-
-def other_calls(found: Case, name: str, before: float, after: float) -> float:
-    """Seconds that other calls of one function account for, where it took so long."""
-    table, sites = found.signals.table, found.signals.origins.sites
-    row = table.name.index(name)
-    a, b = (np.where(np.arange(sites.n) == row, time, 0.0) for time in (before, after))
-    return float(sites.by_row(sites.seconds(a, b))[row])
+    account = found.account
+    assert account.seconds("work") + account.seconds("code") == pytest.approx(2.0)
+    assert account.seconds("speed") == pytest.approx(0.0, abs=1e-9)
+    assert 1 < found.signals.movement.calls_factor < 2
 
 
 def test_a_caller_that_was_renamed_calls_the_same_as_often() -> None:
     def called_by(name: str, cost: float) -> Run:
-        return plain(
-            [
-                Fn("main", run=0.1),
-                Fn(name, 100, 0.5, callers={"main": 100}),
-                Fn(SUM, 1000, cost, callers={name: 1000}),
-            ]
-        )
+        step = Fn(name, 100, 0.5, callers={"main": 100})
+        return plain([Fn("main", run=0.1), step, Fn(SUM, 1000, cost, callers={name: 1000})])
 
-    found = pair(called_by("step", 2.0), called_by("one_step", 3.0))
-    assert other_calls(found, SUM, 2.0, 3.0) == pytest.approx(0.0)
+    found = compare(one_side(called_by("step", 2.0)), one_side(called_by("one_step", 3.0)))
+    sites, row = found.signals.origins.sites, found.signals.table.name.index(SUM)
+    before, after = (np.where(np.arange(sites.n) == row, time, 0.0) for time in (2.0, 3.0))
+    # Seconds that other calls of `sum` account for, where it took so long.
+    assert sites.by_row(sites.seconds(before, after))[row] == pytest.approx(0.0)

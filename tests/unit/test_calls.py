@@ -6,60 +6,28 @@ import cProfile
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from profkit.formats.load import load_side
-from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
+from profkit.model import Profile
 from profkit.verdict.diagnosis import diagnose as diff
+from profkit.verdict.types import Diff
+from tests import builders
+from tests.builders import Row, foreign
 
 
 def profile(names: list[str], edges: list[tuple[str, str, int, float]]) -> Profile:
     """Build a profile of functions in one file, with edges of caller, callee, calls and cumulative time."""
-    n = len(names)
-    zero = np.zeros(n, np.int32)
-    at = {name: i for i, name in enumerate(names)}
-    return Profile(
-        ("", "/p/a.py", *names),
-        np.ones(n, np.int32),
-        np.arange(1, n + 1, dtype=np.int32),
-        np.arange(2, n + 2, dtype=np.int32),
-        *(zero, zero, zero),
-        np.ones(n, np.int64),
-        np.ones(n, np.int64),
-        np.linspace(1.0, 2.0, n),
-        np.linspace(2.0, 3.0, n),
-        edges=Edges(
-            np.array([at[e[0]] for e in edges], np.int32),
-            np.array([at[e[1]] for e in edges], np.int32),
-            np.array([e[2] for e in edges], np.int64),
-            np.array([e[2] for e in edges], np.int64),
-            np.array([e[3] for e in edges]),
-            np.array([e[3] for e in edges]),
-        ),
-    ).validate()
+    rows = [Row("/p/a.py", line, name, 1, float(line)) for line, name in enumerate(names, 1)]
+    return builders.profile(rows, [(names.index(a), names.index(b), calls, s) for a, b, calls, s in edges])
 
 
-def side(label: str, *profiles: Profile) -> RunSet:
-    return RunSet(
-        label, tuple(Run(f"{label}{i}", (Process(threads=(Thread(p),)),)) for i, p in enumerate(profiles))
-    )
-
-
-def pairs(found: object) -> dict[tuple[str, str], tuple[int, float, int, float]]:
-    calls, names = found.calls, found.table.name  # type: ignore[attr-defined]
-    return {
-        (names[a], names[b]): (na, ca, nb, cb)
-        for a, b, na, ca, nb, cb in zip(
-            calls.caller.tolist(),
-            calls.callee.tolist(),
-            calls.baseline.ncalls.tolist(),
-            calls.baseline.cumtime.tolist(),
-            calls.candidate.ncalls.tolist(),
-            calls.candidate.cumtime.tolist(),
-            strict=True,
-        )
-    }
+def pairs(found: Diff) -> dict[tuple[str, str], tuple[int, float, int, float]]:
+    calls, names = found.calls, found.table.name
+    ends = [(names[a], names[b]) for a, b in zip(calls.caller.tolist(), calls.callee.tolist(), strict=True)]
+    before, after = calls.baseline, calls.candidate
+    columns = [column.tolist() for side in (before, after) for column in (side.ncalls, side.cumtime)]
+    return dict(zip(ends, zip(*columns, strict=True), strict=True))
 
 
 def test_pairs_of_both_sides_meet_whatever_the_order_of_rows() -> None:
@@ -70,7 +38,7 @@ def test_pairs_of_both_sides_meet_whatever_the_order_of_rows() -> None:
         ["g", "f", "main", "new"],
         [("f", "g", 7, 4.5), ("main", "f", 3, 6.0), ("f", "f", 2, 0.2), ("f", "new", 1, 0.3)],
     )
-    assert pairs(diff(side("a", a), side("b", b), calls=True)) == {
+    assert pairs(diff(foreign(a), foreign(b), calls=True)) == {
         ("main", "f"): (3, 1.0, 3, 6.0),
         ("f", "g"): (5, 0.5, 7, 4.5),
         ("f", "f"): (0, 0.0, 2, 0.2),
@@ -81,9 +49,9 @@ def test_pairs_of_both_sides_meet_whatever_the_order_of_rows() -> None:
 
 def test_calls_are_told_only_where_they_are_asked_for_and_known() -> None:
     a = profile(["main", "f"], [("main", "f", 3, 1.0)])
-    assert diff(side("a", a), side("b", a)).calls is None
+    assert diff(foreign(a), foreign(a)).calls is None
     bare = replace(a, edges=None)
-    assert diff(side("a", bare), side("b", bare), calls=True).calls is None
+    assert diff(foreign(bare), foreign(bare), calls=True).calls is None
 
 
 def leaf() -> int:
@@ -100,14 +68,11 @@ def test_edges_of_a_real_profile_add_up_to_its_calls(tmp_path: Path) -> None:
         recorded.runcall(branch, 6)
         recorded.dump_stats(tmp_path / f"{name}.prof")
     found = diff(load_side(tmp_path / "a.prof"), load_side(tmp_path / "b.prof"), calls=True)
-    for edges, table in (
-        (found.calls.baseline, found.table.baseline),
-        (found.calls.candidate, found.table.candidate),
-    ):
-        for name in ("leaf", "branch"):
-            row = found.table.name.index(name)
-            # The first call of `branch` came from outside the profile.
-            assert edges.ncalls[found.calls.callee == row].sum() == table.ncalls[row] - (name == "branch")
-        assert edges.cumtime[found.calls.callee == found.table.name.index("leaf")].sum() == pytest.approx(
-            table.cumtime[found.table.name.index("leaf")]
-        )
+    calls, table = found.calls, found.table
+    leaf_row, branch_row = table.name.index("leaf"), table.name.index("branch")
+    for edges, side in ((calls.baseline, table.baseline), (calls.candidate, table.candidate)):
+        assert edges.ncalls[calls.callee == leaf_row].sum() == side.ncalls[leaf_row]
+        # The first call of `branch` came from outside the profile.
+        assert edges.ncalls[calls.callee == branch_row].sum() == side.ncalls[branch_row] - 1
+        into_leaf = edges.cumtime[calls.callee == leaf_row].sum()
+        assert into_leaf == pytest.approx(side.cumtime[leaf_row])

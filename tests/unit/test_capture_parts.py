@@ -19,170 +19,105 @@ from profkit.capture.endings import Ending, Unrecorded
 from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
-from profkit.capture.record_types import Record, ThreadTable
+from profkit.capture.record_types import Record
 from profkit.capture.sampler import Sampler
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
-from profkit.model import Host, Notice, OpenCall, Process, Profile, RangeCalls
+from profkit.model import Host, Notice, Process, Profile
 from tests.records import launch, record, record_bytes, samples_bytes, table
 
 
+def variables(text: str) -> dict[str, str]:
+    """An environment, from ``NAME=VALUE`` for each variable."""
+    return dict(pair.split("=") for pair in text.split())
+
+
+NOWHERE = (None, None, None, None)
+OPEN_MPI = "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8"
+TORCH = "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1"
+STEP = "SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=8 SLURM_LOCALID=1 SLURM_NODEID=2 SLURM_STEP_ID=0"
+
+
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
-        ({}, (None, None)),
-        ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, (3, 4)),
-        ({"RANK": "0", "WORLD_SIZE": "2"}, (0, 2)),
-        ({"RANK": "0"}, (None, None)),
-        ({"RANK": "first", "WORLD_SIZE": "2"}, (None, None)),
-        ({"RANK": "²", "WORLD_SIZE": "2"}, (None, None)),
-        ({"RANK": "1" * 5000, "WORLD_SIZE": "2"}, (None, None)),
-        # Hydra: MPICH's mpiexec and Intel's; MVAPICH's mpirun_rsh.
-        ({"PMI_RANK": "2", "PMI_SIZE": "8", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"}, (2, 8)),
-        ({"MV2_COMM_WORLD_RANK": "2", "MV2_COMM_WORLD_SIZE": "8", "MV2_COMM_WORLD_LOCAL_RANK": "0"}, (2, 8)),
-        # torchrun, node 1 of 2; Ray Train sets the same without the group.
+        ("", NOWHERE),
+        ("RANK=0 WORLD_SIZE=2", (0, 2, None, None)),
+        ("RANK=0", NOWHERE),
+        ("LOCAL_RANK=1 NODE_RANK=0", NOWHERE),
+        ("RANK=first WORLD_SIZE=2", NOWHERE),
+        ("RANK=² WORLD_SIZE=2", NOWHERE),
+        pytest.param(f"RANK={'1' * 5000} WORLD_SIZE=2", NOWHERE, id="5000 digits"),
+        ("RANK=5 WORLD_SIZE=8 LOCAL_RANK=-1 GROUP_RANK=x", (5, 8, None, None)),
+        (OPEN_MPI, (5, 8, None, None)),
+        # Open MPI's "node rank" counts processes of all its jobs on a node; the node itself has no number.
+        (f"{OPEN_MPI} OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_NODE_RANK=3", (5, 8, 1, None)),
+        # Hydra: MPICH's mpiexec and Intel's; Cray PALS; MVAPICH's mpirun_rsh.
+        ("PMI_RANK=5 PMI_SIZE=8 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2", (5, 8, 1, None)),
+        ("PMI_RANK=5 PMI_SIZE=8 PALS_LOCAL_RANKID=1 PALS_NODEID=2 PALS_RANKID=5", (5, 8, 1, 2)),
+        ("MV2_COMM_WORLD_RANK=5 MV2_COMM_WORLD_SIZE=8 MV2_COMM_WORLD_LOCAL_RANK=1", (5, 8, 1, None)),
+        # torchrun; Ray Train sets the same without the group; DeepSpeed's launcher.
         (
-            {
-                "RANK": "5",
-                "WORLD_SIZE": "8",
-                "LOCAL_RANK": "1",
-                "LOCAL_WORLD_SIZE": "4",
-                "GROUP_RANK": "1",
-                "ROLE_RANK": "5",
-                "ROLE_WORLD_SIZE": "8",
-                "TORCHELASTIC_RUN_ID": "none",
-            },
-            (5, 8),
+            f"{TORCH} LOCAL_WORLD_SIZE=4 GROUP_RANK=2 ROLE_RANK=5 ROLE_WORLD_SIZE=8 TORCHELASTIC_RUN_ID=none",
+            (5, 8, 1, 2),
         ),
-        (
-            {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "NODE_RANK": "1"},
-            (5, 8),
-        ),
+        (f"{TORCH} LOCAL_WORLD_SIZE=4 NODE_RANK=2", (5, 8, 1, 2)),
+        (f"{TORCH} CROSS_RANK=2", (5, 8, 1, 2)),
+        # torchrun knows better than the variable that a script gave it.
+        (f"{TORCH} NODE_RANK=0 GROUP_RANK=2", (5, 8, 1, 2)),
         # PMIx alone does not say how many there are; Dask's and Ray's workers are no ranks.
-        ({"PMIX_RANK": "1", "PMIX_NAMESPACE": "prterun-node1-4711@1"}, (None, None)),
-        ({"DASK_PARENT": "tcp://10.0.0.1:8786", "DASK_WORKER_NAME": "3"}, (None, None)),
-        ({"RAY_JOB_ID": "01000000", "RAY_RAYLET_PID": "4711"}, (None, None)),
+        ("PMIX_RANK=1 PMIX_NAMESPACE=prterun-node1-4711@1", NOWHERE),
+        ("DASK_PARENT=tcp://10.0.0.1:8786 DASK_WORKER_NAME=3", NOWHERE),
+        ("RAY_JOB_ID=01000000 RAY_RAYLET_PID=4711", NOWHERE),
         # An sbatch script: Slurm names a process that is no rank.
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, (None, None)),
-        ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0"}, (5, 8)),
+        ("SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0 SLURM_NODEID=0", NOWHERE),
+        ("SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_STEP_ID=0", (5, 8, None, None)),
+        (STEP, (5, 8, 1, 2)),
         # salloc's interactive step has one task on the first node of what was allocated.
         (
-            {
-                "SLURM_PROCID": "0",
-                "SLURM_NTASKS": "8",
-                "SLURM_STEP_ID": "4294967290",
-                "SLURM_STEP_NUM_TASKS": "1",
-            },
-            (0, 1),
+            "SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_STEP_ID=4294967290 SLURM_STEP_NUM_TASKS=1",
+            (0, 1, None, None),
         ),
         # mpirun inside a Slurm step: the inner launcher knows better.
         (
-            {
-                "SLURM_PROCID": "0",
-                "SLURM_NTASKS": "1",
-                "SLURM_STEP_ID": "0",
-                "OMPI_COMM_WORLD_RANK": "2",
-                "OMPI_COMM_WORLD_SIZE": "4",
-            },
-            (2, 4),
+            "SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_STEP_ID=0 OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4",
+            (2, 4, None, None),
         ),
-    ],
-)
-def test_rank_of(environ: dict[str, str], expected: tuple[int | None, int | None]) -> None:
-    assert settings.rank_of(environ) == expected
-
-
-_STEP = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1", "SLURM_NODEID": "2"}
-
-
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        # Open MPI's "node rank" counts processes of all its jobs on a node; the node itself has no number.
-        (
-            {
-                "OMPI_COMM_WORLD_RANK": "5",
-                "OMPI_COMM_WORLD_SIZE": "8",
-                "OMPI_COMM_WORLD_LOCAL_RANK": "1",
-                "OMPI_COMM_WORLD_NODE_RANK": "3",
-            },
-            (1, None),
-        ),
-        ({"PMI_RANK": "5", "PMI_SIZE": "8", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}, (1, None)),
-        (
-            {
-                "PMI_RANK": "5",
-                "PMI_SIZE": "8",
-                "PALS_LOCAL_RANKID": "1",
-                "PALS_NODEID": "2",
-                "PALS_RANKID": "5",
-            },
-            (1, 2),
-        ),
-        (
-            {"MV2_COMM_WORLD_RANK": "5", "MV2_COMM_WORLD_SIZE": "8", "MV2_COMM_WORLD_LOCAL_RANK": "1"},
-            (1, None),
-        ),
-        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "GROUP_RANK": "2"}, (1, 2)),
-        # Ray Train, and DeepSpeed's launcher.
-        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "NODE_RANK": "2"}, (1, 2)),
-        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "CROSS_RANK": "2"}, (1, 2)),
-        # torchrun knows better than the variable that a script gave it.
-        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "NODE_RANK": "0", "GROUP_RANK": "2"}, (1, 2)),
-        ({**_STEP, "SLURM_STEP_ID": "0"}, (1, 2)),
-        # srun --mpi=pmi2: PMI has the rank, Slurm the place.
-        ({**_STEP, "SLURM_STEP_ID": "0", "PMI_RANK": "5", "PMI_SIZE": "8"}, (1, 2)),
         # mpirun's daemon on each node is the task of the step: its place is not the rank's.
-        (
-            {**_STEP, "SLURM_STEP_ID": "0", "OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "16"},
-            (None, None),
-        ),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}, (None, None)),
-        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "-1", "GROUP_RANK": "x"}, (None, None)),
-        ({"LOCAL_RANK": "1", "NODE_RANK": "0"}, (None, None)),
+        (f"{STEP} OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=16", (5, 16, None, None)),
+        # srun --mpi=pmi2: PMI has the rank, Slurm the place.
+        (f"{STEP} PMI_RANK=5 PMI_SIZE=8", (5, 8, 1, 2)),
     ],
 )
-def test_where_a_rank_runs(environ: dict[str, str], expected: tuple[int | None, int | None]) -> None:
-    assert settings.place_of(environ)[2:] == expected
+def test_rank_world_size_local_rank_and_node(environ: str, expected: tuple[int | None, ...]) -> None:
+    assert settings.place_of(variables(environ)) == expected
+    assert settings.rank_of(variables(environ)) == expected[:2]
 
 
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
-        (
-            {"OMPI_MCA_ess_base_jobid": "2145255425", "PMIX_NAMESPACE": "2145255425"},
-            "PMIX_NAMESPACE_2145255425",
-        ),
-        ({"PMI_JOBID": "4711.0", "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0"}, "PMI_JOBID_4711.0"),
-        ({"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0"}, "SLURM_JOB_ID_4711.0"),
-        ({"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"}, "SLURM_JOB_ID_4711.1"),
-        ({"TORCHELASTIC_RUN_ID": "mine"}, "TORCHELASTIC_RUN_ID_mine"),
+        ("OMPI_MCA_ess_base_jobid=2145255425 PMIX_NAMESPACE=2145255425", "PMIX_NAMESPACE_2145255425"),
+        ("PMI_JOBID=4711.0 SLURM_JOB_ID=4711 SLURM_STEP_ID=0", "PMI_JOBID_4711.0"),
+        ("SLURM_JOB_ID=4711 SLURM_STEP_ID=0", "SLURM_JOB_ID_4711.0"),
+        ("SLURM_JOB_ID=4711 SLURM_STEP_ID=1", "SLURM_JOB_ID_4711.1"),
+        ("TORCHELASTIC_RUN_ID=mine", "TORCHELASTIC_RUN_ID_mine"),
         # Its default: not one job with all others that were started without an identity.
-        ({"TORCHELASTIC_RUN_ID": "none"}, None),
+        ("TORCHELASTIC_RUN_ID=none", None),
+        ("TORCHELASTIC_RUN_ID=none SLURM_JOB_ID=4711 SLURM_STEP_ID=1", "SLURM_JOB_ID_4711.1"),
         (
-            {"TORCHELASTIC_RUN_ID": "none", "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"},
-            "SLURM_JOB_ID_4711.1",
-        ),
-        (
-            {"TORCHELASTIC_RUN_ID": "mine", "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "1"},
+            "TORCHELASTIC_RUN_ID=mine SLURM_JOB_ID=4711 SLURM_STEP_ID=1",
             "TORCHELASTIC_RUN_ID_mine_SLURM_JOB_ID_4711.1",
         ),
         # mpirun starts ranks on other nodes by steps of its own.
-        ({"PMIX_NAMESPACE": "7", "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "3"}, "PMIX_NAMESPACE_7"),
-        ({}, None),
+        ("PMIX_NAMESPACE=7 SLURM_JOB_ID=4711 SLURM_STEP_ID=3", "PMIX_NAMESPACE_7"),
+        ("", None),
     ],
 )
-def test_what_names_a_job(
-    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], expected: str | None
-) -> None:
-    monkeypatch.setattr(os, "environ", {"RANK": "1", "WORLD_SIZE": "2", **environ})
-    assert provenance.job() == {
-        "id": expected,
-        "rank": 1,
-        "world_size": 2,
-        "local_rank": None,
-        "node": None,
-    }
+def test_what_names_a_job(monkeypatch: pytest.MonkeyPatch, environ: str, expected: str | None) -> None:
+    monkeypatch.setattr(os, "environ", variables(f"RANK=1 WORLD_SIZE=2 {environ}"))
+    known = {"id": expected, "rank": 1, "world_size": 2, "local_rank": None, "node": None}
+    assert provenance.job() == known
 
 
 def test_lightning_ranks() -> None:
@@ -192,8 +127,7 @@ def test_lightning_ranks() -> None:
         return record(pid=pid, ppid=ppid, host=host, boot=host, environment={}, environment_at_start=given)
 
     def of_node(node: int) -> list[Record]:
-        host, size = f"node{node}", "4"
-        given = {"NODE_RANK": str(node), "WORLD_SIZE": size}
+        host, given = f"node{node}", {"NODE_RANK": str(node), "WORLD_SIZE": "4"}
         return [
             started(10, 1, host, **({"NODE_RANK": "1"} if node else {})),
             started(11, 10, host, LOCAL_RANK="1", **given),
@@ -208,18 +142,17 @@ def test_lightning_ranks() -> None:
 
 
 def test_others_variables_make_no_lightning_ranks() -> None:
-    torchrun = {"RANK": "1", "LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2"}
+    torchrun = variables("RANK=1 LOCAL_RANK=1 NODE_RANK=0 WORLD_SIZE=2")
     ranked = record(pid=11, ppid=10, rank=1, world_size=2, environment_at_start=torchrun)
-    alone = record(
-        pid=12, ppid=99, environment_at_start={"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2"}
-    )
+    given = variables("LOCAL_RANK=1 NODE_RANK=0 WORLD_SIZE=2")
+    alone = record(pid=12, ppid=99, environment_at_start=given)
     circle = [record(pid=20, ppid=21), record(pid=21, ppid=20)]
     found = with_lightning_ranks([record(pid=10, ppid=1), ranked, alone, *circle])
     assert [r.rank for r in found] == [None, 1, None, None, None]
 
 
 def test_environment_is_an_allow_list() -> None:
-    environ = {"OMP_NUM_THREADS": "4", "AWS_SECRET_ACCESS_KEY": "x", "HOME": "/home/anna"}
+    environ = variables("OMP_NUM_THREADS=4 AWS_SECRET_ACCESS_KEY=x HOME=/home/anna")
     assert settings.thread_environment(environ) == {"OMP_NUM_THREADS": "4"}
 
 
@@ -234,22 +167,15 @@ def test_installed_packages(tmp_path: Path) -> None:
     assert found == {"my-package": "2.0", "numpy": "1.26.4", "old": "3.1"}
 
 
-def profile_of(found: ThreadTable, **facts: Any) -> tuple[Profile, tuple[OpenCall, ...], RangeCalls | None]:
-    """What the packer makes of the table of one thread."""
-    read = record(**facts, threads=[found])
-    thread = ThreadTables().thread(read, read.threads[0])
-    return thread.profile, thread.open_calls, thread.range_calls
-
-
 def test_thread_tables_sum_open_and_returned_calls() -> None:
-    profile, calls, inside = profile_of(
-        table(
-            functions=[(1, 10, 2, 4.0, 3.0), (2, 5, 0, 1.0, 1.0)],
-            edges=[(1, 2, 5, 0, 1.0, 1.0)],
-            open=[(0, 7.0, 0.5), (1, 2.0, 0.25)],
-        )
+    found = table(
+        functions=[(1, 10, 2, 4.0, 3.0), (2, 5, 0, 1.0, 1.0)],
+        edges=[(1, 2, 5, 0, 1.0, 1.0)],
+        open=[(0, 7.0, 0.5), (1, 2.0, 0.25)],
     )
-    assert inside is None
+    thread = ThreadTables().thread(record(threads=[found]), found)
+    profile, calls = thread.profile, thread.open_calls
+    assert thread.range_calls is None
     rows = {profile.strings[profile.name[i]]: i for i in range(len(profile))}
     outer, inner, builtin = rows["outer"], rows["inner"], rows["<built-in method x>"]
     assert profile.ncalls[[outer, inner, builtin]].tolist() == [1, 11, 5]
@@ -279,22 +205,25 @@ def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
     ]
 
     def profile_of_block(measured: bool) -> Profile:
-        codes, threads = block_tables(
-            [("", (1, 1, False, measured, 0, returned, open_calls, []))], 1, None, (), 1.0, None
-        )
+        block = ("", (1, 1, False, measured, 0, returned, open_calls, []))
+        codes, threads = block_tables([block], 1, None, (), 1.0, None)
         read = replace(record(), codes=codes, threads=threads)
         return ThreadTables().thread(read, threads[0]).profile
 
     profile = profile_of_block(True)
     f, g = (next(i for i in range(2) if profile.strings[profile.name[i]] == name) for name in "fg")
-    waits = {name: getattr(profile, name) for name in ("wait", "cumwait", "blocked", "cumblocked")}
-    assert {name: (values[f], values[g]) for name, values in waits.items()} == {
-        "wait": (1.75, 0.25),
-        "cumwait": (2.5, 1.75),
-        "blocked": (0.875, 0.0),
-        "cumblocked": (1.125, 0.75),
-    }
+    assert profile.wait[[f, g]].tolist() == [1.75, 0.25]
+    assert profile.cumwait[[f, g]].tolist() == [2.5, 1.75]
+    assert profile.blocked[[f, g]].tolist() == [0.875, 0.0]
+    assert profile.cumblocked[[f, g]].tolist() == [1.125, 0.75]
     assert profile_of_block(False).cumwait is None
+
+
+def spool(path: Path, **facts: Any) -> None:
+    """Write what the launcher knows, with these facts (``None``: it does not know that)."""
+    known = {"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0, **facts}
+    written = {name: value for name, value in known.items() if value is not None}
+    (path / "launch.json").write_text(json.dumps(written))
 
 
 def test_spool_that_is_none(tmp_path: Path) -> None:
@@ -306,32 +235,23 @@ def test_spool_that_is_none(tmp_path: Path) -> None:
 
 
 def test_a_launcher_s_host_facts_are_checked(tmp_path: Path) -> None:
-    (tmp_path / "launch.json").write_text(
-        '{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0, "host": {"name": "n", "cpus": 2}}'
-    )
+    spool(tmp_path, host={"name": "n", "cpus": 2})
     manifest = pack_spool(tmp_path).manifest
     assert manifest.host == Host("n", cpus=2), "an earlier version wrote no CPU numbers"
-    (tmp_path / "launch.json").write_text(
-        '{"command": ["x"], "cwd": "/", "started": "", "host": {"affinity_cpus": [0, "1"]}}'
-    )
+    spool(tmp_path, host={"affinity_cpus": [0, "1"]})
     with pytest.raises(FormatError, match=r"damaged \(launch\.host\.affinity_cpus 1 is not a whole number\)"):
         pack_spool(tmp_path)
 
 
 def test_damaged_record_is_left_out_and_said(tmp_path: Path) -> None:
-    (tmp_path / "launch.json").write_text(
-        '{"command": ["python"], "cwd": "/", "started": "2026-01-01T00:00:00+00:00", "wall_s": 1.0}'
-    )
+    spool(tmp_path)
     (tmp_path / "host-1-1.record").write_bytes(b"\xff\x00")
-    run = pack_spool(tmp_path)
-    (unreadable,) = run.warnings
+    (unreadable,) = pack_spool(tmp_path).warnings
     assert (unreadable.code, unreadable.subject) == ("record-unreadable", "host-1-1.record")
 
 
 def test_notices_of_the_launcher_and_the_sampler_are_read(tmp_path: Path) -> None:
-    facts = {"command": ["python"], "cwd": "/", "started": "2026-01-01T00:00:00+00:00", "wall_s": 1.0}
-    told = [{"code": "nvtx-disabled", "subject": "0"}]
-    (tmp_path / "launch.json").write_text(json.dumps({**facts, "warnings": told}))
+    spool(tmp_path, warnings=[{"code": "nvtx-disabled", "subject": "0"}])
     sampler = Sampler(os.getpid(), tmp_path)
     sampler.finish()
     assert (tmp_path / "sampler.samples").is_file()
@@ -340,18 +260,13 @@ def test_notices_of_the_launcher_and_the_sampler_are_read(tmp_path: Path) -> Non
     run = pack_spool(tmp_path)
     assert run.warnings[0] == Notice("nvtx-disabled", "0")
     assert run.manifest.sampler["notes"] == (Notice("samples-thinned", "", {"times": 2}),)
-    (tmp_path / "launch.json").write_text(json.dumps({**facts, "warnings": [{"code": 1}]}))
+    spool(tmp_path, warnings=[{"code": 1}])
     with pytest.raises(FormatError, match="is damaged"):
         pack_spool(tmp_path)
 
 
 def test_what_an_agent_recorded_of_itself() -> None:
-    spans = [[0.5, 1.0], [2.0, None]]
-    said = {
-        "agent_failed": "OSError()",
-        "displaced": True,
-        "own_profiler": spans,
-    }
+    said = {"agent_failed": "OSError()", "displaced": True, "own_profiler": [[0.5, 1.0], [2.0, None]]}
     found = record_notices.of_process(record(notes=said, begin_perf=0.25))
     assert found == (
         Notice("agent-failed", "OSError()"),
@@ -369,12 +284,10 @@ def test_readings_rise() -> None:
     first = host.take_reading()
     sum(range(2_000_000))
     machine = host.between(first, host.take_reading(), here)
-    assert machine.wall_s is not None
     assert machine.wall_s > 0
     if machine.busy_s is not None:
         assert 0 <= machine.busy_s <= (here.cpus or 1) * (machine.wall_s + 0.1)
     assert here.cpus
-    assert here.available_cpus is not None
     assert here.available_cpus <= here.cpus
 
 
@@ -399,15 +312,10 @@ def test_one_warning_for_all_processes_of_which_it_is_true() -> None:
 
 
 def test_what_is_not_known_of_one_process_is_not_said_of_all() -> None:
-    records, processes, ends = zip(
-        ended(10), ended(11), ended(12, role="worker"), ended(13, role="worker"), strict=True
-    )
-    ends = (
-        ends[0],
-        replace(ends[1], lost_s=None, lost_cpu_s=None),
-        ends[2],
-        replace(ends[3], lost_cpu_s=None),
-    )
+    found = ended(10), ended(11), ended(12, role="worker"), ended(13, role="worker")
+    records, processes, ends = map(list, zip(*found, strict=True))
+    ends[1] = replace(ends[1], lost_s=None, lost_cpu_s=None)
+    ends[3] = replace(ends[3], lost_cpu_s=None)
     others, workers, _ = record_notices.of_processes(records, processes, ends)
     assert others == Notice("ended-unrecorded", "", {"pids": (10, 11)})
     assert workers == Notice("worker-unrecorded", "", {"lost_s": 0.13, "pids": (12, 13)})
@@ -431,7 +339,7 @@ def test_what_is_said_of_a_capture_as_a_whole() -> None:
 
 def test_a_clock_of_the_day_that_is_set_back(tmp_path: Path) -> None:
     """Neither the order of processes nor the length of the run is of that clock."""
-    (tmp_path / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": ""}')
+    spool(tmp_path, wall_s=None)
     first = {"begin_time": 1_700_000_500.0, "time": 1_700_000_400.0, "begin_perf": 5.0, "perf": 20.0}
     second = {"begin_time": 1_700_000_000.0, "time": 1_700_000_000.5, "begin_perf": 15.0, "perf": 16.0}
     (tmp_path / "h-10-1.record").write_bytes(record_bytes(pid=10, **first))
@@ -446,7 +354,7 @@ def test_a_process_that_ends_while_its_records_are_read_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It writes its last record and is gone, between the reading of that before and the look whether it is alive."""
-    (tmp_path / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0}')
+    spool(tmp_path)
     path = tmp_path / "h-10-1.record"
     process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     facts = {"pid": process.pid, "boot": process_facts.boot_id(), "born": None}
@@ -469,7 +377,7 @@ def test_a_process_that_ends_while_its_records_are_read_has_ended(
 
 def test_a_record_in_the_kept_file(tmp_path: Path) -> None:
     """It is the newer one where the process could write nowhere else, and nothing where it is torn."""
-    (tmp_path / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0}')
+    spool(tmp_path)
     whole = record_bytes(perf=9.0)
     (tmp_path / "h-10-1.record").write_bytes(record_bytes(perf=5.0))
     (tmp_path / "h-10-1.reserve").write_bytes(whole)

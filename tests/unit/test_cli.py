@@ -36,7 +36,7 @@ from profkit.model import Process, Run, Thread
 from profkit.verdict.types import CAUSES
 from tests import report_builders as build
 from tests.rank_files import Did, rank_run
-from tests.shared import finished
+from tests.shared import finished, words_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles" / "train_mlp"
@@ -89,8 +89,7 @@ def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def one_line(outcome: Outcome) -> str:
-    assert outcome.code == 2
-    assert outcome.out == ""
+    assert outcome[:2] == (2, "")
     assert outcome.err.startswith("profkit: error: ")
     assert outcome.err.count("\n") == 1
     assert outcome.err.endswith("\n")
@@ -116,17 +115,18 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return there
 
 
-#: Examples that only read files, or start what every machine has.
-_RUNS = ("show", "diff", "compare", "history", "ranks", "baseline", "extract", "export", "merge", "doctor")
-#: Of those, what needs more than the files: a killed capture, runs of two sizes, a plan for other machines.
-_NOT_RUN = (".spool-",)
+#: Examples that only read files, or start what every machine has; not those that need a killed capture.
+_RUNS = words_of("show diff compare history ranks baseline extract export merge doctor")
 
 
-def test_every_command_has_examples_that_it_understands(cli: Cli) -> None:
+def test_every_command_has_its_summary_and_examples_that_it_understands(cli: Cli) -> None:
     assert EXAMPLES.keys() == COMMANDS.keys()
     for name, examples in EXAMPLES.items():
         shown = cli(name, "--help")
         assert shown.code == 0
+        function = getattr(import_module(f"profkit.cli.{name}"), name)
+        assert (inspect.getdoc(function.callback) or "").splitlines()[0] == COMMANDS[name]
+        assert COMMANDS[name] in " ".join(shown.out.split())
         for text, remark in examples:
             assert text in shown.out, name
             assert remark in shown.out, name
@@ -144,9 +144,7 @@ def test_every_command_has_examples_that_it_understands(cli: Cli) -> None:
         assert max(map(len, shown.out.splitlines())) <= 100, name
 
 
-@pytest.mark.parametrize(
-    "text", [text for name in _RUNS for text, _ in EXAMPLES[name] if not any(no in text for no in _NOT_RUN)]
-)
+@pytest.mark.parametrize("text", [t for name in _RUNS for t, _ in EXAMPLES[name] if ".spool-" not in t])
 def test_an_example_runs(text: str, workshop: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workshop)
     monkeypatch.setenv("PROFKIT_BASELINES", str(workshop / "baselines"))
@@ -165,27 +163,24 @@ def test_an_example_runs(text: str, workshop: Path, cli: Cli, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("words", "said"),
     [
-        (["shwo", "x"], "shwo: no such command; did you mean show?"),
-        (["captur", "--", "x"], "did you mean capture?"),
-        (["xyzzy"], "profkit --help lists them"),
-        (["show", "slwo.prof"], "slwo.prof: there is no such file (did you mean slow"),
-        (["show", "nosuch-*.prof"], "there is no such file (there are 1.prof, 2.prof, 4.prof, "),
-        (["diff", "nosuch-*.prof", "slow.prof"], "matches no file (there are 1.prof, 2.prof,"),
-        (["show", "nowhere/a.prof"], "there is no directory nowhere"),
-        (["show", "fast-1.prof", "fast-2.prof"], "show takes one run, and 2 were given"),
-        (
-            ["export", "--to", "pstats", "1.prof", "2.prof", "4.prof"],
-            "export takes one run, and 3 were given",
-        ),
+        ("shwo x", "shwo: no such command; did you mean show?"),
+        ("captur -- x", "did you mean capture?"),
+        ("xyzzy", "profkit --help lists them"),
+        ("show slwo.prof", "slwo.prof: there is no such file (did you mean slow"),
+        ("show nosuch-*.prof", "there is no such file (there are 1.prof, 2.prof, 4.prof, "),
+        ("diff nosuch-*.prof slow.prof", "matches no file (there are 1.prof, 2.prof,"),
+        ("show nowhere/a.prof", "there is no directory nowhere"),
+        ("show fast-1.prof fast-2.prof", "show takes one run, and 2 were given"),
+        ("export --to pstats 1.prof 2.prof 4.prof", "export takes one run, and 3 were given"),
     ],
 )
 def test_a_wrong_name_is_answered_by_the_one_that_is_near(
-    arguments: list[str], said: str, workshop: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    words: str, said: str, workshop: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(workshop)
-    assert said in one_line(cli(*arguments))
+    assert said in one_line(cli(*words.split()))
 
 
 @pytest.mark.parametrize(
@@ -217,37 +212,16 @@ def test_version_and_help(cli: Cli) -> None:
     assert all(f" {name} {said}" in words for name, said in COMMANDS.items())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_is_what_the_registry_says(name: str, cli: Cli) -> None:
-    command = getattr(import_module(f"profkit.cli.{name}"), name)
-    assert (inspect.getdoc(command.callback) or "").splitlines()[0] == COMMANDS[name]
-    outcome = cli(name, "--help")
-    assert outcome.code == 0
-    assert COMMANDS[name] in " ".join(outcome.out.split())
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["nonsense"],
-        ["--nonsense"],
-        ["diff"],
-        ["diff", "one"],
-        ["show"],
-        ["show", "a", "b"],
-        ["capture"],
-        ["capture", "--"],
-        ["capture", "--repeat", "0", "--", "true"],
-        ["capture", "--repeat", "x", "--", "true"],
-        ["capture", "--unknown", "--", "true"],
-        ["merge", "-o", "out.prof"],
-        ["merge", "a.prof"],
-        ["extract", "a.prof"],
-        ["show", "a.prof", "--limit", "many"],
-    ],
+BAD_USAGE = (
+    "nonsense|--nonsense|diff|diff one|show|show a b|show a.prof --limit many|capture|capture --|"
+    "capture --repeat 0 -- true|capture --repeat x -- true|capture --unknown -- true|"
+    "merge -o out.prof|merge a.prof|extract a.prof"
 )
-def test_bad_usage_exits_with_2(arguments: list[str], cli: Cli) -> None:
-    one_line(cli(*arguments))
+
+
+@pytest.mark.parametrize("words", words_of(BAD_USAGE, "|"))
+def test_bad_usage_exits_with_2(words: str, cli: Cli) -> None:
+    one_line(cli(*words.split()))
 
 
 def test_show_writes_every_format(cli: Cli, profiles: Path, tmp_path: Path) -> None:
@@ -274,22 +248,22 @@ def test_show_writes_every_format(cli: Cli, profiles: Path, tmp_path: Path) -> N
 
 
 def test_diff_answers_with_an_exit_code(cli: Cli, profiles: Path) -> None:
-    value = json.loads(cli("diff", profiles / "a.prof", profiles / "twice.prof", "--format", "json").out)
+    def diff(*options: str) -> Outcome:
+        return cli("diff", profiles / "a.prof", profiles / "twice.prof", *options)
+
+    value = json.loads(diff("--format", "json").out)
     schema = json.loads((ROOT / "docs/schema/diff-2.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(value)
-    cause = value["verdict"]["cause"]
-    other = "no-change" if cause != "no-change" else "blocked"
-    both = cli("diff", profiles / "a.prof", profiles / "twice.prof", "--fail-on", f"{other}, {cause}")
+    cause = "workload-change"
+    assert value["verdict"]["cause"] == cause
+    both = diff("--fail-on", f"blocked, {cause}")
     assert both.code == 1
     assert both.err == f"profkit: exit status 1: the verdict is {cause}, which --fail-on names\n"
-    full = cli("diff", profiles / "a.prof", profiles / "twice.prof", "--full")
-    assert f"({cause}" in full.out
-    assert len(full.out) > len(both.out)
-    assert cli("diff", profiles / "a.prof", profiles / "twice.prof", "--fail-on", other).code == 0
-    assert "blocked" in one_line(
-        cli("diff", profiles / "a.prof", profiles / "b.prof", "--fail-on", "weather")
-    )
-    assert cli("diff", profiles / "a.prof", profiles / "b.prof", "--by", "cumtime", "--limit", "2").code == 0
+    full = diff("--full").out
+    assert re.match(rf"✗ [\d.]+× slower, .*: different work \({cause}\)", full.splitlines()[0])
+    assert len(full) > len(both.out)
+    assert diff("--fail-on", "blocked").code == 0
+    assert diff("--by", "cumtime", "--limit", "2").code == 0
 
 
 @pytest.mark.parametrize(
@@ -326,30 +300,23 @@ def test_an_unknown_cause_lists_those_that_there_are(fail_on: str, cli: Cli, pro
     assert all(cause in error for cause in (*CAUSES, "any"))
 
 
-def test_twice_the_calls_are_different_work(cli: Cli, profiles: Path) -> None:
-    out = cli("diff", profiles / "a.prof", profiles / "twice.prof", "--full").out
-    assert re.match(r"✗ [\d.]+× slower, .*: different work \(workload-change\)", out.splitlines()[0])
-
-
 def test_errors_are_one_line(cli: Cli, profiles: Path, tmp_path: Path) -> None:
+    profile = profiles / "a.prof"
     assert "missing.prof" in one_line(cli("show", tmp_path / "missing.prof"))
     assert "empty.txt" in one_line(cli("show", profiles / "empty.txt"))
-    assert "suffix" in one_line(cli("show", profiles / "a.prof", "-o", tmp_path / "x.pdf"))
-    assert "--format" in one_line(cli("show", profiles / "a.prof", "--format", "xml"))
-    assert "--by" in one_line(cli("show", profiles / "a.prof", "--by", "ncalls"))
-    assert "--limit" in one_line(cli("show", profiles / "a.prof", "--limit", "-1"))
-    assert "rank:7" in one_line(cli("show", profiles / "a.prof", "--process", "rank:7"))
-    assert "nowhere" in one_line(cli("show", profiles / "a.prof", "-o", tmp_path / "nowhere" / "x.md"))
+    assert "suffix" in one_line(cli("show", profile, "-o", tmp_path / "x.pdf"))
+    assert "--format" in one_line(cli("show", profile, "--format", "xml"))
+    assert "--by" in one_line(cli("show", profile, "--by", "ncalls"))
+    assert "--limit" in one_line(cli("show", profile, "--limit", "-1"))
+    assert "rank:7" in one_line(cli("show", profile, "--process", "rank:7"))
+    assert "nowhere" in one_line(cli("show", profile, "-o", tmp_path / "nowhere" / "x.md"))
     assert "directory" in one_line(cli("merge", tmp_path, "-o", tmp_path / "m.prof"))
+    for target in (tmp_path, tmp_path / "no" / "x"):
+        assert "cannot be written there" in one_line(cli("merge", profile, "-o", target))
     name = "a" * 300
-    for words in (
-        ["show", name],
-        ["capture", "-o", name, "--", "true"],
-        ["show", "x.prof", "-o", f"{name}.md"],
-    ):
-        assert name in one_line(cli(*words))
-    hostile = one_line(cli("show", tmp_path / "a\x1b[31m\nb"))
-    assert "\x1b" not in hostile
+    for words in (f"show {name}", f"capture -o {name} -- true", f"show x.prof -o {name}.md"):
+        assert name in one_line(cli(*words.split()))
+    assert "\x1b" not in one_line(cli("show", tmp_path / "a\x1b[31m\nb"))
 
 
 def test_a_failed_write_keeps_the_old_report(
@@ -387,10 +354,12 @@ def test_extract_writes_what_pstats_reads(cli: Cli, profiles: Path, tmp_path: Pa
 
 
 def test_extract_says_which_process_it_took(cli: Cli, tmp_path: Path) -> None:
-    rows = [("a.py", name, 1, 1, 1.0, 1.0) for name in ("of_the_first", "of_the_second")]
     processes = tuple(
-        Process(pid=pid, role="rank", rank=pid - 7, threads=(Thread(build.profile([row])),))
-        for pid, row in zip((7, 8), rows, strict=True)
+        Process(
+            *(7 + rank, None, "rank", rank),
+            threads=(Thread(build.profile([("a.py", f"of_{rank}", 1, 1, 1.0, 1.0)])),),
+        )
+        for rank in range(2)
     )
     write_run(tmp_path / "two.prof", Run("two.prof", processes))
     target = tmp_path / "out.prof"
@@ -401,13 +370,10 @@ def test_extract_says_which_process_it_took(cli: Cli, tmp_path: Path) -> None:
         functions = pstats.Stats(str(target)).stats  # type: ignore[attr-defined]
         return {name for _, _, name in functions}, done.err
 
-    names, said = extracted()
-    assert names == {"of_the_first"}
-    assert said == (
-        "profkit: took the rank process (rank 0, pid 7) of 2 processes; --process all takes all of them\n"
-    )
-    assert extracted("--rank", "1") == ({"of_the_second"}, "")
-    assert extracted("--process", "all") == ({"of_the_first", "of_the_second"}, "")
+    said = "profkit: took the rank process (rank 0, pid 7) of 2 processes; --process all takes all of them\n"
+    assert extracted() == ({"of_0"}, said)
+    assert extracted("--rank", "1") == ({"of_1"}, "")
+    assert extracted("--process", "all") == ({"of_0", "of_1"}, "")
     done = cli("extract", tmp_path / "two.prof", "-o", target, "--rank", "1", "--process", "pid:7")
     assert "--rank also names a process" in one_line(done)
 
@@ -445,6 +411,16 @@ def test_capture_leaves_the_targets_arguments_alone(tmp_path: Path) -> None:
     assert run("show", merged, "--format", "json").returncode == 0
 
 
+def until_end(reading: int) -> str:
+    """What is written to a terminal or a pipe until it is closed."""
+    text = b""
+    with contextlib.suppress(OSError):  # at the end of a terminal
+        while chunk := os.read(reading, 4096):
+            text += chunk
+    os.close(reading)
+    return text.decode()
+
+
 def screen(text: str) -> list[str]:
     """The lines of a terminal to which a text was written."""
     lines = []
@@ -479,10 +455,7 @@ for number in (1, 2):
             text += os.read(reading, 100).decode()
         process.stdin.write("\n")
         process.stdin.flush()
-    with contextlib.suppress(OSError):  # at the end of a terminal
-        while chunk := os.read(reading, 4096):
-            text += chunk.decode()
-    os.close(reading)
+    text += until_end(reading)
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert screen(text) == ["profkit: note 1", "profkit: note 2", ""]
@@ -516,11 +489,7 @@ def test_a_reader_says_on_a_terminal_what_it_does(text: str, said: tuple[str, ..
         [sys.executable, "-c", script, *text.split()], cwd=workshop, stdout=subprocess.DEVNULL, stderr=writing
     )
     os.close(writing)
-    shown = ""
-    with contextlib.suppress(OSError):  # at the end of a terminal
-        while chunk := os.read(reading, 4096):
-            shown += chunk.decode()
-    os.close(reading)
+    shown = until_end(reading)
     assert process.wait(timeout=60) == 0, shown
     for title in said:
         assert f"profkit: {title}: " in shown
@@ -557,19 +526,14 @@ def test_a_closed_pipe_is_quiet_and_keeps_the_answer(profiles: Path) -> None:
 
 
 def test_output_fits_what_stdout_can_print(profiles: Path) -> None:
-    wide = run("show", profiles / "a.prof", COLUMNS="120")
-    assert "<genexpr>" in wide.stdout
-    ascii_only = run(
-        "diff", profiles / "a.prof", profiles / "twice.prof", PYTHONIOENCODING="ascii", PYTHONUTF8="0"
-    )
+    pair = profiles / "a.prof", profiles / "twice.prof"
+    assert "<genexpr>" in run("show", pair[0], COLUMNS="120").stdout
+    ascii_only = run("diff", *pair, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert ascii_only.returncode == 0, ascii_only.stderr
     assert ascii_only.stdout.isascii()
-    colored = run(
-        "diff", profiles / "a.prof", profiles / "twice.prof", FORCE_COLOR="1", TERM="xterm-256color"
-    )
-    assert "\x1b[1;31m" in colored.stdout
-    plain = run("show", profiles / "a.prof", FORCE_COLOR="1", NO_COLOR="1", TERM="xterm-256color")
-    assert "\x1b" not in plain.stdout
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    assert "\x1b[1;31m" in run("diff", *pair, **terminal).stdout
+    assert "\x1b" not in run("show", pair[0], NO_COLOR="1", **terminal).stdout
 
 
 def test_a_command_imports_only_what_it_needs(profiles: Path) -> None:
@@ -589,7 +553,6 @@ def test_a_command_imports_only_what_it_needs(profiles: Path) -> None:
 
 
 def test_a_report_is_not_written_over_what_it_reads(cli: Cli, profiles: Path, tmp_path: Path) -> None:
-    """A profile cannot be had again."""
     side = tmp_path / "side"
     side.mkdir()
     kept = side / "a.prof"
@@ -605,13 +568,6 @@ def test_a_report_is_not_written_over_what_it_reads(cli: Cli, profiles: Path, tm
     ):
         assert "name another file" in one_line(cli(*arguments))
         assert kept.read_bytes() == before
-
-
-def test_merge_says_where_it_cannot_write(cli: Cli, profiles: Path, tmp_path: Path) -> None:
-    assert "cannot be written there" in one_line(cli("merge", profiles / "a.prof", "-o", tmp_path))
-    assert "cannot be written there" in one_line(
-        cli("merge", profiles / "a.prof", "-o", tmp_path / "no" / "x")
-    )
 
 
 @pytest.mark.parametrize("process", ["rank:²", "pid:½", "rank:-1", "rank:", "main:1"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -20,25 +21,23 @@ SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "compare-1.js
 
 
 def at(run: Run, revision: str) -> Run:
-    assert run.manifest is not None
     return replace(run, manifest=replace(run.manifest, git={"revision": revision * 40, "dirty": False}))
 
 
-@pytest.fixture
-def three(tmp_path: Path) -> list[Path]:
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A run as it was, one that queues behind others, and one whose code changed; three repeats of each."""
-    where = []
+    directory = tmp_path_factory.mktemp("three")
     for name, kwargs, others in (
         ("clean", {}, 0.0),
         ("crowded", {"ratio": 0.6}, 1.5),
         ("changed", {"times": {"sharpen": 2.0}, "changed": {"sharpen": "another"}}, 0.0),
     ):
-        (tmp_path / name).mkdir()
+        (directory / name).mkdir()
         for i in range(3):
             made = program(training(slower=1 + 0.003 * i, **kwargs), others=others)
-            write_run(tmp_path / name / f"{i}.prof", made)
-        where.append(tmp_path / name)
-    return where
+            write_run(directory / name / f"{i}.prof", made)
+    return [directory / name for name in ("clean", "crowded", "changed")]
 
 
 def test_each_row_has_its_wall_its_account_and_its_verdict(three: list[Path]) -> None:
@@ -54,9 +53,8 @@ def test_each_row_has_its_wall_its_account_and_its_verdict(three: list[Path]) ->
         assert sum(row.buckets) == pytest.approx(row.median_s, rel=0.01)
     assert [row.fastest for row in study.rows] == [True, False, False]
     text = result.report()
-    assert "Fastest: clean" in text
-    assert "contention (external-load)" in text
-    assert "queued for a CPU" in text
+    for said in ("Fastest: clean", "contention (external-load)", "queued for a CPU"):
+        assert said in text
 
 
 def test_the_reference_can_be_any_row(three: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,21 +69,19 @@ def test_the_reference_can_be_any_row(three: list[Path], capsys: pytest.CaptureF
 
 
 def test_runs_of_one_directory_are_rows_by_what_was_varied(tmp_path: Path) -> None:
-    for threads in ("1", "4"):
-        for size in ("10", "20"):
-            for i in range(2):
-                run = program(
-                    training(slower=float(size) / 10 + 0.01 * i),
-                    environment={"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": "1"},
-                    command=("python", "train.py", "--size", size, "--seed", "7"),
-                )
-                write_run(tmp_path / f"{threads}-{size}-{i}.prof", run)
-    study = read_compared([tmp_path]).study
-    named = [(dict(r.configuration.environment), r.configuration.words, r.runs) for r in study.rows]
-    assert named == [
-        ({"OMP_NUM_THREADS": threads}, ("--size", size), 2) for threads in ("1", "4") for size in ("10", "20")
-    ]
-    text = read_compared([tmp_path]).report("md")
+    varied = list(itertools.product(("1", "4"), ("10", "20")))
+    for (threads, size), i in itertools.product(varied, range(2)):
+        run = program(
+            training(slower=float(size) / 10 + 0.01 * i),
+            environment={"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": "1"},
+            command=("python", "train.py", "--size", size, "--seed", "7"),
+        )
+        write_run(tmp_path / f"{threads}-{size}-{i}.prof", run)
+    result = read_compared([tmp_path])
+    rows = [(row.configuration, row.runs) for row in result.study.rows]
+    named = [(dict(found.environment), found.words, runs) for found, runs in rows]
+    assert named == [({"OMP_NUM_THREADS": threads}, ("--size", size), 2) for threads, size in varied]
+    text = result.report("md")
     assert "OMP_NUM_THREADS=4 --size 20" in text.replace("<span></span>", "").replace("&#95;", "_")
 
 
@@ -125,20 +121,15 @@ def test_plain_profiles_are_compared_too(tmp_path: Path) -> None:
     assert (first.median_s, second.median_s) == (pytest.approx(1.5), pytest.approx(2.5))
 
 
-@pytest.mark.parametrize("format", ["terminal", "md", "html", "svg", "json"])
-def test_every_format_names_the_rows(three: list[Path], format: str) -> None:
-    shown = read_compared(three).report(format)
-    assert "clean" in shown
-    assert ("external-load" in shown) or format == "svg"
-    assert str(three[0].parent) not in shown
-
-
-def test_what_a_notebook_shows_has_the_parts_of_the_wall(three: list[Path]) -> None:
-    assert "queued for a CPU" in read_compared(three).notebook_html()
-
-
-def test_json_follows_its_schema(three: list[Path]) -> None:
-    value = json.loads(read_compared(three).report("json"))
+def test_every_format_names_the_rows(three: list[Path]) -> None:
+    found = read_compared(three)
+    for format in ("terminal", "md", "html", "svg", "json"):
+        shown = found.report(format)
+        assert "clean" in shown
+        assert ("external-load" in shown) or format == "svg"
+        assert str(three[0].parent) not in shown
+    assert "queued for a CPU" in found.notebook_html()
+    value = json.loads(found.report("json"))
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
     assert [[command["argv"] for command in row["next_commands"]] for row in value["rows"]] == [
         [],

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import profkit
-from profkit.compare.replicates import Replicates, gather
+from profkit.compare.replicates import gather
 from profkit.compare.sampled_calls import NONE_SEEN, call_ratios, unseen_seconds
 from profkit.formats import write_run
 from profkit.model import Process, Profile, Roots, Run, RunSet, Thread, Tier
@@ -28,7 +28,7 @@ from profkit.verdict.account import BUCKETS, CAPTURE, Account
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
 from profkit.verdict.readings import Case
-from profkit.verdict.rule import Reading, Rule, evaluate, less, more
+from profkit.verdict.rule import Condition, Reading, Rule, evaluate, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Verdict
 from tests.builders import Row, profile, timed
@@ -61,31 +61,37 @@ def matches(found: Case) -> Mapping[str, str]:
     return dict(zip(table.name, table.match, strict=True))
 
 
-def loop(**more: object) -> Run:
+def counted(calls: int, low: float, high: float, time: float = 1.0, samples: int = 100) -> Profile:
+    """A profile of one function whose calls are estimated."""
+    return replace(
+        profile([Row("/w/m.py", 1, "f", calls, time)]),
+        calls_low=np.array([low]),
+        calls_high=np.array([high]),
+        samples=np.array([samples]),
+        tottime_error=np.array([0.1]),
+    )
+
+
+def loop(others: float = 0.0, **more: object) -> Run:
     """The training loop without its native product, which samples need not show."""
-    return program([fn for fn in training(**more) if not fn.name.startswith("<")])  # type: ignore[arg-type]
+    found = training(**more)  # type: ignore[arg-type]
+    return program([fn for fn in found if not fn.name.startswith("<")], others=others)
 
 
 class TestUnseen:
     """The rule of three: of n samples none was in a function."""
 
     def sampled(self, tottime: float, samples: int, *tiers: Tier, wall: float = 100.0) -> Process:
-        one = replace(
-            profile([Row("/w/m.py", 1, "f", 1, tottime, tottime)]),
-            calls_low=np.array([np.nan]),
-            calls_high=np.array([np.nan]),
-            samples=np.array([samples]),
-            tottime_error=np.array([0.1]),
-        )
-        return Process(wall_s=wall, threads=(Thread(one),), tiers=tiers)
+        one = counted(0, math.nan, math.nan, time=tottime, samples=samples)
+        return Process(wall_s=wall, threads=(Thread(one),), tiers=tiers or (Tier("sampled", 0.0),))
 
     def test_three_over_the_samples_of_the_sampled_time(self) -> None:
-        assert unseen_seconds([self.sampled(8.0, 1000, Tier("sampled", 0.0))]) == NONE_SEEN / 1000 * 8.0
-        two = [self.sampled(8.0, 1000, Tier("sampled", 0.0)), self.sampled(2.0, 500, Tier("sampled", 0.0))]
+        assert unseen_seconds([self.sampled(8.0, 1000)]) == NONE_SEEN / 1000 * 8.0
+        two = [self.sampled(8.0, 1000), self.sampled(2.0, 500)]
         assert unseen_seconds(two) == pytest.approx(NONE_SEEN / 1500 * 10.0)
 
     def test_nothing_where_every_call_was_traced(self) -> None:
-        exact = Process(wall_s=9.0, threads=(Thread(profile([Row("/w/m.py", 1, "f", 1, 8.0, 8.0)])),))
+        exact = replace(program([Fn("f", 1, 8.0)]).processes[0], tiers=())
         assert unseen_seconds([exact]) == 0.0
         assert unseen_seconds([replace(exact, tiers=(Tier("exact", 0.0),))]) == 0.0
 
@@ -95,10 +101,9 @@ class TestUnseen:
         assert unseen_seconds([self.sampled(9.0, 300, *tiers, wall=10.0)]) == pytest.approx(3 / 300 * 2.0)
 
     def test_without_samples_it_may_have_been_all_of_it(self) -> None:
-        assert unseen_seconds([self.sampled(0.5, 0, Tier("sampled", 0.0), wall=0.7)]) == 0.7
-        assert unseen_seconds([self.sampled(0.5, 2, Tier("sampled", 0.0), wall=0.7)]) == 0.5
-        nothing = replace(self.sampled(0.0, 0, Tier("sampled", 0.0), wall=0.7), threads=())
-        assert unseen_seconds([nothing]) == 0.7
+        assert unseen_seconds([self.sampled(0.5, 0, wall=0.7)]) == 0.7
+        assert unseen_seconds([self.sampled(0.5, 2, wall=0.7)]) == 0.5
+        assert unseen_seconds([replace(self.sampled(0.0, 0, wall=0.7), threads=())]) == 0.7
 
 
 class TestOneSided:
@@ -128,8 +133,7 @@ class TestOneSided:
         found = compared(self.rare(0.0029), estimated(program(training()), 0.0))
         table = found.signals.table
         row = table.name.index("rare")
-        assert not call_ratios(table).known[row]
-        assert not table.anomalous[row]
+        assert (call_ratios(table).known[row], table.anomalous[row]) == (False, False)
         assert_adds_up(found.account)
         assert found.account.seconds("code") == pytest.approx(0.0, abs=1e-9)
         assert found.account.seconds("work") == pytest.approx(0.0, abs=1e-9)
@@ -138,42 +142,27 @@ class TestOneSided:
         assert exact.seconds("code") == pytest.approx(-0.0029)
 
 
-def calls_of(side: Replicates) -> tuple[list[int], list[float], list[float]]:
-    found = side.profile
-    return found.ncalls.tolist(), found.calls_low.tolist(), found.calls_high.tolist()
-
-
-def counted(calls: int, low: float, high: float, error: float = 0.1, time: float = 1.0) -> Profile:
-    return replace(
-        profile([Row("/w/m.py", 1, "f", calls, time, time)]),
-        calls_low=np.array([low]),
-        calls_high=np.array([high]),
-        samples=np.array([100]),
-        tottime_error=np.array([error]),
-    )
-
-
 class TestSides:
     """Medians over runs."""
 
-    def side(self, *profiles: Profile, unseen: tuple[float, ...] = ()) -> Replicates:
-        return gather(profiles, [Roots()] * len(profiles), unseen)
+    def calls(self, *profiles: Profile, unseen: tuple[float, ...]) -> tuple[list[float], ...]:
+        """Calls of each function, and the limits of these."""
+        found = gather(profiles, [Roots()] * len(profiles), unseen).profile
+        return found.ncalls.tolist(), found.calls_low.tolist(), found.calls_high.tolist()
 
     def test_runs_that_do_not_know_are_left_out(self) -> None:
         unknown = counted(0, math.nan, math.nan)
-        side = self.side(counted(10, 8, 12), unknown, counted(14, 13, 15), unseen=(1.0,) * 3)
-        assert calls_of(side) == ([12], [10.5], [13.5])
-        assert np.isnan(side.ncalls[1, 0])
-        side = self.side(unknown, unknown, unseen=(1.0, 1.0))
-        assert side.profile.ncalls.tolist() == [0]
-        assert np.isnan(calls_of(side)[1]).all()
+        known = counted(10, 8, 12), counted(14, 13, 15)
+        assert self.calls(known[0], unknown, known[1], unseen=(1.0,) * 3) == ([12], [10.5], [13.5])
+        assert np.isnan(gather([known[0], unknown], [Roots()] * 2, (1.0, 1.0)).ncalls[1, 0])
+        calls, low, _ = self.calls(unknown, unknown, unseen=(1.0, 1.0))
+        assert calls == [0]
+        assert np.isnan(low).all()
 
     def test_a_run_that_lacks_the_function_does_not_say_0_calls_if_it_was_sampled(self) -> None:
-        other = profile([Row("/w/m.py", 5, "g", 1, 1.0, 1.0)])
-        side = self.side(counted(10, 8, 12), replace(other), unseen=(1.0, 0.0))
-        assert calls_of(side)[0][0] == 5
-        side = self.side(counted(10, 8, 12), replace(other), unseen=(1.0, 1.0))
-        assert calls_of(side)[0][0] == 10
+        sides = counted(10, 8, 12), profile([Row("/w/m.py", 5, "g", 1, 1.0, 1.0)])
+        assert self.calls(*sides, unseen=(1.0, 0.0))[0][0] == 5
+        assert self.calls(*sides, unseen=(1.0, 1.0))[0][0] == 10
 
 
 class TestRatios:
@@ -222,25 +211,25 @@ class TestRatios:
         assert matches(compared(loop(), estimated(loop(), None)))["sharpen"] not in ("gone", "new", "unseen")
 
 
-class TestEngine:
-    """The whole interval of a reading must be beyond the threshold."""
-
-    UNITS: Mapping[str, Reading] = {"a": Reading("factor", "a", lambda case: None)}
-
-    @pytest.mark.parametrize(("low", "held"), [(1.11, True), (1.09, False)])
-    def test_at_least(self, low: float, held: bool) -> None:
-        rule = Rule("r", "faster", "…", conditions=(more("a", "work.calls"),))
-        found, (check,) = evaluate(rule, {"a": Bounded(1.2, low, 1.3)}.get, self.UNITS, frozenset())
-        assert found is held
-        assert check.margin == pytest.approx(low - 1.1)
-        assert check.value == 1.2
-
-    @pytest.mark.parametrize(("high", "held"), [(0.9, True), (0.92, False)])
-    def test_at_most(self, high: float, held: bool) -> None:
-        rule = Rule("r", "faster", "…", conditions=(less("a", "work.fewer"),))
-        found, (check,) = evaluate(rule, {"a": Bounded(0.8, 0.7, high)}.get, self.UNITS, frozenset())
-        assert found is held
-        assert check.margin == pytest.approx(1 / 1.1 - high)
+@pytest.mark.parametrize(
+    ("condition", "found", "margin"),
+    [
+        (more("a", "work.calls"), Bounded(1.2, 1.11, 1.3), 1.11 - 1.1),
+        (more("a", "work.calls"), Bounded(1.2, 1.09, 1.3), 1.09 - 1.1),
+        (less("a", "work.fewer"), Bounded(0.8, 0.7, 0.9), 1 / 1.1 - 0.9),
+        (less("a", "work.fewer"), Bounded(0.8, 0.7, 0.92), 1 / 1.1 - 0.92),
+    ],
+    ids=["more", "too near", "less", "too near below"],
+)
+def test_the_whole_interval_must_be_beyond_the_threshold(
+    condition: Condition, found: Bounded, margin: float
+) -> None:
+    rule = Rule("r", "faster", "…", conditions=(condition,))
+    units = {"a": Reading("factor", "a", lambda case: None)}
+    held, (check,) = evaluate(rule, {"a": found}.get, units, frozenset())
+    assert held is (margin > 0)
+    assert check.margin == pytest.approx(margin)
+    assert check.value == found
 
 
 class TestMoreCalls:
@@ -318,8 +307,7 @@ class TestCallsUnknown:
         changed = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
         found = judged(loop(), estimated(loop(**changed), None))
         assert (found.cause, found.subject) == ("code-change", "sharpen")
-        starved = estimated(program([f for f in training(ratio=1.0) if f.name[:1] != "<"], others=1.5), None)
-        assert judged(loop(), starved).cause == "contention"
+        assert judged(loop(), estimated(loop(ratio=1.0, others=1.5), None)).cause == "contention"
 
     def test_two_captures_of_one_program_are_no_change(self) -> None:
         for a, b in (
@@ -398,9 +386,6 @@ def with_capture(run: Run, seconds: float) -> Run:
     """The same run as it is when its capture runs so long beside each function, and says so."""
     (main,) = run.processes
     (thread,) = main.threads
-    assert main.wall_s is not None
-    assert main.cpu_s is not None
-    assert thread.run_s is not None
     more = replace(thread, run_s=thread.run_s + seconds, tracer_s=seconds)
     longer = replace(main, threads=(more,), wall_s=main.wall_s + seconds, cpu_s=main.cpu_s + seconds)
     manifest = replace(run.manifest, wall_s=run.manifest.wall_s + seconds)
@@ -428,7 +413,7 @@ class TestCapture:
         self, added: float, named: bool
     ) -> None:
         """The program's own queueing added 0.8 s."""
-        slow = program([fn for fn in training(ratio=0.8 / LOOP_S) if fn.name[:1] != "<"], others=1.5)
+        slow = loop(ratio=0.8 / LOOP_S, others=1.5)
         sides = with_capture(loop(), 0.1), with_capture(slow, 0.1 + added)
         found = judged(*sides)
         assert (found.rule == "capture-itself") == named
@@ -453,7 +438,7 @@ class TestCapture:
 
     def test_less_of_it_hides_no_loss(self) -> None:
         """Capture took 1 s less, and the program queued for 1.2 s."""
-        slow = program([fn for fn in training(ratio=1.2 / LOOP_S) if fn.name[:1] != "<"], others=1.5)
+        slow = loop(ratio=1.2 / LOOP_S, others=1.5)
         found = compared(with_capture(loop(), 1.1), with_capture(slow, 0.1))
         assert found.account.added_s == pytest.approx(0.2)
         assert found.account.seconds(CAPTURE) == pytest.approx(-1.0)
@@ -479,9 +464,8 @@ def test_columns_that_say_that_all_is_exact_change_nothing() -> None:
         exact = replace(
             prof, calls_low=calls, calls_high=calls, samples=zeros.astype(np.int64), tottime_error=zeros
         )
-        thread = replace(main.threads[0], profile=exact)
-        tiers = (Tier("exact", 0.0),)
-        stated.append(replace(run, processes=(replace(main, threads=(thread,), tiers=tiers),)))
+        main = replace(main, threads=(replace(main.threads[0], profile=exact),), tiers=(Tier("exact", 0.0),))
+        stated.append(replace(run, processes=(main,)))
     plainly, in_columns = compared(a, b).account, compared(*stated).account
     for one, other in zip(in_columns.buckets, plainly.buckets, strict=True):
         assert (one.name, one.parts) == (other.name, other.parts)
@@ -491,47 +475,31 @@ def test_columns_that_say_that_all_is_exact_change_nothing() -> None:
 
 # Properties ---------------------------------------------------------------------------------------------------
 
-widths = st.none() | st.floats(0.0, 2.0)
-
 
 @settings(max_examples=60, deadline=None)
-@given(
-    steps=st.integers(1, 300),
-    slower=st.floats(0.1, 10.0),
-    ratio=st.integers(0, 200).map(lambda hundredth: hundredth / 100),
-    a_width=widths,
-    b_width=widths,
-    sampled=st.tuples(st.booleans(), st.booleans()),
-    period=st.sampled_from([0.001, 0.01, 0.5, 20.0]),
-    added=st.tuples(st.floats(0.0, 20.0), st.floats(0.0, 20.0), st.floats(0.0, 5.0)),
-    known=st.booleans(),
-    repeats=st.sampled_from([1, 3]),
-)
-def test_buckets_add_up_whatever_is_known(
-    steps: int,
-    slower: float,
-    ratio: float,
-    a_width: float | None,
-    b_width: float | None,
-    sampled: tuple[bool, bool],
-    period: float,
-    added: tuple[float, float, float],
-    known: bool,
-    repeats: int,
-) -> None:
-    a, b = program(training()), program(training(steps=steps, slower=slower, ratio=ratio), others=1.5)
-    a = estimated(a, a_width, period=period) if sampled[0] else a
-    b = estimated(b, b_width, period=period) if sampled[1] else b
-    if known:
-        a, b = captured(a, added[0], added[2]), captured(b, added[1], added[2])
+@given(st.data())
+def test_buckets_add_up_whatever_is_known(data: st.DataObject) -> None:
+    def drawn(run: Run, added: float) -> Run:
+        if data.draw(st.booleans()):
+            period = data.draw(st.sampled_from([0.001, 0.01, 0.5, 20.0]))
+            run = estimated(run, data.draw(st.none() | st.floats(0.0, 2.0)), period=period)
+        return captured(run, added, data.draw(st.floats(0.0, 5.0))) if known else run
+
+    known = data.draw(st.booleans())
+    before, after = data.draw(st.floats(0.0, 20.0)), data.draw(st.floats(0.0, 20.0))
+    steps, slower = data.draw(st.integers(1, 300)), data.draw(st.floats(0.1, 10.0))
+    ratio = data.draw(st.integers(0, 200)) / 100
+    a = drawn(program(training()), before)
+    b = drawn(program(training(steps=steps, slower=slower, ratio=ratio), others=1.5), after)
+    repeats = data.draw(st.sampled_from([1, 3]))
     found = compared(one_side(*[a] * repeats), one_side(*[b] * repeats)).account
     assert_adds_up(found)
     for bucket in found.buckets:
         assert math.isfinite(bucket.seconds)
         assert bucket.low <= bucket.seconds + 1e-9
         assert bucket.high >= bucket.seconds - 1e-9
-    if known and max(added[:2]) > 0:
-        assert found.seconds(CAPTURE) == pytest.approx(added[1] - added[0], abs=1e-9)
+    if known and max(before, after) > 0:
+        assert found.seconds(CAPTURE) == pytest.approx(after - before, abs=1e-9)
     diff(one_side(a), one_side(b))
 
 

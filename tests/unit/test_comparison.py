@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,13 +15,27 @@ from profkit.model import Notice, Process, Profile, Roots, Run, RunSet, Thread
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
 from tests.builders import Row, captured, foreign, profile
-from tests.programs import Fn, one_side, program, sampled, training
+from tests.programs import Fn, one_side, program, training
 
 FILLER = [Row("m.py", 10 * i, f"f{i}", 10, 1.0 / (i + 1), source=f"s{i}") for i in range(20)]
 
 
-def with_row(row: Row, scale: float = 1.0) -> Profile:
-    return profile([*(replace(r, tottime=r.tottime * scale) for r in FILLER), row])
+def scaled(factor: float) -> Profile:
+    return profile([replace(r, tottime=factor * r.tottime) for r in FILLER])
+
+
+def run_of(prof: Profile, **known: object) -> Run:
+    return captured(prof, wall=4, run=3.9, wait=0, **known)  # type: ignore[arg-type]
+
+
+def noisy(random: np.random.Generator, rows: Sequence[tuple[Row, float]]) -> RunSet:
+    """Five runs of functions whose times scatter by such a part of themselves."""
+    return foreign(
+        *(
+            profile([replace(r, tottime=r.tottime * float(np.exp(random.normal(0, s)))) for r, s in rows])
+            for _ in range(5)
+        )
+    )
 
 
 def index(found: Diff, name: str) -> int:
@@ -42,9 +57,7 @@ def test_every_function_of_either_side_is_one_row_in_order_of_change() -> None:
 
 
 def test_doubled_total_shows_in_seconds_though_not_in_shares() -> None:
-    a = profile(FILLER)
-    b = profile([replace(r, tottime=2 * r.tottime) for r in FILLER])
-    found = diff(foreign(a), foreign(b))
+    found = diff(foreign(profile(FILLER)), foreign(scaled(2.0)))
     assert found.table.candidate.share == pytest.approx(found.table.baseline.share)
     assert found.table.candidate.tottime == pytest.approx(2 * found.table.baseline.tottime)
     assert found.candidate.total_s == pytest.approx(2 * found.baseline.total_s)
@@ -54,8 +67,8 @@ def test_doubled_total_shows_in_seconds_though_not_in_shares() -> None:
 
 
 def test_climb_is_anomalous() -> None:
-    a = with_row(Row("m.py", 900, "hot", 100, 0.105, source="h"))
-    b = with_row(Row("m.py", 900, "hot", 100, 2.0, source="h"))
+    a = profile([*FILLER, Row("m.py", 900, "hot", 100, 0.105, source="h")])
+    b = profile([*FILLER, Row("m.py", 900, "hot", 100, 2.0, source="h")])
     found = diff(foreign(a), foreign(b))
     row = index(found, "hot")
     assert found.table.anomalous[row]
@@ -66,8 +79,8 @@ def test_climb_is_anomalous() -> None:
 
 
 def test_changed_source_is_named() -> None:
-    a = with_row(Row("m.py", 900, "hot", 100, 0.1, source="old"))
-    b = with_row(Row("m.py", 900, "hot", 100, 2.0, source="new"))
+    a = profile([*FILLER, Row("m.py", 900, "hot", 100, 0.1, source="old")])
+    b = profile([*FILLER, Row("m.py", 900, "hot", 100, 2.0, source="new")])
     found = diff(foreign(a), foreign(b))
     assert found.table.same_source[index(found, "hot")] is False
     assert found.verdict.subject == "hot"
@@ -81,10 +94,8 @@ def test_replicates_are_medians_and_keep_what_the_first_run_lacks() -> None:
     side = foreign(*(profile(r) for r in runs))
     found = diff(side, side)
     table = found.table
-    values = {
-        name: (table.baseline.ncalls[i], table.baseline.tottime[i]) for i, name in enumerate(table.name)
-    }
-    assert values == {"f": (11, 2.0), "late": (4, 0.5), "rare": (0, 0.0)}
+    values = zip(table.name, table.baseline.ncalls, table.baseline.tottime, strict=True)
+    assert set(values) == {("f", 11, 2.0), ("late", 4, 0.5), ("rare", 0, 0.0)}
     assert found.baseline.runs == 3
 
 
@@ -92,20 +103,7 @@ def test_own_scatter_decides_with_replicates() -> None:
     random = np.random.default_rng(5)
 
     def side(hot: float, scatter: float) -> RunSet:
-        return foreign(
-            *(
-                profile(
-                    [
-                        *(
-                            replace(r, tottime=r.tottime * float(np.exp(random.normal(0, 0.01))))
-                            for r in FILLER
-                        ),
-                        Row("m.py", 900, "hot", 10, hot * float(np.exp(random.normal(0, scatter)))),
-                    ]
-                )
-                for _ in range(5)
-            )
-        )
+        return noisy(random, [*((r, 0.01) for r in FILLER), (Row("m.py", 900, "hot", 10, hot), scatter)])
 
     steady = diff(side(0.3, 0.01), side(0.7, 0.01))
     assert steady.table.anomalous[index(steady, "hot")]
@@ -115,37 +113,31 @@ def test_own_scatter_decides_with_replicates() -> None:
 
 
 def test_p_values_need_four_runs_a_side() -> None:
-    side = foreign(*(profile(FILLER) for _ in range(3)))
-    assert np.isnan(diff(side, side).table.p_value).all()
-    side = foreign(*(profile(FILLER) for _ in range(4)))
-    assert (diff(side, side).table.p_value == 1).all()
+    three, four = (foreign(*[profile(FILLER)] * runs) for runs in (3, 4))
+    assert np.isnan(diff(three, three).table.p_value).all()
+    assert (diff(four, four).table.p_value == 1).all()
 
 
-class TestActiveTime:
+def test_what_stood_still_is_in_no_share_and_in_no_rank() -> None:
     """Where a tracer on both sides measured time off the CPU, functions are ranked by the rest of their self time."""
-
-    @staticmethod
-    def side(off: float, *, traced: bool = True) -> RunSet:
-        waits = Fn("read", 10, 0.2, 0.05, off, {"step": 10})
-        run = program([*training(), waits])
-        return one_side(run if traced else sampled(run))
-
-    def test_what_stood_still_is_in_no_share_and_in_no_rank(self) -> None:
-        found = diff(self.side(0.5), self.side(30.0))
-        row = index(found, "read")
-        table = found.table
-        for columns in (table.baseline, table.candidate):
-            assert columns.active[row] == pytest.approx(0.25)
-            assert columns.rank[row] == 5
-            assert columns.share.sum() == pytest.approx(1.0)
-            assert columns.share[row] == pytest.approx(0.25 / (3.16 + 0.25))
-        assert table.candidate.tottime[row] == pytest.approx(30.25)
-        assert not table.anomalous.any()
-        assert found.ranking.total_variation == pytest.approx(0.0, abs=1e-9)
-        assert not found.ranking.reordered
-        # The time is not lost from the report: it is what the verdict is about.
-        assert found.verdict.cause == "blocked"
-        assert found.account.bucket("blocked").parts[0].name == "read"
+    a, b = (
+        one_side(program([*training(), Fn("read", 10, 0.2, 0.05, off, {"step": 10})])) for off in (0.5, 30.0)
+    )
+    found = diff(a, b)
+    row = index(found, "read")
+    table = found.table
+    for columns in (table.baseline, table.candidate):
+        assert columns.active[row] == pytest.approx(0.25)
+        assert columns.rank[row] == 5
+        assert columns.share.sum() == pytest.approx(1.0)
+        assert columns.share[row] == pytest.approx(0.25 / (3.16 + 0.25))
+    assert table.candidate.tottime[row] == pytest.approx(30.25)
+    assert not table.anomalous.any()
+    assert found.ranking.total_variation == pytest.approx(0.0, abs=1e-9)
+    assert not found.ranking.reordered
+    # The time is not lost from the report: it is what the verdict is about.
+    assert found.verdict.cause == "blocked"
+    assert found.account.bucket("blocked").parts[0].name == "read"
 
 
 def test_residue_is_counted_with_its_share() -> None:
@@ -185,10 +177,6 @@ def test_comprehensions_fold_across_versions_and_say_so() -> None:
     assert differs in found.comparability.warnings
 
 
-def codes(notices: tuple[Notice, ...]) -> set[str]:
-    return {notice.code for notice in notices}
-
-
 def test_the_same_file_twice_is_said_to_be_one() -> None:
     found = diff(foreign(profile(FILLER)), foreign(profile(FILLER)))
     assert found.verdict.cause == "no-change"
@@ -198,11 +186,12 @@ def test_the_same_file_twice_is_said_to_be_one() -> None:
 
 
 def test_one_run_a_side_cannot_tell_noise() -> None:
-    a, b = profile(FILLER), profile([replace(r, tottime=1.01 * r.tottime) for r in FILLER])
+    a, b = profile(FILLER), scaled(1.01)
     three = foreign(a, a, a)
     assert Notice("single-run") in diff(foreign(a), foreign(b)).comparability.warnings
     assert Notice("single-run", "candidate") in diff(three, foreign(b)).comparability.warnings
-    assert "single-run" not in codes(diff(three, foreign(b, b, b)).comparability.warnings)
+    enough = diff(three, foreign(b, b, b)).comparability.warnings
+    assert "single-run" not in {notice.code for notice in enough}
 
 
 @pytest.mark.parametrize(
@@ -219,10 +208,7 @@ def test_one_run_a_side_cannot_tell_noise() -> None:
 def test_each_difference_of_the_runs_is_named_and_costs_score(
     change: dict[str, object], code: str, candidate: str | int
 ) -> None:
-    a = captured(profile(FILLER), wall=4, run=3.9, wait=0)
-    b = captured(
-        profile([replace(r, tottime=1.01 * r.tottime) for r in FILLER]), wall=4, run=3.9, wait=0, **change
-    )  # type: ignore[arg-type]
+    a, b = run_of(profile(FILLER)), run_of(scaled(1.01), **change)
     found = diff(RunSet("a", (a,)), RunSet("b", (b,))).comparability
     (notice,) = (notice for notice in found.warnings if notice.code == code)
     assert notice.numbers["candidate"] == candidate
@@ -231,10 +217,8 @@ def test_each_difference_of_the_runs_is_named_and_costs_score(
 
 
 def test_launcher_and_directories_are_no_part_of_a_command() -> None:
-    a = captured(
-        profile(FILLER), wall=4, run=3.9, wait=0, command=("/a/bin/python3", "/home/a/train.py", "-n", "3")
-    )
-    b = captured(profile(FILLER[:-1]), wall=4, run=3.9, wait=0, command=("python3.11", "train.py", "-n", "3"))
+    a = run_of(profile(FILLER), command=("/a/bin/python3", "/home/a/train.py", "-n", "3"))
+    b = run_of(profile(FILLER[:-1]), command=("python3.11", "train.py", "-n", "3"))
     assert diff(RunSet("a", (a,)), RunSet("b", (b,))).comparability.score == 1
 
 
@@ -274,15 +258,15 @@ def test_a_sampled_side_is_compared_by_share() -> None:
 
 
 def job() -> Run:
-    def process(pid: int, rank: int, rows: list[Row]) -> Process:
-        return Process(
-            pid=pid, rank=rank, role="rank", threads=(Thread(profile(rows)),), roots=Roots(project=("/p",))
+    ranks = tuple(
+        Process(
+            *(7 + rank, None, "rank", rank),
+            threads=(Thread(profile([Row("/p/a.py", 1, "f", 1 + rank, seconds)])),),
+            roots=Roots(project=("/p",)),
         )
-
-    return Run(
-        "job.prof",
-        (process(7, 0, [Row("/p/a.py", 1, "f", 1, 1.0)]), process(8, 1, [Row("/p/a.py", 1, "f", 2, 5.0)])),
+        for rank, seconds in enumerate((1.0, 5.0))
     )
+    return Run("job.prof", ranks)
 
 
 def test_selection_sums_all_or_takes_one() -> None:
@@ -298,7 +282,7 @@ def test_selection_sums_all_or_takes_one() -> None:
 
 
 def test_foreign_file_is_compared_with_the_first_process_only() -> None:
-    run = captured(profile(FILLER), wall=4, run=3.9, wait=0, children=[(1.0, 0.0)])
+    run = run_of(profile(FILLER), children=[(1.0, 0.0)])
     plain = foreign(profile(FILLER)).runs[0]
     assert select_pair(plain, run, None)[:2] == (None, FIRST)
     first, second, warnings = select_pair(run, plain, None)
@@ -316,18 +300,11 @@ def test_functions_of_nearly_equal_time_that_change_places_are_no_reordering() -
     assert found.verdict.cause == "no-change"
 
 
-def replicates(rng: np.random.Generator, factor: float, runs: int = 5) -> RunSet:
+def replicates(rng: np.random.Generator, factor: float) -> RunSet:
     """Runs of twenty functions with 3 % noise, one of them (3 % of the time) `factor` times as slow."""
     rows = [Row("m.py", 10 * i, f"f{i}", 10, 0.2 - 0.0001 * i) for i in range(20)]
-    rows[7] = replace(rows[7], tottime=0.1)
-    noisy = [
-        [
-            replace(r, tottime=r.tottime * (factor if i == 7 else 1.0) * float(np.exp(rng.normal(0, 0.03))))
-            for i, r in enumerate(rows)
-        ]
-        for _ in range(runs)
-    ]
-    return foreign(*(profile(each) for each in noisy))
+    rows[7] = replace(rows[7], tottime=0.1 * factor)
+    return noisy(rng, [(row, 0.03) for row in rows])
 
 
 def test_replicates_show_what_left_a_functions_own_noise() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +69,9 @@ def seen(pid: int, *threads: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def record(pid: int, state: str = "exited", begin: float = 0.0, end: float = 10.0, **fields: Any) -> Record:
+    argv, tids = ["program", str(pid)], [pid + 900]
     return records.record(
-        pid=pid,
-        state=state,
-        begin_perf=begin,
-        perf=end,
-        argv=["program", str(pid)],
-        agent_tids=[pid + 900],
-        **fields,
+        pid=pid, state=state, begin_perf=begin, perf=end, argv=argv, agent_tids=tids, **fields
     )
 
 
@@ -84,10 +80,17 @@ def profiled(pid: int, run_s: float, wait_s: float = 0.0, **fields: Any) -> Proc
     return Process(pid=pid, cpu_s=run_s, run_queue_wait_s=wait_s, threads=(main,), exit="exited", **fields)
 
 
+def attached(
+    *watched: dict[str, Any], of: Sequence[tuple[Record, Process]] = (), **facts: Any
+) -> list[Process]:
+    """The processes of records with what the sampler saw, and those that it alone saw."""
+    known, processes = [record for record, _ in of], [process for _, process in of]
+    return counters.attach(sampled(*watched), launch(**facts), known, processes, HERE)
+
+
 def test_the_greater_of_two_readings_is_the_later_one() -> None:
-    before = profiled(10, 2.0, 0.5)
     watched = seen(10, thread(10, 1.5, 0.75), thread(11, 0.5, 0.25), thread(910, 9.0, 9.0))
-    (after,) = counters.attach(sampled(watched), launch(), [record(10)], [before], HERE)
+    (after,) = attached(watched, of=[(record(10), profiled(10, 2.0, 0.5))])
     main, ended = after.threads
     assert (main.run_s, main.run_queue_wait_s, main.name) == (2.0, 0.75, "MainThread")
     assert (ended.tid, ended.run_s, ended.name) == (11, 0.5, "t11")
@@ -99,12 +102,10 @@ def test_the_greater_of_two_readings_is_the_later_one() -> None:
 
 
 def test_an_exec_divides_what_the_kernel_counts_through() -> None:
-    records = [record(10, "replaced", 0.0, 4.0), record(10, "exited", 4.0, 9.0)]
-    images = [profiled(10, 3.0, 0.5), profiled(10, 5.0, 0.75)]
-    watched = seen(
-        10, thread(10, 4.5, 0.7, times=(1.0, 3.0, 5.0, 8.0)), thread(12, 0.25, 0.0, times=(2.0, 3.0))
-    )
-    first, second = counters.attach(sampled(watched), {}, records, images, HERE)
+    before = record(10, "replaced", 0.0, 4.0), profiled(10, 3.0, 0.5)
+    after = record(10, "exited", 4.0, 9.0), profiled(10, 5.0, 0.75)
+    main, ended = thread(10, 4.5, 0.7, times=(1.0, 3.0, 5.0, 8.0)), thread(12, 0.25, times=(2.0, 3.0))
+    first, second = attached(seen(10, main, ended), of=[before, after])
     assert (first.cpu_s, second.cpu_s) == (3.0, 2.0)
     assert (first.threads[0].run_s, second.threads[0].run_s) == (3.0, 2.0)
     assert second.run_queue_wait_s == 0.25
@@ -116,10 +117,7 @@ def test_an_exec_divides_what_the_kernel_counts_through() -> None:
 
 def test_a_program_that_takes_over_from_a_profiled_one() -> None:
     watched = seen(10, thread(10, 5.0, times=(1.0, 8.0)), command=["sleep"], cpu_s=5.0)
-    found = counters.attach(
-        sampled(watched), launch(), [record(10, "replaced", 0.0, 4.0)], [profiled(10, 3.0)], HERE
-    )
-    first, after = found
+    first, after = attached(watched, of=[(record(10, "replaced", 0.0, 4.0), profiled(10, 3.0))])
     assert (first.profiled, first.cpu_s) == (True, 3.0)
     assert (after.profiled, after.cpu_s, after.command, after.pid) == (False, 2.0, ("sleep",), 10)
     assert after.wall_s == 5.0
@@ -128,13 +126,13 @@ def test_a_program_that_takes_over_from_a_profiled_one() -> None:
 
 def test_without_a_record_the_target_itself_is_the_main_process() -> None:
     root, child = seen(10, thread(10, 1.0)), seen(20, thread(21, 0.5), thread(20, 0.25))
-    facts = launch(wall_s=9.5, exit_status=137, killed=True)
-    main, other = counters.attach(sampled(root, child), facts, [], [], HERE)
+    facts = {"wall_s": 9.5, "exit_status": 137, "killed": True}
+    main, other = attached(root, child, **facts)
     assert (main.role, main.exit, main.wall_s, main.profiled) == ("main", "killed", 9.5, False)
     assert (other.role, other.exit, other.wall_s) == ("child", "ended", 8.0)
     assert [t.tid for t in other.threads] == [20, 21], "the main thread comes first"
     assert other.cpu_s == 0.75
-    beside = counters.attach(sampled(root), facts, [record(30)], [profiled(30, 1.0)], HERE)
+    beside = attached(root, of=[(record(30), profiled(30, 1.0))], **facts)
     assert [process.role for process in beside] == ["main", "child"]
 
 
@@ -145,20 +143,15 @@ def test_a_process_that_the_collector_saw_too_is_one() -> None:
 
 
 def test_another_process_with_the_same_number_is_another() -> None:
-    found = counters.attach(sampled(seen(10, born=78)), launch(), [record(10)], [profiled(10, 1.0)], HERE)
-    assert [process.profiled for process in found] == [True, False]
-    elsewhere = counters.attach(
-        sampled(seen(10)), launch(), [record(10, boot="other")], [profiled(10, 1.0)], HERE
-    )
-    assert [process.profiled for process in elsewhere] == [True, False]
+    for watched, known in ((seen(10, born=78), record(10)), (seen(10), record(10, boot="other"))):
+        found = attached(watched, of=[(known, profiled(10, 1.0))])
+        assert [process.profiled for process in found] == [True, False]
 
 
 def test_of_many_threads_those_that_ran_most_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counters, "MOST_LISTED", 2)
     crowd = [thread(10 + i, float(i), 1.0) for i in range(5)]
-    (process,) = counters.attach(
-        sampled(seen(10, *crowd, folded=[7, SECOND, SECOND])), launch(), [], [], HERE
-    )
+    (process,) = attached(seen(10, *crowd, folded=[7, SECOND, SECOND]))
     assert [t.tid for t in process.threads] == [14, 13, None]
     assert process.threads[2].name == "(10 more threads)"
     assert process.threads[2].run_s == 1.0 + 0 + 1 + 2
@@ -167,8 +160,7 @@ def test_of_many_threads_those_that_ran_most_are_listed(monkeypatch: pytest.Monk
 
 def test_the_machine_knows_what_nobody_saw() -> None:
     machine = Machine(tree_cpu_s=3.0)
-    unseen = counters.unseen(machine, [profiled(1, 2.0)])
-    assert unseen == Notice("cpu-unseen", "", {"cpu_s": 1.0})
+    assert counters.unseen(machine, [profiled(1, 2.0)]) == Notice("cpu-unseen", "", {"cpu_s": 1.0})
     assert counters.unseen(machine, [profiled(1, 2.95)]) is None
     assert counters.unseen(Machine(), []) is None
 

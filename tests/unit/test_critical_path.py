@@ -12,7 +12,7 @@ from profkit.measure.selected_processes import select
 from profkit.measure.waits_by_name import reads_files, waits_for_ranks
 from profkit.model import Process, Profile, Run, Thread
 from profkit.model.pauses import WAITS
-from tests.programs import ACQUIRE, Fn, program, training
+from tests.programs import ACQUIRE, Fn, plain, program, training
 
 #: Rows of the readings below.
 MAIN, JOB, LOCK, DOT, REDUCE, POLL = range(6)
@@ -41,8 +41,7 @@ def reading(
 ) -> PathReading:
     """A traced thread that ran, queued and stood still as its functions say."""
     none = np.zeros(ROWS)
-    off, wait = none if off is None else off, none if wait is None else wait
-    helpers = none if helpers is None else helpers
+    off, wait, helpers = (none if given is None else given for given in (off, wait, helpers))
     life = float(own.sum())
     return PathReading(
         wall_s=life + startup,
@@ -64,12 +63,8 @@ def reading(
 def composed(of: PathReading) -> Composition:
     """Compose it; the parts always add up to the wall."""
     which = np.arange(ROWS)
-    found = compose(
-        of,
-        waits=np.isin(which, (LOCK, POLL)),
-        ranks=which == REDUCE,
-        reads=np.zeros(ROWS, np.bool_),
-    )
+    nothing = np.zeros(ROWS, np.bool_)
+    found = compose(of, waits=np.isin(which, (LOCK, POLL)), ranks=which == REDUCE, reads=nothing)
     assert found.wall_s == pytest.approx(of.wall_s, rel=1e-12)
     return found
 
@@ -86,15 +81,9 @@ def kinds(**rows: np.ndarray) -> np.ndarray:
 
 def test_who_has_the_interpreters_lock_runs_for_itself() -> None:
     """The main thread waits for its turn for 3 s while another one of Python runs, and then for that one for 1 s."""
+    of = reading(row(MAIN=5.0, LOCK=1.0), row(MAIN=3.0, LOCK=1.0), helpers=row(JOB=4.0))
     waits = kinds(gil=row(MAIN=3.0), lock=row(LOCK=1.0))
-    found = composed(
-        replace(
-            reading(row(MAIN=5.0, LOCK=1.0), row(MAIN=3.0, LOCK=1.0), helpers=row(JOB=4.0)),
-            own_waits=waits,
-            helpers_waits=kinds(),
-        )
-    )
-    assert found.gil is not None
+    found = composed(replace(of, own_waits=waits, helpers_waits=kinds()))
     assert seconds(found.gil) == {MAIN: 3.0}
     assert seconds(found.run) == {MAIN: 2.0, JOB: 1.0}
     assert seconds(found.blocked) == {}
@@ -129,18 +118,9 @@ def test_a_worker_that_waits_for_work_keeps_nobody_waiting() -> None:
 
 def test_collections_and_imports_of_workers_are_parts_of_their_own() -> None:
     of = reading(row(MAIN=2.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=3.0, DOT=1.0))
-    found = composed(
-        replace(
-            of,
-            own_waits=kinds(),
-            helpers_waits=kinds(),
-            collected=row(MAIN=0.5, JOB=9.0),
-            helpers_imports=row(JOB=2.0),
-        )
-    )
+    parts = {"collected": row(MAIN=0.5, JOB=9.0), "helpers_imports": row(JOB=2.0)}
+    found = composed(replace(of, own_waits=kinds(), helpers_waits=kinds(), **parts))
     assert seconds(found.run) == {MAIN: 1.5, JOB: 1.0, DOT: 1.0}
-    assert found.collected is not None
-    assert found.imports is not None
     assert (seconds(found.collected), seconds(found.imports)) == ({MAIN: 0.5}, {JOB: 2.0})
 
 
@@ -184,9 +164,10 @@ def test_threads_without_functions_belong_to_the_call_that_waits_for_them() -> N
 
 def test_helpers_may_be_waited_for_in_a_function_in_python() -> None:
     """The native call in which it waits is not always seen; where no helper was active, it was stopped."""
-    found = composed(reading(row(MAIN=5.0), row(MAIN=4.0), helpers=row(JOB=4.0)))
+    waits = row(MAIN=5.0), row(MAIN=4.0)
+    found = composed(reading(*waits, helpers=row(JOB=4.0)))
     assert (seconds(found.run), seconds(found.blocked)) == ({MAIN: 1.0, JOB: 4.0}, {})
-    found = composed(reading(row(MAIN=5.0), row(MAIN=4.0)))
+    found = composed(reading(*waits))
     assert (seconds(found.run), seconds(found.blocked)) == ({MAIN: 1.0}, {MAIN: 4.0})
 
 
@@ -234,12 +215,13 @@ def test_without_counters_there_are_self_times_alone() -> None:
 
 class TestRanks:
     @staticmethod
-    def job(*busy: float, spun: float = 0.0) -> tuple[Process, ...]:
+    def job(*busy: float) -> tuple[Process, ...]:
         """Ranks that computed so long, and spun until the slowest was there."""
         found = []
         for number, own in enumerate(busy):
-            spin = spun if spun else max(busy) - own
-            reduce = Fn("<method 'Allreduce' of 'mpi4py.MPI.Comm' objects>", 10, spin, callers={"main": 10})
+            reduce = Fn(
+                "<method 'Allreduce' of 'mpi4py.MPI.Comm' objects>", 10, max(busy) - own, callers={"main": 10}
+            )
             process = program([Fn("main", 1, own), reduce]).processes[0]
             found.append(replace(process, pid=100 + number, role="rank", rank=number))
         return tuple(found)
@@ -255,21 +237,26 @@ class TestRanks:
 
 
 class TestReading:
-    def test_workers_and_threads_are_helpers(self) -> None:
-        run = program(
-            [Fn("main", 1, 1.0), Fn(ACQUIRE, 1, 0.0, 0.0, 3.0, {"main": 1})],
-            workers=[[Fn("job", 10, 2.0, 0.5, 0.25)]],
-            helpers=[(1.0, 0.125)],
-            startup=0.5,
-        )
+    @staticmethod
+    def read(run: Run) -> tuple[PathReading, dict[str, int]]:
+        """Read the path, and return the rows by name as well."""
         chosen = select(run)
-        found = read_path(run, chosen, None)
-        at = {chosen.profile.strings[i]: n for n, i in enumerate(chosen.profile.name.tolist())}
+        names = [chosen.profile.strings[i] for i in chosen.profile.name.tolist()]
+        return read_path(run, chosen, None), {name: row for row, name in enumerate(names)}
+
+    def test_workers_and_threads_are_helpers(self) -> None:
+        found, at = self.read(
+            program(
+                [Fn("main", 1, 1.0), Fn(ACQUIRE, 1, 0.0, 0.0, 3.0, {"main": 1})],
+                workers=[[Fn("job", 10, 2.0, 0.5, 0.25)]],
+                helpers=[(1.0, 0.125)],
+                startup=0.5,
+            )
+        )
         assert (found.wall_s, found.life_s, found.run_s, found.queue_s) == (4.5, 4.0, 1.0, 0.0)
-        assert found.own[at["job"]] == 0.0
-        assert found.helpers[at["job"]] == 2.0
-        assert found.helpers_blocked[at["job"]] == 0.25
-        assert found.helpers_wait[at["job"]] == 0.5
+        job = at["job"]
+        assert (found.own[job], found.helpers[job]) == (0.0, 2.0)
+        assert (found.helpers_blocked[job], found.helpers_wait[job]) == (0.25, 0.5)
         assert (found.helpers_run_s, found.helpers_queue_s) == (3.0, 0.625)
 
     def test_native_threads_of_a_worker_run_for_what_it_runs(self) -> None:
@@ -281,23 +268,17 @@ class TestReading:
         main, worker = run.processes
         blas = Thread(Profile.empty(), tid=900, run_s=2.0, run_queue_wait_s=1.0)
         worker = replace(worker, cpu_s=(worker.cpu_s or 0.0) + 2.0, threads=(*worker.threads, blas))
-        run = replace(run, processes=(main, worker))
-        whole = select(run)
-        found = read_path(run, whole, None)
-        at = {whole.profile.strings[i]: n for n, i in enumerate(whole.profile.name.tolist())}
+        found, at = self.read(replace(run, processes=(main, worker)))
         assert found.helpers[at["whiten"]] == pytest.approx(1.5 + 2.0 * 1.5 / 2.0)
         assert found.helpers[at["load"]] == pytest.approx(0.5 + 2.0 * 0.5 / 2.0)
         assert found.helpers.sum() == pytest.approx(found.helpers_run_s)
 
     def test_a_plain_profile_is_its_self_time(self) -> None:
-        profile = program(training()).processes[0].threads[0].profile
-        bare = replace(profile, wait=None, blocked=None, cumwait=None, cumblocked=None)
-        run = Run("a.prof", (Process(threads=(Thread(bare),)),))
-        found = read_path(run, select(run), None)
+        found, _ = self.read(plain(training()))
         assert found.wall_s == pytest.approx(3.16)
         assert not found.counters
         empty = Run("b.prof", (Process(threads=(Thread(Profile.empty()),)),))
-        assert read_path(empty, select(empty), None).wall_s == 0.0
+        assert self.read(empty)[0].wall_s == 0.0
 
 
 @pytest.mark.parametrize(
@@ -328,10 +309,9 @@ def test_what_waits_for_ranks_and_what_reads(name: str, ranks: bool, reads: bool
 )
 def test_without_functions_no_part_is_below_zero(life: float, run: float, queue: float) -> None:
     none = np.zeros(0)
-    of = replace(
-        reading(np.zeros(ROWS)), wall_s=1.0, life_s=life, run_s=run, queue_s=queue, own=none, own_wait=None,
-        own_blocked=None, helpers=none, helpers_run_s=0.5, helpers_queue_s=0.1,
-    )  # fmt: skip
+    of = reading(np.zeros(ROWS), helpers_run=0.5, helpers_queue=0.1)
+    of = replace(of, own=none, own_wait=None, own_blocked=None, helpers=none)
+    of = replace(of, wall_s=1.0, life_s=life, run_s=run, queue_s=queue)
     nothing = np.zeros(0, np.bool_)
     found = compose(of, waits=nothing, ranks=nothing, reads=nothing)
     parts = (found.startup_s, found.own_run_s, found.queue_s, found.helpers_queue_s, found.untraced_blocked_s)
