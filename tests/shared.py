@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 #: Names the directory to the workers, which inherit it.
 VARIABLE = "PROFKIT_TEST_SHARED"
 
@@ -44,6 +46,15 @@ def made_once(what: tuple[object, ...], make: Callable[[Path], None]) -> Path:
             make(made)
             made.rename(directory)
     return directory
+
+
+def exit_code(*words: object) -> int:
+    """Run a command of profkit in this process, and return its exit code."""
+    from profkit.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    return int(ended.value.code or 0)
 
 
 def words_of(text: str, between: str | None = None) -> list[str]:
