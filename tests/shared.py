@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import subprocess
 import tempfile
@@ -55,6 +56,14 @@ def exit_code(*words: object) -> int:
     with pytest.raises(SystemExit) as ended:
         main([str(word) for word in words])
     return int(ended.value.code or 0)
+
+
+def check_schema(value: object, name: str) -> None:
+    """Check a JSON value against a schema of docs/schema."""
+    import jsonschema
+
+    schema = json.loads((Path(__file__).parents[1] / "docs" / "schema" / name).read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(value)
 
 
 def words_of(text: str, between: str | None = None) -> list[str]:
