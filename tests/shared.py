@@ -63,6 +63,7 @@ def check_schema(value: object, name: str) -> None:
     import jsonschema
 
     schema = json.loads((Path(__file__).parents[1] / "docs" / "schema" / name).read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.Draft202012Validator(schema).validate(value)
 
 
