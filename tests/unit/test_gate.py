@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from profkit.capture.stopwatch import Reading, Stopwatch
-from profkit.study.gate import BASELINE, CANDIDATE, MOST_REPEATED, contaminated, gate, seconds_of
+from profkit.study.gate import BASELINE, CANDIDATE, MOST_REPEATED, Gated, contaminated, gate, seconds_of
 
 
 def reading(own: float, *, queue: float = 0.0, others: float = 0.0, helpers: float = 0.0) -> Reading:
@@ -19,7 +19,7 @@ def reading(own: float, *, queue: float = 0.0, others: float = 0.0, helpers: flo
 
 def gated(
     candidate: float, others: Callable[[str, int], float] = lambda side, number: 0.0
-) -> tuple[GateRuns, list[str]]:
+) -> tuple[Gated, list[str]]:
     """Gate a candidate that takes so many times as long; what `others` take makes a run slower by a tenth of it.
 
     Returns what was found, and the sides in the order of their runs.
@@ -65,7 +65,7 @@ def test_helping_threads_that_queue_make_a_pair_contaminated() -> None:
     assert contaminated(hindered, clean)
 
 
-def test_the_least_disturbed_call_counts_unless_it_found_its_work_done_and_no_queueing_does() -> None:
+def test_seconds_are_those_of_the_least_disturbed_call_that_did_its_work() -> None:
     assert seconds_of([reading(1.0, queue=5.0)]) == pytest.approx(1.0)
     assert seconds_of([reading(1.3), reading(1.0), reading(1.1)]) == pytest.approx(1.0)
     assert seconds_of([reading(1.3), reading(0.01), reading(0.01)]) == pytest.approx(1.3)
