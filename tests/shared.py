@@ -13,9 +13,12 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
+
+#: The fixture ``capsys``.
+Capture: TypeAlias = pytest.CaptureFixture[str]
 
 #: Names the directory to the workers, which inherit it.
 VARIABLE = "PROFKIT_TEST_SHARED"

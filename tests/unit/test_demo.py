@@ -20,7 +20,7 @@ from profkit.errors import ProfkitError
 from profkit.model import Effect, Neighbour, Neighbours, Run, RunSet
 from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Row, captured, profile
-from tests.shared import exit_code, finished
+from tests.shared import Capture, exit_code, finished
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles"
@@ -122,24 +122,10 @@ def test_a_quota_is_named_and_does_not_pass() -> None:
     assert not trouble.may_pass
 
 
-def oversubscribed(slowdown: float) -> Run:
-    """The same work as `clean_run`, whose main thread and eight workers queue."""
-    wait = 8.0 * (slowdown - 1)
-    rows = [replace(row, tottime=slowdown * row.tottime) for row in ROWS]
-    return captured(profile(rows), wall=8.0 * slowdown, run=8.0, wait=wait, children=[(1.0, wait)] * 8)
-
-
-def trouble_with(clean: Run, slow: Run) -> Any:
-    return trouble_of(diff(RunSet("clean", (clean,)), RunSet("slow", (slow,))).verdict, slow)
-
-
-def test_the_story_is_told_where_the_program_slowed_itself_down() -> None:
-    assert trouble_with(clean_run(0.02), oversubscribed(4.0)) is None
-
-
 def test_another_cause_is_no_story() -> None:
     slow = captured(profile(ROWS), wall=32.0, run=8.0, wait=24.0, busy=8.0 + 2 * 32.0)
-    trouble = trouble_with(clean_run(0.02), slow)
+    sides = (RunSet(name, (run,)) for name, run in (("clean", clean_run(0.02)), ("slow", slow)))
+    trouble = trouble_of(diff(*sides).verdict, slow)
     assert trouble.wrong == "the machine is busy: other processes used 2.0 of 2 CPUs"
 
 
@@ -150,7 +136,6 @@ CLEAN, CROWDED, BUSY = "mpi_train/clean-1", "mpi_train/oversubscribed", "tokeniz
 
 
 Demo = Callable[..., tuple[int, int]]
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture

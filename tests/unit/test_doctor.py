@@ -32,9 +32,7 @@ EIGHT = Limits(cpus=8, cores=8, sockets=1, nodes=1, affinity=ALL, affinity_cores
 TWO = replace(EIGHT, cpus=2, affinity=(0, 1))
 #: A machine of 64 CPUs: two of them by a binding, and all in a container with a quota of 4.
 BOUND = replace(EIGHT, cpus=64, cores=64, affinity=(3, 4), affinity_cores=2)
-IN_CONTAINER = replace(
-    BOUND, affinity=tuple(range(64)), affinity_cores=64, quota_cpus=4.0, quota_view="v2"
-)
+IN_CONTAINER = replace(BOUND, affinity=tuple(range(64)), affinity_cores=64, quota_cpus=4.0, quota_view="v2")
 #: 8 CPUs of 4 cores.
 HYPERTHREADS = replace(EIGHT, cores=4, affinity_cores=4)
 
@@ -116,7 +114,7 @@ def test_a_size_says_where_it_comes_from_and_what_it_does_not_see() -> None:
     for limits, environ, expected in (
         (EIGHT, {}, (8, "cpus", "", "")),
         (BOUND, {}, (2, "affinity", "", "")),
-        (IN_CONTAINER, {}, (64, "affinity", "", "quota")),
+        (IN_CONTAINER, {}, (64, "cpus", "", "quota")),
         (IN_CONTAINER, {"OMP_NUM_THREADS": "4"}, (4, "variable", "OMP_NUM_THREADS=4", "")),
         (slurm, {}, (8, "cpus", "", "slurm")),
     ):

@@ -106,11 +106,9 @@ def record(pid: int, begin: float, end: float, state: str = "snapshot", **fields
 
 
 def seen(pid: int, gone: float = 0.0, *, ns_pid: int = 0) -> dict[str, Any]:
-    def thread(tid: int, run_ns: int) -> dict[str, Any]:
-        unknown = ("user_s", "system_s", "voluntary", "involuntary")
-        counted = {"run_ns": run_ns, "wait_ns": 0, "timeslices": 0, **dict.fromkeys(unknown)}
-        return {"tid": tid, "name": "", "rows": b"", **counted}
-
+    thread = {"name": "", "rows": b"", "wait_ns": 0, "timeslices": 0}
+    thread |= dict.fromkeys(("user_s", "system_s", "voluntary", "involuntary"))
+    run_ns = enumerate((2_000_000_000, 1_500_000_000, -1), 1)
     return {
         "pid": pid,
         "ns_pid": ns_pid or pid,
@@ -123,7 +121,7 @@ def seen(pid: int, gone: float = 0.0, *, ns_pid: int = 0) -> dict[str, Any]:
         "peak_threads": 3,
         "alive": not gone,
         "cpu_s": 3.0,
-        "threads": [thread(1, 2_000_000_000), thread(2, 1_500_000_000), thread(3, -1)],
+        "threads": [{**thread, "tid": tid, "run_ns": ns} for tid, ns in run_ns],
         "folded": [1, 500_000_000, 0],
     }
 

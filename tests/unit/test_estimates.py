@@ -149,8 +149,6 @@ def test_medians_over_runs() -> None:
     side = gather([*runs[:2], profile([30], None, "f")], [Roots()] * 3)
     assert known_of(side.profile) == {"f": (19.0, 23.0, 10, 1.0)}
     assert gather(runs[:1], [Roots()]).profile.calls_high.tolist() == [13.0]  # type: ignore[union-attr]
-    unknown = gather([profile([0], [(NAN, NAN, 1, 0.1)], "f")] * 2, [Roots()] * 2).profile
-    assert unknown.ncalls.tolist() == [0]
     assert gather([profile([30], None, "f")], [Roots()]).profile.calls_low is None
 
 
@@ -219,19 +217,6 @@ def test_a_file_that_lacks_one_of_the_columns_is_damaged(tmp_path: Path, missing
 # Reports
 
 
-def test_tables_say_what_is_exact() -> None:
-    text = terminal.render(show_document(build.sampled_run()), width=160)
-    rows = {line.split()[1]: line for line in text.splitlines() if line.lstrip().startswith("#")}
-    assert "± 110 ms" in rows["train_one_epoch"]
-    assert " 3 " in rows["train_one_epoch"]
-    assert "~400/~360" in rows["TransformerBlock.forward"]
-    assert "371 to 431" in rows["TransformerBlock.forward"]
-    assert "~" not in rows["solve"]
-    lock = next(line for line in text.splitlines() if "lock.acquire" in line)
-    assert "–" in lock
-    assert "±" not in lock
-
-
 @pytest.mark.parametrize(
     ("tiers", "said"),
     [
@@ -271,8 +256,7 @@ def test_json_of_a_run() -> None:
 def compared(calls: int, known: Known | None) -> Any:
     """Compare two runs of one function that takes three times as long, of which one or none was sampled."""
     before, after = (
-        builders.profile([Row("/work/train.py", 3, "step", n, own)])
-        for n, own in ((1000, 1.0), (calls, 3.0))
+        builders.profile([Row("/work/train.py", 3, "step", n, own)]) for n, own in ((1000, 1.0), (calls, 3.0))
     )
     if known is not None:
         after = with_estimates(after, [known])
@@ -319,11 +303,14 @@ def test_the_python_interface_has_the_columns(tmp_path: Path) -> None:
 def test_the_page_says_what_is_exact() -> None:
     assets = Path(html.__file__).parent / "assets"
     script = "".join((assets / name).read_text() for name in ("format.js", "model.js"))
-    said = "console.log(JSON.stringify(functions.names.map((name, row) => [name, functions.after.calls(row)])))"
+    said = (
+        "console.log(JSON.stringify(functions.names.map((name, row) => [name, functions.after.calls(row)])))"
+    )
     run = build.sampled_run()
     text = html.render(replace(show_document(run), figures=run_figures(run, "tottime")))
     data = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
     page = f"globalThis.document = {{ getElementById: () => ({{ textContent: {json.dumps(data)} }}) }};"
     found = dict(json.loads(finished(["node", "-e", page + script + said], check=True).stdout))
-    for name, calls in (("TransformerBlock.forward", "~400"), ("train_one_epoch", "3"), ("_thread.lock.acquire", "–")):
-        assert found[name] == calls
+    assert found["TransformerBlock.forward"] == "~400"
+    assert found["train_one_epoch"] == "3"
+    assert found["_thread.lock.acquire"] == "–"

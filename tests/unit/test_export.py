@@ -24,7 +24,7 @@ from profkit.model import Host, Manifest, Paths, Process, Run, Series, Thread, T
 from profkit.model.ranges import MARK, PUSHED, STARTED
 from tests.builders import Row, Told, profile, ranges
 from tests.report_builders import HOSTILE, hostile_run
-from tests.shared import exit_code
+from tests.shared import Capture, exit_code
 
 
 def run_of(*processes: Process, **fields: Any) -> Run:
@@ -223,6 +223,7 @@ def test_hostile_names() -> None:
 def test_more_rows_than_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [Told(f"step {i % 7}", 10 * i, 10 * i + 5, kind=PUSHED if i % 3 else STARTED) for i in range(1000)]
     run = run_of(told(*rows))
+
     def written() -> tuple[list[str], dict[str, Any]]:
         return sorted(map(json.dumps, trace(run)["traceEvents"])), speedscope(run)
 
@@ -410,7 +411,7 @@ def test_export_writes_one_file(to: str, story: Path, tmp_path: Path, capfdbinar
 
 
 def test_export_in_a_terminal_writes_a_file_with_a_free_name(
-    story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    story: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     there, free = (tmp_path / f"{story.stem}.trace{number}.json" for number in ("", "-2"))
@@ -424,7 +425,7 @@ def test_export_in_a_terminal_writes_a_file_with_a_free_name(
     assert f"profkit: wrote {free.name}\n" in said.err
 
 
-def test_export_of_what_cannot_be(story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_of_what_cannot_be(story: Path, tmp_path: Path, capsys: Capture) -> None:
     foreign = tmp_path / "foreign.prof"
     assert exit_code("extract", story, "-o", foreign) == 0
     for arguments, says in (
@@ -432,6 +433,7 @@ def test_export_of_what_cannot_be(story: Path, tmp_path: Path, capsys: pytest.Ca
         (("export", story, "--to", "svg", "-o", tmp_path / "x.json"), "--to svg: not a format"),
         (("export", story, "--to", "chrome", "-o", story), "name another file"),
         (("export", tmp_path / "none.prof", "--to", "chrome"), "none.prof"),
+        (("export", story, story, "--to", "pprof"), "--to firefox takes several"),
     ):
         capsys.readouterr()
         assert exit_code(*arguments) == 2

@@ -32,7 +32,7 @@ from profkit.measure.selected_processes import select
 from profkit.model import Paths, Process, Run, Thread
 from tests.builders import Row, profile, with_estimates
 from tests.report_builders import hostile_run
-from tests.shared import exit_code, words_of
+from tests.shared import Capture, exit_code, words_of
 
 ROWS = [
     Row("a.py", 1, "main", 1, 1.0, 8.0, wait=0.0, cumwait=0.0),
@@ -139,9 +139,7 @@ def test_pprof_has_stacks_calls_and_waiting(story: Path) -> None:
     }
 
 
-def test_estimated_calls_are_not_written_as_exact(
-    estimated: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_estimated_calls_are_not_written_as_exact(estimated: Path, capsys: Capture) -> None:
     types, values = parsed(exported(estimated, "pprof"))
     assert types == ["calls/count", "samples/count", "time/nanoseconds"]
     found = {stack: value[:2] for stack, value in values.items()}
@@ -300,13 +298,8 @@ def test_firefox_has_both_runs_side_by_side(story: Path, tmp_path: Path) -> None
         assert samples["time"] == sorted(samples["time"])
 
 
-def test_only_firefox_takes_several(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code("export", story, story, "--to", "pprof") == 2
-    assert "--to firefox takes several" in capsys.readouterr().err
-
-
 def test_tables_leave_empty_what_is_not_known(
-    estimated: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    estimated: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     rows = {row["name"]: row for row in csv.DictReader(io.StringIO(exported(estimated, "csv").decode()))}
     assert [rows[n]["ncalls"] for n in ("main", "f", "g;h")] == ["1", "2", ""]

@@ -25,7 +25,7 @@ from profkit.formats.runfile import write_run
 from profkit.model import Process
 from tests.programs import on, program, training
 from tests.requirements import imported
-from tests.shared import check_schema, exit_code, finished
+from tests.shared import Capture, check_schema, exit_code, finished
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles"
@@ -81,7 +81,7 @@ def files_of(store: Path) -> dict[str, tuple[int, int]]:
 
 
 def test_a_store_holds_what_the_files_say_and_a_bad_one_stops_no_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     plain = tmp_path / "etl-2026-03-01.prof"
     shutil.copy(SAMPLES / "train_mlp" / "clean-1.prof", tmp_path / "whole.prof")
@@ -117,7 +117,7 @@ def test_a_store_holds_what_the_files_say_and_a_bad_one_stops_no_other(
     assert ("forward", max(count for _, count in ranges)) in ranges
 
 
-def test_what_is_added_twice_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_added_twice_changes_nothing(tmp_path: Path, capsys: Capture) -> None:
     runs, store = tmp_path / "runs", tmp_path / "store"
     runs.mkdir()
     for name in ("clean-1", "clean-2"):
@@ -196,9 +196,7 @@ def test_small_files_of_a_day_become_one_also_where_merging_was_killed(tmp_path:
     assert asked(fleet, "SELECT count(DISTINCT run), count(*) FROM runs") == [(4, 4)]
 
 
-def test_a_query_reads_and_nothing_else(
-    grown: Fleet, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_query_reads_and_nothing_else(grown: Fleet, capsys: Capture, tmp_path: Path) -> None:
     store = grown._store.directory
     assert fleet_command("query", "SELECT job, count(*) AS n FROM runs GROUP BY job", store=store) == 0
     assert capsys.readouterr().out.splitlines() == ["job      n", "train  144"]
@@ -265,16 +263,14 @@ def test_hosts_that_are_slower_or_starved_are_named(grown: Fleet) -> None:
     assert by_host["node5"].queued == pytest.approx(1 / 3, rel=0.01)
 
 
-def test_of_few_hosts_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_few_hosts_nothing_is_said(tmp_path: Path, capsys: Capture) -> None:
     few = Fleet(tmp_path / "store")
     few.add([SAMPLES / "train_mlp" / "clean-1.prof"])
     assert fleet_command("hosts", store=tmp_path / "store") == 0
     assert "Too few hosts to compare" in capsys.readouterr().out
 
 
-def test_two_selections_are_compared_from_their_files(
-    grown: Fleet, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_two_selections_are_compared_from_their_files(grown: Fleet, capsys: Capture, tmp_path: Path) -> None:
     store = grown._store.directory
     words = ("train@2026-03-01..2026-03-08", "train", "--format", "json")
     assert fleet_command("compare", *words, store=store) == 0
@@ -294,7 +290,7 @@ def test_two_selections_are_compared_from_their_files(
 
 @pytest.mark.parametrize("words", [("slowest",), ("trend", "sharpen"), ("hosts",)])
 def test_answers_follow_their_schema_and_name_no_machine(
-    words: tuple[str, ...], grown: Fleet, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], grown: Fleet, capsys: Capture
 ) -> None:
     assert fleet_command(*words, "--format", "json", store=grown._store.directory) == 0
     text = capsys.readouterr().out
@@ -304,7 +300,7 @@ def test_answers_follow_their_schema_and_name_no_machine(
 
 
 def test_without_the_extra_one_line_says_what_to_install(
-    grown: Fleet, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    grown: Fleet, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for missing in ("duckdb", "pyarrow"):
         monkeypatch.setitem(sys.modules, missing, None)
@@ -315,9 +311,7 @@ def test_without_the_extra_one_line_says_what_to_install(
     assert not (tmp_path / "store").exists()
 
 
-def test_a_directory_of_other_files_becomes_no_store(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_of_other_files_becomes_no_store(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert fleet_command("add", SAMPLES / "train_mlp", store=tmp_path) == 2
     assert "is a directory of other files" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from profkit.model import Edges, Host, Job, Machine, Manifest, Notice, Process, 
 from tests.programs import sampled
 from tests.rank_files import Did
 from tests.rank_files import rank_run as job_rank
-from tests.shared import exit_code, finished
+from tests.shared import Capture, exit_code, finished
 
 ROOT = Path(__file__).parents[2]
 STATS = {("/usr/lib/python3.11/json/decoder.py", 3, "decode"): (1, 2, 0.25, 0.5, {})}
@@ -106,15 +106,10 @@ def test_side_of_a_directory(tmp_path: Path) -> None:
     assert skipped.numbers["problem"] == "is empty"
 
 
-def test_side_of_a_glob(tmp_path: Path) -> None:
-    for name in ("run-1.prof", "run-2.prof", "other.prof"):
+def test_side_of_a_glob_and_of_a_name_that_looks_like_one(tmp_path: Path) -> None:
+    for name in ("run-1.prof", "run-2.prof", "other.prof", "run[1].prof", "run1.prof"):
         foreign(tmp_path / name)
     assert names_of(str(tmp_path / "run-*.prof")) == ["run-1.prof", "run-2.prof"]
-
-
-def test_file_whose_name_looks_like_a_glob(tmp_path: Path) -> None:
-    foreign(tmp_path / "run[1].prof")
-    foreign(tmp_path / "run1.prof")
     assert names_of(tmp_path / "run[1].prof") == ["run[1].prof"]
     (tmp_path / "d[1]").mkdir()
     foreign(tmp_path / "d[1]" / "a.prof")
@@ -190,7 +185,7 @@ def test_join_says_what_is_odd() -> None:
     ],
 )
 def test_files_that_cannot_be_of_one_run_are_not_joined(
-    second: Callable[[], Run], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    second: Callable[[], Run], said: str, tmp_path: Path, capfd: Capture
 ) -> None:
     for name, run in (("a.prof", rank_run(0)), ("b.prof", second())):
         write_run(tmp_path / name, run)

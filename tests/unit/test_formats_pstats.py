@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from profkit.errors import FormatError
-from profkit.formats import read_pstats, read_run, write_pstats
+from profkit.formats import read_pstats, write_pstats
 from profkit.formats.pstats_file import PstatsFile
 from profkit.model import Edges, Notice, Profile
 from tests import builders
@@ -200,21 +200,6 @@ def test_names_are_kept_as_they_are(tmp_path: Path) -> None:
         assert list(rows(read_pstats(path).profile)) == keys
 
 
-@pytest.mark.parametrize(
-    ("file", "version"),
-    [
-        ("/usr/lib/python3.12/json/decoder.py", (3, 12)),
-        ("/opt/conda/lib/python3.9/threading.py", (3, 9)),
-        ("/usr/local/lib/python3.13t/queue.py", (3, 13)),
-        ("C:\\Users\\x\\AppData\\Local\\Programs\\Python\\Python310\\lib\\queue.py", (3, 10)),
-        ("/work/src/queue.py", None),
-    ],
-)
-def test_version_is_told_by_paths(file: str, version: tuple[int, int] | None, tmp_path: Path) -> None:
-    path = dump(tmp_path / "v.prof", {(file, 1, "f"): ENTRY})
-    assert read_pstats(path).python == version
-
-
 def test_caller_without_an_entry_becomes_a_row_of_zeros(tmp_path: Path) -> None:
     stranger = ("a.py", 9, "gone")
     stats = {("a.py", 1, "f"): (2, 3, 0.1, 0.3, {stranger: (3, 2, 0.1, 0.3)})}
@@ -301,9 +286,8 @@ def test_bad_paths(tmp_path: Path) -> None:
         (tmp_path / "file" / "below", "cannot be opened: Not a directory"),
         (str(tmp_path / "nul\0"), "cannot be opened"),
     ):
-        for reader in (read_pstats, read_run):
-            with pytest.raises(FormatError, match=problem):
-                reader(path)
+        with pytest.raises(FormatError, match=problem):
+            read_pstats(path)
 
 
 def test_unreadable_file(tmp_path: Path) -> None:

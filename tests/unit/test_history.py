@@ -13,7 +13,7 @@ from profkit.api.many_runs import read_history_runs
 from profkit.formats.runfile import write_run
 from tests.programs import on, program, training
 from tests.rank_files import Did, rank_run, write_plain
-from tests.shared import check_schema, exit_code
+from tests.shared import Capture, check_schema, exit_code
 
 
 def job(where: Path, days: int = 24, changed: int = 14, *, queue: float = 0.0) -> Path:
@@ -114,7 +114,7 @@ def test_json_follows_its_schema(result: Any) -> None:
     assert sum(value["runs"][0]["account"].values()) == pytest.approx(value["runs"][0]["wall_s"])
 
 
-def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_gives_one_line(tmp_path: Path, capsys: Capture) -> None:
     write_run(tmp_path / "one.prof", on(program(training()), 0))
     write_run(tmp_path / "failed.prof", on(program(training(), exit_status=1), 0))
     write_plain(tmp_path / "plain.prof", {("a.py", "f"): 1.0})
