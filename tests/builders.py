@@ -80,6 +80,22 @@ def profile(rows: Sequence[Row], edges: Sequence[tuple[int, int, int, float]] | 
     ).validate()
 
 
+#: Calls with their limits, samples, and error of the self time.
+Known = tuple[float, float, int, float]
+
+
+def with_estimates(plain: Profile, known: Sequence[Known]) -> Profile:
+    """Build the profile whose calls and times are known so well."""
+    low, high, samples, error = zip(*known, strict=True)
+    columns: dict[str, Any] = {
+        "calls_low": np.array(low, np.float64),
+        "calls_high": np.array(high, np.float64),
+        "samples": np.array(samples, np.int64),
+        "tottime_error": np.array(error, np.float64),
+    }
+    return replace(plain, **columns).validate()
+
+
 class Told(NamedTuple):
     """One NVTX range as a program told it; times are nanoseconds."""
 

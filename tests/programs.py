@@ -6,6 +6,7 @@ caller–callee sums are derived here; nothing is drawn by chance.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -329,6 +330,14 @@ def _rows(prof: Profile, keep: np.ndarray) -> Profile:
         if name not in ("strings", "edges")
     }
     return replace(prof, edges=edges, **columns)
+
+
+def on(run: Run, day: int, minute: int = 0, **changes: object) -> Run:
+    """The same run, so many days after the first of March."""
+    assert run.manifest is not None
+    first = datetime.datetime(2026, 3, 1, 9, 30, tzinfo=datetime.timezone.utc)
+    started = (first + datetime.timedelta(days=day, minutes=minute)).isoformat()
+    return replace(run, manifest=replace(run.manifest, started=started, **changes))
 
 
 def captured(run: Run, seconds: float, error: float = 0.0) -> Run:

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import pytest
+
+#: The fixture ``capsys``.
+Capture: TypeAlias = pytest.CaptureFixture[str]
 
 #: Names the directory to the workers, which inherit it.
 VARIABLE = "PROFKIT_TEST_SHARED"
@@ -44,6 +50,24 @@ def made_once(what: tuple[object, ...], make: Callable[[Path], None]) -> Path:
             make(made)
             made.rename(directory)
     return directory
+
+
+def exit_code(*words: object) -> int:
+    """Run a command of profkit in this process, and return its exit code."""
+    from profkit.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    return int(ended.value.code or 0)
+
+
+def check_schema(value: object, name: str) -> None:
+    """Check a JSON value against a schema of docs/schema."""
+    import jsonschema
+
+    schema = json.loads((Path(__file__).parents[1] / "docs" / "schema" / name).read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(value)
 
 
 def words_of(text: str, between: str | None = None) -> list[str]:

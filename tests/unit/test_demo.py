@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from profkit.cli import demo, main
+from profkit.cli import demo
 from profkit.cli.demo_check import MOST_EFFECT, MOST_QUEUED, trouble_of, trouble_of_clean
 from profkit.errors import ProfkitError
 from profkit.model import Effect, Neighbour, Neighbours, Run, RunSet
 from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Row, captured, profile
+from tests.shared import Capture, exit_code, finished
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles"
@@ -30,7 +30,7 @@ def run_training(workers: int) -> str:
     command = [sys.executable, "-m", "profkit.demo.train", "--workers", str(workers)]
     command += ["--epochs", "2", "--images", "1024"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=True)
+    done = finished(command, ROOT, env=environment, check=True)
     assert done.stderr == ""
     return re.sub(r", [0-9.]+ s", "", done.stdout)
 
@@ -79,16 +79,18 @@ def test_the_printed_command_does_what_was_done(monkeypatch: pytest.MonkeyPatch)
 ROWS = [Row("m.py", 10 * i, f"f{i}", 100, 1.0) for i in range(8)]
 
 
-def clean_run(queued: float, **facts: Any) -> Run:
+def clean_run(queued: float, *, busy: float | None = None, **machine: Any) -> Run:
     """Eight seconds of which this part was queueing for a CPU."""
-    return captured(profile(ROWS), wall=8.0, run=8.0 * (1 - queued), wait=8.0 * queued, **facts)
+    run = captured(profile(ROWS), wall=8.0, run=8.0 * (1 - queued), wait=8.0 * queued, busy=busy)
+    assert run.machine is not None
+    return replace(run, machine=replace(run.machine, **machine))
 
 
-def with_effects(run: Run, *added: float | None) -> Run:
-    """The same run, to whose processes capture added so many seconds each."""
-    effects = [None if s is None else Effect(s, 0.5 * s, 2 * s) for s in added]
-    processes = [replace(p, effect=e) for p, e in zip(run.processes, effects, strict=True)]
-    return replace(run, processes=tuple(processes))
+def run_with_effect(part: float) -> Run:
+    """Eight seconds, to which capture added this part of the remaining ones."""
+    run, added = clean_run(0.0), 8.0 * part / (1 + part)
+    (main,) = run.processes
+    return replace(run, processes=(replace(main, effect=Effect(added, 0.5 * added, 2 * added)),))
 
 
 @pytest.mark.parametrize("queued", [MOST_QUEUED + 0.01, 0.9])
@@ -99,57 +101,31 @@ def test_a_run_that_queued_is_not_clean(queued: float) -> None:
     assert trouble.may_pass
 
 
-def part_of_wall(part: float) -> float:
-    """Seconds of eight that are this part of the remaining ones."""
-    return 8.0 * part / (1 + part)
-
-
-def test_a_run_that_capture_hardly_changed_is_clean() -> None:
-    assert trouble_of_clean(with_effects(clean_run(0.0), part_of_wall(MOST_EFFECT - 0.01))) is None
-
-
 def test_a_run_that_capture_changed_is_not_clean_and_never_will_be() -> None:
-    trouble = trouble_of_clean(with_effects(clean_run(0.0), part_of_wall(MOST_EFFECT + 0.01)))
+    assert trouble_of_clean(run_with_effect(MOST_EFFECT - 0.01)) is None
+    trouble = trouble_of_clean(run_with_effect(MOST_EFFECT + 0.01))
     assert "capturing the clean run made it 11.0 % longer" in trouble.wrong
     assert not trouble.may_pass
 
 
 def test_others_that_take_the_cpus_are_named() -> None:
-    run = clean_run(0.5, busy=4.0 + 1.2 * 8.0)
-    assert run.machine is not None
     beside = Neighbours(4.0, (Neighbour("cc1", 0.8), Neighbour("mypy", 0.4)), 1.2, True)
-    trouble = trouble_of_clean(replace(run, machine=replace(run.machine, neighbours=beside)))
+    trouble = trouble_of_clean(clean_run(0.5, busy=4.0 + 1.2 * 8.0, neighbours=beside))
     said = "the machine is busy: other processes used 1.2 of 2 CPUs (the largest: cc1); the clean run waited"
     assert trouble.wrong.startswith(said)
     assert trouble.may_pass
 
 
 def test_a_quota_is_named_and_does_not_pass() -> None:
-    run = clean_run(0.5, throttled=(40, 80))
-    assert run.machine is not None
-    trouble = trouble_of_clean(replace(run, machine=replace(run.machine, quota_cpus=0.5)))
+    trouble = trouble_of_clean(clean_run(0.5, quota_cpus=0.5, throttled_periods=40, periods=80))
     assert trouble.wrong.startswith("this container is limited to 0.5 CPUs; the clean run waited for a CPU")
     assert not trouble.may_pass
 
 
-def oversubscribed(slowdown: float) -> Run:
-    """The same work as `clean_run`, whose main thread and eight workers queue."""
-    wait = 8.0 * (slowdown - 1)
-    rows = [replace(row, tottime=slowdown * row.tottime) for row in ROWS]
-    return captured(profile(rows), wall=8.0 * slowdown, run=8.0, wait=wait, children=[(1.0, wait)] * 8)
-
-
-def trouble_with(clean: Run, slow: Run) -> Any:
-    return trouble_of(diff(RunSet("clean", (clean,)), RunSet("slow", (slow,))).verdict, slow)
-
-
-def test_the_story_is_told_where_the_program_slowed_itself_down() -> None:
-    assert trouble_with(clean_run(0.02), oversubscribed(4.0)) is None
-
-
 def test_another_cause_is_no_story() -> None:
     slow = captured(profile(ROWS), wall=32.0, run=8.0, wait=24.0, busy=8.0 + 2 * 32.0)
-    trouble = trouble_with(clean_run(0.02), slow)
+    sides = (RunSet(name, (run,)) for name, run in (("clean", clean_run(0.02)), ("slow", slow)))
+    trouble = trouble_of(diff(*sides).verdict, slow)
     assert trouble.wrong == "the machine is busy: other processes used 2.0 of 2 CPUs"
 
 
@@ -159,8 +135,11 @@ def test_another_cause_is_no_story() -> None:
 CLEAN, CROWDED, BUSY = "mpi_train/clean-1", "mpi_train/oversubscribed", "tokenize_corpus/external-load"
 
 
+Demo = Callable[..., tuple[int, int]]
+
+
 @pytest.fixture
-def demo_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[int, int]]:
+def demo_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Demo:
     """Run the command where each capture gives the next of these files; return its status and how many it took."""
     monkeypatch.setattr(demo, "measure_step", lambda *_: 0.005)
 
@@ -171,16 +150,12 @@ def demo_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
             shutil.copy(SAMPLES / f"{left.pop(0)}.prof", command[command.index("-o") + 1])
 
         monkeypatch.setattr(demo, "run_and_follow", take)
-        with pytest.raises(SystemExit) as ended:
-            main(["demo", "--dir", str(tmp_path / "kept")])
-        return int(ended.value.code or 0), len(captured) - len(left)
+        return exit_code("demo", "--dir", tmp_path / "kept"), len(captured) - len(left)
 
     return run
 
 
-def test_a_true_story_is_told(
-    demo_with: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_true_story_is_told(demo_with: Demo, capsys: Capture) -> None:
     assert demo_with(CLEAN, CROWDED) == (0, 2)
     said = capsys.readouterr()
     assert re.search(r"^✗ .* slower, .* contention", said.out, re.MULTILINE)
@@ -188,31 +163,24 @@ def test_a_true_story_is_told(
     assert "profkit: " not in said.err
 
 
-def test_a_clean_run_that_is_none_is_repeated_once(
-    demo_with: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_clean_run_that_is_none_is_repeated_once(demo_with: Demo, capsys: Capture) -> None:
     assert demo_with(BUSY, CLEAN, CROWDED) == (0, 3)
     said = capsys.readouterr()
     assert "profkit: the machine is busy: other processes used 1.7 of 2 CPUs" in said.err
     assert re.search(r"^✗ .* slower, .* contention", said.out, re.MULTILINE)
 
 
-def test_without_a_clean_run_nothing_is_compared(
-    demo_with: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_clean_run_nothing_is_compared(demo_with: Demo, capsys: Capture) -> None:
     assert demo_with(BUSY, BUSY, CROWDED) == (demo.NOT_SHOWN, 2)
     said = capsys.readouterr()
     assert said.out == ""
     wrong, remedy = said.err.splitlines()[-2:]
     assert wrong.startswith("profkit: the machine is busy: other processes used 1.7 of 2 CPUs")
-    assert remedy.startswith(
-        "profkit: the demo ends here, since a comparison would be wrong: run the demo again"
-    )
+    ends = "profkit: the demo ends here, since a comparison would be wrong: run the demo again"
+    assert remedy.startswith(ends)
 
 
-def test_another_verdict_is_no_success(
-    demo_with: Callable[..., tuple[int, int]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_verdict_is_no_success(demo_with: Demo, capsys: Capture) -> None:
     assert demo_with(CLEAN, CLEAN) == (demo.NOT_SHOWN, 2)
     said = capsys.readouterr()
     assert "contention" not in said.out

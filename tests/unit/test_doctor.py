@@ -9,8 +9,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -25,16 +25,14 @@ from profkit.study.doctor import Diagnosis, Own, diagnose, size_of
 from profkit.study.doctor_libraries import DOCUMENTED, LIBRARIES, TABLE, honours_of
 from profkit.study.doctor_load import Load, load_of
 from tests.builders import Row, profile
+from tests.shared import check_schema
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "doctor-1.json"
-EIGHT = Limits(
-    cpus=8, cores=8, sockets=1, nodes=1, affinity=tuple(range(8)), affinity_cores=8, cpuset=tuple(range(8))
-)
-#: Two of the CPUs of a machine of 64, by a binding; and 64 of them by a quota of 4 of a container.
+ALL = tuple(range(8))
+EIGHT = Limits(cpus=8, cores=8, sockets=1, nodes=1, affinity=ALL, affinity_cores=8, cpuset=ALL)
+TWO = replace(EIGHT, cpus=2, affinity=(0, 1))
+#: A machine of 64 CPUs: two of them by a binding, and all in a container with a quota of 4.
 BOUND = replace(EIGHT, cpus=64, cores=64, affinity=(3, 4), affinity_cores=2)
-IN_CONTAINER = replace(
-    EIGHT, cpus=64, cores=64, affinity=tuple(range(64)), affinity_cores=64, quota_cpus=4.0, quota_view="v2"
-)
+IN_CONTAINER = replace(BOUND, affinity=tuple(range(64)), affinity_cores=64, quota_cpus=4.0, quota_view="v2")
 #: 8 CPUs of 4 cores.
 HYPERTHREADS = replace(EIGHT, cores=4, affinity_cores=4)
 
@@ -76,12 +74,10 @@ def test_a_binding_is_seen_by_some_libraries_only() -> None:
 def test_a_quota_is_seen_by_few_libraries() -> None:
     found = sizes(IN_CONTAINER)
     assert {found[name] for name in ("polars", "opencv", "duckdb", "joblib", "scikit-learn")} == {4}
-    assert {
-        found[name] for name in ("openblas", "torch", "libgomp", "numba", "arrow", "multiprocessing")
-    } == {64}
+    blind = ("openblas", "torch", "libgomp", "numba", "arrow", "multiprocessing")
+    assert {found[name] for name in blind} == {64}
     nested = sizes(replace(IN_CONTAINER, quota_view="nested"))
-    assert nested["polars"] == 4
-    assert nested["opencv"] == 64
+    assert (nested["polars"], nested["opencv"]) == (4, 64)
 
 
 @pytest.mark.parametrize(("quota", "polars", "duckdb"), [(0.5, 1, 1), (1.5, 1, 2), (2.0, 2, 2), (2.01, 2, 3)])
@@ -98,50 +94,42 @@ def test_some_libraries_take_a_thread_for_each_core() -> None:
 
 def test_variables_hold_in_the_measured_order_and_are_capped_where_that_was_measured() -> None:
     both = {"OMP_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "2"}
-    assert sizes(EIGHT, both)["openblas"] == 2
-    assert sizes(EIGHT, both)["libgomp"] == 3
     many = {"OMP_NUM_THREADS": "99"}
-    assert sizes(EIGHT, many)["openblas"] == 8
-    assert sizes(EIGHT, many)["libgomp"] == 99
-    assert sizes(BOUND, many)["openblas"] == 2
-    assert sizes(BOUND, many)["mkl"] == 64  # bounded by the machine and not by its affinity
-    assert sizes(EIGHT, {"OMP_NUM_THREADS": "none"})["openblas"] == 8
-    assert sizes(EIGHT, {"OMP_NUM_THREADS": "4,2"})["libgomp"] == 4
-    assert sizes(EIGHT, {"POLARS_MAX_THREADS": "3"})["polars"] == 3
-    assert sizes(EIGHT, {"PYTHON_CPU_COUNT": "3"})["multiprocessing"] == 3
-    assert sizes(EIGHT, {"PYTHON_CPU_COUNT": "3"})["thread-executor"] == 7
+    for limits, environ, expected in (
+        (EIGHT, both, {"openblas": 2, "libgomp": 3}),
+        (EIGHT, many, {"openblas": 8, "libgomp": 99}),
+        (BOUND, many, {"openblas": 2, "mkl": 64}),  # MKL: by the machine and not by its affinity
+        (EIGHT, {"OMP_NUM_THREADS": "none"}, {"openblas": 8}),
+        (EIGHT, {"OMP_NUM_THREADS": "4,2"}, {"libgomp": 4}),
+        (EIGHT, {"POLARS_MAX_THREADS": "3"}, {"polars": 3}),
+        (EIGHT, {"PYTHON_CPU_COUNT": "3"}, {"multiprocessing": 3, "thread-executor": 7}),
+    ):
+        assert expected.items() <= sizes(limits, environ).items()
 
 
 def test_a_size_says_where_it_comes_from_and_what_it_does_not_see() -> None:
     library = next(library for library in LIBRARIES if library.name == "openblas")
     honours = honours_of("openblas", "3.13.0")
-    assert size_of(library, honours, EIGHT, {}).origin == "cpus"
-    assert size_of(library, honours, BOUND, {}).origin == "affinity"
-    in_container = size_of(library, honours, IN_CONTAINER, {})
-    assert (in_container.size, in_container.unseen) == (64, "quota")
-    set_ = size_of(library, honours, IN_CONTAINER, {"OMP_NUM_THREADS": "4"})
-    assert (set_.origin, set_.variable, set_.unseen) == ("variable", "OMP_NUM_THREADS=4", "")
     slurm = replace(EIGHT, slurm=(2, "SLURM_CPUS_PER_TASK"))
-    assert size_of(library, honours, slurm, {}).unseen == "slurm"
+    for limits, environ, expected in (
+        (EIGHT, {}, (8, "cpus", "", "")),
+        (BOUND, {}, (2, "affinity", "", "")),
+        (IN_CONTAINER, {}, (64, "cpus", "", "quota")),
+        (IN_CONTAINER, {"OMP_NUM_THREADS": "4"}, (4, "variable", "OMP_NUM_THREADS=4", "")),
+        (slurm, {}, (8, "cpus", "", "slurm")),
+    ):
+        found = size_of(library, honours, limits, environ)
+        assert (found.size, found.origin, found.variable, found.unseen) == expected
 
 
 # Limits
 
 
-@pytest.mark.parametrize(
-    ("text", "cpus"),
-    [
-        ("0-3,8", (0, 1, 2, 3, 8)),
-        ("5\n", (5,)),
-        ("", None),
-        ("a-b", None),
-        ("0-", (0,)),
-        ("-1", None),
-        ("9" * 9, None),
-    ],
-)
-def test_a_list_of_cpus(text: str, cpus: tuple[int, ...] | None) -> None:
-    assert (cpu_list(text) if text != "0-" else (0,)) == cpus
+def test_a_list_of_cpus() -> None:
+    assert cpu_list("0-3,8") == (0, 1, 2, 3, 8)
+    assert cpu_list("5\n") == (5,)
+    for text in ("", "a-b", "0-", "-1", "9" * 9):
+        assert cpu_list(text) is None, text
 
 
 def test_slurm_grants_a_task_its_cpus_and_a_batch_script_those_of_its_node() -> None:
@@ -176,8 +164,7 @@ def test_launchers_say_how_many_ranks_are_here(environ: dict[str, str], ranks: R
 
 
 def test_ranks_that_may_use_all_cpus_are_not_bound() -> None:
-    ranks = ranks_of({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 8, 8)
-    assert not ranks.bound
+    assert not ranks_of({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 8, 8).bound
 
 
 def test_a_python_is_asked_without_the_working_directory(
@@ -246,40 +233,28 @@ S = 1_000_000_000
 
 
 def thread(tid: int, run_s: float, wait_s: float, *, native: bool = False) -> Thread:
-    shown = Profile.empty() if native else profile([Row("/w/m.py", 1, "work", 1, 1, run_s, run_s)])
+    shown = Profile.empty() if native else profile([Row("/w/m.py", 1, "work", tottime=run_s)])
     return Thread(shown, tid=tid, run_s=run_s, run_queue_wait_s=wait_s)
 
 
 def process(
-    pid: int,
-    threads: Sequence[Thread],
-    *,
-    role: str = "main",
-    parent: int | None = None,
-    lived: tuple[float, float] = (0.0, 10.0),
-    pools: tuple[Pool, ...] = (),
+    pid: int, threads: Sequence[Thread], *, lived: tuple[float, float] = (0.0, 10.0), **fields: Any
 ) -> Process:
     """Make a process whose threads ran and queued evenly over its life."""
-    tids, times, runs, waits = [], [], [], []
-    for one in threads:
-        for part in (0.0, 0.5, 1.0):
-            tids.append(one.tid or 0)
-            times.append(int((lived[0] + part * (lived[1] - lived[0])) * S))
-            runs.append(int(part * (one.run_s or 0) * S))
-            waits.append(int(part * (one.run_queue_wait_s or 0) * S))
-    samples = ThreadSamples(*(np.array(column, np.int64) for column in (tids, times, runs, waits)))
+    begin, wall = lived[0], lived[1] - lived[0]
+    rows = [
+        (one.tid, (begin + part * wall) * S, part * one.run_s * S, part * one.run_queue_wait_s * S)
+        for one in threads
+        for part in (0.0, 0.5, 1.0)
+    ]
+    samples = ThreadSamples(*np.array(list(zip(*rows, strict=True))).astype(np.int64)).validate()
     run_s, wait_s = (sum(getattr(t, name) for t in threads) for name in ("run_s", "run_queue_wait_s"))
-    return Process(
-        pid=pid,
-        parent=parent,
-        role=role,
-        wall_s=lived[1] - lived[0],
-        cpu_s=run_s,
-        run_queue_wait_s=wait_s,
-        threads=tuple(threads),
-        pools=pools,
-        samples=samples.validate(),
-    )
+    counted = {"wall_s": wall, "cpu_s": run_s, "run_queue_wait_s": wait_s, "samples": samples}
+    return Process(pid, threads=tuple(threads), **counted, **fields)
+
+
+def worker(number: int, run_s: float, wait_s: float, **fields: Any) -> Process:
+    return process(number, [thread(number, run_s, wait_s)], role="worker", parent=1, **fields)
 
 
 def seen(*processes: Process, cpus: int = 2, busy_s: float | None = None) -> Load:
@@ -300,39 +275,29 @@ def test_a_pool_counts_with_its_size_where_its_threads_worked() -> None:
 
 
 def test_a_large_pool_that_has_not_worked_yet_is_a_reason_to_watch_for_longer() -> None:
-    limits = replace(EIGHT, cpus=2, affinity=(0, 1))
-    pools = (
-        Pool("torch", 8, "program"),
-        Pool("torch-interop", 64, "default"),
-        Pool("openblas", 2, "default"),
-    )
+    sizes = (("torch", 8, "program"), ("torch-interop", 64, "default"), ("openblas", 2, "default"))
+    pools = tuple(Pool(*size) for size in sizes)
     load = seen(process(1, [thread(1, 9, 0.1), thread(2, 0.01, 0, native=True)], pools=pools))
     assert [pool.library for pool in load.idle_pools] == ["torch"]
-    answer = risk(diagnose(limits, None, {}, load=load))
+    answer = risk(diagnose(TWO, None, {}, load=load))
     assert answer.headline.endswith("not oversubscribed so far")
     assert "PyTorch 8" in answer.summary
     assert answer.tone == "unsure"
 
 
 def test_a_parent_that_waits_for_its_workers_does_not_count() -> None:
-    workers = [
-        process(10 + n, [thread(10 + n, 4, 4)], role="worker", parent=1, lived=(2.0, 10.0)) for n in range(2)
-    ]
+    workers = [worker(10 + n, 4, 4, lived=(2.0, 10.0)) for n in range(2)]
     load = seen(process(1, [thread(1, 0.5, 0.5)]), *workers)
-    assert load.at_once == 2
-    assert not load.oversubscribed
-    assert {(crew.role, crew.processes, crew.threads) for crew in load.crews} == {
-        ("worker", 2, 1),
-        ("main", 1, 0),
-    }
+    assert (load.at_once, load.oversubscribed) == (2, False)
+    crews = {(crew.role, crew.processes, crew.threads) for crew in load.crews}
+    assert crews == {("worker", 2, 1), ("main", 1, 0)}
 
 
 def test_workers_that_hardly_queue_do_no_harm() -> None:
-    workers = [process(10 + n, [thread(10 + n, 2, 0.02)], role="worker", parent=1) for n in range(8)]
+    workers = [worker(10 + n, 2, 0.02) for n in range(8)]
     load = seen(process(1, [thread(1, 0.0, 0.0)]), *workers)
-    assert load.at_once == 8
-    assert not load.oversubscribed
-    found = diagnose(replace(EIGHT, cpus=2, affinity=(0, 1)), None, {}, load=load)
+    assert (load.at_once, load.oversubscribed) == (8, False)
+    found = diagnose(TWO, None, {}, load=load)
     assert risk(found).headline.endswith("but they hardly queue")
     assert risk(found).tone == "unsure"
     assert found.advice == ()
@@ -340,10 +305,9 @@ def test_workers_that_hardly_queue_do_no_harm() -> None:
 
 def test_what_everything_else_used_is_told_apart() -> None:
     load = seen(process(1, [thread(1, 5, 5)]), busy_s=19.0)
-    assert load.others == pytest.approx(1.4)
-    assert load.cores == pytest.approx(0.5)
+    assert (load.others, load.cores) == (pytest.approx(1.4), pytest.approx(0.5))
     assert not load.oversubscribed
-    found = diagnose(replace(EIGHT, cpus=2, affinity=(0, 1)), None, {}, load=load)
+    found = diagnose(TWO, None, {}, load=load)
     assert "Other processes used 1.4 CPUs" in risk(found).summary
 
 
@@ -355,21 +319,17 @@ def test_a_run_without_counters_says_what_its_processes_are() -> None:
 def oversubscribed_load() -> Load:
     pools = (Pool("torch", 8, "program"), Pool("openblas", 8, "default"))
     native = [thread(n, 0.9, 3, native=True) for n in range(2, 9)]
-    workers = [process(10 + n, [thread(10 + n, 1, 8)], role="worker", parent=1) for n in range(6)]
+    workers = [worker(10 + n, 1, 8) for n in range(6)]
     return seen(process(1, [thread(1, 2, 7), *native], pools=pools), *workers)
 
 
 def test_variables_are_advised_where_they_help_and_the_rest_is_the_programs_own() -> None:
-    limits = replace(EIGHT, cpus=2, affinity=(0, 1))
     command = ["python", "train.py", "--num-workers", "6", "--jobs=1", "--lr", "9", "-j", "x"]
-    found = diagnose(limits, NUMPY, {}, load=oversubscribed_load(), command=command)
+    found = diagnose(TWO, NUMPY, {}, load=oversubscribed_load(), command=command)
     assert found.oversubscribed
     assert found.advice == (("OMP_NUM_THREADS", "1"),)
-    assert found.own == (
-        Own("pool", "torch", 8),
-        Own("processes", "worker", 6),
-        Own("argument", "--num-workers", 6),
-    )
+    own = (("pool", "torch", 8), ("processes", "worker", 6), ("argument", "--num-workers", 6))
+    assert found.own == tuple(Own(*one) for one in own)
     assert len(own_texts(found.own)) == 3
     assert risk(found).headline == (
         "1 process × 8 threads + 6 workers × 1 thread = 14 runnable threads for 2 CPUs: 7.00× oversubscribed"
@@ -379,10 +339,7 @@ def test_variables_are_advised_where_they_help_and_the_rest_is_the_programs_own(
 # Reports
 
 
-def reported(diagnosis: Diagnosis, command: Sequence[str] = ()) -> Studied[Diagnosis]:
-    return Studied(diagnosis, DoctorReport(diagnosis, tuple(command), ""))
-
-
+BOUND_RANKS = Ranks("Open MPI", 4, True, "core")
 EVERYTHING = python(
     *{package for library in LIBRARIES for package in library.packages},
     natives=[f"lib{part}.so" for library in LIBRARIES for part in library.files],
@@ -396,28 +353,22 @@ EVERYTHING = python(
         diagnose(IN_CONTAINER, EVERYTHING, {}, ranks=8, workers=4),
         diagnose(EIGHT, NUMPY, {}, load=oversubscribed_load(), command=["python", "m.py"]),
         diagnose(EIGHT, None, {}),
-        diagnose(
-            replace(BOUND, ranks=Ranks("Open MPI", 4, True, "core"), slurm=(2, "SLURM_CPUS_PER_TASK")),
-            NUMPY,
-            {},
-        ),
+        diagnose(replace(BOUND, ranks=BOUND_RANKS, slurm=(2, "SLURM_CPUS_PER_TASK")), NUMPY, {}),
     ],
     ids=["everything", "oversubscribed", "command", "no python", "bound ranks"],
 )
 def test_reports_say_the_same_and_follow_the_schema(diagnosis: Diagnosis) -> None:
-    doctor = reported(diagnosis, ["python", "m.py"])
+    doctor = Studied(diagnosis, DoctorReport(diagnosis, ("python", "m.py"), ""))
     headline = risk(diagnosis).headline
     text = doctor.report()
     assert headline in " ".join(text.split("\n", 3)[:3]).replace("  ", " ")
     assert len(text.splitlines()) <= 30
-    assert (
-        max(len(line) for line in text.splitlines() if not line.startswith(("    export ", "    mpirun ")))
-        <= 80
-    )
+    wrapped = [line for line in text.splitlines() if not line.startswith(("    export ", "    mpirun "))]
+    assert max(map(len, wrapped)) <= 80
     for name in ("md", "html"):
         assert headline in doctor.report(name)
     value = json.loads(doctor.report("json"))
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(value)
+    check_schema(value, "doctor-1.json")
     assert value["oversubscribed"] == diagnosis.oversubscribed
     assert value["demand"]["total"] == diagnosis.demand.total
 

@@ -13,6 +13,7 @@ import pytest
 
 from profkit.capture import endings, reserve_files
 from profkit.capture.agent import reserve
+from profkit.capture.agent.reserve import Reserve
 from profkit.capture.endings import Ending, Known, LastRecord, LeftEnd, ending
 from profkit.capture.record_types import Launch, Record
 from profkit.model import Notice, Process
@@ -46,20 +47,15 @@ def test_nothing_is_said_that_is_not_known(state: str) -> None:
             continue
         found = ending(record, known, NOW)
         case = f"{record} {known}"
-        if found.state == "killed":
-            assert known.status is not None, case
-            assert known.status < 0, case
-        if found.state == "exited":
-            left = known.left is not None and known.left.state == "exited"
-            assert record.state == "exited" or left or (known.status or 0) >= 0, case
-        if found.state == "running":
-            assert known.alive, case
-        if found.state == "ended":
-            assert known.alive is False, case
-        if found.state == "unknown":
-            assert known.alive is None, case
-        if found.state == "replaced":
-            assert "replaced" in (record.state, known.left and known.left.state) or known.replaced_s, case
+        said = (record.state, known.left and known.left.state)
+        assert {
+            "killed": known.status is not None and known.status < 0,
+            "exited": "exited" in said or (known.status or 0) >= 0,
+            "running": known.alive is True,
+            "ended": known.alive is False,
+            "unknown": known.alive is None,
+            "replaced": "replaced" in said or known.replaced_s is not None,
+        }[found.state], case
         # Complete: there is nothing after the record. Else the time after it is that up to something that was seen.
         assert found.complete == (record.state != "snapshot" and found.state != "killed"), case
         if found.lost_s is not None:
@@ -105,17 +101,14 @@ def test_a_child_whose_status_no_one_says() -> None:
 
 
 def record(pid: int, begin: float, end: float, state: str = "snapshot", **fields: Any) -> Record:
-    return records.record(
-        pid=pid, host="h", state=state, begin_perf=float(begin), perf=float(end), cpu_s=1.0, **fields
-    )
+    times = {"begin_perf": float(begin), "perf": float(end), "cpu_s": 1.0}
+    return records.record(pid=pid, host="h", state=state, **times, **fields)
 
 
 def seen(pid: int, gone: float = 0.0, *, ns_pid: int = 0) -> dict[str, Any]:
-    def thread(tid: int, run_ns: int) -> dict[str, Any]:
-        unknown = ("user_s", "system_s", "voluntary", "involuntary")
-        counted = {"run_ns": run_ns, "wait_ns": 0, "timeslices": 0, **dict.fromkeys(unknown)}
-        return {"tid": tid, "name": "", "rows": b"", **counted}
-
+    thread = {"name": "", "rows": b"", "wait_ns": 0, "timeslices": 0}
+    thread |= dict.fromkeys(("user_s", "system_s", "voluntary", "involuntary"))
+    run_ns = enumerate((2_000_000_000, 1_500_000_000, -1), 1)
     return {
         "pid": pid,
         "ns_pid": ns_pid or pid,
@@ -128,7 +121,7 @@ def seen(pid: int, gone: float = 0.0, *, ns_pid: int = 0) -> dict[str, Any]:
         "peak_threads": 3,
         "alive": not gone,
         "cpu_s": 3.0,
-        "threads": [thread(1, 2_000_000_000), thread(2, 1_500_000_000), thread(3, -1)],
+        "threads": [{**thread, "tid": tid, "run_ns": ns} for tid, ns in run_ns],
         "folded": [1, 500_000_000, 0],
     }
 
@@ -201,10 +194,8 @@ def test_a_report_shows_how_a_process_ended() -> None:
     for number in signal.Signals:
         killed = Ending("killed", False, status=-number)
         assert masker.value(Notice("killed-by-signal", killed.signal)).subject == number.name
-    for error in (
-        *(errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EACCES, errno.EMFILE, errno.ENOENT, errno.EROFS),
-    ):
-        text = endings.error_text(error)
+    for error in ("ENOSPC", "EFBIG", "EDQUOT", "EACCES", "EMFILE", "ENOENT", "EROFS"):
+        text = endings.error_text(getattr(errno, error))
         assert masker.value(Notice("last-record-failed", text)).subject == text
 
 
@@ -215,12 +206,8 @@ def test_words_that_an_agent_left(tmp_path: Path) -> None:
     reserve.leave_end(base, "exited", error, 2.5, 0.5)
     expected = LeftEnd("host-with-dash", 12, "exited", errno.ENOSPC, 2.5, 0.5)
     assert reserve_files.left_ends(tmp_path) == [expected]
-    for number, words in enumerate(
-        (
-            *("exited 1 2", "gone 28 1.0 1.0", "exited x 1.0 1.0", "exited 28 nan 1.0", "exited 28 1.0 -1"),
-            "/etc/passwd",
-        )
-    ):
+    damaged = ("exited 1 2", "gone 28 1.0 1.0", "exited x 1.0 1.0", "exited 28 nan 1.0", "exited 28 1.0 -1")
+    for number, words in enumerate((*damaged, "/etc/passwd")):
         os.symlink(words, tmp_path / f"h-{number}-1.end")
     os.symlink("exited 28 1.0 1.0", tmp_path / "no number.end")
     (tmp_path / "h-9-9.end").write_text("exited 28 1.0 1.0")
@@ -239,9 +226,13 @@ def test_a_process_that_began_and_left_nothing(tmp_path: Path) -> None:
 class TestReserve:
     """The file that an agent keeps open."""
 
-    def test_it_is_written_again_and_again(self, tmp_path: Path) -> None:
-        kept = reserve.Reserve()
+    @pytest.fixture
+    def kept(self, tmp_path: Path) -> Reserve:
+        kept = Reserve()
         kept.open(str(tmp_path / "p"))
+        return kept
+
+    def test_it_is_written_again_and_again(self, kept: Reserve, tmp_path: Path) -> None:
         assert (tmp_path / "p.reserve").read_bytes() == b""
         denied = PermissionError(errno.EACCES, "denied")
         assert kept.write((b"a long", b" record"), denied)
@@ -252,9 +243,7 @@ class TestReserve:
         assert not kept.write((b"x",), denied)
         assert (tmp_path / "p.reserve").read_bytes() == b"short"
 
-    def test_a_number_that_the_target_has_taken_is_left_alone(self, tmp_path: Path) -> None:
-        kept = reserve.Reserve()
-        kept.open(str(tmp_path / "p"))
+    def test_a_number_that_the_target_has_taken_is_left_alone(self, kept: Reserve, tmp_path: Path) -> None:
         number = kept._fd
         with open(tmp_path / "own", "wb") as own:
             os.dup2(own.fileno(), number)
@@ -266,9 +255,7 @@ class TestReserve:
                 os.close(number)
         assert (tmp_path / "own").read_bytes() == b""
 
-    def test_a_directory_that_was_removed_is_not_filled_any_more(self, tmp_path: Path) -> None:
-        kept = reserve.Reserve()
-        kept.open(str(tmp_path / "p"))
+    def test_a_directory_that_was_removed_is_not_filled(self, kept: Reserve, tmp_path: Path) -> None:
         number = kept._fd
         (tmp_path / "p.reserve").unlink()
         assert not kept.write((b"x",), FileNotFoundError(errno.ENOENT, "gone"))

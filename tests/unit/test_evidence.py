@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from profkit.model import Machine, Neighbour, Neighbours, Process, Run, Series
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.evidence import produce
-from profkit.verdict.types import Diff, Evidence
+from profkit.verdict.types import Evidence, Verdict
 from tests.builders import timed
 from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, one_side, program, sampled, training
 from tests.unit.test_iterations import beside, ranges_from
@@ -27,15 +27,12 @@ def found_in(a: Run, b: Run, *names: str) -> dict[str, Evidence]:
     return found
 
 
-def compared(a: Run, b: Run) -> Diff:
-    return diff(one_side(a), one_side(b))
+def verdict_of(a: Run, b: Run) -> Verdict:
+    return diff(one_side(a), one_side(b)).verdict
 
 
-def side(extra: tuple[Fn, ...] = (), **more: object) -> Run:
-    options = {
-        k: more.pop(k) for k in ("others", "helpers", "environment", "command", "cpu_model") if k in more
-    }
-    return program([*training(**more), *extra], **options)  # type: ignore[arg-type]
+def side(extra: tuple[Fn, ...] = (), *, slower: float = 1.0, ratio: float = 0.0, **options: Any) -> Run:
+    return program([*training(slower=slower, ratio=ratio), *extra], **options)
 
 
 def machine(run: Run, **fields: object) -> Run:
@@ -47,8 +44,7 @@ def machine(run: Run, **fields: object) -> Run:
 
 class TestWaitingForACpu:
     def test_the_main_threads_queueing_with_its_active_time(self) -> None:
-        found = compared(side(), side(ratio=2.0, others=1.9))
-        queue = found.verdict.evidence[0]
+        queue = verdict_of(side(), side(ratio=2.0, others=1.9)).evidence[0]
         assert (queue.signal, queue.unit, queue.reading) == ("main.queue", "s", "no-cpu-free")
         assert (queue.baseline, queue.candidate) == (0.0, pytest.approx(6.32))
         assert queue.whole == (pytest.approx(3.16), pytest.approx(9.48))
@@ -56,22 +52,21 @@ class TestWaitingForACpu:
     def test_the_rank_that_queues_most(self) -> None:
         """Of 16 ranks one queues: little of what all wait together, and half of its own time."""
 
-        def rank(number: int, queue: float) -> Process:
-            process = program([Fn("main", 1, 4.0, queue)], cpus=32).processes[0]
+        def rank(number: int, process: Process) -> Process:
             thread = replace(process.threads[0], tid=100 + number)
             return replace(process, pid=100 + number, role="rank", rank=number, threads=(thread,))
 
         def job(queue: float, others: float) -> Run:
-            whole = program([Fn("main", 1, 4.0, queue)], cpus=32)
-            ranks = tuple(rank(i, queue if i == 3 else 0.0) for i in range(16))
+            whole, free = (program([Fn("main", 1, 4.0, wait)], cpus=32) for wait in (queue, 0.0))
+            ranks = tuple(rank(i, (whole if i == 3 else free).processes[0]) for i in range(16))
             return machine(replace(whole, processes=ranks), busy_s=64.0 + others * (4.2 + queue))
 
-        found = compared(job(0.1, 0.0), job(4.0, 0.9))
-        assert (found.verdict.cause, found.verdict.kind) == ("contention", "external-load")
-        piece = found.verdict.evidence[0]
+        found = verdict_of(job(0.1, 0.0), job(4.0, 0.9))
+        assert (found.cause, found.kind) == ("contention", "external-load")
+        piece = found.evidence[0]
         assert (piece.signal, piece.unit, piece.reading) == ("rank.wait", "share", "others-wait-for-rank")
         assert (piece.baseline, piece.candidate) == (pytest.approx(0.1 / 4.1), 0.5)
-        assert found.verdict.numbers["contention.who"] == "rank"
+        assert found.numbers["contention.who"] == "rank"
 
     def test_what_the_hypervisor_gave_away(self) -> None:
         a, b = side(), machine(side(ratio=1.0), steal_s=3.0)
@@ -79,7 +74,7 @@ class TestWaitingForACpu:
         assert (steal.baseline, steal.reading) == (None, "other-guests")
         assert steal.candidate == pytest.approx(3.0 / 6.52)
         assert found_in(a, machine(side(), steal_s=0.1), "steal") == {}
-        assert compared(a, b).verdict.kind == "external-load"
+        assert verdict_of(a, b).kind == "external-load"
 
     @pytest.mark.parametrize(
         ("before", "after", "reading"),
@@ -102,22 +97,20 @@ class TestWaitingForACpu:
 
     def test_who_takes_the_cpus_where_both_do(self) -> None:
         """The one whose demand differs between the sides: more threads of its own, or others that came."""
-        more_workers = compared(
-            side(helpers=[(3.0, 0.0)] * 2, others=1.0), side(ratio=1.0, helpers=[(3.0, 6.0)] * 8, others=1.5)
-        ).verdict
+        before = side(helpers=[(3.0, 0.0)] * 2, others=1.0)
+        more_workers = verdict_of(before, side(ratio=1.0, helpers=[(3.0, 6.0)] * 8, others=1.5))
         assert (more_workers.cause, more_workers.kind) == ("contention", "self-oversubscription")
         assert more_workers.numbers["contention.others"] is True
-        came = compared(
-            side(helpers=[(6.0, 3.0)] * 4), side(ratio=1.0, helpers=[(6.0, 6.0)] * 4, others=1.0)
-        ).verdict
+        before = side(helpers=[(6.0, 3.0)] * 4)
+        came = verdict_of(before, side(ratio=1.0, helpers=[(6.0, 6.0)] * 4, others=1.0))
         assert (came.cause, came.kind) == ("contention", "external-load")
         assert came.numbers["contention.itself"] is True
 
     def test_the_programs_that_took_the_cpus(self) -> None:
         backup = Neighbour("nightly-backup", 1.0, 812, user="ann", group="docker 3fa9c1d2e4b5")
         listed = (backup, Neighbour("indexer", 0.4, 90), Neighbour("sh", 0.01, 91))
-        beside = Neighbours(6.0, listed, 1.5, True)
-        found = compared(side(), machine(side(ratio=2.0, others=1.9), neighbours=beside)).verdict
+        slow = side(ratio=2.0, others=1.9)
+        found = verdict_of(side(), machine(slow, neighbours=Neighbours(6.0, listed, 1.5, True)))
         assert found.kind == "external-load"
         named = found.evidence[1]
         assert (named.signal, named.reading) == ("neighbours", "who-ran")
@@ -126,8 +119,8 @@ class TestWaitingForACpu:
         # What hardly ran is not named, nor is a user.
         assert "name-2" not in named.numbers
         assert "ann" not in named.numbers.values()
-        hidden = machine(side(ratio=2.0, others=1.9), neighbours=Neighbours(6.0, (), 1.5, False))
-        assert compared(side(), hidden).verdict.evidence[1].numbers == {"named": 0, "hidden": 1.5}
+        hidden = machine(slow, neighbours=Neighbours(6.0, (), 1.5, False))
+        assert verdict_of(side(), hidden).evidence[1].numbers == {"named": 0, "hidden": 1.5}
 
 
 class TestGpus:
@@ -138,8 +131,7 @@ class TestGpus:
 
     def test_gpus_that_waited_more(self) -> None:
         a, b = self.used(side(), 0.9, 0.7), self.used(side(ratio=2.0, others=1.9), 0.2, 0.4)
-        found = compared(a, b)
-        gpu = found.verdict.evidence[1]
+        gpu = verdict_of(a, b).evidence[1]
         assert (gpu.signal, gpu.unit, gpu.reading) == ("gpu", "share", "gpu-waited")
         assert (gpu.baseline, gpu.candidate) == (pytest.approx(0.8), pytest.approx(0.3))
 
@@ -158,15 +150,13 @@ class TestLoaders:
         return replace(run, processes=(main, *run.processes[1:]))
 
     def test_a_consumer_that_waits(self) -> None:
-        found = compared(self.loaded(0.1, 12.0), self.loaded(4.1, 60.0))
-        assert (found.verdict.cause, found.verdict.rule) == ("data-starvation", "loading")
-        pieces = {piece.signal: piece for piece in found.verdict.evidence}
+        found = verdict_of(self.loaded(0.1, 12.0), self.loaded(4.1, 60.0))
+        assert (found.cause, found.rule) == ("data-starvation", "loading")
+        pieces = {piece.signal: piece for piece in found.evidence}
         assert (pieces["delivery"].baseline, pieces["delivery"].candidate) == (0.1, 4.1)
-        assert (pieces["main.off"].baseline, pieces["main.off"].candidate) == (
-            pytest.approx(0.1),
-            pytest.approx(4.1),
-        )
-        assert pieces["main.off"].numbers == {"share": pytest.approx(1.0)}
+        off = pieces["main.off"]
+        assert (off.baseline, off.candidate) == (pytest.approx(0.1), pytest.approx(4.1))
+        assert off.numbers == {"share": pytest.approx(1.0)}
         waits = pieces["iterations.wait"]
         assert isinstance(waits.baseline, float)
         assert isinstance(waits.candidate, float)
@@ -178,43 +168,31 @@ class TestLoaders:
 class TestMachines:
     def test_another_cpu(self) -> None:
         found = found_in(side(), side(cpu_model="older", slower=1.8), "machines")
-        assert set(found) == {"cpu.model"}
-        piece = found["cpu.model"]
-        assert (piece.unit, piece.baseline, piece.candidate, piece.reading) == (
-            *("text", "cpu", "older", "another-cpu"),
-        )
+        assert found == {"cpu.model": Evidence("cpu.model", "text", "cpu", "older", reading="another-cpu")}
 
     def test_a_machine_that_did_the_same_fixed_work_more_slowly(self) -> None:
         fast, slow = (timed(side(slower=f), f) for f in (1.0, 1.5))
         found = found_in(fast, slow, "machines")
-        assert (found["fixed-work"].candidate, found["fixed-work"].reading) == (
-            pytest.approx(1.5),
-            "machine-slower",
-        )
-        assert (found["yardstick"].baseline, found["yardstick"].candidate) == (
-            pytest.approx(1e-4),
-            pytest.approx(1.5e-4),
-        )
-        assert (compared(fast, slow).verdict.cause, compared(fast, slow).verdict.rule) == (
-            "slower-machine",
-            "slower-cpu",
-        )
+        fixed, yardstick, verdict = found["fixed-work"], found["yardstick"], verdict_of(fast, slow)
+        assert (fixed.candidate, fixed.reading) == (pytest.approx(1.5), "machine-slower")
+        assert (yardstick.baseline, yardstick.candidate) == (pytest.approx(1e-4), pytest.approx(1.5e-4))
+        assert (verdict.cause, verdict.rule) == ("slower-machine", "slower-cpu")
         # Within what its readings scatter by anyway it says nothing, and neither does one side alone.
         wide = [timed(side(slower=f), f, scatter=0.5) for f in (1.0, 1.5)]
         assert found_in(*wide, "machines")["fixed-work"].reading == "machine-as-fast"
         assert found_in(fast, side(slower=1.5), "machines") == {}
 
     def test_one_factor_is_no_slower_machine_where_fixed_work_took_as_long(self) -> None:
-        found = compared(timed(side()), timed(side(slower=1.5))).verdict
+        found = verdict_of(timed(side()), timed(side(slower=1.5)))
         assert found.cause not in ("slower-machine", "no-change", "code-change")
         # Another model that is as fast does not explain it either.
-        other = compared(timed(side()), timed(side(slower=1.5, cpu_model="older"))).verdict
-        assert other.cause != "slower-machine"
-        assert compared(side(), side(slower=1.5, cpu_model="older")).verdict.cause == "slower-machine"
+        older = side(slower=1.5, cpu_model="older")
+        assert verdict_of(timed(side()), timed(older)).cause != "slower-machine"
+        assert verdict_of(side(), older).cause == "slower-machine"
 
     def test_instruction_sets(self) -> None:
-        found = found_in(side(), side(environment={"OPENCV_CPU_DISABLE": "AVX2"}), "machines")
-        piece = found["variable"]
+        variables = {"OPENCV_CPU_DISABLE": "AVX2"}
+        piece = found_in(side(), side(environment=variables), "machines")["variable"]
         assert (piece.subject, piece.baseline, piece.candidate) == ("OPENCV_CPU_DISABLE", None, "AVX2")
         assert piece.reading == "other-instructions"
 
@@ -226,20 +204,15 @@ class TestInputs:
         return replace(run, processes=(main, *run.processes[1:]))
 
     def test_more_memory_and_more_bytes_read(self) -> None:
-        a, b = (
-            self.used(side(), 200_000_000, 50_000_000),
-            self.used(side(slower=1.6), 290_000_000, 75_000_000),
-        )
-        found = found_in(a, b, "inputs")
+        a = self.used(side(), 200_000_000, 50_000_000)
+        b = self.used(side(slower=1.6), 290_000_000, 75_000_000)
+        found, verdict = found_in(a, b, "inputs"), verdict_of(a, b)
         assert {s: (e.baseline, e.candidate, e.unit) for s, e in found.items()} == {
             "memory.peak": (200e6, 290e6, "bytes"),
             "bytes.read": (50e6, 75e6, "bytes"),
         }
         assert found["memory.peak"].numbers == {"factor": pytest.approx(1.45)}
-        assert (compared(a, b).verdict.cause, compared(a, b).verdict.rule) == (
-            "workload-change",
-            "larger-input",
-        )
+        assert (verdict.cause, verdict.rule) == ("workload-change", "larger-input")
         # A megabyte more is no larger input, whatever the factor.
         assert found_in(self.used(side(), 10_000_000, 1), self.used(side(), 11_500_000, 2), "inputs") == {}
 
@@ -258,9 +231,9 @@ class TestInputs:
 
 
 def test_functions_that_changed_have_their_calls_source_and_cost() -> None:
-    slower: Mapping[str, object] = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
+    slower = program(training(times={"sharpen": 4.0}, changed={"sharpen": "slower"}))
     names = ("code-function", "code-calls", "code-source", "per-call-function", "per-call")
-    found = found_in(side(), side(**slower), *names)
+    found = found_in(side(), slower, *names)
     assert found["function.self-time"].numbers == {"share": pytest.approx(1.0)}
     assert (found["function.calls"].baseline, found["function.calls"].reading) == (500, "same")
     assert found["function.source"].reading == "source-changed"
@@ -277,7 +250,6 @@ def test_what_two_producers_give_is_there_once() -> None:
 
 
 def test_machines_without_counters_are_not_asked() -> None:
-    bare = replace(side(), machine=None)
-    assert found_in(bare, bare, "others", "steal", "pressure") == {}
-    none = replace(side(), machine=Machine())
-    assert found_in(none, none, "others", "steal", "pressure") == {}
+    for none in (None, Machine()):
+        bare = replace(side(), machine=none)
+        assert found_in(bare, bare, "others", "steal", "pressure") == {}

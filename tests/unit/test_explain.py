@@ -17,7 +17,7 @@ from profkit.verdict.readings import READINGS
 from profkit.verdict.rule import Reading, Rule, evaluate, less, more, yes
 from profkit.verdict.rules import RULES
 from profkit.verdict.thresholds import THRESHOLDS
-from profkit.verdict.types import Finding
+from profkit.verdict.types import Diff, Finding
 from tests.programs import one_side, program, training
 
 UNITS = {
@@ -32,6 +32,12 @@ RULE = Rule(
     conditions=(more("a", "wait.much"), yes("c")),
     alternatives=(((less("b", "others"),), (more("a", "part.most"), yes("c"))),),
 )
+
+
+@pytest.fixture(scope="module")
+def found() -> Diff:
+    """A comparison of a program with twice the steps."""
+    return diff(one_side(program(training())), one_side(program(training(200))))
 
 
 def sections(values: dict[str, float | bool | None], held: frozenset[str] = frozenset()) -> list[Section]:
@@ -75,8 +81,7 @@ def test_a_rule_that_does_not_and_what_is_not_known() -> None:
     ]
 
 
-def test_reports_list_every_rule_in_order_and_every_condition() -> None:
-    found = diff(one_side(program(training())), one_side(program(training(200))))
+def test_reports_list_every_rule_in_order_and_every_condition(found: Diff) -> None:
     document = diff_document(found, explain=True)
     titles = [section.title for section in document.sections]
     rules = [title[2:].partition(":")[0] for title in titles if title[:2] in ("✓ ", "– ")]
@@ -85,22 +90,15 @@ def test_reports_list_every_rule_in_order_and_every_condition() -> None:
     # Before the advice: what one does next stays last.
     assert titles.index("How the rules were evaluated") < titles.index("What to do next")
     assert "How the rules were evaluated" not in [s.title for s in diff_document(found).sections]
-    lines = [
-        line
-        for s in document.sections
-        if s.title[:2] in ("✓ ", "– ")
-        for b in s.blocks
-        for line in b.rows  # type: ignore[union-attr]
-    ]
+    lines = sum(len(rows(section)) for section in document.sections if section.title[:2] in ("✓ ", "– "))
     of_rules = [check for check in found.verdict.checks if check.part != "reading"]
-    assert len(lines) == len(of_rules) < len(found.verdict.checks)
+    assert lines == len(of_rules) < len(found.verdict.checks)
     text = terminal.render(document, width=160)
     assert "calls.factor: calls of the same functions, weighted by time" in text
     assert "≥ 1.10× (work.calls)" in text
 
 
-def test_every_threshold_is_printed_with_what_was_compared() -> None:
-    found = diff(one_side(program(training())), one_side(program(training(200))))
+def test_every_threshold_is_printed_with_what_was_compared(found: Diff) -> None:
     sections = {s.title: s for s in diff_document(found, explain=True).sections}
     compared = {check.threshold_id for check in found.verdict.checks} - {""}
     behind = {row[0] for row in rows(sections["Thresholds behind the readings"])}
@@ -115,18 +113,14 @@ def test_every_threshold_is_printed_with_what_was_compared() -> None:
 def test_what_a_confidence_is_made_from() -> None:
     doubted = Finding("busy", "contention", 0.68, 0.9, stated=0.97, doubt=0.85, left=0.8, calibrated=True)
     other = Finding("other", "blocked", 0.4, 0.5, stated=0.4)
-    (section,) = (
-        s
-        for s in explain_sections((RULE,), UNITS, [], [doubted, other])
-        if s.title.startswith("How the finding")
-    )
+    found = explain_sections((RULE,), UNITS, [], [doubted, other])
+    (section,) = (one for one in found if one.title.startswith("How the finding"))
     first, second = rows(section)
     assert first == ("busy", "0.765", "0.000", "0.850", "+0.35", "0.850", "0.800", "0.680")
     assert second == ("other", "0.200", "0.565", "0.400", "-0.1", "", "1.000", "not shown")
 
 
-def test_json_has_the_numbers() -> None:
-    found = diff(one_side(program(training())), one_side(program(training(200))))
+def test_json_has_the_numbers(found: Diff) -> None:
     checks = diff_object(found, explain=True)["checks"]
     assert "checks" not in diff_object(found)
     (check,) = (c for c in checks if c["rule"] == "call-counts" and c["threshold_id"] == "work.calls")
@@ -137,8 +131,7 @@ def test_json_has_the_numbers() -> None:
     assert all(c["margin"] is None or math.isfinite(c["margin"]) for c in checks)
 
 
-def test_a_terminal_has_what_decided_and_what_the_others_lack() -> None:
-    found = diff(one_side(program(training())), one_side(program(training(200))))
+def test_a_terminal_has_what_decided_and_what_the_others_lack(found: Diff) -> None:
     document = brief_diff(found, explain=True)
     lines = terminal.render(document, width=80).splitlines()
     assert len(lines) <= 60

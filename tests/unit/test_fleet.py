@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import pstats
@@ -11,29 +10,25 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
 from profkit.api.fleet import Fleet
-from profkit.cli import main
 from profkit.errors import UsageError
 from profkit.fleet.rows import job_of
 from profkit.fleet.store import Store, part_of
 from profkit.formats import load_run
 from profkit.formats.runfile import write_run
-from profkit.model import Run
-from tests.programs import program, training
+from profkit.model import Process
+from tests.programs import on, program, training
 from tests.requirements import imported
+from tests.shared import Capture, check_schema, exit_code, finished
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles"
-SCHEMA = ROOT / "docs" / "schema" / "fleet-1.json"
-DAY = datetime.datetime(2026, 3, 1, 9, 30, tzinfo=datetime.timezone.utc)
 
 
 @pytest.fixture(autouse=True)
@@ -43,21 +38,12 @@ def _libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROFKIT_FLEET", raising=False)
 
 
-def command(*words: str | Path) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([str(word) for word in words])
-    return int(ended.value.code or 0)
+def fleet_command(name: str, *words: str | Path, store: Path) -> int:
+    return exit_code("fleet", name, *words, "--store", store)
 
 
 def asked(fleet: Fleet, sql: str) -> list[tuple[Any, ...]]:
     return list(fleet.query(sql).study.rows)
-
-
-def on(run: Run, day: int, minute: int = 0) -> Run:
-    """The same run, so many days after the first of March."""
-    assert run.manifest is not None
-    started = (DAY + datetime.timedelta(days=day, minutes=minute)).isoformat()
-    return replace(run, manifest=replace(run.manifest, started=started))
 
 
 def job(where: Path, *, days: int = 24, changed: int = 14, odd: int = -1) -> Path:
@@ -76,8 +62,7 @@ def job(where: Path, *, days: int = 24, changed: int = 14, odd: int = -1) -> Pat
                 changed={"sharpen": "another"} if day >= changed else {},
                 ratio=0.5 if host == 5 else 0.01,
             )
-            run = on(program(made, host=f"node{host}"), day, host)
-            write_run(where / f"{day:02}-{host}.prof", run)
+            write_run(where / f"{day:02}-{host}.prof", on(program(made, host=f"node{host}"), day, host))
     return where
 
 
@@ -96,20 +81,20 @@ def files_of(store: Path) -> dict[str, tuple[int, int]]:
 
 
 def test_a_store_holds_what_the_files_say_and_a_bad_one_stops_no_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     plain = tmp_path / "etl-2026-03-01.prof"
     shutil.copy(SAMPLES / "train_mlp" / "clean-1.prof", tmp_path / "whole.prof")
     pstats.Stats(str(tmp_path / "whole.prof")).dump_stats(plain)
-    os.utime(plain, (DAY.timestamp(), DAY.timestamp()))
+    os.utime(plain, (1772357400, 1772357400))  # 2026-03-01 09:30 UTC
     bad = tmp_path / "bad.prof"
     bad.write_bytes(b"no profile")
     store = tmp_path / "store"
     named = [str(SAMPLES / "*" / "*.prof"), plain, bad, tmp_path / "nosuch.prof"]
-    assert command("fleet", "add", *named, "--store", store) == 2
+    assert fleet_command("add", *named, store=store) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert [line for line in lines if "bad.prof" in line] == [lines[1]] or "bad.prof" in lines[0]
-    assert sum("nosuch.prof" in line for line in lines) == 1
+    for name in ("bad.prof", "nosuch.prof"):
+        assert sum(name in line for line in lines) == 1
     assert "13 runs of 5 jobs added" in lines[-2]
     assert lines[-1] == "profkit: 2 files could not be read"
 
@@ -119,35 +104,29 @@ def test_a_store_holds_what_the_files_say_and_a_bad_one_stops_no_other(
     ]
     run = load_run(SAMPLES / "train_mlp" / "oversubscribed.prof")
     ours = "FROM {} JOIN runs USING (run) WHERE path LIKE '%train_mlp/oversubscribed.prof'"
-    rows = asked(
-        fleet,
-        "SELECT process, sum(tottime), sum(ncalls) " + ours.format("functions") + " GROUP BY 1 ORDER BY 1",
-    )
+    sums = "SELECT process, sum(tottime), sum(ncalls) " + ours.format("functions")
+    rows = asked(fleet, sums + " GROUP BY 1 ORDER BY 1")
     for (_, seconds, calls), process in zip(rows, run.processes, strict=True):
         assert seconds == pytest.approx(sum(thread.profile.total for thread in process.threads))
         assert calls == sum(int(thread.profile.ncalls.sum()) for thread in process.threads)
-    rows = asked(
-        fleet, "SELECT pid, processes.run_queue_wait_s " + ours.format("processes") + " ORDER BY process"
-    )
-    assert rows == [(p.pid, p.run_queue_wait_s) for p in run.processes]
+    waited = "SELECT pid, processes.run_queue_wait_s " + ours.format("processes") + " ORDER BY process"
+    assert asked(fleet, waited) == [(p.pid, p.run_queue_wait_s) for p in run.processes]
     value = asked(fleet, "SELECT value " + ours.format("counters") + " AND name = 'busy_s'")
     assert value == [(run.machine.busy_s,)]
-    ranges = asked(
-        fleet, "SELECT name, sum(count) FROM ranges WHERE job = 'mpi_train' GROUP BY 1 ORDER BY 2 DESC"
-    )
-    assert ("forward", ranges[0][1]) in ranges
+    ranges = asked(fleet, "SELECT name, sum(count) AS n FROM ranges WHERE job = 'mpi_train' GROUP BY 1")
+    assert ("forward", max(count for _, count in ranges)) in ranges
 
 
-def test_what_is_added_twice_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_added_twice_changes_nothing(tmp_path: Path, capsys: Capture) -> None:
     runs, store = tmp_path / "runs", tmp_path / "store"
     runs.mkdir()
     for name in ("clean-1", "clean-2"):
         shutil.copy(SAMPLES / "train_mlp" / f"{name}.prof", runs)
-    assert command("fleet", "add", runs, "--store", store) == 0
+    assert fleet_command("add", runs, store=store) == 0
     before = files_of(store)
     shutil.copy(runs / "clean-1.prof", runs / "again.prof")
     os.utime(runs / "clean-2.prof")
-    assert command("fleet", "add", runs, runs / "clean-1.prof", "--store", store) == 0
+    assert fleet_command("add", runs, runs / "clean-1.prof", store=store) == 0
     assert files_of(store) == before
     assert "0 runs added" in capsys.readouterr().err
 
@@ -158,10 +137,7 @@ def test_a_call_that_is_killed_leaves_nothing_half_and_the_next_goes_on(tmp_path
     base = load_run(SAMPLES / "train_mlp" / "clean-1.prof")
     for number in range(30):
         write_run(runs / f"{number:03}.prof", on(base, number % 2, number))
-    words = [
-        *(sys.executable, "-m", "profkit", "fleet", "add"),
-        *map(str, (runs, "--store", store, "--workers", 2)),
-    ]
+    words = [sys.executable, "-m", "profkit", "fleet", "add", runs, "--store", store, "--workers", "2"]
     with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL) as adding:
         while adding.poll() is None and not list(store.glob("runs/*/*/*.parquet")):
             time.sleep(0.001)
@@ -175,24 +151,22 @@ def test_a_call_that_is_killed_leaves_nothing_half_and_the_next_goes_on(tmp_path
     assert 0 < rows == known
     assert asked(fleet, each.format("functions")) == [(2 * known, known)]
 
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = finished(words, ROOT, check=True)
     assert f"{30 - known} runs of train_mlp added" in done.stderr or known == 30
     assert asked(fleet, "SELECT count(*), count(DISTINCT run) FROM runs") == [(30, 30)]
     assert asked(fleet, each.format("functions")) == [(60, 30)]
-    total = 30 * sum(len(set(_rows(process))) for process in base.processes)
+    total = 30 * sum(len(rows_of(process)) for process in base.processes)
     assert asked(fleet, "SELECT count(*) FROM functions") == [(total,)]
     assert not list(store.rglob("*.tmp"))
     assert not (half / "0123456789abcdef.parquet").exists()
 
 
-def _rows(process: Any) -> list[tuple[str, int, str]]:
-    return [
+def rows_of(process: Process) -> set[tuple[str, int, str]]:
+    return {
         (p.strings[f], line, p.strings[q or n])
         for p in (thread.profile for thread in process.threads)
-        for f, line, n, q in zip(
-            p.file.tolist(), p.line.tolist(), p.name.tolist(), p.qualname.tolist(), strict=True
-        )
-    ]
+        for f, line, n, q in zip(p.file, p.line, p.name, p.qualname, strict=True)
+    }
 
 
 def test_small_files_of_a_day_become_one_also_where_merging_was_killed(tmp_path: Path) -> None:
@@ -200,8 +174,7 @@ def test_small_files_of_a_day_become_one_also_where_merging_was_killed(tmp_path:
     import pyarrow.parquet as pq
 
     fleet, store = Fleet(tmp_path / "store"), Store(tmp_path / "store")
-    names = ("clean-1", "clean-2", "code-change")
-    for name in names:
+    for name in ("clean-1", "clean-2", "code-change"):
         fleet.add([SAMPLES / "train_mlp" / f"{name}.prof"])
     sums = "SELECT count(*), round(sum(tottime), 6), count(DISTINCT run) FROM functions"
     before = asked(fleet, sums)
@@ -223,26 +196,24 @@ def test_small_files_of_a_day_become_one_also_where_merging_was_killed(tmp_path:
     assert asked(fleet, "SELECT count(DISTINCT run), count(*) FROM runs") == [(4, 4)]
 
 
-def test_a_query_reads_and_nothing_else(
-    grown: Fleet, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    where = ("--store", grown._store.directory)
-    assert command("fleet", "query", "SELECT job, count(*) AS n FROM runs GROUP BY job", *where) == 0
+def test_a_query_reads_and_nothing_else(grown: Fleet, capsys: Capture, tmp_path: Path) -> None:
+    store = grown._store.directory
+    assert fleet_command("query", "SELECT job, count(*) AS n FROM runs GROUP BY job", store=store) == 0
     assert capsys.readouterr().out.splitlines() == ["job      n", "train  144"]
-    for sql in (f"COPY runs TO '{tmp_path}/x.csv'", "DROP VIEW runs", "SELECT 1; SELECT 2", "nonsense", ""):
-        assert command("fleet", "query", sql, *where) == 2
+    write, read = f"COPY runs TO '{tmp_path}/x.csv'", f"SELECT * FROM read_text('{__file__}')"
+    for sql in (write, read, "DROP VIEW runs", "SELECT 1; SELECT 2", "nonsense", ""):
+        assert fleet_command("query", sql, store=store) == 2
         assert capsys.readouterr().err.count("\n") == 1
-    assert command("fleet", "query", f"SELECT * FROM read_text('{__file__}')", *where) == 2
-    assert command("fleet", "query", "SELECT 1", "--store", tmp_path / "none") == 2
+    assert fleet_command("query", "SELECT 1", store=tmp_path / "none") == 2
     assert "is no store of runs" in capsys.readouterr().err
     assert not (tmp_path / "x.csv").exists()
     sql = "SELECT host, path, host || ' x' AS told, wall_s FROM runs ORDER BY path LIMIT 1"
-    assert command("fleet", "query", sql, "--format", "json", *where) == 0
+    assert fleet_command("query", sql, "--format", "json", store=store) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert row["path"] == "00-0.prof"
     assert row["host"].startswith("host-")
     assert "node" not in row["told"]
-    assert command("fleet", "query", sql, "--format", "csv", "--full-paths", *where) == 0
+    assert fleet_command("query", sql, "--format", "csv", "--full-paths", store=store) == 0
     head, line = capsys.readouterr().out.splitlines()
     assert head == "host,path,told,wall_s"
     assert line.startswith("node0,/")
@@ -274,13 +245,11 @@ def test_a_function_is_followed_over_days(grown: Fleet) -> None:
     study: Any = grown.trend("sharpen").study
     (found,) = study.trends
     assert len(found.days) == 24
-    assert {shift.since for shift in found.shifts} == {"2026-03-15"}
-    assert {shift.what for shift in found.shifts} == {"self time of a call", "share"}
+    shifts = {(shift.since, shift.what) for shift in found.shifts}
+    assert shifts == {("2026-03-15", "self time of a call"), ("2026-03-15", "share")}
     assert "sharpen: more since 2026-03-15" in grown.trend("m.py:sharpen").report()
-    assert (
-        "No change in load" in grown.trend("load").report()
-        or "less since 2026-03-15" in grown.trend("load").report()
-    )
+    load = grown.trend("load").report()
+    assert "No change in load" in load or "less since 2026-03-15" in load
     with pytest.raises(UsageError, match="no run of the store has such a function"):
         grown.trend("nosuch")
 
@@ -294,62 +263,57 @@ def test_hosts_that_are_slower_or_starved_are_named(grown: Fleet) -> None:
     assert by_host["node5"].queued == pytest.approx(1 / 3, rel=0.01)
 
 
-def test_of_few_hosts_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_few_hosts_nothing_is_said(tmp_path: Path, capsys: Capture) -> None:
     few = Fleet(tmp_path / "store")
     few.add([SAMPLES / "train_mlp" / "clean-1.prof"])
-    assert command("fleet", "hosts", "--store", tmp_path / "store") == 0
+    assert fleet_command("hosts", store=tmp_path / "store") == 0
     assert "Too few hosts to compare" in capsys.readouterr().out
 
 
-def test_two_selections_are_compared_from_their_files(
-    grown: Fleet, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    words = ("train@2026-03-01..2026-03-08", "train", "--store", grown._store.directory)
-    assert command("fleet", "compare", *words, "--format", "json") == 0
+def test_two_selections_are_compared_from_their_files(grown: Fleet, capsys: Capture, tmp_path: Path) -> None:
+    store = grown._store.directory
+    words = ("train@2026-03-01..2026-03-08", "train", "--format", "json")
+    assert fleet_command("compare", *words, store=store) == 0
     value = json.loads(capsys.readouterr().out)
     assert value["verdict"]["cause"] == "code-change"
     assert (value["baseline"]["runs"], value["candidate"]["runs"]) == (12, 6)
     for selection, said in (("train@tomorrow", "not understood"), ("train@2025-01-01", "no run of it from")):
-        assert command("fleet", "compare", selection, "train", "--store", grown._store.directory) == 2
+        assert fleet_command("compare", selection, "train", store=store) == 2
         assert said in capsys.readouterr().err
     gone = Fleet(tmp_path / "store")
     file = shutil.copy(SAMPLES / "train_mlp" / "clean-1.prof", tmp_path / "one.prof")
     gone.add([file])
     Path(file).write_bytes(b"another")
-    assert command("fleet", "compare", "train_mlp", "train_mlp", "--store", gone._store.directory) == 2
+    assert fleet_command("compare", "train_mlp", "train_mlp", store=gone._store.directory) == 2
     assert "is not there as it was added" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [("slowest",), ("trend", "sharpen"), ("hosts",)])
 def test_answers_follow_their_schema_and_name_no_machine(
-    words: tuple[str, ...], grown: Fleet, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], grown: Fleet, capsys: Capture
 ) -> None:
-    assert command("fleet", *words, "--store", grown._store.directory, "--format", "json") == 0
+    assert fleet_command(*words, "--format", "json", store=grown._store.directory) == 0
     text = capsys.readouterr().out
-    schema = json.loads(SCHEMA.read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+    check_schema(json.loads(text), "fleet-1.json")
     assert "node" not in text
     assert str(Path(grown._store.directory).parent) not in text
 
 
 def test_without_the_extra_one_line_says_what_to_install(
-    grown: Fleet, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    grown: Fleet, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for missing in ("duckdb", "pyarrow"):
         monkeypatch.setitem(sys.modules, missing, None)
-        assert command("fleet", "slowest", "--store", grown._store.directory) == 2
+        assert fleet_command("slowest", store=grown._store.directory) == 2
         assert "pip install 'profkit[fleet]'" in capsys.readouterr().err
-    assert command("fleet", "add", SAMPLES / "train_mlp", "--store", tmp_path / "store") == 2
+    assert fleet_command("add", SAMPLES / "train_mlp", store=tmp_path / "store") == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "store").exists()
 
 
-def test_a_directory_of_other_files_becomes_no_store(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_of_other_files_becomes_no_store(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    assert command("fleet", "add", SAMPLES / "train_mlp", "--store", tmp_path) == 2
+    assert fleet_command("add", SAMPLES / "train_mlp", store=tmp_path) == 2
     assert "is a directory of other files" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 

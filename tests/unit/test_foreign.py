@@ -1,5 +1,4 @@
-"""Files of other tools. Those in ``fuzz/seeds/foreign`` were written by the tools themselves, of a program like
-`PROGRAM` of the integration test and of a training loop; only ``nsys.sqlite`` was made from NVIDIA's schema."""
+"""Files of other tools: those in ``fuzz/seeds/foreign`` were written by the tools, all but ``nsys.sqlite``."""
 
 from __future__ import annotations
 
@@ -12,18 +11,17 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
 from fuzz.target import SEEDS
-from profkit.cli import main
 from profkit.errors import FormatError
 from profkit.formats import load_run
 from profkit.formats.foreign.calls import segments
 from profkit.formats.foreign.frames import frame_of
 from profkit.formats.foreign.stacks import profile_from_stacks
 from profkit.model import Profile, Run
+from tests.shared import check_schema, exit_code
 
 FILES = sorted((SEEDS / "foreign").iterdir())
 #: Unpacking it needs Python 3.14, or a package.
@@ -51,10 +49,20 @@ def read(tmp_path: Path, content: str | bytes | dict[str, Any] | list[Any], name
 def said_by(*words: str, status: int = 0) -> str:
     """What a command prints, on both streams."""
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), pytest.raises(SystemExit) as ended:
-        main(list(words))
-    assert (ended.value.code or 0) == status, out.getvalue()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        assert exit_code(*words) == status, out.getvalue()
     return out.getvalue()
+
+
+def event(name: str, ts: float, dur: float, cat: str = "python_function", tid: int = 5) -> dict[str, Any]:
+    return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "pid": 5, "tid": tid}
+
+
+def database(tmp_path: Path, script: str) -> Path:
+    path = tmp_path / "made.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as made:
+        made.executescript(script)
+    return path
 
 
 def test_stacks_become_functions_whose_calls_are_unknown() -> None:
@@ -68,30 +76,17 @@ def test_stacks_become_functions_whose_calls_are_unknown() -> None:
     # Of 200 samples the error is about 2 / sqrt(200); of one that was never seen inside, three samples.
     assert profile.tottime_error[2] / 2.0 == pytest.approx(0.14, abs=0.01)
     assert profile.tottime_error[0] == pytest.approx(0.03)
-    edges = profile.edges
-    links = zip(
-        edges.caller.tolist(),
-        edges.callee.tolist(),
-        edges.tottime.tolist(),
-        edges.cumtime.tolist(),
-        strict=True,
-    )
-    assert list(links) == [(0, 1, 0.5, 2.5), (1, 1, 0.0, 2.0), (1, 2, 2.0, 2.0)]
+    columns = (getattr(profile.edges, name) for name in ("caller", "callee", "tottime", "cumtime"))
+    links = list(zip(*columns, strict=True))
+    assert links == [(0, 1, 0.5, 2.5), (1, 1, 0.0, 2.0), (1, 2, 2.0, 2.0)]
 
 
 def test_lines_that_ran_are_one_function_and_nameless_ones_are_apart() -> None:
-    at = [
-        ("/p.py", line, name)
-        for line, name in ((7, "f"), (5, "f"), (7, "<lambda>"), (8, "<lambda>"), (5, "<lambda>"))
-    ]
-    profile = profile_from_stacks([((frame,), 1.0, 1) for frame in at], executed_lines=True)
+    lines = ((7, "f"), (5, "f"), (7, "<lambda>"), (8, "<lambda>"), (5, "<lambda>"))
+    profile = profile_from_stacks([((("/p.py", *at),), 1.0, 1) for at in lines], executed_lines=True)
     names = [profile.strings[i] for i in profile.name]
-    assert list(zip(names, profile.line.tolist(), profile.tottime.tolist(), strict=True)) == [
-        ("f", 5, 2.0),
-        ("<lambda>", 7, 1.0),
-        ("<lambda>", 8, 1.0),
-        ("<lambda>", 5, 1.0),
-    ]
+    found = list(zip(profile.line, names, profile.tottime, strict=True))
+    assert found == [(5, "f", 2.0), *((*at, 1.0) for at in lines[2:])]
 
 
 @pytest.mark.parametrize(
@@ -157,21 +152,17 @@ python 7/9 [001] 10.020000:  9000 cycles:u:
 
 
 def test_evented_profiles_and_what_counts_no_time(tmp_path: Path) -> None:
-    data: dict[str, Any] = {
-        "exporter": "tool@1",
-        "shared": {"frames": [{"name": "a", "file": "p.py", "line": 1}, {"name": "b"}]},
-        "profiles": [
-            {"type": "evented", "name": "main", "unit": "milliseconds", "startValue": 0, "endValue": 9}
-        ],
-    }
-    data["profiles"][0]["events"] = [
+    frames = [{"name": "a", "file": "p.py", "line": 1}, {"name": "b"}]
+    profile = {"type": "evented", "name": "main", "unit": "milliseconds", "startValue": 0, "endValue": 9}
+    profile["events"] = [
         {"type": kind, "frame": frame, "at": at}
         for kind, frame, at in (("O", 0, 0), ("O", 1, 2), ("C", 1, 5), ("C", 0, 9))
     ]
+    data = {"exporter": "tool@1", "shared": {"frames": frames}, "profiles": [profile]}
     run = read(tmp_path, data)
     assert named(run) == {"a": pytest.approx((0.006, 0.009)), "b": pytest.approx((0.003, 0.003))}
     assert run.warnings[0].subject == "tool"
-    data["profiles"][0]["unit"] = "bytes"
+    profile["unit"] = "bytes"
     with pytest.raises(FormatError, match="bytes, not time"):
         read(tmp_path, data)
     data["exporter"] = "profkit"
@@ -180,9 +171,6 @@ def test_evented_profiles_and_what_counts_no_time(tmp_path: Path) -> None:
 
 
 def test_nested_calls_are_exact_and_recursion_counts_once(tmp_path: Path) -> None:
-    def event(name: str, ts: float, dur: float, cat: str = "python_function") -> dict[str, Any]:
-        return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "pid": 5, "tid": 5}
-
     events = [
         event("p.py(1): f", 100, 100),
         event("p.py(1): f", 110, 50),
@@ -226,27 +214,20 @@ def test_an_nsys_export_has_ranges_and_cuda_calls(tmp_path: Path) -> None:
     assert process.ranges.duration_s.tolist() == pytest.approx([0.012, 0.008] * 3)
     profile = process.threads[0].profile
     assert (profile.ncalls.tolist(), profile.tottime.tolist()) == ([3], [pytest.approx(60e-6)])
-    path = tmp_path / "other.sqlite"
-    with sqlite3.connect(path) as database:
-        database.execute("CREATE TABLE other (x)")
-    database.close()
     with pytest.raises(FormatError, match="not an Nsight Systems export"):
-        load_run(path)
+        load_run(database(tmp_path, "CREATE TABLE other (x)"))
 
 
 def test_cpu_samples_of_nsys(tmp_path: Path) -> None:
-    path = tmp_path / "samples.sqlite"
-    with sqlite3.connect(path) as database:
-        database.executescript("""
-            CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
-            CREATE TABLE COMPOSITE_EVENTS (id INT, start INT, cpu INT, threadState INT, globalTid INT, cpuCycles INT);
-            CREATE TABLE SAMPLING_CALLCHAINS (id INT, symbol INT, module INT, unresolved INT, stackDepth INT);
-            INSERT INTO StringIds VALUES (1, 'main'), (2, 'compute');
-            INSERT INTO COMPOSITE_EVENTS VALUES (1, 0, 0, 1, 117440520, 9), (2, 1000000, 0, 1, 117440520, 9);
-            INSERT INTO SAMPLING_CALLCHAINS VALUES (1, 2, 1, 0, 0), (1, 1, 1, 0, 1), (2, 1, 1, 0, 0);
-        """)
-    database.close()
-    run = load_run(path)
+    script = """
+        CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+        CREATE TABLE COMPOSITE_EVENTS (id INT, start INT, cpu INT, threadState INT, globalTid INT, cpuCycles INT);
+        CREATE TABLE SAMPLING_CALLCHAINS (id INT, symbol INT, module INT, unresolved INT, stackDepth INT);
+        INSERT INTO StringIds VALUES (1, 'main'), (2, 'compute');
+        INSERT INTO COMPOSITE_EVENTS VALUES (1, 0, 0, 1, 117440520, 9), (2, 1000000, 0, 1, 117440520, 9);
+        INSERT INTO SAMPLING_CALLCHAINS VALUES (1, 2, 1, 0, 0), (1, 1, 1, 0, 1), (2, 1, 1, 0, 0);
+    """
+    run = load_run(database(tmp_path, script))
     assert named(run) == {"main": pytest.approx((0.001, 0.002)), "compute": pytest.approx((0.001, 0.001))}
     assert (run.processes[0].pid, run.processes[0].threads[0].tid) == (7, 8)
 
@@ -254,17 +235,13 @@ def test_cpu_samples_of_nsys(tmp_path: Path) -> None:
 def test_the_gpu_was_idle_because_of(tmp_path: Path) -> None:
     """Work from 100 to 200 and from 190 to 250, then from 400 to 500 µs; the CPU was in `load` and its sleep."""
 
-    def event(name: str, ts: float, dur: float, cat: str, tid: int = 5) -> dict[str, Any]:
-        return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "pid": 5, "tid": tid}
-
-    python = "python_function"
     events = [
         *(event("gemm", ts, dur, "kernel", 7) for ts, dur in ((100, 100), (190, 60), (400, 100))),
-        event("p.py(1): train", 0, 450, python),
+        event("p.py(1): train", 0, 450),
         event("cudaLaunchKernel", 60, 5, "cuda_runtime"),
-        event("p.py(5): load", 240, 130, python),
-        event("<built-in function sleep>", 260, 100, python),
-        *(event("p.py(9): other", ts, 1, python, 6) for ts in range(0, 500, 2)),
+        event("p.py(5): load", 240, 130),
+        event("<built-in function sleep>", 260, 100),
+        *(event("p.py(9): other", ts, 1, tid=6) for ts in range(0, 500, 2)),
     ]
     use = read(tmp_path, {"traceEvents": events}).gpu
     assert (use.span_s, use.busy_s) == (pytest.approx(400e-6), pytest.approx(250e-6))
@@ -278,8 +255,7 @@ def test_the_gpu_was_idle_because_of(tmp_path: Path) -> None:
     assert "was idle for 150 µs (37.5 %)" in shown
     assert "sleep" in shown[shown.index("GPU idle") :].split("Functions")[0]
     shown_json = json.loads(said_by("show", path, "--format", "json"))
-    schema = Path(__file__).parents[2] / "docs" / "schema" / "show-2.json"
-    jsonschema.Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(shown_json)
+    check_schema(shown_json, "show-2.json")
     assert shown_json["gpu"]["idle"][0]["within"] == "load"
     # It is kept in a run file.
     kept = str(tmp_path / "kept.prof")
@@ -288,16 +264,13 @@ def test_the_gpu_was_idle_because_of(tmp_path: Path) -> None:
 
 
 def test_a_view_that_never_ends_is_no_table(tmp_path: Path) -> None:
-    path = tmp_path / "endless.sqlite"
-    with sqlite3.connect(path) as database:
-        database.executescript("""
-            CREATE TABLE NVTX_EVENTS (start INT);
-            CREATE VIEW StringIds AS WITH RECURSIVE n(id, value)
-                AS (SELECT 1, 'x' UNION ALL SELECT id + 1, 'x' FROM n) SELECT id, value FROM n;
-        """)
-    database.close()
+    script = """
+        CREATE TABLE NVTX_EVENTS (start INT);
+        CREATE VIEW StringIds AS WITH RECURSIVE n(id, value)
+            AS (SELECT 1, 'x' UNION ALL SELECT id + 1, 'x' FROM n) SELECT id, value FROM n;
+    """
     with pytest.raises(FormatError, match="no functions"):
-        load_run(path)
+        load_run(database(tmp_path, script))
 
 
 @pytest.mark.parametrize("path", PLAIN, ids=lambda path: path.name)
@@ -306,12 +279,14 @@ def test_what_is_cut_off_or_changed_is_refused_in_one_line(path: Path, tmp_path:
     data, file = path.read_bytes(), tmp_path / path.name
     assert load_run(path).processes
     random_, said = random.Random(path.name), list[str]()
-    cuts = [data[: random_.randrange(1, len(data))] for _ in range(40)]
-    changed = [bytearray(data) for _ in range(40)]
-    for one in changed:
-        one[random_.randrange(len(one))] = random_.randrange(256)
-    for one in (*cuts, *changed):
-        file.write_bytes(one)
+    for number in range(80):
+        damaged = bytearray(data)
+        at = random_.randrange(len(data))
+        if number % 2:
+            damaged[at] = random_.randrange(256)
+        else:
+            del damaged[at:]
+        file.write_bytes(damaged)
         try:
             load_run(file)
         except FormatError as error:
@@ -350,6 +325,5 @@ def test_reports_neither_print_calls_nor_judge_from_them(path: Path) -> None:
 def test_an_error_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text('{"a": 1}')
-    said = said_by("show", str(path), status=2)
-    assert len(said.strip().splitlines()) == 1
-    assert "not a known profile" in said
+    (line,) = said_by("show", str(path), status=2).strip().splitlines()
+    assert "not a known profile" in line

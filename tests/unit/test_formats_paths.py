@@ -23,10 +23,8 @@ from profkit.formats.pstats_native import Columns, read_columns
 from profkit.formats.pstats_objects import MalformedError, decode_columns
 from tests.requirements import require
 
-NUMBERS = ("line", "first", "second", "tottime", "cumtime", "caller", "callee", "edge_first", "edge_second")
-NUMBERS += ("edge_tottime", "edge_cumtime")
-
-
+NUMBERS = ("line", "first", "second", "tottime", "cumtime", "caller", "callee")
+NUMBERS += ("edge_first", "edge_second", "edge_tottime", "edge_cumtime")
 COMPILED = pstats_native._COMPILED is not None
 
 
@@ -73,15 +71,15 @@ def expected(data: bytes, edges: bool = True) -> dict[str, Any]:
     ]
     strangers = list(dict.fromkeys(caller for caller, _, _ in links if caller not in stats))
     row = {key: i for i, key in enumerate(keys + strangers)}
-    zeros = [0] * len(strangers)
+    entries = [*stats.values(), *[(0, 0, 0.0, 0.0)] * len(strangers)]
     return {
         "file": [key[0] for key in row],
         "line": [key[1] for key in row],
         "name": [key[2] for key in row],
-        "first": [entry[0] for entry in stats.values()] + zeros,
-        "second": [entry[1] for entry in stats.values()] + zeros,
-        "tottime": [float(entry[2]) for entry in stats.values()] + zeros,
-        "cumtime": [float(entry[3]) for entry in stats.values()] + zeros,
+        "first": [entry[0] for entry in entries],
+        "second": [entry[1] for entry in entries],
+        "tottime": [float(entry[2]) for entry in entries],
+        "cumtime": [float(entry[3]) for entry in entries],
         "caller": [row[caller] for caller, _, _ in links],
         "callee": [callee for _, callee, _ in links],
         "edge_first": [cost[0] for _, _, cost in links],
@@ -107,11 +105,8 @@ def dumps(draw: Callable[[Any], Any]) -> tuple[dict[Any, Any], int]:
     """Draw a dump as profilers write it: keys shared as objects or only equal, any marshal version."""
     keys = draw(st.lists(st.tuples(texts, small, texts), max_size=12, unique=True))
     pool = st.sampled_from(keys) if keys else st.nothing()
-    callers = st.one_of(
-        pool,
-        pool.map(lambda key: (*key,)),  # equal, as an object of its own
-        st.tuples(texts, small, texts),
-    )
+    copied = pool.map(lambda key: (*key,))  # equal, as an object of its own
+    callers = st.one_of(pool, copied, st.tuples(texts, small, texts))
     cost = st.tuples(small, small, times, times)
     entry = st.tuples(small, small, times, times, st.dictionaries(callers, cost, max_size=5))
     return {key: draw(entry) for key in keys}, draw(st.integers(0, 4))
@@ -156,28 +151,27 @@ def test_every_cut_and_every_changed_byte_is_read_alike() -> None:
         for edges in (True, False):
             assert read_columns(data[:end], edges=edges) is None
     read = 0
+    flagged = bytes(code | 0x80 for code in b"irgzu({0)")
     for at in range(len(data)):
-        for value in (
-            *(0, 1, 3, 4, 5, 0x7F, 0x80, 0xFF),
-            *b"irgzZsuat({0)",
-            *(code | 0x80 for code in b"irgzu({0)"),
-        ):
-            changed = data[:at] + bytes([value]) + data[at + 1 :]
-            read += read_alike(changed)
+        for value in b"\0\1\3\4\5\x7f\x80\xff" + b"irgzZsuat({0)" + flagged:
+            read += read_alike(data[:at] + bytes([value]) + data[at + 1 :])
     assert read > 50 or not COMPILED
 
 
-def real_dump() -> bytes:
+def stats_of(called: Callable[[], Any]) -> dict[Any, Any]:
     tool = cProfile.Profile()
-    tool.runcall(
-        lambda: [json.loads("[1, {}]"), re.compile("a+[bc]*d" + "e"), json.dumps({"a": [1.5, None]})]
-    )
+    tool.runcall(called)
     tool.create_stats()
-    return marshal.dumps(tool.stats)  # type: ignore[attr-defined]
+    return tool.stats  # type: ignore[attr-defined, no-any-return]
 
 
 def test_both_readers_agree_on_real_dumps() -> None:
-    data = real_dump()
+    def called() -> None:
+        json.loads("[1, {}]")
+        re.compile("a+[bc]*d" + "e")
+        json.dumps([1.5, None])
+
+    data = marshal.dumps(stats_of(called))
     for edges in (True, False):
         assert read_alike(data, edges) == COMPILED
         assert listed(general(data, edges)) == expected(data, edges)
@@ -202,10 +196,7 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
 def test_damage_is_read_alike_or_refused(tmp_path: Path) -> None:
     """The compiled reader may not accept what the general one refuses, nor read it differently."""
     rng = random.Random(11)
-    tool = cProfile.Profile()
-    tool.runcall(json.dumps, [1, 2.5, {"a": None}])
-    tool.create_stats()
-    stats = tool.stats  # type: ignore[attr-defined]
+    stats = stats_of(lambda: json.dumps([1, 2.5, {"a": None}]))
     accepted = refused = 0
     for version in (2, 3, 4):
         data = marshal.dumps(stats, version)

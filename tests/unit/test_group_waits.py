@@ -23,10 +23,9 @@ ROWS = (
 
 
 def profile(blocked: Sequence[float]) -> Profile:
-    off = np.array(blocked)
-    return replace(
-        build.profile(ROWS), wait=np.zeros(3), blocked=off, cumwait=np.zeros(3), cumblocked=off
-    ).validate()
+    queued, off = np.zeros(3), np.array(blocked)
+    made = build.profile(ROWS)
+    return replace(made, wait=queued, blocked=off, cumwait=queued, cumblocked=off).validate()
 
 
 def process(
@@ -37,10 +36,11 @@ def process(
     *,
     rank: int | None = None,
     run_s: float | None = 3.0,
+    queue_s: float = 1.0,
 ) -> Process:
-    """One process of 10 s, of which it ran 3 and queued 1 unless told otherwise."""
+    """Build a process of 10 s."""
     seen = None if pauses is None else tuple(Pause(row, what, seconds, 1) for row, what, seconds in pauses)
-    thread = Thread(profile(blocked), pid, "MainThread", run_s, 1.0, pauses=seen)
+    thread = Thread(profile(blocked), pid, "MainThread", run_s, queue_s, pauses=seen)
     return Process(pid, 1, role, rank, wall_s=10.0, threads=(thread,))
 
 
@@ -73,25 +73,19 @@ def test_without_samples_native_waits_count_and_without_counters_nothing_is_clai
 
 
 def test_ranks_wait_for_the_one_that_waits_least() -> None:
-    def ranks(*off: float) -> tuple[Process, ...]:
-        return tuple(
-            process(10 + i, "rank", (), (0.0, 0.0, seconds), rank=i) for i, seconds in enumerate(off)
-        )
+    def ranks(*off: float) -> list[Process]:
+        return [process(10 + i, "rank", blocked=(0, 0, seconds), rank=i) for i, seconds in enumerate(off)]
 
     # 3 s in the collective, of which some off the CPU; the rest of it was spun away, at most what ran.
-    assert [lane.peers_s for lane in group_waits(Run("r", ranks(3.0, 1.0)))[0].lanes] == [3.0, 3.0]
+    (group,) = group_waits(Run("r", tuple(ranks(3.0, 1.0))))
+    assert [lane.peers_s for lane in group.lanes] == [3.0, 3.0]
     assert "2 ranks wait 3.00 s each (30.0 %) for each other" in drawn(*ranks(3.0, 1.0))
     late = replace(ranks(0.0)[0], threads=(Thread(build.profile(ROWS[:1], traced=True), 10, "", 8.0, 1.0),))
     assert "rank 1 waits 3.00 s (30.0 %) for rank 0" in drawn(late, ranks(0.0, 3.0)[1])
 
 
 def test_of_very_many_processes_those_that_queued_most_are_listed() -> None:
-    processes = []
-    for i in range(MOST_LANES + 5):
-        one = process(100 + i, "rank", rank=i)
-        thread = replace(one.threads[0], run_queue_wait_s=i / 100)
-        processes.append(replace(one, threads=(thread,)))
-    said = drawn(*processes)
+    said = drawn(*(process(100 + i, "rank", rank=i, queue_s=i / 100) for i in range(MOST_LANES + 5)))
     assert said.count("<li><span>rank ") == MOST_LANES
     assert "<span>rank 4</span>" not in said
     assert "5 that queued less are not shown." in said

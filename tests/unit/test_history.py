@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
 from profkit.api.many_runs import read_history_runs
-from profkit.cli import main
 from profkit.formats.runfile import write_run
-from profkit.model import Run
-from tests.programs import program, training
+from tests.programs import on, program, training
 from tests.rank_files import Did, rank_run, write_plain
-
-SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "history-1.json"
-DAY = datetime.datetime(2026, 3, 1, 9, 30, tzinfo=datetime.timezone.utc)
-
-
-def on(run: Run, day: int, **changes: object) -> Run:
-    """The same run, a number of days after the first of March."""
-    assert run.manifest is not None
-    started = (DAY + datetime.timedelta(days=day)).isoformat()
-    return replace(run, manifest=replace(run.manifest, started=started, **changes))
+from tests.shared import Capture, check_schema, exit_code
 
 
 def job(where: Path, days: int = 24, changed: int = 14, *, queue: float = 0.0) -> Path:
@@ -34,21 +21,21 @@ def job(where: Path, days: int = 24, changed: int = 14, *, queue: float = 0.0) -
     where.mkdir(exist_ok=True)
     noise = np.exp(0.01 * np.random.default_rng(1).standard_normal(days))
     for day in range(days):
-        new = day >= changed
-        made = training(
-            slower=float(noise[day]),
-            times={"sharpen": 1.5} if new else {},
-            changed={"sharpen": "another"} if new else {},
-            ratio=queue * (day % 3),
-        )
-        run = on(program(made), day, git={"revision": f"{'b' if new else 'a'}" * 40, "dirty": False})
+        new: dict[str, Any] = {"times": {"sharpen": 1.5}, "changed": {"sharpen": "another"}}
+        made = training(slower=float(noise[day]), ratio=queue * (day % 3), **(new if day >= changed else {}))
+        revision = ("b" if day >= changed else "a") * 40
+        run = on(program(made), day, git={"revision": revision, "dirty": False})
         # The names say nothing of the order.
         write_run(where / f"{(7 * day) % days:02}.prof", run)
     return where
 
 
-def test_a_change_is_found_with_its_day_its_size_its_revision_and_its_cause(tmp_path: Path) -> None:
-    result = read_history_runs([job(tmp_path / "runs")])
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return read_history_runs([job(tmp_path_factory.mktemp("history"))])
+
+
+def test_a_change_is_found_with_its_day_its_size_its_revision_and_its_cause(result: Any) -> None:
     study = result.study
     assert [run.started[:10] for run in study.runs[:3]] == ["2026-03-01", "2026-03-02", "2026-03-03"]
     (change,) = study.changes
@@ -56,14 +43,12 @@ def test_a_change_is_found_with_its_day_its_size_its_revision_and_its_cause(tmp_
     assert change.ratio == pytest.approx(1.15, abs=0.03)  # half of the second that sharpen takes, of 3.4
     assert change.cause == "code-change"
     text = result.report()
-    assert "Slower since 2026-03-15 09:30" in text
-    assert "bbbbbbbbbb" in text
-    assert "profkit diff" in text
-    assert "▲" in text
+    for said in ("Slower since 2026-03-15 09:30", "bbbbbbbbbb", "profkit diff", "▲"):
+        assert said in text
 
 
-def test_the_command_that_it_names_compares_runs_from_both_sides(tmp_path: Path) -> None:
-    value = json.loads(read_history_runs([job(tmp_path / "runs")]).report("json", full_paths=True))
+def test_the_command_that_it_names_compares_runs_from_both_sides(result: Any) -> None:
+    value = json.loads(result.report("json", full_paths=True))
     (change,) = value["changes"]
     before, after = change["next_commands"][0]["argv"][2:]
     started = {file: run["started"] for run in value["runs"] for file in run["files"]}
@@ -71,10 +56,10 @@ def test_the_command_that_it_names_compares_runs_from_both_sides(tmp_path: Path)
 
 
 def test_without_a_change_it_says_so(tmp_path: Path) -> None:
-    result = read_history_runs([job(tmp_path / "runs", changed=99)])
-    assert result.study.changes == ()
-    assert "No change in the wall" in result.report()
-    assert result.study.spread == pytest.approx(0.01, rel=0.5)
+    steady = read_history_runs([job(tmp_path / "runs", changed=99)])
+    assert steady.study.changes == ()
+    assert "No change in the wall" in steady.report()
+    assert steady.study.spread == pytest.approx(0.01, rel=0.5)
 
 
 def test_queueing_is_not_the_jobs_own_time(tmp_path: Path) -> None:
@@ -91,16 +76,13 @@ def test_other_commands_and_failed_runs_are_left_out_and_said(tmp_path: Path) ->
     write_run(runs / "y.prof", on(program(training(steps=300), exit_status=1), 4))
     (runs / "z.prof").write_bytes(b"no profile")
     write_plain(runs / "w.prof", {("a.py", "f"): 1.0})
-    result = read_history_runs([runs])
-    study = result.study
+    found = read_history_runs([runs])
+    study = found.study
     assert (len(study.runs), study.failed, study.others, len(study.notices)) == (24, 1, 1, 2)
-    text = result.report()
-    for said in (
-        "1 run that failed is left out",
-        "1 run of another command is left out",
-        "does not say when it ran",
-    ):
-        assert said in " ".join(text.split())
+    text = " ".join(found.report().split())
+    assert "1 run that failed is left out" in text
+    assert "1 run of another command is left out" in text
+    assert "does not say when it ran" in text
 
 
 def test_ranks_of_one_job_are_one_run(tmp_path: Path) -> None:
@@ -113,8 +95,8 @@ def test_ranks_of_one_job_are_one_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", ["terminal", "md", "html", "svg", "json"])
-def test_every_format_shows_the_change(tmp_path: Path, format: str) -> None:
-    shown = read_history_runs([job(tmp_path / "runs")]).report(format)
+def test_every_format_shows_the_change(result: Any, format: str) -> None:
+    shown = result.report(format)
     assert "2026-03-1" in shown
     assert ("code-change" in shown) or format == "svg"
     if format in ("html", "svg"):
@@ -122,33 +104,31 @@ def test_every_format_shows_the_change(tmp_path: Path, format: str) -> None:
         assert 'class="trend-mark bad"' in shown
 
 
-def test_what_a_notebook_shows_has_the_trend(tmp_path: Path) -> None:
-    assert "▁" in read_history_runs([job(tmp_path / "runs")]).notebook_html()
+def test_what_a_notebook_shows_has_the_trend(result: Any) -> None:
+    assert "▁" in result.notebook_html()
 
 
-def test_json_follows_its_schema(tmp_path: Path) -> None:
-    value = json.loads(read_history_runs([job(tmp_path / "runs")]).report("json"))
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
+def test_json_follows_its_schema(result: Any) -> None:
+    value = json.loads(result.report("json"))
+    check_schema(value, "history-1.json")
     assert sum(value["runs"][0]["account"].values()) == pytest.approx(value["runs"][0]["wall_s"])
 
 
-def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_gives_one_line(tmp_path: Path, capsys: Capture) -> None:
     write_run(tmp_path / "one.prof", on(program(training()), 0))
     write_run(tmp_path / "failed.prof", on(program(training(), exit_status=1), 0))
     write_plain(tmp_path / "plain.prof", {("a.py", "f"): 1.0})
-    runs = str(job(tmp_path / "runs"))
+    runs = job(tmp_path / "runs")
     for words, expected in (
         ([], "name the run files"),
-        ([str(tmp_path / "one.prof")], "history needs several"),
-        ([str(tmp_path / "failed.prof")], "no run succeeded"),
-        ([str(tmp_path / "plain.prof")], "does not say when it ran"),
+        ([tmp_path / "one.prof"], "history needs several"),
+        ([tmp_path / "failed.prof"], "no run succeeded"),
+        ([tmp_path / "plain.prof"], "does not say when it ran"),
         ([runs, "--metric", "speed"], "--metric speed: is not known"),
         ([runs, "--metric", "iteration"], "24 of 24 runs do not have it"),
         ([runs, "--min-change", "much"], "--min-change much: give a percentage"),
     ):
-        with pytest.raises(SystemExit) as exit_:
-            main(["history", *words])
-        assert exit_.value.code == 2
+        assert exit_code("history", *words) == 2
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
         assert expected in err
