@@ -95,7 +95,7 @@ def test_codes_are_those_that_are_made_somewhere() -> None:
 
 
 def test_a_code_is_no_expression() -> None:
-    """Else the tests above would not see it; `missing_ranks` and the reader of old files take theirs from tables."""
+    """Else the test above would not see it; `missing_ranks` and the reader of old files take theirs from tables."""
     elsewhere = [
         f"{path}:{node.lineno}"
         for path, tree in trees()
