@@ -122,9 +122,8 @@ class TestMoreStarted:
 
     def test_more_processes_that_are_waited_for_are_contention_of_the_program_with_itself(self) -> None:
         found = compared(self.run(2, 1.0), self.run(8, 5.0))
-        verdict = found.verdict
-        assert (verdict.cause, verdict.rule) == ("contention", "more-started")
-        assert verdict.kind == "self-oversubscription"
+        assert (found.verdict.cause, found.verdict.rule) == ("contention", "more-started")
+        assert found.verdict.kind == "self-oversubscription"
         assert "8 processes instead of 2" in comparison_block(found).summary
 
     def test_starting_more_of_them_is_no_more_work(self) -> None:
