@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from profkit.model import Edges, Profile
@@ -87,6 +87,9 @@ def profiles(draw: Any) -> Profile:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(profiles(), max_size=4))
+@example([])
+@example([Profile.empty(), Profile.empty()])
+@example([build([("a.py", 1, "f", ""), ("a.py", 2, "g", "")], [(0, 1), (0, 1)])])
 def test_every_sum_is_right(parts: list[Profile]) -> None:
     merged = merge_profiles(parts).validate()
     assert sums([merged]) == sums(parts)
@@ -113,13 +116,6 @@ def test_qualified_names_tell_functions_apart_unless_told_not_to() -> None:
     assert collapse(profile, qualified=False).tottime.tolist() == [3.0]
 
 
-def test_repeated_edges_between_single_functions_are_summed() -> None:
-    profile = build([("a.py", 1, "f", ""), ("a.py", 2, "g", "")], [(0, 1), (0, 1)])
-    merged = collapse(profile)
-    assert merged.edges.tottime.tolist() == [3.0]
-    assert len(merged) == 2
-
-
 def test_string_table_that_repeats_a_string() -> None:
     profile = build([("a.py", 1, "f", ""), ("a.py", 1, "g", "")], None)
     names = np.array([profile.name[0], len(profile.strings)], np.int32)
@@ -142,8 +138,3 @@ def test_known_source_is_kept() -> None:
     known = np.array([len(plain.strings)], np.int32)
     merged = merge_profiles([plain, replace(plain, strings=(*plain.strings, "h4sh"), source_hash=known)])
     assert merged.strings[merged.source_hash[0]] == "h4sh"
-
-
-def test_nothing_to_merge() -> None:
-    assert len(merge_profiles([])) == 0
-    assert len(merge_profiles([Profile.empty(), Profile.empty()])) == 0

@@ -30,9 +30,8 @@ from tests.shared import finished, words_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "profkit"
-#: Where sentences are made, and the one reader of the sentences of old files.
-MAY_SPEAK = ("report", "cli")
-READER_OF_OLD_FILES = PACKAGE / "formats" / "run_notices.py"
+#: `missing_ranks` and the reader of the sentences of old files.
+CODES_FROM_TABLES = (PACKAGE / "model" / "notices.py", PACKAGE / "formats" / "run_notices.py")
 
 
 @functools.cache
@@ -51,21 +50,24 @@ def keys_of(node: ast.expr | None) -> set[str] | None:
 
 
 def made(path: Path, tree: ast.Module) -> Iterator[tuple[str, set[str] | None, int]]:
-    """Codes of the notices that a module makes, with the names of their numbers where these are written there."""
+    """Codes of the notices that a module makes, with the names of their numbers where these are written there.
+
+    A code that is an expression is given as the expression, unless it is that of another notice.
+    """
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id == "Notice" and node.args and isinstance(node.args[0], ast.Constant):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            code = ast.unparse(node.args[0])
+            literal = isinstance(node.args[0], ast.Constant)
+            expression = not code.endswith(".code") and path not in CODES_FROM_TABLES
+            if node.func.id == "Notice" and (literal or expression):
                 numbers = node.args[2] if len(node.args) > 2 else None
-                yield str(node.args[0].value), keys_of(numbers), node.lineno
-            if node.func.id == "missing_ranks" and isinstance(node.args[0], ast.Constant):
-                yield str(node.args[0].value), None, node.lineno
+                yield code.strip("'"), keys_of(numbers), node.lineno
+            if node.func.id == "missing_ranks" and literal:
+                yield code.strip("'"), None, node.lineno
         # What runs beside the target has no numpy, and writes the form that notices have in JSON.
         if isinstance(node, ast.Dict) and path.parent == PACKAGE / "capture":
-            fields = {
-                key.value: value
-                for key, value in zip(node.keys, node.values, strict=True)
-                if isinstance(key, ast.Constant)
-            }
+            pairs = zip(node.keys, node.values, strict=True)
+            fields = {key.value: value for key, value in pairs if isinstance(key, ast.Constant)}
             if isinstance(code := fields.get("code"), ast.Constant):
                 yield str(code.value), keys_of(fields.get("numbers")), node.lineno
 
@@ -85,28 +87,14 @@ def example(code: str, *, optional: bool) -> Notice:
     return Notice(code, "the subject" if CODES[code].subject else "", numbers)
 
 
-def test_codes_are_those_that_are_made_somewhere() -> None:
+def test_codes_are_those_that_are_made_somewhere_and_have_a_sentence() -> None:
     made_by_prefix = ["sampled-profile", "threads-in-one-stack"]
     of_older_files = words_of(
         "free-threaded functions-throttled no-snapshots nvtx-not-patchable nvtx-patched waiting-sampled "
         "waiting-sampling-failed"
     )
     assert set(CODES) == {code for _, code, _, _ in MADE} | {*made_by_prefix, *of_older_files}
-
-
-def test_a_code_is_no_expression() -> None:
-    """Else the test above would not see it; `missing_ranks` and the reader of old files take theirs from tables."""
-    elsewhere = [
-        f"{path}:{node.lineno}"
-        for path, tree in trees()
-        if path not in (READER_OF_OLD_FILES, PACKAGE / "model" / "notices.py")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "Notice"
-        and not (isinstance(node.args[0], ast.Constant) or ast.unparse(node.args[0]).endswith(".code"))
-    ]
-    assert elsewhere == []
+    assert set(CODES) == set(SENTENCES)
 
 
 def test_numbers_are_those_that_the_code_has() -> None:
@@ -116,10 +104,6 @@ def test_numbers_are_those_that_the_code_has() -> None:
         units = CODES[code].numbers
         needed = {name for name, unit in units.items() if not unit.endswith("?")}
         assert needed <= names <= set(units), f"{path}:{line} {code}"
-
-
-def test_every_code_has_a_sentence() -> None:
-    assert set(SENTENCES) == set(CODES)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -351,17 +335,11 @@ def test_texts_of_notices_are_masked_and_their_codes_are_not() -> None:
 # No layer reads a sentence of another
 
 
-def test_sentences_are_made_in_the_report_alone() -> None:
-    """Nothing above the report has the function, so that nothing can look into what it returns."""
-    found = [
-        str(path.relative_to(ROOT))
-        for path, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        and node.module == "profkit.report.notices"
-        and path.relative_to(PACKAGE).parts[0] not in MAY_SPEAK
-    ]
-    assert found == []
+def test_the_interface_reads_no_sentence() -> None:
+    """The rooms above the report cannot import it, and the command line may speak."""
+    paths = [*(PACKAGE / "api").rglob("*.py")]
+    assert paths
+    assert not [path for path in paths if "report.notices" in path.read_text(encoding="utf-8")]
 
 
 def test_starting_a_capture_imports_no_sentence_and_no_numpy() -> None:

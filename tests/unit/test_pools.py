@@ -63,7 +63,11 @@ def test_one_thread_a_core_is_a_default_only_where_there_are_as_many_cores() -> 
 def test_rows_of_a_record() -> None:
     facts = {
         "environment": {"OMP_NUM_THREADS": "2"},
-        "tasks": [[n, name, 0, 0, 0] for n, name in enumerate(["python", *["tf_XLAEigen"] * 4, "polars-0"], 1)],
+        "tasks": [
+            [10, "python", 0, 0, 0],
+            *([n, "tf_XLAEigen", 0, 0, 0] for n in range(1, 5)),
+            [9, "polars-0", 0, 0, 0],
+        ],
         "pools": [
             ["mkl", "libmkl_rt.so.2", None, "", None, None],
             ["openblas", "libopenblas.so.0", 2, "0.3.30", 4, 4],
