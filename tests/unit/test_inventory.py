@@ -43,8 +43,8 @@ def run(
     command: str = "python train.py",
     environment: Mapping[str, str] | None = None,
 ) -> Run:
-    words = tuple(command.split())
-    return Run("", processes, Manifest("profkit.run/1", "0", words, "/", 0, "", 10.0, host, environment or {}))
+    head = ("profkit.run/1", "0", tuple(command.split()), "/", 0, "", 10.0)
+    return Run("", processes, Manifest(*head, host, environment or {}))
 
 
 class TestCores:

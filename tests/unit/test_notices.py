@@ -50,7 +50,7 @@ def keys_of(node: ast.expr | None) -> set[str] | None:
 
 
 def made(path: Path, tree: ast.Module) -> Iterator[tuple[str, set[str] | None, int]]:
-    """Codes of the notices that a module makes, with the names of their numbers where these are written there.
+    """Codes of the notices that a module makes, and the names of their numbers where these are written there.
 
     A code that is an expression is given as the expression, unless it is that of another notice.
     """
@@ -151,8 +151,8 @@ def test_a_notice_says_where_it_holds() -> None:
         ),
         pytest.param(
             Notice("ended-unrecorded", "", {"lost_s": 0.1, "cpu_s": 0.05, "pids": (7, 8)}),
-            "2 processes (7, 8): ended without a last record, for an unknown reason; functions of at most the "
-            "last 100 ms of each are missing (at least 50.0 ms of CPU in all)",
+            "2 processes (7, 8): ended without a last record, for an unknown reason; functions of at most "
+            "the last 100 ms of each are missing (at least 50.0 ms of CPU in all)",
         ),
         pytest.param(
             Notice("process-running", "", {"lost_s": 6.0, "cpu_s": 5.5}),
@@ -161,7 +161,10 @@ def test_a_notice_says_where_it_holds() -> None:
         ),
         (Notice("nvtx-events-damaged", "", {"events": 1}), "1 NVTX event is damaged and left out"),
         (Notice("nvtx-events-damaged", "", {"events": 2000}), "2,000 NVTX events are damaged and left out"),
-        (Notice("file-skipped", "a.prof", {"problem": "is empty", "hint": "look"}), "a.prof: is empty (look)"),
+        (
+            Notice("file-skipped", "a.prof", {"problem": "is empty", "hint": "look"}),
+            "a.prof: is empty (look)",
+        ),
         pytest.param(
             Notice("functions-of-one-side", "baseline", {"self_time": 0.98}),
             "98.0 % of the baseline's self time is in functions that only it has",

@@ -59,8 +59,8 @@ HARMLESS_WORDS = tuple(
 HARMLESS_NAMES = tuple(
     words_of(
         "step 3|forward@train|epoch 1/90|load batch|aten::conv2d|Trainer.step|<lambda>|<listcomp>|"
-        "Optimizer.step#AdamW.step|_ZN2at6native29vectorized_elementwise_kernelILi4EEE|MainThread|Thread-1 (run)|"
-        "aten::key::add|c10::add|std::pair<int, int>|step 3: 0.25 s|max_tokens=512|key: value|train.py:29500|"
+        "Optimizer.step#AdamW.step|_ZN2at6native29vectorized_elementwise_kernelILi4EEE|MainThread|"
+        "Thread-1 (run)|aten::key::add|c10::add|std::pair<int, int>|step 3: 0.25 s|max_tokens=512|key: value|train.py:29500|"
         "numpy.linalg.solve:1204|cache key: layernorm|QueueFeederThread|pin_memory|TransformerEncoderLayer2|"
         "model.layers.0.attn|backward (2/3)|openblas|2.13.0+cpu|AMD EPYC 7763 64-Core Processor|"
         "Linux 6.1.0-18-amd64|3.11.7|numpy|<project>/train.py|<project>/model/blocks.py|"
@@ -95,7 +95,8 @@ def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
     notes = [Notice("agent-failed", f"could not use {text} here") for text in some("notice")]
     notes += [Notice("record-unreadable", "x", {"problem": f"OSError: {text}"}) for text in some("number")]
     notes += [Notice("of-a-later-version", text, {text: 1}) for text in some("later")]
-    names, modules, told, threads = (some(where, *NAMED) for where in ("function", "module", "range", "thread"))
+    places = ("function", "module", "range", "thread")
+    names, modules, told, threads = (some(place, *NAMED) for place in places)
     # Paths whose directories are a user's or a customer's.
     places = some("file", "home", "scratch", "data", "windows-home")
     site = "/opt/venv/lib/python3.11/site-packages"
