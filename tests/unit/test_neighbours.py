@@ -72,7 +72,7 @@ def every_process_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_neighbours_are_named_in_the_order_of_what_they_used() -> None:
     with running((BUSY, "big-one", "0.5"), (BUSY, "small-one", "0.1")) as pids:
         watch = watched(1.5)
-    record = watch.as_record()
+        record = watch.as_record()
     big, small = (row for row in record["listed"] if row["pid"] in pids)
     assert (big["name"], small["name"]) == ("big-one", "small-one")
     assert big["cores"] > small["cores"] > 0.02
