@@ -10,40 +10,28 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from profkit.model import Edges, Profile
+from profkit.model import Profile
 from profkit.model.merge import collapse, merge_profiles
+from tests import builders
 
-Row = tuple[str, int, str, str]
+#: File, line, name and qualified name of a function.
+Key = tuple[str, int, str, str]
 
 
-def build(rows: list[Row], links: list[tuple[int, int]] | None, *, wait: bool = False) -> Profile:
+def build(keys: list[Key], links: list[tuple[int, int]] | None, *, wait: bool = False) -> Profile:
     """Build a profile whose numbers are powers of two, so that every sum tells its parts."""
-    strings = list(dict.fromkeys(["", *(row[part] for row in rows for part in (0, 2, 3))]))
-    n = len(rows)
-
-    def index(part: int) -> Any:
-        return np.array([strings.index(row[part]) for row in rows], np.int32)
-
-    edges = None
-    if links is not None:
-        pairs = np.array(links, np.int32).reshape(-1, 2)
-        m = len(pairs)
-        counts = np.arange(m) + 1, np.ones(m, np.int64)
-        edges = Edges(pairs[:, 0], pairs[:, 1], *counts, 2.0 ** np.arange(m), np.ones(m))
-    empty = np.zeros(n, np.int32)
-    lines = np.array([row[1] for row in rows], np.int32)
-    return Profile(
-        tuple(strings),
-        *(index(0), lines, index(2), index(3), empty, empty),
-        *(np.arange(n) + 1, np.ones(n, np.int64), 2.0 ** np.arange(n), np.ones(n)),
-        edges=edges,
-        wait=np.full(n, 0.5) if wait else None,
-        cumwait=np.full(n, 0.75) if wait else None,
-        cumblocked=np.full(n, 0.25) if wait else None,
-    ).validate()
+    waits = {"wait": 0.5, "cumwait": 0.75} if wait else {}
+    rows = [builders.Row(*key[:3], 1 + i, 2.0**i, 1.0, key[3], **waits) for i, key in enumerate(keys)]
+    pairs = None if links is None else [(*pair, 1 + i, 2.0**i) for i, pair in enumerate(links)]
+    made = builders.profile(rows, pairs)
+    edges, n = made.edges, len(made)
+    if edges is not None:
+        edges = replace(edges, primitive_calls=np.ones(len(edges), np.int64), cumtime=np.ones(len(edges)))
+    cumblocked = np.full(n, 0.25) if wait else None
+    return replace(made, edges=edges, primitive_calls=np.ones(n, np.int64), cumblocked=cumblocked).validate()
 
 
-def key_of(profile: Profile, row: int) -> Row:
+def key_of(profile: Profile, row: int) -> Key:
     file, name, qualname = (
         profile.strings[column[row]] for column in (profile.file, profile.name, profile.qualname)
     )
