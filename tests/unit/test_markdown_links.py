@@ -22,7 +22,7 @@ from tests.shared import words_of
 NAMES = words_of(
     "https://evil.example/x¦http://a.b¦ftp://a.b/c¦www.evil.example¦tcp://node17:2345¦rdar://1¦"
     "mailto:a@b.example¦bob@corp.example¦xmpp:bob@corp.example¦@octocat¦@org/team¦a@bob¦@a-b¦#1¦GH-5¦gh-12¦"
-    "JIRA-123¦owner/repo#7¦owner/repo@0123456¦!12¦group/project!3¦$42¦%7¦%\"v1 0\"¦~bug¦~\"two words\"¦&12¦"
+    'JIRA-123¦owner/repo#7¦owner/repo@0123456¦!12¦group/project!3¦$42¦%7¦%"v1 0"¦~bug¦~"two words"¦&12¦'
     "^alert#1¦*iteration:3¦[vulnerability:4]¦[[Home]]¦0123456¦deadbeef¦"
     "0123456789abcdef0123456789abcdef01234567¦fix-0123456f¦1234567¦:smile:¦:+1:¦:-1:¦:tada:¦$$x$$¦$x$¦"
     "$`x`$¦[^1]¦[a](http://a.b)¦![a](http://a.b)¦<b>bold</b>¦<script>x</script>¦<a href=x>y</a>¦<!-- x¦"

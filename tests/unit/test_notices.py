@@ -256,7 +256,9 @@ def test_missing_ranks() -> None:
 # Files of before
 
 
-MIXED = "where cProfile mixes the calls of all threads in one stack: times per function are not reliable there"
+MIXED = (
+    "where cProfile mixes the calls of all threads in one stack: times per function are not reliable there"
+)
 
 
 @pytest.mark.parametrize(
