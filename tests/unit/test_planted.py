@@ -61,11 +61,11 @@ HARMLESS_NAMES = tuple(
         "step 3|forward@train|epoch 1/90|load batch|aten::conv2d|Trainer.step|<lambda>|<listcomp>|"
         "Optimizer.step#AdamW.step|_ZN2at6native29vectorized_elementwise_kernelILi4EEE|MainThread|"
         "Thread-1 (run)|aten::key::add|c10::add|std::pair<int, int>|step 3: 0.25 s|max_tokens=512|key: value|"
-        "train.py:29500|numpy.linalg.solve:1204|cache key: layernorm|QueueFeederThread|pin_memory|TransformerEncoderLayer2|"
-        "model.layers.0.attn|backward (2/3)|openblas|2.13.0+cpu|AMD EPYC 7763 64-Core Processor|"
-        "Linux 6.1.0-18-amd64|3.11.7|numpy|<project>/train.py|<project>/model/blocks.py|"
-        "<site>/numpy/linalg/_linalg.py|<stdlib>/json/decoder.py|No space left on device|[Errno 28]|host-a|"
-        "0123456789abcdef0123456789abcdef01234567",
+        "train.py:29500|numpy.linalg.solve:1204|cache key: layernorm|QueueFeederThread|pin_memory|"
+        "TransformerEncoderLayer2|model.layers.0.attn|backward (2/3)|openblas|2.13.0+cpu|"
+        "AMD EPYC 7763 64-Core Processor|Linux 6.1.0-18-amd64|3.11.7|numpy|<project>/train.py|"
+        "<project>/model/blocks.py|<site>/numpy/linalg/_linalg.py|<stdlib>/json/decoder.py|"
+        "No space left on device|[Errno 28]|host-a|0123456789abcdef0123456789abcdef01234567",
         "|",
     )
 )
