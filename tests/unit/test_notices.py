@@ -340,11 +340,10 @@ def test_texts_of_notices_are_masked_and_their_codes_are_not() -> None:
 # No layer reads a sentence of another
 
 
-def test_the_interface_reads_no_sentence() -> None:
-    """The rooms above the report cannot import it, and the command line may speak."""
-    paths = [*(PACKAGE / "api").rglob("*.py")]
-    assert paths
-    assert not [path for path in paths if "report.notices" in path.read_text(encoding="utf-8")]
+def test_sentences_are_made_in_the_report_alone() -> None:
+    """Nothing else has the function, so that nothing can look into what it returns; the command line may speak."""
+    others = [path for path, _ in trees() if path.relative_to(PACKAGE).parts[0] not in ("report", "cli")]
+    assert not [path for path in others if "from profkit.report.notices" in path.read_text(encoding="utf-8")]
 
 
 def test_starting_a_capture_imports_no_sentence_and_no_numpy() -> None:
