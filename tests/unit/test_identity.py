@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.identity.function_keys import function_keys, infer_python, infer_roots
+from profkit.identity.function_keys import FunctionKeys, function_keys, infer_python, infer_roots
 from profkit.identity.rooted_paths import normalise, rooted
 from profkit.model import FunctionKey, Roots
 from tests.builders import Row, profile
@@ -80,48 +80,31 @@ def test_backslash_is_a_separator_only_in_windows_paths() -> None:
 
 def test_undecodable_bytes_survive() -> None:
     name = b"/home/jo/caf\xe9/train.py".decode("utf-8", "surrogateescape")
-    assert (
-        rooted(name, Roots(project=("/home/jo",)))[1].encode("utf-8", "surrogateescape")
-        == b"caf\xe9/train.py"
-    )
+    _, path = rooted(name, Roots(project=("/home/jo",)))
+    assert path.encode("utf-8", "surrogateescape") == b"caf\xe9/train.py"
 
 
 def test_keys_are_free_of_addresses_homes_and_versions() -> None:
-    here = profile(
-        [
-            Row("~", 0, "<built-in method __new__ of type object at 0x7f12ab>"),
-            Row("/home/jo/proj/pkg/a.py", 3, "f"),
-            Row("/home/jo/proj/b.py", 9, "g", qualname="C.g"),
-            Row("/usr/lib/python3.11/os.py", 1, "walk"),
+    def keys(address: str, project: str, library: str, moved: int = 0) -> FunctionKeys:
+        rows = [
+            Row("~", 0, f"<built-in method __new__ of type object at {address}>"),
+            Row(f"{project}/pkg/a.py", 3 + moved, "f"),
+            Row(f"{project}/b.py", 9 + moved, "g", qualname="C.g"),
+            Row(f"{library}/os.py", 1 + moved, "walk"),
         ]
-    )
-    there = profile(
-        [
-            Row("~", 0, "<built-in method __new__ of type object at 0x99>"),
-            Row("/scratch/x/pkg/a.py", 5, "f"),
-            Row("/scratch/x/b.py", 11, "g", qualname="C.g"),
-            Row("/opt/py/lib/python3.13/os.py", 2, "walk"),
-        ]
-    )
-    assert function_keys(here).keys() == function_keys(there).keys()
-    assert function_keys(here).key(2) == FunctionKey("project", "b.py", "C.g")
+        return function_keys(profile(rows))
+
+    here = keys("0x7f12ab", "/home/jo/proj", "/usr/lib/python3.11")
+    assert here.keys() == keys("0x99", "/scratch/x", "/opt/py/lib/python3.13", moved=2).keys()
+    assert here.key(2) == FunctionKey("project", "b.py", "C.g")
 
 
 def test_roots_and_version_are_inferred_from_the_files() -> None:
-    found = profile(
-        [
-            Row("/opt/venv/lib/python3.11/site-packages/numpy/a.py", 1, "f"),
-            Row("/opt/py/lib/python3.11/os.py", 1, "g"),
-            Row("/home/jo/proj/src/a.py", 1, "h"),
-            Row("/home/jo/proj/run.py", 1, "i"),
-            Row("/data/shared/tools/x.py", 1, "j"),
-            Row("<string>", 1, "k"),
-        ]
-    )
-    roots = infer_roots(found)
-    assert roots.site == ("/opt/venv/lib/python3.11/site-packages",)
-    assert roots.stdlib == ("/opt/py/lib/python3.11",)
-    assert roots.project == ("/data/shared/tools", "/home/jo/proj")
+    site, stdlib = "/opt/venv/lib/python3.11/site-packages", "/opt/py/lib/python3.11"
+    files = [f"{site}/numpy/a.py", f"{stdlib}/os.py", "<string>"]
+    files += ["/home/jo/proj/src/a.py", "/home/jo/proj/run.py", "/data/shared/tools/x.py"]
+    found = profile([Row(file, 1, f"f{at}") for at, file in enumerate(files)])
+    assert infer_roots(found) == Roots((stdlib,), (site,), ("/data/shared/tools", "/home/jo/proj"))
     assert infer_python(found) == (3, 11)
     assert infer_python(profile([Row(r"C:\Python39\Lib\os.py", 1, "f")])) == (3, 9)
     assert infer_python(profile([Row("a.py", 1, "f")])) is None

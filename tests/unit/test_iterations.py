@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from profkit.errors import UsageError
@@ -14,7 +13,8 @@ from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, NO_ROLE, WAIT,
 from profkit.model import Host, Process, Run
 from profkit.model.ranges import Ranges
 from profkit.report.iterations import change_sections, model_sections
-from tests.unit.test_ranges import ranges_of
+from tests.builders import Told, ranges
+from tests.shared import words_of
 
 #: One range: name, begin, end (milliseconds), thread.
 Event = tuple[str, float, float, int]
@@ -27,20 +27,17 @@ def _is_around(outer: Event, inner: Event) -> bool:
 def ranges_from(events: Sequence[Event], payload: Sequence[int] | None = None) -> Ranges:
     """Build ranges whose parents are those around them in the same thread."""
     events = sorted(events, key=lambda e: (e[3], e[1], -e[2]))
-    parents: list[int] = []
+    payloads = [(0, 0)] * len(events) if payload is None else [(1, number) for number in payload]
+    told: list[Told] = []
     open_: list[int] = []
-    for i, event in enumerate(events):
+    for i, (event, value) in enumerate(zip(events, payloads, strict=True)):
         while open_ and not _is_around(events[open_[-1]], event):
             open_.pop()
-        parents.append(open_[-1] if open_ else -1)
+        name, begin, end, thread = event
+        times = round(begin * 1e6), round(end * 1e6)
+        told.append(Told(name, *times, thread=thread, payload=value, parent=open_[-1] if open_ else -1))
         open_.append(i)
-    plain = ranges_of([(e[0], e[1] / 1e3, e[2] / 1e3, p) for e, p in zip(events, parents, strict=True)])
-    plain = replace(plain, thread=np.array([e[3] for e in events], np.int64))
-    if payload is not None:
-        plain = replace(
-            plain, payload=np.array(payload, np.uint64), payload_type=np.ones(len(events), np.uint8)
-        )
-    return plain.validate()
+    return ranges(told)
 
 
 def run_of(*processes: Process) -> Run:
@@ -48,9 +45,7 @@ def run_of(*processes: Process) -> Run:
 
 
 def model_of(events: Sequence[Event], names: IterationNames | None = None) -> IterationModel:
-    found = iteration_model(run_of(Process(pid=7, ranges=ranges_from(events))), names)
-    assert found is not None
-    return found
+    return iteration_model(run_of(Process(pid=7, ranges=ranges_from(events))), names)
 
 
 def in_turn(n: int = 10, load: float = 30.0, compute: float = 10.0, first: float = 0.0) -> list[Event]:
@@ -90,29 +85,19 @@ def beside(n: int = 10, load: float = 30.0, compute: float = 10.0, loaders: int 
 
 
 @pytest.mark.parametrize(
-    ("name", "role"),
+    ("role", "names"),
     [
-        ("load_batch", LOAD),
-        ("data/fetch", LOAD),
-        ("prefetchBatch", LOAD),
-        ("forward", COMPUTE),
-        ("Optimizer.step#SGD.step", COMPUTE),
-        ("optimizer step", COMPUTE),
-        ("Fwd pass", COMPUTE),
-        ("step {n}", ITERATION),
-        ("train_step", ITERATION),
-        ("Iteration {n}", ITERATION),
-        ("validation step", NO_ROLE),
-        ("epoch {n}", NO_ROLE),
-        ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", WAIT),
-        ("wait for batch", WAIT),
-        ("stepping stone", NO_ROLE),
-        ("conv2d", NO_ROLE),
-        ("", NO_ROLE),
+        (LOAD, "load_batch|data/fetch|prefetchBatch"),
+        (COMPUTE, "forward|Optimizer.step#SGD.step|optimizer step|Fwd pass"),
+        (ITERATION, "step {n}|train_step|Iteration {n}"),
+        (WAIT, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__|wait for batch"),
+        (NO_ROLE, "validation step|epoch {n}|stepping stone|conv2d|"),
     ],
+    ids=["load", "compute", "iteration", "wait", "none"],
 )
-def test_what_a_name_says(name: str, role: int) -> None:
-    assert roles_of([name], [], IterationNames())[name] == role
+def test_what_a_name_says(role: int, names: str) -> None:
+    for name in words_of(names, "|"):
+        assert roles_of([name], [], IterationNames()) == {name: role}
 
 
 def test_a_batch_is_an_iteration_if_it_computes_and_is_loaded_if_not() -> None:
@@ -122,9 +107,8 @@ def test_a_batch_is_an_iteration_if_it_computes_and_is_loaded_if_not() -> None:
 
 
 def test_what_the_user_says_of_a_role_is_all_of_it() -> None:
-    roles = roles_of(
-        ["forward", "backward", "conv {n}"], [], IterationNames(compute=("conv 3",), load=("back*",))
-    )
+    names = IterationNames(compute=("conv 3",), load=("back*",))
+    roles = roles_of(["forward", "backward", "conv {n}"], [], names)
     assert roles == {"forward": NO_ROLE, "backward": LOAD, "conv {n}": COMPUTE}
 
 
@@ -209,7 +193,7 @@ def test_a_first_iteration_that_warms_up_is_left_out_with_the_reason() -> None:
 
 def test_iterations_without_named_loading_say_so() -> None:
     model = model_of([e for e in in_turn() if e[0] != "load batch"])
-    assert (model.bound, model.load, model.wait, model.consumer_wait_share) == (None, None, None, None)
+    assert (model.bound, model.load, model.wait, model.consumer_wait_share) == (None,) * 4
     assert model.outside.mean_s == pytest.approx(0.030)
     assert "No range marks loading" in str(model_sections(model))
 
@@ -218,9 +202,7 @@ def test_samples_from_the_payload_or_the_user() -> None:
     events = [e for e in in_turn() if e[0].startswith("step")]
 
     def model(payload: Sequence[int], names: IterationNames | None = None) -> IterationModel:
-        found = iteration_model(run_of(Process(ranges=ranges_from(events, payload))), names)
-        assert found is not None
-        return found
+        return iteration_model(run_of(Process(ranges=ranges_from(events, payload))), names)
 
     even = model([32] * 10)
     assert (even.batch, even.batch_from) == (32.0, "payload")
@@ -242,9 +224,8 @@ def test_nothing_to_say() -> None:
 
 
 def test_names_that_do_not_exist_are_bad_usage() -> None:
-    with pytest.raises(
-        UsageError, match="load disk: no NVTX range has that name, there are: backward, forward"
-    ):
+    there = "load disk: no NVTX range has that name, there are: backward, forward"
+    with pytest.raises(UsageError, match=there):
         model_of(in_turn(), IterationNames(load=("disk",)))
     with pytest.raises(UsageError, match=r"iteration x: .*there are: none"):
         iteration_model(run_of(Process()), IterationNames(iteration=("x",)))

@@ -23,7 +23,7 @@ from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.thresholds import THRESHOLDS
-from profkit.verdict.types import UNITS
+from profkit.verdict.types import UNITS, Diff
 from tests.rank_files import Did, rank_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,26 +37,31 @@ def schema(name: str) -> Any:
     return json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
 
 
-def valid(value: Any, name: str) -> bool:
-    return bool(jsonschema.Draft202012Validator(schema(name)).is_valid(value))
+def validator(name: str) -> Any:
+    return jsonschema.Draft202012Validator(schema(name))
+
+
+def plain(value: Any) -> Any:
+    return json.loads(dumps(value))
+
+
+def compared_sides(baseline: str, candidate: str) -> Diff:
+    return diff(*(load_side(str(SAMPLES / f"{name}.prof")) for name in (baseline, candidate)))
 
 
 def compared(baseline: str, candidate: str, *, explain: bool = True) -> Any:
-    sides = (load_side(str(SAMPLES / f"{name}.prof")) for name in (baseline, candidate))
-    return json.loads(dumps(diff_object(diff(*sides), 5, explain=explain)))
+    return plain(diff_object(compared_sides(baseline, candidate), 5, explain=explain))
 
 
 @pytest.mark.parametrize(("baseline", "candidate"), PAIRS)
 def test_a_comparison_of_samples_follows_the_schema(baseline: str, candidate: str) -> None:
     value = compared(baseline, candidate)
-    jsonschema.Draft202012Validator(schema("diff-2.json")).validate(value)
-    account = value["account"]
-    assert [bucket["name"] for bucket in account["buckets"]] == list(BUCKETS)
-    seconds = sum(bucket["seconds"] for bucket in account["buckets"])
-    assert seconds == pytest.approx(account["added_s"], abs=1e-6)
-    assert account["added_s"] == pytest.approx(
-        value["candidate"]["wall_s"] - value["baseline"]["wall_s"], abs=1e-6
-    )
+    validator("diff-2.json").validate(value)
+    buckets = value["account"]["buckets"]
+    assert [bucket["name"] for bucket in buckets] == list(BUCKETS)
+    added = pytest.approx(value["candidate"]["wall_s"] - value["baseline"]["wall_s"], abs=1e-6)
+    assert value["account"]["added_s"] == added
+    assert sum(bucket["seconds"] for bucket in buckets) == added
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -64,8 +69,8 @@ def test_a_comparison_of_samples_follows_the_schema(baseline: str, candidate: st
 def test_a_sample_follows_the_schema(name: str, judged: bool) -> None:
     run = load_run(SAMPLES / f"{name}.prof")
     verdict = judge_run(run, run.processes) if judged else None
-    value = json.loads(dumps(show_object(run, limit=5, judged=verdict, explain=True)))
-    jsonschema.Draft202012Validator(schema("show-2.json")).validate(value)
+    value = plain(show_object(run, limit=5, judged=verdict, explain=True))
+    validator("show-2.json").validate(value)
     assert ("checks" in value) == judged
     if judged:
         seconds = sum(bucket["seconds"] for bucket in value["account"]["buckets"])
@@ -74,13 +79,11 @@ def test_a_sample_follows_the_schema(name: str, judged: bool) -> None:
 
 def test_checks_are_in_the_output_only_where_they_are_asked_for() -> None:
     pair = ("tokenize_corpus/clean-1", "tokenize_corpus/external-load")
-    explained, plain = compared(*pair), compared(*pair, explain=False)
+    explained = compared(*pair)
     checks = explained.pop("checks")
-    assert explained == plain
+    assert explained == compared(*pair, explain=False)
     assert {check["threshold_id"] for check in checks} - {None} <= THRESHOLDS.keys()
-    of = next(
-        check for check in checks if check["rule"] == "run-queue-wait" and check["threshold"] is not None
-    )
+    of = next(one for one in checks if one["rule"] == "run-queue-wait" and one["threshold"] is not None)
     assert of["margin"] == pytest.approx(of["value"] - of["threshold"])
 
 
@@ -133,9 +136,7 @@ ELSEWHERE = {"verify"}
 
 
 def command(name: str) -> click.Command:
-    found = app.get_command(click.Context(app), name)
-    assert found is not None
-    return found
+    return app.get_command(click.Context(app), name)
 
 
 def test_every_command_with_a_format_is_tried() -> None:
@@ -157,34 +158,30 @@ def test_what_a_command_prints_follows_its_schema(
     value = json.loads(capsys.readouterr().out)
     written = value["schema"].removeprefix("profkit.").replace("/", "-")
     assert written.rpartition("-")[0] == name
-    found = schema(f"{written}.json")
-    jsonschema.Draft202012Validator.check_schema(found)
-    jsonschema.Draft202012Validator(found).validate(value)
+    jsonschema.Draft202012Validator.check_schema(schema(f"{written}.json"))
+    validator(f"{written}.json").validate(value)
 
 
 def test_next_commands_are_words_and_say_why() -> None:
     value = compared("train_mlp/clean-1", "train_mlp/oversubscribed")
-    (first, *_) = value["next_commands"]
-    assert first["argv"][:5] == ["profkit", "capture", "-o", "limited.prof", "--"]
-    assert first["argv"][5:] == value["verdict"]["advice"][0]["argv"]
-    assert first["env"] == value["verdict"]["advice"][0]["env"] == {"OPENBLAS_NUM_THREADS": "1"}
-    assert first["why"] in value["verdict"]["advice"][0]["text"]
-    clean = json.loads(dumps(show_object(load_run(SAMPLES / "train_mlp" / "clean-1.prof"), limit=5)))
+    first, advice = value["next_commands"][0], value["verdict"]["advice"][0]
+    assert first["argv"] == ["profkit", "capture", "-o", "limited.prof", "--", *advice["argv"]]
+    assert first["env"] == advice["env"] == {"OPENBLAS_NUM_THREADS": "1"}
+    assert first["why"] in advice["text"]
+    clean = plain(show_object(load_run(SAMPLES / "train_mlp" / "clean-1.prof"), limit=5))
     assert clean["next_commands"] == []
 
 
-def test_a_bucket_has_the_title_that_reports_print() -> None:
-    sides = [load_side(str(SAMPLES / "train_mlp" / f"{name}.prof")) for name in ("clean-1", "oversubscribed")]
-    found = diff(*sides)
-    titles = {bucket["title"] for bucket in json.loads(dumps(diff_object(found, 5)))["account"]["buckets"]}
-    (section,) = (section for section in diff_document(found).sections if section.role == "account")
-    (block,) = section.blocks
+def test_buckets_and_the_verdict_are_called_as_in_reports() -> None:
+    found = compared_sides("train_mlp/clean-1", "train_mlp/oversubscribed")
+    value = plain(diff_object(found, 5))
+    titles = {bucket["title"] for bucket in value["account"]["buckets"]}
+    sections = diff_document(found).sections
+    ((block,),) = (section.blocks for section in sections if section.role == "account")
     assert isinstance(block, Waterfall)
     assert {step.title for step in block.steps} <= titles
-    (headline,) = (
-        block.headline for block in diff_document(found).sections[0].blocks if isinstance(block, VerdictBlock)
-    )
-    assert json.loads(dumps(diff_object(found, 5)))["verdict"]["headline"] == headline
+    (headline,) = (block.headline for block in sections[0].blocks if isinstance(block, VerdictBlock))
+    assert value["verdict"]["headline"] == headline
 
 
 #: Names that say their unit by themselves.
@@ -217,7 +214,7 @@ def test_every_number_has_a_unit(name: str) -> None:
 
 def test_a_forgotten_field_and_formatted_evidence_are_refused() -> None:
     value = compared("tokenize_corpus/clean-1", "tokenize_corpus/external-load")
-    assert valid(value, "diff-2.json")
+    assert validator("diff-2.json").is_valid(value)
     for place, change in (
         (("account",), {"helpers": 1.0}),
         (("verdict",), {"rule": None}),
@@ -227,21 +224,20 @@ def test_a_forgotten_field_and_formatted_evidence_are_refused() -> None:
         (("comparability", "warnings"), "calls differ"),
         (("functions", 0, "candidate"), {"active": "1 s"}),
     ):
-        changed = copy.deepcopy(value)
-        item = changed
+        changed = item = copy.deepcopy(value)
         for key in place:
             item = item[key]
         if isinstance(item, list):
             item.append(change)
         else:
             item.update(change)
-        assert not valid(changed, "diff-2.json"), (place, change)
+        assert not validator("diff-2.json").is_valid(changed), (place, change)
 
 
 def test_version_1_is_another_version() -> None:
     """It is kept as history: neither version takes the other's output for its own."""
     value = compared("tokenize_corpus/clean-1", "tokenize_corpus/external-load", explain=False)
-    assert not valid(value, "diff-1.json")
+    assert not validator("diff-1.json").is_valid(value)
     value["schema"] = "profkit.diff/1"
-    assert not valid(value, "diff-1.json")
-    assert not valid(value, "diff-2.json")
+    assert not validator("diff-1.json").is_valid(value)
+    assert not validator("diff-2.json").is_valid(value)

@@ -53,15 +53,13 @@ def test_mpirun_takes_its_lines() -> None:
     require("mpi", shutil.which("mpirun") is not None, "no mpirun")
     limits = read_limits(os.environ)
     asked = "import os; print(sorted(os.sched_getaffinity(0)), os.environ['OMP_NUM_THREADS'])"
-    launch = fitting(
-        limits, limits.allowed, ranks=2, workers=0, launcher="mpirun", command=(sys.executable, "-c", asked)
-    )
-    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    command = (sys.executable, "-c", asked)
+    launch = fitting(limits, limits.allowed, ranks=2, workers=0, launcher="mpirun", command=command)
+    options = ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe")
     script = "\n".join(lines(launch))
     assert shlex.split(script)
-    done = finished(
-        ["bash", "-ec", script], env={**os.environ, **root, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-    )
+    environment = {**os.environ, **{f"OMPI_{name}": "1" for name in options}}
+    done = finished(["bash", "-ec", script], env=environment)
     assert done.returncode == 0, done.stderr
     said = sorted(done.stdout.splitlines())
     assert len(said) == launch.ranks
@@ -73,11 +71,8 @@ def test_a_setting_that_was_found_best_has_lines_if_it_fits() -> None:
     limits = Limits(cpus=16, cores=16, affinity=tuple(range(16)), affinity_cores=16)
     command = ("mpirun", "-n", "4", "python", "t.py", "--workers", "2")
     best = {"ranks": 4, "workers": 2, "OMP_NUM_THREADS": 2}
-    launch = of_setting(limits, best, command)
-    assert launch is not None
-    assert lines(launch)[1] == (
-        "mpirun -n 4 --map-by slot:PE=4 --bind-to core -x OMP_NUM_THREADS python t.py --workers 2"
-    )
+    line = lines(of_setting(limits, best, command))[1]
+    assert line == "mpirun -n 4 --map-by slot:PE=4 --bind-to core -x OMP_NUM_THREADS python t.py --workers 2"
     # It may be the fastest all the same, but no such lines are advice.
     assert of_setting(limits, {**best, "OMP_NUM_THREADS": 4}, command) is None
     assert of_setting(limits, best, ("python", "t.py")) is None

@@ -60,9 +60,8 @@ HOLDS: dict[str, tuple[Callable[[Path], dict[str, bytes | None]], str]] = {
 def test_what_a_file_holds_too_much_of_is_named(path: Path, changes: Any, what: str) -> None:
     rewritten(path, changes(path))
     size = path.stat().st_size
-    with pytest.raises(
-        FormatError, match=f"holds [0-9,]+ {what}, which is more than a file of {size:,} bytes"
-    ):
+    problem = f"holds [0-9,]+ {what}, which is more than a file of {size:,} bytes"
+    with pytest.raises(FormatError, match=problem):
         load_run(path)
 
 
@@ -73,14 +72,14 @@ def test_names_are_weighed_as_often_as_rows_have_them(path: Path) -> None:
     for process in document:
         process.pop("ranges", None)
     document[0]["ranges"] = {"rows": [0, rows]}
-    long = {"ranges/strings.npy": npy(np.full(9_000, 97, np.uint8))}
-    long["ranges/string_offsets.npy"] = npy(np.array([0, 0, 9_000]))
-    names = {
-        name: npy(np.full(rows, n, np.int32))
-        for name, n in (("ranges/name.npy", 1), ("ranges/parent.npy", -1))
+    changes = columns("ranges", column_dtypes(Ranges), rows) | {
+        "ranges/strings.npy": npy(np.full(9_000, 97, np.uint8)),
+        "ranges/string_offsets.npy": npy(np.array([0, 0, 9_000])),
+        "ranges/name.npy": npy(np.full(rows, 1, np.int32)),
+        "ranges/parent.npy": npy(np.full(rows, -1, np.int32)),
+        "processes.json": json.dumps(document).encode(),
     }
-    zeros = columns("ranges", column_dtypes(Ranges), rows)
-    rewritten(path, {**zeros, **long, **names, "processes.json": json.dumps(document).encode()})
+    rewritten(path, changes)
     with pytest.raises(FormatError, match="holds 270,000,000 bytes of names"):
         load_run(path)
 
@@ -114,9 +113,8 @@ def test_a_dump_of_many_dictionaries(tmp_path: Path) -> None:
     pair = marshal.dumps(None, 2) + marshal.dumps({}, 2)
     path = tmp_path / "many.prof"
     path.write_bytes(b"{" + pair * 700_000 + b"0")
-    with pytest.raises(
-        FormatError, match=r"of pstats data, which is more than a file of 2,100,002 bytes may hold"
-    ):
+    problem = "of pstats data, which is more than a file of 2,100,002 bytes may hold"
+    with pytest.raises(FormatError, match=problem):
         load_run(path)
 
 
@@ -137,24 +135,18 @@ def measured(rows: int, seed: int, strings: tuple[str, ...]) -> Profile:
     names = (1 + rng.permutation(len(strings) - 2)[:rows]).astype(np.int32)
     calls, seconds = rng.geometric(0.01, rows), rng.exponential(1e-3, rows)
     links = 2 * rows
+    edges = Edges(
+        rng.integers(0, rows, links).astype(np.int32),
+        np.sort(rng.integers(0, rows, links)).astype(np.int32),
+        *(rng.geometric(0.01, links), np.ones(links, np.int64)),
+        *rng.exponential(1e-3, (2, links)),
+    )
+    files = (names % 997 + 1).astype(np.int32)
     return Profile(
         strings,
-        (names % 997 + 1).astype(np.int32),
-        names % 4000,
-        names,
-        names,
-        (names % 997 + 1).astype(np.int32),
-        (names + 1).astype(np.int32),
-        *(calls, calls, seconds),
-        seconds * rng.uniform(1, 9, rows),
-        edges=Edges(
-            rng.integers(0, rows, links).astype(np.int32),
-            np.sort(rng.integers(0, rows, links)).astype(np.int32),
-            rng.geometric(0.01, links),
-            np.ones(links, np.int64),
-            rng.exponential(1e-3, links),
-            rng.exponential(1e-3, links),
-        ),
+        *(files, names % 4000, names, names, files, (names + 1).astype(np.int32)),
+        *(calls, calls, seconds, seconds * rng.uniform(1, 9, rows)),
+        edges=edges,
         wait=seconds / 3,
         blocked=np.zeros(rows),
         cumwait=seconds / 2,
@@ -165,15 +157,13 @@ def measured(rows: int, seed: int, strings: tuple[str, ...]) -> Profile:
 @pytest.mark.parametrize(("processes", "functions"), [(1, 100_000), (16, 12_500)], ids=str)
 def test_a_big_run_loads(tmp_path: Path, processes: int, functions: int) -> None:
     """The weights leave room for what is really captured; most of 64 processes' functions are the same."""
-    strings = (
-        "",
-        *(f"/site-packages/package{i % 997}/module.py:Class{i}.method" for i in range(functions + 2)),
+    names = (f"/site-packages/package{i % 997}/module.py:Class{i}.method" for i in range(functions + 2))
+    strings = ("", *names)
+    made = tuple(
+        Process(pid=seed + 1, threads=(Thread(measured(functions, seed, strings), tid=seed),))
+        for seed in range(processes)
     )
-    threads = [Thread(measured(functions, seed, strings), tid=seed) for seed in range(processes)]
-    run = replace(
-        small_run(), processes=tuple(Process(pid=i, threads=(t,)) for i, t in enumerate(threads, 1))
-    )
-    write_run(tmp_path / "big.prof", run)
+    write_run(tmp_path / "big.prof", replace(small_run(), processes=made))
     loaded = load_run(tmp_path / "big.prof")
     assert sum(len(thread.profile) for p in loaded.processes for thread in p.threads) == processes * functions
 
@@ -181,8 +171,7 @@ def test_a_big_run_loads(tmp_path: Path, processes: int, functions: int) -> None
 def test_a_million_ranges_load(tmp_path: Path) -> None:
     """Constant columns compress a thousandfold, which is no sign of anything."""
     rows = 1_000_000
-    (ranges,) = [process.ranges for process in small_run().processes[:1]]
-    assert ranges is not None
+    ranges = small_run().processes[0].ranges
     steps = {name: np.repeat(getattr(ranges, name)[:1], rows) for name in column_dtypes(Ranges)}
     begin = np.arange(rows) * 1_000_000
     many = replace(ranges, **{**steps, "begin_ns": begin, "end_ns": begin + 900_000})

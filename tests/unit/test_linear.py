@@ -39,6 +39,5 @@ print("done")
     ),
 )
 def test_no_text_holds_up_the_mask(way: str) -> None:
-    program = PROGRAM.format(pieces=PIECES, way=way)
-    done = finished([sys.executable, "-c", program])
+    done = finished([sys.executable, "-c", PROGRAM.format(pieces=PIECES, way=way)])
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

@@ -35,17 +35,8 @@ ROWS = [Row("/p/a.py", 1, "f", tottime=1.0, source=HASH), Row("~", 0, "<built-in
 KEY = FunctionKey("project", "a.py", "f")
 
 
-def run(*lines: Line) -> Run:
-    return Run("a.prof", (Process(threads=(Thread(profile(ROWS), lines=lines),)),))
-
-
-def recorded(*lines: Line, started: str = "") -> Run:
-    """A run with a manifest."""
-    whole = captured(profile(ROWS), wall=1.0, run=1.0, wait=0.0)
-    assert whole.manifest is not None
-    (process,) = whole.processes
-    process = replace(process, threads=(replace(process.threads[0], lines=lines),))
-    return replace(whole, processes=(process,), manifest=replace(whole.manifest, started=started))
+def run(*lines: Line, slices: tuple[Slice, ...] = ()) -> Run:
+    return Run("a.prof", (Process(threads=(Thread(profile(ROWS), lines=lines, slices=slices),)),))
 
 
 def lines_of(row: int, *runs: Run) -> tuple[SeenLine, ...]:
@@ -73,43 +64,33 @@ def test_lines_of_all_runs_with_the_native_functions_that_they_call() -> None:
 
 def test_a_line_is_paired_by_its_place_in_the_same_source() -> None:
     below = seen(13, first=11)
+    unknown = seen(3, source="")
     assert FunctionLines("f", (seen(3),), (below,)).before(below) is not None
     assert FunctionLines("f", (seen(3, source="another"),), (below,)).before(below) is None
-    assert FunctionLines("f", (seen(3, source=""),), (seen(3, source=""),)).before(seen(3, source="")) is None
+    assert FunctionLines("f", (unknown,), (unknown,)).before(unknown) is None
 
 
-def test_a_file_that_names_other_rows_is_refused(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good.prof", tmp_path / "bad.prof"
-    line = Line(1, 0, 4, 0.25, 7)
-    write_run(good, recorded(line))
-    assert load_run(good).processes[0].threads[0].lines == (line,)
-    write_run(bad, recorded(Line(0, 2, 4, 0.25, 7)))
+def test_lines_and_slices_are_kept_and_wrong_ones_refused(tmp_path: Path) -> None:
+    def loaded(one: Run) -> Run:
+        write_run(tmp_path / "a.prof", one)
+        return load_run(tmp_path / "a.prof")
+
+    line, part = Line(1, 0, 4, 0.25, 7), Slice(1, 5, 9, 0.25)
+    thread = loaded(run(line, slices=(part,))).processes[0].threads[0]
+    assert (thread.lines, thread.slices) == ((line,), (part,))
     with pytest.raises(FormatError, match="lines points outside its 2 rows"):
-        load_run(bad)
-
-
-@pytest.mark.parametrize("wrong", [Slice(2, 5, 9, 0.25), Slice(0, 9, 9, 0.25), Slice(0, 9, 5, 0.25)])
-def test_slices_are_kept_and_wrong_ones_refused(tmp_path: Path, wrong: Slice) -> None:
-    whole = recorded()
-    (process,) = whole.processes
-
-    def written(name: str, one: Slice) -> Path:
-        threads = (replace(process.threads[0], slices=(one,)),)
-        path = tmp_path / name
-        write_run(path, replace(whole, processes=(replace(process, threads=threads),)))
-        return path
-
-    good = Slice(1, 5, 9, 0.25)
-    assert load_run(written("good.prof", good)).processes[0].threads[0].slices == (good,)
-    with pytest.raises(FormatError, match="slices points outside its 2 rows, or has a slice without length"):
-        load_run(written("bad.prof", wrong))
+        loaded(run(Line(0, 2, 4, 0.25, 7)))
+    problem = "slices points outside its 2 rows, or has a slice without length"
+    for wrong in (Slice(2, 5, 9, 0.25), Slice(0, 9, 9, 0.25), Slice(0, 9, 5, 0.25)):
+        with pytest.raises(FormatError, match=problem):
+            loaded(run(slices=(wrong,)))
 
 
 def test_the_tables_of_a_process_have_lines_of_its_own_functions() -> None:
     file = decode_tables((SEEDS / "tables" / "sampled").read_bytes())
-    found = file.threads(None, {}, {})[0].lines
+    main = file.threads(None, {}, {})[0]
+    found, slices = main.lines, main.slices
     assert len(found.line)
-    slices = file.threads(None, {}, {})[0].slices
     assert len(slices.function)
     assert (slices.begin_ns < slices.end_ns).all()
     names = {file.codes.name[i] for i in found.within.tolist()}
@@ -122,7 +103,7 @@ def test_the_tables_of_a_process_have_lines_of_its_own_functions() -> None:
 def test_the_function_that_a_verdict_names() -> None:
     diff = build.code_change()
     subject = diff.verdict.subject
-    row = next(i for i, name in enumerate(diff.table.name) if name == subject)
+    row = diff.table.name.index(subject)
     asked: list[int] = []
 
     def lines(at: int) -> FunctionLines:
@@ -132,9 +113,8 @@ def test_the_function_that_a_verdict_names() -> None:
     found = lines_of_verdict(diff.verdict, diff.account, diff.table.name, lines)
     assert found is not None
     assert asked == [row]
-    none = lines_of_verdict(
-        diff.verdict, diff.account, diff.table.name, lambda at: FunctionLines("f", (), (seen(3, share=1e-9),))
-    )
+    few = FunctionLines("f", (), (seen(3, share=1e-9),))
+    none = lines_of_verdict(diff.verdict, diff.account, diff.table.name, lambda at: few)
     assert none is None, "so little explains nothing"
     assert lines_of_verdict(replace(diff.verdict, cause="contention"), diff.account, (), lines) is None
 
@@ -167,16 +147,17 @@ def test_lines_of_another_source_stand_by_themselves() -> None:
 def test_the_text_is_that_of_the_source_which_ran(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text(SOURCE)
-    lines = FunctionLines("f", (), (seen(4, file=str(path)),))
 
-    def text(started: str, of: FunctionLines = lines) -> str:
-        shown = with_text(of, (), (recorded(started=started),))
-        return shown.candidate[0].text
+    def text(started: str, line: int = 4, source: str = HASH, file: str = str(path)) -> str:
+        lines = FunctionLines("f", (), (seen(line, source=source, file=file),))
+        whole = captured(profile(ROWS), wall=1.0, run=1.0, wait=0.0)
+        whole = replace(whole, manifest=replace(whole.manifest, started=started))
+        return with_text(lines, (), (whole,)).candidate[0].text
 
     later = "2999-01-01T00:00:00+00:00"
     assert text(later) == "work(i)"
     assert text("2001-01-01T00:00:00+00:00") == "", "it was written after the run began"
     assert text("") == ""
-    assert text(later, FunctionLines("f", (), (seen(4, source="0" * 16, file=str(path)),))) == ""
-    assert text(later, FunctionLines("f", (), (seen(99, file=str(path)),))) == ""
-    assert text(later, FunctionLines("f", (), (seen(4, file="a.py"),))) == ""
+    assert text(later, source="0" * 16) == ""
+    assert text(later, line=99) == ""
+    assert text(later, file="a.py") == ""

@@ -17,33 +17,22 @@ KEYS = Keys(np.array([0, 1, 1, 0]), [("project", "a.py"), ("stdlib", "b.py")], N
 
 @pytest.mark.parametrize(("names", "keys"), [(NAME, KEYS), (tuple(NAME), tuple(KEYS))])
 def test_questions_have_the_answers_of_plain_columns(names: object, keys: object) -> None:
-    assert rows_where(names, lambda text: len(text) == 1).tolist() == [True, True, False, True]  # type: ignore[arg-type]
-    assert rows_starting(names, "<").tolist() == [False, False, True, False]  # type: ignore[arg-type]
-    assert rows_in(keys, "stdlib", "site").tolist() == [False, True, True, False]  # type: ignore[arg-type]
+    assert rows_where(names, lambda text: len(text) == 1).tolist() == [True, True, False, True]
+    assert rows_starting(names, "<").tolist() == [False, False, True, False]
+    assert rows_in(keys, "stdlib", "site").tolist() == [False, True, True, False]
 
 
-DIRECTORIES = (
-    *(
-        *("", "/", "/usr/lib/python3.11", "/usr/lib/python3.11/json", "/e/lib/python3.11/site-packages/p"),
-        "/home/u/proj",
-    ),
-    *words_of(
-        "/home/u/proj/lib /opt/py/Lib C:/Python39/Lib c:/work /tmp /tmp/ipykernel_12 /x/torchinductor_u/ab"
-    ),
-    *words_of(
-        "./src|/a//b/../c|/a/./b|/p/foo.egg/x|<frozen x|/z/python311.zip/os|lib|rel/dir|\\\\host\\s", "|"
-    ),
-    *("C:\\Python39\\lib", "/s/lib-python/3/os", "/a/dist-packages/q"),
+DIRECTORIES = words_of(
+    "|/|/usr/lib/python3.11|/usr/lib/python3.11/json|/e/lib/python3.11/site-packages/p|/home/u/proj|"
+    "/home/u/proj/lib|/opt/py/Lib|C:/Python39/Lib|c:/work|/tmp|/tmp/ipykernel_12|/x/torchinductor_u/ab|"
+    "./src|/a//b/../c|/a/./b|/p/foo.egg/x|<frozen x|/z/python311.zip/os|lib|rel/dir|\\\\host\\s|"
+    "C:\\Python39\\lib|/s/lib-python/3/os|/a/dist-packages/q",
+    "|",
 )
-FILES = (
-    *words_of(
-        "x.py os.py tmpab12cd34.py TMPab12cd34.py test_x.py __init__.py __autograph_generated_fileq.py"
-    ),
-    *(
-        *("", ".", "..", ".hidden.py", "a b.py", "json", "re.py", "w\\in.py", "new\nline.py", "<string>"),
-        "é.py",
-        "\udce9.py",
-    ),
+FILES = words_of(
+    "x.py|os.py|tmpab12cd34.py|TMPab12cd34.py|test_x.py|__init__.py|__autograph_generated_fileq.py|"
+    "|.|..|.hidden.py|a b.py|json|re.py|w\\in.py|new\nline.py|<string>|é.py|\udce9.py",
+    "|",
 )
 
 

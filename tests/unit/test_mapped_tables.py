@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fuzz.mutate import Mutation
 from fuzz.target import SEEDS
+from fuzz.targets.tables import TARGET
 from profkit.capture import native, records
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
@@ -64,10 +66,8 @@ def whole(spool: Path) -> bytes:
 
 def calls(file: MappedTables, table: ThreadTable) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    codes = file.codes
-    for function, count in zip(
-        table.functions.function.tolist(), table.functions.calls.tolist(), strict=True
-    ):
+    codes, functions = file.codes, table.functions
+    for function, count in zip(functions.function.tolist(), functions.calls.tolist(), strict=True):
         if codes.files[codes.file[function]].endswith("program.py"):
             found.setdefault(codes.name[function], []).append(count)
     return found
@@ -75,6 +75,11 @@ def calls(file: MappedTables, table: ThreadTable) -> dict[str, list[int]]:
 
 def open_names(file: MappedTables, table: ThreadTable) -> list[str]:
     return [file.codes.name[function] for function in table.open.function.tolist()]
+
+
+def main_edges(file: MappedTables) -> np.ndarray:
+    """Where the edges of the first thread that has some begin in the file."""
+    return next(edges for number in range(1, 20) if len(edges := file.entries(number)[2]))
 
 
 def test_what_a_killed_process_had_called(whole: bytes) -> None:
@@ -113,13 +118,11 @@ def test_open_calls_go_on_until_the_end_that_is_known(whole: bytes) -> None:
 def test_what_was_being_made_when_the_process_died_is_not_there(whole: bytes) -> None:
     """Of every entry the kind is stored last; the file without the last ones is that of an earlier moment."""
     file = decode_tables(whole)
-    main = next(number for number in range(1, 20) if len(file.entries(number)[2]))
-    edges = sorted(int(at) for at in file.entries(main)[2])
-    changed = bytearray(whole)
-    for at in edges[-5:]:
-        changed[at : at + 4] = bytes(4)
-    table = decode_tables(bytes(changed)).threads(None, {}, {})[0]
-    assert 0 < len(table.edges.calls) < len(file.threads(None, {}, {})[0].edges.calls)
+    torn = bytearray(whole)
+    for at in sorted(int(at) for at in main_edges(file))[-5:]:
+        torn[at : at + 4] = bytes(4)
+    earlier = decode_tables(bytes(torn)).threads(None, {}, {})[0]
+    assert 0 < len(earlier.edges.calls) < len(file.threads(None, {}, {})[0].edges.calls)
 
 
 def problem_of(data: bytes) -> str:
@@ -139,21 +142,11 @@ def test_what_is_no_such_file(whole: bytes) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_any_bytes_end_in_tables_or_in_one_error(whole: bytes, seed: int) -> None:
-    chance = random.Random(seed)
-    # Numbers that matter are where something is: the places that are not zero.
-    used = np.flatnonzero(np.frombuffer(whole, np.uint8)).tolist()
+    mutation = Mutation(random.Random(seed), lambda data, most: data[:most])
     outcomes = set()
     for _ in range(150):
-        changed = bytearray(whole)
-        for _ in range(chance.choice((1, 1, 3, 20))):
-            at = chance.choice(used) & ~7
-            value = chance.choice(
-                (0, 1, 2**31, 2**62, 2**64 - 1, chance.getrandbits(64), chance.getrandbits(8))
-            )
-            width = chance.choice((1, 4, 8))
-            changed[at : at + width] = struct.pack("<Q", value)[:width]
         try:
-            file = decode_tables(bytes(changed))
+            file = decode_tables(TARGET.mutate(whole, mutation))
             end = file.last_event_s
             tables = file.threads(None if end is None else end + 1, {}, {1: ThreadEnd(1, 1, 1)})
         except ValueError as error:
@@ -189,8 +182,7 @@ def changed(data: bytes, *numbers: tuple[int, float]) -> bytes:
     [
         *((TIERS, count) for count in (-1, 9, 2**62)),
         *((FIRST_TIER, tier) for tier in (0, 3, -1)),
-        *((FIRST_BEGIN, time) for time in (-1, 2**62)),
-        *((SAMPLED_NS, time) for time in (-1, 2**62)),
+        *((at, time) for at in (FIRST_BEGIN, SAMPLED_NS) for time in (-1, 2**62)),
         *((BURSTS, count) for count in (-1, 2**53 + 1)),
         *((BURST_NS, time) for time in (-1, 2**63 - 1)),
         *((at, time) for at in (EFFECT, LEAST, MOST, SLOWED) for time in (-1.0, np.nan, np.inf, 1e300)),
@@ -224,18 +216,12 @@ def test_calls_of_bursts_stand_for_more(sampled: bytes) -> None:
 @pytest.mark.parametrize(
     ("offset", "value", "problem"),
     [
-        (96, -1, "a count that cannot be"),
-        (96, 2**53 + 1, "a count that cannot be"),
-        (112, 2**60, "a count that cannot be"),
-        (104, np.nan, "a scatter that cannot be"),
-        (120, -1.0, "a scatter that cannot be"),
-        (120, np.inf, "a scatter that cannot be"),
+        *((at, count, "a count that cannot be") for at, count in ((96, -1), (96, 2**53 + 1), (112, 2**60))),
+        *((at, x, "a scatter that cannot be") for at, x in ((104, np.nan), (120, -1.0), (120, np.inf))),
     ],
 )
 def test_samples_and_bursts_that_cannot_be(sampled: bytes, offset: int, value: float, problem: str) -> None:
-    file = decode_tables(sampled)
-    main = next(number for number in range(1, 20) if len(file.entries(number)[2]))
-    edge = int(file.entries(main)[2][0])
+    edge = int(main_edges(decode_tables(sampled))[0])
     assert problem_of(changed(sampled, (edge + offset, value))) == f"damaged: it holds {problem}"
 
 

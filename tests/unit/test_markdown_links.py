@@ -19,25 +19,16 @@ from tests.requirements import imported
 from tests.shared import words_of
 
 #: What programs call their functions, ranges and files, and users their options.
-NAMES = (
-    *words_of("https://evil.example/x http://a.b ftp://a.b/c www.evil.example tcp://node17:2345 rdar://1"),
-    *words_of("mailto:a@b.example bob@corp.example xmpp:bob@corp.example @octocat @org/team a@bob @a-b"),
-    *(
-        *("#1", "GH-5", "gh-12", "JIRA-123", "owner/repo#7", "owner/repo@0123456", "!12"),
-        *("group/project!3", "$42"),
-    ),
-    *(
-        *("%7", '%"v1 0"', "~bug", '~"two words"', "&12", "^alert#1", "*iteration:3", "[vulnerability:4]"),
-        "[[Home]]",
-    ),
-    *("0123456", "deadbeef", "0123456789abcdef0123456789abcdef01234567", "fix-0123456f", "1234567"),
-    *words_of(":smile: :+1: :-1: :tada: $$x$$ $x$ $`x`$ [^1] [a](http://a.b) ![a](http://a.b)"),
-    *words_of("<b>bold</b>|<script>x</script>|<a href=x>y</a>|<!-- x|**bold**|_em_|`code`|~~gone~~", "|"),
-    *(
-        *("| a | b |", "# title", "- item", "1. item", "> quote", "```", "~~~", "---", "- [ ] task"),
-        "[ref]: http://a.b",
-    ),
-    *("a\\|b", "\\", "&amp;", "&#64;octocat", "\\@octocat", "http:&#47;&#47;a.b"),
+NAMES = words_of(
+    "https://evil.example/x¦http://a.b¦ftp://a.b/c¦www.evil.example¦tcp://node17:2345¦rdar://1¦"
+    "mailto:a@b.example¦bob@corp.example¦xmpp:bob@corp.example¦@octocat¦@org/team¦a@bob¦@a-b¦#1¦GH-5¦gh-12¦"
+    'JIRA-123¦owner/repo#7¦owner/repo@0123456¦!12¦group/project!3¦$42¦%7¦%"v1 0"¦~bug¦~"two words"¦&12¦'
+    "^alert#1¦*iteration:3¦[vulnerability:4]¦[[Home]]¦0123456¦deadbeef¦"
+    "0123456789abcdef0123456789abcdef01234567¦fix-0123456f¦1234567¦:smile:¦:+1:¦:-1:¦:tada:¦$$x$$¦$x$¦"
+    "$`x`$¦[^1]¦[a](http://a.b)¦![a](http://a.b)¦<b>bold</b>¦<script>x</script>¦<a href=x>y</a>¦<!-- x¦"
+    "**bold**¦_em_¦`code`¦~~gone~~¦| a | b |¦# title¦- item¦1. item¦> quote¦```¦~~~¦---¦- [ ] task¦"
+    "[ref]: http://a.b¦a\\|b¦\\¦&amp;¦&#64;octocat¦\\@octocat¦http:&#47;&#47;a.b",
+    "¦",
 )
 #: Of the text outside code: what the services make a link, an emoji or mathematics of.
 REFERENCES = (
@@ -71,9 +62,8 @@ class Reader(HTMLParser):
 
 def page(text: str) -> tuple[str, Reader]:
     cmark = imported("cmarkgfm.cmark")
-    rendered = imported("cmarkgfm").github_flavored_markdown_to_html(
-        text, options=cmark.Options.CMARK_OPT_UNSAFE | cmark.Options.CMARK_OPT_FOOTNOTES
-    )
+    options = cmark.Options.CMARK_OPT_UNSAFE | cmark.Options.CMARK_OPT_FOOTNOTES
+    rendered = imported("cmarkgfm").github_flavored_markdown_to_html(text, options=options)
     reader = Reader()
     reader.feed(rendered)
     reader.close()
@@ -136,8 +126,7 @@ def test_a_long_command_pushes_nothing_out(character: str, count: int) -> None:
     assert "The answer" in text[:200]
     assert "more characters]" in text
     # The text behind the fence is text: the fence is closed.
-    behind = [words for words in reader.texts if "what comes behind it" in words or "Cut here" in words]
-    assert behind
+    assert any("what comes behind it" in words or "Cut here" in words for words in reader.texts)
     assert rendered.count("<pre") == rendered.count("</pre>") >= 1
     assert rendered.count("<details>") == rendered.count("</details>")
 
@@ -145,9 +134,8 @@ def test_a_long_command_pushes_nothing_out(character: str, count: int) -> None:
 def test_a_report_that_is_cut_in_a_fence_closes_it() -> None:
     """Commands alone that are too many: the last resort cuts at a line of them."""
     commands = tuple(f"profkit capture -o {number}.prof -- python {'x' * 150}" for number in range(1000))
-    text = markdown.render(
-        Document("title", (Section("", (Bullets(commands, commands=True),), detail=True),))
-    )
+    section = Section("", (Bullets(commands, commands=True),), detail=True)
+    text = markdown.render(Document("title", (section,)))
     assert len(text.encode()) <= markdown.MAX_BYTES
     _, reader = page(text)
     assert any("Cut here to fit" in words for words in reader.texts)

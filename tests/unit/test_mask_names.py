@@ -6,12 +6,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from profkit.cli import main
 from profkit.formats import write_run
-from profkit.model import Host, Manifest, Process, Roots, Run, Thread
+from profkit.model import Host, Manifest, Process, Profile, Roots, Run, Thread
 from profkit.report.pseudonyms import Pseudonyms
 from profkit.report.renderers import RENDERERS
 from tests import builders
@@ -36,28 +35,19 @@ def run_of(side: int) -> Run:
         ("~", "<method 'append' of 'list' objects>", 0, 10, 0.2, 0.2),
     ]
     profile = build.profile(rows, traced=True)
-    strings = (*profile.strings, "initechnet.model")
     module = profile.module.copy()
-    module[1] = len(strings) - 1
-    profile = replace(profile, strings=strings, module=module.astype(np.int32))
-    ranges = builders.ranges(
-        [
-            builders.Told(name, begin=10 * at, end=10 * at + 5)
-            for at, name in enumerate(("umbrellafeed 3", "step 3"))
-        ]
-    )
+    module[1] = len(profile.strings)
+    profile = replace(profile, strings=(*profile.strings, "initechnet.model"), module=module)
+    ranges = builders.ranges([builders.Told("umbrellafeed 3", 0, 5), builders.Told("step 3", 10, 15)])
     command = ("python", "hoolidriver.py", "--model", "resnet50")
     host = Host("n17", "Linux 6.1.0", "AMD EPYC 7763 64-Core Processor", 8, 8)
-    manifest = Manifest(
-        *("profkit.run/2", "0.1.0", command, "/data/job", 0, "2026-01-01T00:00:00Z", 5.0 + side),
-        host=host,
-        packages={"numpy": "2.4.6"},
-    )
+    head = ("profkit.run/2", "0.1.0", command, "/data/job", 0, "2026-01-01T00:00:00Z", 5.0 + side)
+    manifest = Manifest(*head, host=host, packages={"numpy": "2.4.6"})
     process = Process(
         *(4242, 1, "main", None, command, "exited", "3.11.7", 5.0 + side, 4.5 + side, 0.1),
         threads=(
             Thread(profile, 4242, "MainThread", 4.5 + side, 0.1),
-            Thread(type(profile).empty(), 5000, "vandelayrank", 0.1, 0.0),
+            Thread(Profile.empty(), 5000, "vandelayrank", 0.1, 0.0),
         ),
         roots=ROOTS,
         host=host,
@@ -86,9 +76,10 @@ def test_no_report_names_anything_of_the_program(
 ) -> None:
     taken = runs if command == "diff" else runs[1:]
     output = tmp_path / "report"
-    cli(command, *taken, "--format", format, "--limit", "0", "-o", output, "--mask-names")
+    arguments = (command, *taken, "--format", format, "--limit", "0", "-o", output)
+    cli(*arguments, "--mask-names")
     assert named(output.read_text(encoding="utf-8")) == []
-    cli(command, *taken, "--format", format, "--limit", "0", "-o", output)
+    cli(*arguments)
     assert named(output.read_text(encoding="utf-8")), "what is looked for can be found"
 
 

@@ -3,63 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from profkit.model import Edges, Profile
+from profkit.model import Profile
 from profkit.model.merge import collapse, merge_profiles
+from tests import builders
 
-Row = tuple[str, int, str, str]
+#: File, line, name and qualified name of a function.
+Key = tuple[str, int, str, str]
 
 
-def build(rows: list[Row], links: list[tuple[int, int]] | None, *, wait: bool = False) -> Profile:
+def build(keys: list[Key], links: list[tuple[int, int]] | None, *, wait: bool = False) -> Profile:
     """Build a profile whose numbers are powers of two, so that every sum tells its parts."""
-    strings = [""]
-    for row in rows:
-        strings += [text for text in (row[0], row[2], row[3]) if text not in strings]
-    n = len(rows)
-
-    def index(part: int) -> Any:
-        return np.array([strings.index(row[part]) for row in rows], np.int32)
-
-    edges = None
-    if links is not None:
-        pairs = np.array(links, np.int32).reshape(-1, 2)
-        m = len(pairs)
-        edges = Edges(
-            pairs[:, 0], pairs[:, 1], np.arange(m) + 1, np.ones(m, np.int64), 2.0 ** np.arange(m), np.ones(m)
-        )
-    empty = np.zeros(n, np.int32)
-    return Profile(
-        tuple(strings),
-        index(0),
-        np.array([row[1] for row in rows], np.int32),
-        index(2),
-        index(3),
-        empty,
-        empty,
-        np.arange(n) + 1,
-        np.ones(n, np.int64),
-        2.0 ** np.arange(n),
-        np.ones(n),
-        edges=edges,
-        wait=np.full(n, 0.5) if wait else None,
-        cumwait=np.full(n, 0.75) if wait else None,
-        cumblocked=np.full(n, 0.25) if wait else None,
-    ).validate()
+    waits = {"wait": 0.5, "cumwait": 0.75} if wait else {}
+    rows = [builders.Row(*key[:3], 1 + i, 2.0**i, 1.0, key[3], **waits) for i, key in enumerate(keys)]
+    pairs = None if links is None else [(*pair, 1 + i, 2.0**i) for i, pair in enumerate(links)]
+    made = builders.profile(rows, pairs)
+    edges, n = made.edges, len(made)
+    if edges is not None:
+        edges = replace(edges, primitive_calls=np.ones(len(edges), np.int64), cumtime=np.ones(len(edges)))
+    cumblocked = np.full(n, 0.25) if wait else None
+    return replace(made, edges=edges, primitive_calls=np.ones(n, np.int64), cumblocked=cumblocked).validate()
 
 
-def key_of(profile: Profile, row: int) -> Row:
-    text = profile.strings
-    return (
-        text[profile.file[row]],
-        int(profile.line[row]),
-        text[profile.name[row]],
-        text[profile.qualname[row]],
+def key_of(profile: Profile, row: int) -> Key:
+    file, name, qualname = (
+        profile.strings[column[row]] for column in (profile.file, profile.name, profile.qualname)
     )
+    return file, int(profile.line[row]), name, qualname
+
+
+COLUMNS = ("ncalls", "primitive_calls", "tottime", "cumtime")
 
 
 def sums(profiles: list[Profile]) -> tuple[Counter[Any], Counter[Any]]:
@@ -68,12 +47,12 @@ def sums(profiles: list[Profile]) -> tuple[Counter[Any], Counter[Any]]:
     links: Counter[Any] = Counter()
     for profile in profiles:
         for row in range(len(profile)):
-            for column in ("ncalls", "primitive_calls", "tottime", "cumtime"):
+            for column in COLUMNS:
                 functions[key_of(profile, row), column] += getattr(profile, column)[row].item()
-        for e in range(len(profile.edges) if profile.edges is not None else 0):
-            edges = profile.edges
+        edges = profile.edges
+        for e in range(0 if edges is None else len(edges)):
             pair = key_of(profile, int(edges.caller[e])), key_of(profile, int(edges.callee[e]))
-            for column in ("ncalls", "primitive_calls", "tottime", "cumtime"):
+            for column in COLUMNS:
                 links[pair, column] += getattr(edges, column)[e].item()
     return functions, links
 
@@ -96,6 +75,9 @@ def profiles(draw: Any) -> Profile:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(profiles(), max_size=4))
+@example([])
+@example([Profile.empty(), Profile.empty()])
+@example([build([("a.py", 1, "f", ""), ("a.py", 2, "g", "")], [(0, 1), (0, 1)])])
 def test_every_sum_is_right(parts: list[Profile]) -> None:
     merged = merge_profiles(parts).validate()
     assert sums([merged]) == sums(parts)
@@ -117,57 +99,30 @@ def test_one_profile_without_duplicates_is_returned_as_it_is() -> None:
 
 
 def test_qualified_names_tell_functions_apart_unless_told_not_to() -> None:
-    profile = build(
-        [("<string>", 2, "__init__", "A.__init__"), ("<string>", 2, "__init__", "B.__init__")], None
-    )
+    profile = build([("<string>", 2, "__init__", f"{name}.__init__") for name in "AB"], None)
     assert collapse(profile) is profile
     assert collapse(profile, qualified=False).tottime.tolist() == [3.0]
 
 
-def test_repeated_edges_between_single_functions_are_summed() -> None:
-    profile = build([("a.py", 1, "f", ""), ("a.py", 2, "g", "")], [(0, 1), (0, 1)])
-    merged = collapse(profile)
-    assert merged.edges.tottime.tolist() == [3.0]
-    assert len(merged) == 2
-
-
 def test_string_table_that_repeats_a_string() -> None:
     profile = build([("a.py", 1, "f", ""), ("a.py", 1, "g", "")], None)
-    twice = Profile(
-        (*profile.strings, "f"),
-        profile.file,
-        profile.line,
-        np.array([profile.name[0], len(profile.strings)], np.int32),
-        *(getattr(profile, c) for c in ("qualname", "module", "source_hash", "ncalls")),
-        *(getattr(profile, c) for c in ("primitive_calls", "tottime", "cumtime")),
-    ).validate()
+    names = np.array([profile.name[0], len(profile.strings)], np.int32)
+    twice = replace(profile, strings=(*profile.strings, "f"), name=names).validate()
     assert collapse(twice).tottime.tolist() == [3.0]
 
 
 def test_wait_is_summed_over_those_that_have_it() -> None:
-    row: Row = ("a.py", 1, "f", "")
-    merged = merge_profiles(
-        [build([row], None, wait=True), build([row], None), build([row], None, wait=True)]
-    )
+    rows = [("a.py", 1, "f", "")]
+    merged = merge_profiles([build(rows, None, wait=wait) for wait in (True, False, True)])
     assert merged.wait.tolist() == [1.0]
     assert merged.blocked is None
     assert merged.cumwait.tolist() == [1.5]
     assert merged.cumblocked.tolist() == [0.5]
-    assert merge_profiles([build([row], None)] * 2).wait is None
+    assert merge_profiles([build(rows, None)] * 2).wait is None
 
 
 def test_known_source_is_kept() -> None:
-    first, second = build([("a.py", 1, "f", "")], None), build([("a.py", 1, "f", "")], None)
-    hashed = Profile(
-        (*second.strings, "h4sh"),
-        *(getattr(second, c) for c in ("file", "line", "name", "qualname", "module")),
-        np.array([len(second.strings)], np.int32),
-        *(getattr(second, c) for c in ("ncalls", "primitive_calls", "tottime", "cumtime")),
-    )
-    merged = merge_profiles([first, hashed])
+    plain = build([("a.py", 1, "f", "")], None)
+    known = np.array([len(plain.strings)], np.int32)
+    merged = merge_profiles([plain, replace(plain, strings=(*plain.strings, "h4sh"), source_hash=known)])
     assert merged.strings[merged.source_hash[0]] == "h4sh"
-
-
-def test_nothing_to_merge() -> None:
-    assert len(merge_profiles([])) == 0
-    assert len(merge_profiles([Profile.empty(), Profile.empty()])) == 0

@@ -6,8 +6,8 @@ import ast
 import copy
 import functools
 import json
+import math
 import pickle
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,12 +26,12 @@ from profkit.report.jsonvalues import plain as notice_object
 from profkit.report.notices import PHRASES, SENTENCES, names_of, notice_text
 from profkit.report.safety import Masker, Owner
 from tests.run_files import member_of, rewritten
+from tests.shared import finished, words_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "profkit"
-#: Where sentences are made, and the one reader of the sentences of old files.
-MAY_SPEAK = ("report", "cli")
-READER_OF_OLD_FILES = PACKAGE / "formats" / "run_notices.py"
+#: `missing_ranks` and the reader of the sentences of old files.
+CODES_FROM_TABLES = (PACKAGE / "model" / "notices.py", PACKAGE / "formats" / "run_notices.py")
 
 
 @functools.cache
@@ -50,21 +50,24 @@ def keys_of(node: ast.expr | None) -> set[str] | None:
 
 
 def made(path: Path, tree: ast.Module) -> Iterator[tuple[str, set[str] | None, int]]:
-    """Codes of the notices that a module makes, with the names of their numbers where these are written there."""
+    """Codes of the notices that a module makes, and the names of their numbers where these are written there.
+
+    A code that is an expression is given as the expression, unless it is that of another notice.
+    """
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id == "Notice" and node.args and isinstance(node.args[0], ast.Constant):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            code = ast.unparse(node.args[0])
+            literal = isinstance(node.args[0], ast.Constant)
+            expression = not code.endswith(".code") and path not in CODES_FROM_TABLES
+            if node.func.id == "Notice" and (literal or expression):
                 numbers = node.args[2] if len(node.args) > 2 else None
-                yield str(node.args[0].value), keys_of(numbers), node.lineno
-            if node.func.id == "missing_ranks" and isinstance(node.args[0], ast.Constant):
-                yield str(node.args[0].value), None, node.lineno
+                yield code.strip("'"), keys_of(numbers), node.lineno
+            if node.func.id == "missing_ranks" and literal:
+                yield code.strip("'"), None, node.lineno
         # What runs beside the target has no numpy, and writes the form that notices have in JSON.
         if isinstance(node, ast.Dict) and path.parent == PACKAGE / "capture":
-            fields = {
-                key.value: value
-                for key, value in zip(node.keys, node.values, strict=True)
-                if isinstance(key, ast.Constant)
-            }
+            pairs = zip(node.keys, node.values, strict=True)
+            fields = {key.value: value for key, value in pairs if isinstance(key, ast.Constant)}
             if isinstance(code := fields.get("code"), ast.Constant):
                 yield str(code.value), keys_of(fields.get("numbers")), node.lineno
 
@@ -74,17 +77,8 @@ MADE = [(path, *found) for path, tree in trees() for found in made(path, tree)]
 
 def example(code: str, *, optional: bool) -> Notice:
     """A notice of a code, with numbers of the right units."""
-    values: dict[str, Number] = {
-        "count": 1234,
-        "bytes": 1 << 32,
-        "s": 0.25,
-        "Hz": 50,
-        "CPUs": 16.0,
-        "share": 0.125,
-        "factor": 2.5,
-        "text": "a text",
-        "ids": (7, 8),
-    }
+    values: dict[str, Number] = {"count": 1234, "bytes": 1 << 32, "s": 0.25, "Hz": 50, "CPUs": 16.0}
+    values |= {"share": 0.125, "factor": 2.5, "text": "a text", "ids": (7, 8)}
     numbers = {
         name: values[unit.rstrip("?")]
         for name, unit in CODES[code].numbers.items()
@@ -93,39 +87,14 @@ def example(code: str, *, optional: bool) -> Notice:
     return Notice(code, "the subject" if CODES[code].subject else "", numbers)
 
 
-def test_notices_are_made_with_codes_that_are_known() -> None:
-    assert len(MADE) > 50, "the sources were not found"
-    unknown = [f"{path}:{line} {code}" for path, code, _, line in MADE if code not in CODES]
-    assert unknown == []
-
-
-def test_every_code_is_made_somewhere() -> None:
-    made_by_prefix = {"sampled-profile", "threads-in-one-stack"}
-    of_older_files = {
-        "free-threaded",
-        "functions-throttled",
-        "no-snapshots",
-        "nvtx-not-patchable",
-        "nvtx-patched",
-        "waiting-sampled",
-        "waiting-sampling-failed",
-    }
-    assert set(CODES) == {code for _, code, _, _ in MADE} | made_by_prefix | of_older_files
-
-
-def test_a_code_is_no_expression() -> None:
-    """Else the tests above would not see it; `missing_ranks` and the reader of old files take theirs from tables."""
-    elsewhere = [
-        f"{path}:{node.lineno}"
-        for path, tree in trees()
-        if path not in (READER_OF_OLD_FILES, PACKAGE / "model" / "notices.py")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "Notice"
-        and not (isinstance(node.args[0], ast.Constant) or ast.unparse(node.args[0]).endswith(".code"))
-    ]
-    assert elsewhere == []
+def test_codes_are_those_that_are_made_somewhere_and_have_a_sentence() -> None:
+    made_by_prefix = ["sampled-profile", "threads-in-one-stack"]
+    of_older_files = words_of(
+        "free-threaded functions-throttled no-snapshots nvtx-not-patchable nvtx-patched waiting-sampled "
+        "waiting-sampling-failed"
+    )
+    assert set(CODES) == {code for _, code, _, _ in MADE} | {*made_by_prefix, *of_older_files}
+    assert set(CODES) == set(SENTENCES)
 
 
 def test_numbers_are_those_that_the_code_has() -> None:
@@ -135,10 +104,6 @@ def test_numbers_are_those_that_the_code_has() -> None:
         units = CODES[code].numbers
         needed = {name for name, unit in units.items() if not unit.endswith("?")}
         assert needed <= names <= set(units), f"{path}:{line} {code}"
-
-
-def test_every_code_has_a_sentence() -> None:
-    assert set(SENTENCES) == set(CODES)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -175,30 +140,24 @@ def test_a_notice_says_where_it_holds() -> None:
 @pytest.mark.parametrize(
     ("notice", "text"),
     [
-        (
+        pytest.param(
             Notice("killed-by-signal", "SIGKILL", {"lost_s": 6.0, "cpu_s": 5.5, "estimated": 1}),
-            (
-                "killed by SIGKILL; functions of its last 6.00 s are missing (5.50 s of CPU), and calls that had not "
-                "returned have estimated times"
-            ),
+            "killed by SIGKILL; functions of its last 6.00 s are missing (5.50 s of CPU), "
+            "and calls that had not returned have estimated times",
         ),
-        (
+        pytest.param(
             Notice("killed-by-signal", "SIGKILL"),
             "killed by SIGKILL; what came after its newest record is missing",
         ),
-        (
+        pytest.param(
             Notice("ended-unrecorded", "", {"lost_s": 0.1, "cpu_s": 0.05, "pids": (7, 8)}),
-            (
-                "2 processes (7, 8): ended without a last record, for an unknown reason; functions of at most the "
-                "last 100 ms of each are missing (at least 50.0 ms of CPU in all)"
-            ),
+            "2 processes (7, 8): ended without a last record, for an unknown reason; functions of at most "
+            "the last 100 ms of each are missing (at least 50.0 ms of CPU in all)",
         ),
-        (
+        pytest.param(
             Notice("process-running", "", {"lost_s": 6.0, "cpu_s": 5.5}),
-            (
-                "still running when the run file was written, 6.00 s (at least 5.50 s of CPU) after its newest "
-                "record: what came after that is missing"
-            ),
+            "still running when the run file was written, 6.00 s (at least 5.50 s of CPU) after its newest "
+            "record: what came after that is missing",
         ),
         (Notice("nvtx-events-damaged", "", {"events": 1}), "1 NVTX event is damaged and left out"),
         (Notice("nvtx-events-damaged", "", {"events": 2000}), "2,000 NVTX events are damaged and left out"),
@@ -206,13 +165,15 @@ def test_a_notice_says_where_it_holds() -> None:
             Notice("file-skipped", "a.prof", {"problem": "is empty", "hint": "look"}),
             "a.prof: is empty (look)",
         ),
-        (Notice("functions-of-one-side", "baseline", {"self_time": 0.98}), None),
+        pytest.param(
+            Notice("functions-of-one-side", "baseline", {"self_time": 0.98}),
+            "98.0 % of the baseline's self time is in functions that only it has",
+        ),
         (Notice("nvtx-file-cut", "", {"read": 1 << 32}), "only the first 4 GiB of NVTX events were read"),
     ],
 )
-def test_how_numbers_are_spelled(notice: Notice, text: str | None) -> None:
-    expected = text or "98.0 % of the baseline's self time is in functions that only it has"
-    assert notice_text(notice) == expected
+def test_how_numbers_are_spelled(notice: Notice, text: str) -> None:
+    assert notice_text(notice) == text
 
 
 def test_a_notice_of_a_later_version_is_spelled_out() -> None:
@@ -230,8 +191,7 @@ def test_a_notice_of_a_later_version_is_spelled_out() -> None:
 
 
 def test_json_has_the_sentence_beside_the_data() -> None:
-    found = notice_object(Notice("agent-failed", "caf\udce9", {"pids": (4, 5)}))
-    assert found == {
+    assert notice_object(Notice("agent-failed", "caf\udce9", {"pids": (4, 5)})) == {
         "code": "agent-failed",
         "subject": "caf\\udce9",
         "numbers": {"pids": [4, 5]},
@@ -266,22 +226,11 @@ def test_a_notice_survives_json_and_pickling(code: str, subject: str, values: di
 @pytest.mark.parametrize(
     "value",
     [
-        3,
-        [],
-        {},
-        {"code": ""},
-        {"code": "Odd"},
-        {"code": "a-"},
-        {"code": "a/b"},
-        {"code": "a", "subject": None},
-        {"code": "a", "numbers": []},
-        {"code": "a", "numbers": {"n": True}},
-        {"code": "a", "numbers": {"n": None}},
-        {"code": "a", "numbers": {"n": float("inf")}},
-        {"code": "a", "numbers": {"n": 2**64}},
-        {"code": "a", "numbers": {"n": [1, "2"]}},
-        {"code": "a", "numbers": {"n": [[1]]}},
+        *(3, [], {}, {"code": "a", "subject": None}, {"code": "a", "numbers": []}),
+        *({"code": code} for code in ("", "Odd", "a-", "a/b")),
+        *({"code": "a", "numbers": {"n": n}} for n in (True, None, math.inf, 2**64, [1, "2"], [[1]])),
     ],
+    ids=repr,
 )
 def test_what_is_no_notice_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"^(is|has) "):
@@ -307,48 +256,47 @@ def test_missing_ranks() -> None:
 # Files of before
 
 
+MIXED = (
+    "where cProfile mixes the calls of all threads in one stack: times per function are not reliable there"
+)
+
+
 @pytest.mark.parametrize(
-    ("sentence", "notice"),
+    ("sentence", "expected"),
     [
-        (
-            (
-                "written by the sampling profiler: counts are samples, not calls, and rows are executed lines, "
-                "so one function can be several rows"
-            ),
+        pytest.param(
+            "written by the sampling profiler: counts are samples, not calls, and rows are executed lines, "
+            "so one function can be several rows",
             Notice("sampled-profile"),
         ),
-        (
-            (
-                "cProfile of Python 3.12 records all threads in one stack: their times are mixed and cumulative "
-                "times can exceed the run (profkit capture keeps threads apart)"
-            ),
+        pytest.param(
+            "cProfile of Python 3.12 records all threads in one stack: their times are mixed and cumulative "
+            "times can exceed the run (profkit capture keeps threads apart)",
             Notice("threads-in-one-stack", "", {"python": "3.12"}),
         ),
         (
-            (
-                "process 41 ran several threads under Python 3.13, where cProfile mixes the calls of all threads in "
-                "one stack: times per function are not reliable there"
-            ),
+            f"process 41 ran several threads under Python 3.13, {MIXED}",
             Notice("threads-in-one-stack", "", {"python": "3.13", "pids": (41,)}),
         ),
         (
-            (
-                "6 processes (41, 42, 43, 44, …) ran several threads under Python 3.13, where cProfile mixes the "
-                "calls of all threads in one stack: times per function are not reliable there"
-            ),
+            f"6 processes (41, 42, 43, 44, …) ran several threads under Python 3.13, {MIXED}",
             Notice("threads-in-one-stack", "", {"python": "3.13", "pids": (41, 42, 43, 44), "pids_total": 6}),
         ),
         ("process 41: is odd", Notice("text", "is odd", {"pids": (41,)})),
         ("2 processes (41, 42): are odd", Notice("text", "are odd", {"pids": (41, 42)})),
-        ("process 41 still ran when the run was written", None),
-        ("waiting could not be sampled to the end: OSError", None),
-        ("the sampler's data cannot be read and is left out (x)", None),
-        ("cProfile of Python", None),
-        ("", None),
+        *(
+            (sentence, Notice("text", sentence))
+            for sentence in (
+                "process 41 still ran when the run was written",
+                "waiting could not be sampled to the end: OSError",
+                "the sampler's data cannot be read and is left out (x)",
+                "cProfile of Python",
+                "",
+            )
+        ),
     ],
 )
-def test_sentences_of_old_files(sentence: str, notice: Notice | None, tmp_path: Path) -> None:
-    expected = notice or Notice("text", sentence)
+def test_sentences_of_old_files(sentence: str, expected: Notice, tmp_path: Path) -> None:
     assert read_notices("warnings", [sentence]) == (expected,)
     path = tmp_path / "old.prof"
     write_run(path, Run("x", (Process(pid=41),)))
@@ -379,43 +327,29 @@ def test_notices_are_objects_in_a_file(tmp_path: Path) -> None:
 
 
 def test_texts_of_notices_are_masked_and_their_codes_are_not() -> None:
-    notice = Notice(
-        "record-unreadable", "/home/ann/job/12.record", {"problem": "bob x9Kq", "file": "/home/bob/a.prof"}
-    )
+    numbers = {"problem": "bob x9Kq", "file": "/home/bob/a.prof"}
+    notice = Notice("record-unreadable", "/home/ann/job/12.record", numbers)
     later = Notice("from-later", "bob", {"bob": ("bob", "x"), "n": 3})
     run = Run("a.prof", (Process(notes=(later,)),), warnings=(notice,))
     masked = Masker([run], Owner(user="bob")).run(run)
-    assert masked.warnings == (
-        Notice("record-unreadable", "12.record", {"problem": "~ <text 4>", "file": "a.prof"}),
-    )
-    (note,) = masked.processes[0].notes
-    assert note == Notice("from-later", "~", {"<text 3>": ("~", "x"), "n": 3})
+    numbers = {"problem": "~ <text 4>", "file": "a.prof"}
+    assert masked.warnings == (Notice("record-unreadable", "12.record", numbers),)
+    assert masked.processes[0].notes == (Notice("from-later", "~", {"<text 3>": ("~", "x"), "n": 3}),)
 
 
 # No layer reads a sentence of another
 
 
 def test_sentences_are_made_in_the_report_alone() -> None:
-    """Nothing above the report has the function, so that nothing can look into what it returns."""
-    found = [
-        str(path.relative_to(ROOT))
-        for path, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        and node.module == "profkit.report.notices"
-        and path.relative_to(PACKAGE).parts[0] not in MAY_SPEAK
-    ]
-    assert found == []
+    """Nothing else has the function, so that nothing can look into what it returns; the command line may speak."""
+    others = [path for path, _ in trees() if path.relative_to(PACKAGE).parts[0] not in ("report", "cli")]
+    assert not [path for path in others if "from profkit.report.notices" in path.read_text(encoding="utf-8")]
 
 
 def test_starting_a_capture_imports_no_sentence_and_no_numpy() -> None:
     modules = "profkit.cli.capture, profkit.capture.launcher, profkit.capture.nvtx, profkit.capture.sampler"
     code = f"import sys, {modules}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    loaded = done.stdout.split()
-    light = {
-        "profkit.report",
-        "profkit.report.renderers",
-    }  # the names of the formats, for help and completion
+    loaded = finished([sys.executable, "-c", code], ROOT, check=True).stdout.split()
+    light = {"profkit.report", "profkit.report.renderers"}  # the formats' names, for help and completion
     heavy = ("profkit.report", "profkit.model")
     assert not [n for n in loaded if n == "numpy" or (n.startswith(heavy) and n not in light)]

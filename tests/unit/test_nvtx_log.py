@@ -20,8 +20,8 @@ from tests import nvtx_files as nf
 from tests.nvtx_files import definition, definitions, event_file, record, write_log
 
 
-def segment(serial: int, time: int = 0, tid: int | None = None) -> bytes:
-    return record(nf.SEGMENT, time, string=serial, payload=tid if tid is not None else 1000 + serial)
+def segment(serial: int, time: int = 0) -> bytes:
+    return record(nf.SEGMENT, time, string=serial, payload=1000 + serial)
 
 
 def names(log: NvtxLog) -> list[str]:
@@ -120,15 +120,8 @@ def test_what_is_unbalanced_is_counted_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_leaked_range_is_not_around_another_domains_later_ranges(tmp_path: Path) -> None:
-    log = read(
-        tmp_path,
-        [
-            segment(1),
-            record(nf.PUSH, 1, domain=1),
-            record(nf.PUSH, 2, domain=2),
-            record(nf.POP, 3, domain=2),
-        ],
-    )
+    leaked = record(nf.PUSH, 1, domain=1)
+    log = read(tmp_path, [segment(1), leaked, record(nf.PUSH, 2, domain=2), record(nf.POP, 3, domain=2)])
     assert log.ranges.parent.tolist() == [-1, -1]
 
 
@@ -152,10 +145,7 @@ def test_pipes_keep_no_reader_waiting(tmp_path: Path, suffix: str) -> None:
 
 
 def test_damaged_records_are_left_out_and_said(tmp_path: Path) -> None:
-    log = read(
-        tmp_path,
-        [segment(1), record(200, 1), record(nf.MARK, 1 << 63), record(nf.MARK, 5)],
-    )
+    log = read(tmp_path, [segment(1), record(200, 1), record(nf.MARK, 1 << 63), record(nf.MARK, 5)])
     assert log.ranges.begin_ns.tolist() == [5]
     assert log.warnings == (Notice("nvtx-events-damaged", "", {"events": 2}),)
 
@@ -233,48 +223,43 @@ def around_by_loop(stacks: list[int], pushed: list[bool], match: list[int]) -> l
     result = [-1] * len(stacks)
     for i in (i for i, push in enumerate(pushed) if push):
         for j in range(i):
-            own = stacks[j] == stacks[i] and pushed[j] and (match[j] == -1 or match[j] > i)
-            if own:
+            if stacks[j] == stacks[i] and pushed[j] and (match[j] == -1 or match[j] > i):
                 result[i] = j
     return result
 
 
-events = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.booleans()), max_size=60)
+Stacks = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def columns_of(drawn: list[tuple[int, int, bool]]) -> Stacks:
+    """The thread of each event, the stack of its thread and domain, and whether it is a push."""
+    thread, domain, pushed = np.array(sorted(drawn, key=lambda event: event[0]), np.int64).reshape(-1, 3).T
+    return thread, 2 * thread + domain, pushed.astype(bool)
+
+
+events = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.booleans()), max_size=60).map(columns_of)
 
 
 @given(events)
 @settings(max_examples=100, deadline=None)
-def test_pushes_and_pops_pair_like_brackets(drawn: list[tuple[int, int, bool]]) -> None:
-    drawn = sorted(drawn, key=lambda event: event[0])
-    stacks, pushed = [2 * t + d for t, d, _ in drawn], [push for _, _, push in drawn]
-    match, lonely = pair_pushes(np.array(stacks, np.int64), np.array(pushed, bool))
-    assert (match.tolist(), lonely) == paired_by_loop(stacks, pushed)
+def test_pushes_and_pops_of_a_domain_pair_and_nest_like_brackets(drawn: Stacks) -> None:
+    _, stack, pushed = drawn
+    match, lonely = pair_pushes(stack, pushed)
+    assert (match.tolist(), lonely) == paired_by_loop(stack.tolist(), pushed.tolist())
+    found = enclosing(stack, stack, pushed, match)
+    assert found.tolist() == around_by_loop(stack.tolist(), pushed.tolist(), match.tolist())
 
 
 @given(events)
 @settings(max_examples=100, deadline=None)
-def test_the_range_around_each_range_of_one_domain(drawn: list[tuple[int, int, bool]]) -> None:
-    drawn = sorted(drawn, key=lambda event: event[0])
-    threads, pushed = [t for t, _, _ in drawn], [push for _, _, push in drawn]
-    stack, flags = np.array(threads, np.int64), np.array(pushed, bool)
-    match, _ = pair_pushes(stack, flags)
-    found = enclosing(stack, stack, flags, match)
-    assert found.tolist() == around_by_loop(threads, pushed, match.tolist())
-
-
-@given(events)
-@settings(max_examples=100, deadline=None)
-def test_a_range_of_any_domain_around_it_really_is(drawn: list[tuple[int, int, bool]]) -> None:
-    drawn = sorted(drawn, key=lambda event: event[0])
-    threads = np.array([t for t, _, _ in drawn], np.int64)
-    stack = np.array([2 * t + d for t, d, _ in drawn], np.int64)
-    pushed = np.array([push for _, _, push in drawn], bool)
+def test_a_range_of_any_domain_around_it_really_is(drawn: Stacks) -> None:
+    thread, stack, pushed = drawn
     match, _ = pair_pushes(stack, pushed)
-    found = enclosing(threads, stack, pushed, match)
+    found = enclosing(thread, stack, pushed, match)
     for i in np.flatnonzero(found >= 0).tolist():
         j = int(found[i])
         assert j < i
-        assert threads[j] == threads[i]
+        assert thread[j] == thread[i]
         assert match[j] == -1 or match[j] > i
         if stack[i] != stack[j]:
             assert match[j] > match[i] > 0

@@ -10,7 +10,7 @@ import pytest
 
 from profkit.compare.call_sites import CallSites
 from profkit.compare.origins import Origins
-from profkit.model import Run, RunSet
+from profkit.model import Run
 from tests.programs import ACQUIRE, Fn, compare, one_side, plain, program, training
 
 
@@ -23,9 +23,8 @@ def from_code(sites: CallSites) -> list[float]:
 class Found:
     """Origins of a pair, by names of functions."""
 
-    def __init__(self, a: Run | RunSet, b: Run | RunSet) -> None:
-        sides = [side if isinstance(side, RunSet) else one_side(side) for side in (a, b)]
-        signals = compare(sides[0], sides[1]).signals
+    def __init__(self, a: Run, b: Run) -> None:
+        signals = compare(one_side(a), one_side(b)).signals
         self.names = signals.table.name
         self.origins: Origins = signals.origins
 
@@ -45,6 +44,8 @@ class Found:
 
 
 DOT = "<built-in method lib.dot>"
+#: `blur` turns oftener, as its source changed.
+LOOP = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
 
 
 def test_more_steps_come_from_main_and_are_no_code() -> None:
@@ -58,8 +59,7 @@ def test_more_steps_come_from_main_and_are_no_code() -> None:
 
 
 def test_a_loop_in_changed_code_makes_all_other_calls_of_what_it_calls() -> None:
-    loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
-    found = Found(program(training()), program(training(**loop)))
+    found = Found(program(training()), program(training(**LOOP)))
     assert found.found == [("blur", "sharpen", 5.0, 20.0, True)]
     assert found.calls("sharpen") == 1.0
     assert [found.calls(name) for name in ("step", "blur", DOT)] == [0.0, 0.0, 0.0]
@@ -67,8 +67,7 @@ def test_a_loop_in_changed_code_makes_all_other_calls_of_what_it_calls() -> None
 
 def test_calls_are_divided_between_a_loop_and_more_steps() -> None:
     """2,000 calls would be 1,000 for the steps alone: of the 3,500 added, 3,000 are the loop's."""
-    loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
-    found = Found(program(training()), program(training(200, **loop)))
+    found = Found(program(training()), program(training(200, **LOOP)))
     assert found.calls("sharpen") == pytest.approx(3000 / 3500, rel=1e-3)
     assert found.calls(DOT) == 0.0
     assert {row[:2] for row in found.found} == {("main", "step"), ("blur", "sharpen")}
@@ -86,10 +85,8 @@ def test_calls_are_handed_down_to_what_they_call() -> None:
 def shared_product(functions: list[Fn], **callers: int) -> list[Fn]:
     """The loop with so many products."""
     total = sum(callers.values())
-    return [
-        replace(fn, calls=total, run=0.001 * total, callers=callers) if fn.name == DOT else fn
-        for fn in functions
-    ]
+    product = Fn(DOT, total, 0.001 * total, callers=callers)
+    return [product if fn.name == DOT else fn for fn in functions]
 
 
 def test_new_functions_of_a_project_whose_sources_are_known_are_code() -> None:
@@ -104,31 +101,28 @@ def test_new_functions_of_a_project_whose_sources_are_known_are_code() -> None:
     assert unchanged.calls("helper") == 0.0
 
 
-class TestCost:
-    def test_the_factor_that_all_functions_share_is_no_codes(self) -> None:
-        slower = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
-        found = Found(program(training()), program(training(slower=1.5, **slower)))
-        # 1 s became 6 s: four times by its own code, and 1.5 times as everybody.
-        assert found.cost("sharpen") == pytest.approx(math.log(4) / math.log(6))
-
-    def test_native_functions_that_a_changed_root_calls_are_its_code(self) -> None:
-        def run(cost: float, source: str) -> Run:
-            native = Fn("<built-in method lib.solve>", 10, cost, callers={"main": 10})
-            return program([*training(changed={"main": source}), native])
-
-        found = Found(run(0.5, "small"), run(3.0, "large matrices"))
-        assert found.cost("<built-in method lib.solve>") == pytest.approx(1.0)
+def test_the_factor_that_all_functions_share_is_no_codes() -> None:
+    slower = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
+    found = Found(program(training()), program(training(slower=1.5, **slower)))
+    # 1 s became 6 s: four times by its own code, and 1.5 times as everybody.
+    assert found.cost("sharpen") == pytest.approx(math.log(4) / math.log(6))
 
 
-class TestUnknownSources:
-    def test_a_loop_of_a_function_that_runs_again_and_again_is_taken_for_code(self) -> None:
-        found = Found(plain(training()), plain(training(per_step={"sharpen": 20})))
-        assert found.found == [("blur", "sharpen", 5.0, 20.0, True)]
-        assert found.calls("sharpen") == 1.0
+def test_native_functions_that_a_changed_root_calls_are_its_code() -> None:
+    def run(cost: float, source: str) -> Run:
+        native = Fn("<built-in method lib.solve>", 10, cost, callers={"main": 10})
+        return program([*training(changed={"main": source}), native])
 
-    def test_that_of_a_function_that_runs_once_is_the_amount_of_work(self) -> None:
-        found = Found(plain(training()), plain(training(200)))
-        assert found.found == [("main", "step", 100.0, 200.0, False)]
+    found = Found(run(0.5, "small"), run(3.0, "large matrices"))
+    assert found.cost("<built-in method lib.solve>") == pytest.approx(1.0)
+
+
+def test_without_sources_other_calls_are_code_where_their_caller_runs_again_and_again() -> None:
+    looped = Found(plain(training()), plain(training(per_step={"sharpen": 20})))
+    assert looped.found == [("blur", "sharpen", 5.0, 20.0, True)]
+    assert looped.calls("sharpen") == 1.0
+    # Those of a function that runs once are the amount of work.
+    assert Found(plain(training()), plain(training(200))).found == [("main", "step", 100.0, 200.0, False)]
 
 
 def test_calls_of_functions_that_wait_originate_nowhere() -> None:
@@ -140,29 +134,26 @@ def test_calls_of_functions_that_wait_originate_nowhere() -> None:
 
 
 def test_another_python_changes_libraries_and_not_the_project() -> None:
-    def run(calls: int, source: str, python: str) -> Run:
-        library = Fn(
-            "parse", calls, 0.001 * calls, callers={"load": calls}, file="/usr/lib/python3.11/json/a.py"
-        )
-        made = program([*training(), replace(library, source=source)])
+    def run(source: str, python: str) -> Run:
+        file = "/usr/lib/python3.11/json/a.py"
+        library = Fn("parse", 100, 0.1, callers={"load": 100}, file=file, source=source)
+        made = program([*training(), library])
         return replace(made, processes=(replace(made.processes[0], python=python),))
 
-    same = Found(run(100, "a", "3.11.7"), run(100, "b", "3.11.7"))
+    same = Found(run("a", "3.11.7"), run("b", "3.11.7"))
     assert same.cost("parse") == 0.0  # nothing of it changed but the source
-    grown = replace(run(100, "b", "3.12.1"))
-    other = Found(run(100, "a", "3.11.7"), grown)
+    other = Found(run("a", "3.11.7"), run("b", "3.12.1"))
     assert not other.origins.cost_from_code.any()
 
 
 def test_without_callers_changed_functions_are_all_there_is() -> None:
     def bare(run: Run) -> Run:
-        main = run.processes[0]
-        thread = main.threads[0]
+        (main,) = run.processes
+        (thread,) = main.threads
         stripped = replace(thread, profile=replace(thread.profile, edges=None))
         return replace(run, processes=(replace(main, threads=(stripped,)),))
 
-    loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
-    found = Found(bare(program(training())), bare(program(training(**loop))))
+    found = Found(bare(program(training())), bare(program(training(**LOOP))))
     assert found.found == []
     assert found.calls("blur") == 1.0
     assert found.calls("sharpen") == 0.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from profkit.compare.result_types import DiffTable
 from profkit.compare.started_processes import started
 from profkit.formats.load import load_run
 from profkit.model import Run
@@ -64,16 +64,18 @@ def compared(a: Run, b: Run) -> Diff:
     return diff(one_side(a), one_side(b))
 
 
+def changed_in(table: DiffTable) -> set[str]:
+    return {table.name[row] for row, same in enumerate(table.same_source) if same is False}
+
+
 def test_an_edit_shows_in_the_definitions_below_it(tmp_path: Path) -> None:
     before = profiled(tmp_path / "before", SCRIPT)
     after = profiled(tmp_path / "after", SCRIPT.replace(LOOP, NESTED))
     found = compared(before, after)
-    assert (found.verdict.cause, found.verdict.rule, found.verdict.subject) == (
-        *("code-change", "changed-source", "score"),
-    )
-    changed = {found.table.name[row] for row, same in enumerate(found.table.same_source) if same is False}
-    assert changed == {"score"}
-    (source,) = (e for e in found.verdict.evidence if e.signal == "function.source")
+    verdict = found.verdict
+    assert (verdict.cause, verdict.rule, verdict.subject) == ("code-change", "changed-source", "score")
+    assert changed_in(found.table) == {"score"}
+    (source,) = (e for e in verdict.evidence if e.signal == "function.source")
     assert (source.reading, source.numbers) == ("source-lines", {"lines": 1})
     back = compared(after, before).table
     assert [back.added_lines[row] for row in range(len(back)) if back.name[row] == "score"] == [-1]
@@ -93,32 +95,29 @@ def test_an_edit_shows_in_the_definitions_below_it(tmp_path: Path) -> None:
 )
 def test_lines_that_no_function_got_change_none(tmp_path: Path, old: str, new: str) -> None:
     """A new function that is called is code by itself; one that is not may stand in the body above it."""
-    before, after = (
-        profiled(tmp_path / "before", SCRIPT),
-        profiled(tmp_path / "after", SCRIPT.replace(old, new)),
-    )
+    before = profiled(tmp_path / "before", SCRIPT)
+    after = profiled(tmp_path / "after", SCRIPT.replace(old, new))
     table = compare(one_side(before), one_side(after)).signals.table
-    changed = {table.name[row] for row, same in enumerate(table.same_source) if same is False}
-    assert changed <= {"rest", "total_of"}
-    assert not changed & {"words", "score", "main", "<module>"}
+    assert changed_in(table) <= {"rest", "total_of"}
 
 
-class TestWaits:
-    SELECT = "<built-in method select.select>"
-
-    def run(self, waited: float, *more: Fn) -> Run:
-        return plain([*training(), Fn(self.SELECT, 50, off=waited, callers={"step": 50}), *more])
-
-    def test_one_with_threads_may_wait_for_them(self) -> None:
+def test_one_with_threads_may_wait_for_them() -> None:
+    def run(waited: float) -> Run:
         thread = Fn("<built-in method _thread.start_new_thread>", 3, callers={"main": 3})
-        found = compared(self.run(0.1, thread), self.run(4.0, thread))
-        assert found.verdict.cause == "inconclusive"
-        assert "other threads and processes" in comparison_block(found).summary
+        wait = Fn("<built-in method select.select>", 50, off=waited, callers={"step": 50})
+        return plain([*training(), wait, thread])
+
+    found = compared(run(0.1), run(4.0))
+    assert found.verdict.cause == "inconclusive"
+    assert "other threads and processes" in comparison_block(found).summary
+
+
+FORK = "<built-in method posix.fork>"
 
 
 class TestMoreStarted:
     def run(self, processes: int, waited: float) -> Run:
-        fork = Fn("<built-in method posix.fork>", processes, 0.001, callers={"main": processes})
+        fork = Fn(FORK, processes, 0.001, callers={"main": processes})
         return plain([*training(), fork, Fn(ACQUIRE, 200, off=waited, callers={"main": 200})])
 
     def test_more_processes_that_are_waited_for_are_contention_of_the_program_with_itself(self) -> None:
@@ -129,24 +128,13 @@ class TestMoreStarted:
 
     def test_starting_more_of_them_is_no_more_work(self) -> None:
         def run(processes: int) -> Run:
-            library = "/usr/lib/python3.11/multiprocessing/"
-            return plain(
-                [
-                    *training(),
-                    Fn("_repopulate_pool", 1, 0.001, callers={"main": 1}, file=f"{library}pool.py"),
-                    Fn(
-                        *("start", processes, 0.01),
-                        callers={"_repopulate_pool": processes},
-                        file=f"{library}process.py",
-                    ),
-                    Fn(
-                        "<built-in method posix.fork>",
-                        processes,
-                        0.2 * processes,
-                        callers={"start": processes},
-                    ),
-                ]
-            )
+            library, called = "/usr/lib/python3.11/multiprocessing/", {"_repopulate_pool": processes}
+            started = [
+                Fn("_repopulate_pool", 1, 0.001, callers={"main": 1}, file=f"{library}pool.py"),
+                Fn("start", processes, 0.01, callers=called, file=f"{library}process.py"),
+                Fn(FORK, processes, 0.2 * processes, callers={"start": processes}),
+            ]
+            return plain([*training(), *started])
 
         found = compared(run(2), run(8))
         assert found.verdict.cause != "workload-change"
@@ -154,37 +142,34 @@ class TestMoreStarted:
         assert found.account.seconds("startup") == pytest.approx(1.2, abs=0.05)
 
     def test_what_is_counted(self) -> None:
-        table = compare(one_side(self.run(2, 1.0)), one_side(self.run(8, 1.0))).signals.table
-        assert started(table).processes == (2, 8)
-        assert started(table).growth == 4.0
-        assert started(table).any
+        found = started(compare(one_side(self.run(2, 1.0)), one_side(self.run(8, 1.0))).signals.table)
+        assert (found.processes, found.growth) == ((2, 8), 4.0)
+        assert found.any
 
 
 class TestSlices:
-    def lost(self, lumps: Sequence[float], slower: float = 2.2) -> Diff:
+    def lost(self, *lumps: float) -> Diff:
         """A program of which short functions lost these seconds each, and long ones as much in all."""
         small = [Fn(f"short{i}", 20, 0.003 + 0.0001 * i, callers={"step": 20}) for i in range(12)]
         hit = [replace(fn, run=fn.run + lump) for fn, lump in zip(small, lumps, strict=False)]
-        after = [*training(slower=slower), *hit, *small[len(lumps) :]]
+        after = [*training(slower=2.2), *hit, *small[len(lumps) :]]
         return compared(plain([*training(), *small]), plain(after))
 
     def test_of_a_length_within_a_quotas_period(self) -> None:
-        found = self.lost([0.060, 0.062, 0.058, 0.061])
-        assert (found.verdict.cause, found.verdict.rule, found.verdict.kind) == (
-            *("contention", "quota-lumps", "cpu-quota"),
-        )
+        verdict = self.lost(0.060, 0.062, 0.058, 0.061).verdict
+        assert (verdict.cause, verdict.rule, verdict.kind) == ("contention", "quota-lumps", "cpu-quota")
 
     def test_longer_than_a_quotas_period(self) -> None:
-        found = self.lost([0.201, 0.202, 0.200])
-        assert (found.verdict.cause, found.verdict.rule) == ("blocked", "stops")
+        verdict = self.lost(0.201, 0.202, 0.200).verdict
+        assert (verdict.cause, verdict.rule) == ("blocked", "stops")
 
     def test_of_one_short_length_are_no_neighbours(self) -> None:
-        found = self.lost([0.011, 0.011, 0.010, 0.012])
+        found = self.lost(0.011, 0.011, 0.010, 0.012)
         assert found.verdict.cause == "inconclusive"
         assert "stop signals, or a CPU quota" in comparison_block(found).summary
 
     def test_of_every_length_are_no_clocks(self) -> None:
-        found = self.lost([0.004, 0.030, 0.009, 0.055, 0.017, 0.090])
+        found = self.lost(0.004, 0.030, 0.009, 0.055, 0.017, 0.090)
         assert found.verdict.rule not in ("quota-lumps", "stops")
         assert "again and again" not in comparison_block(found).summary
 
@@ -193,14 +178,9 @@ def test_another_library_call_in_a_function_that_both_sides_have_is_its_code() -
     """``shared`` is called by other functions of the library now: what it takes more is not its cost per call."""
 
     def run(way: str, cost: float) -> Run:
-        library = "/usr/lib/python3/site-packages/lib/a.py"
-        return plain(
-            [
-                *training(),
-                Fn(way, 100, 0.001, callers={"forward": 100}, file=library),
-                Fn("<built-in method lib.shared>", 100, cost, callers={way: 100}),
-            ]
-        )
+        called = Fn(way, 100, 0.001, callers={"forward": 100}, file="/usr/lib/python3/site-packages/lib/a.py")
+        shared = Fn("<built-in method lib.shared>", 100, cost, callers={way: 100})
+        return plain([*training(), called, shared])
 
     found = compared(run("quick", 0.01), run("thorough", 3.0))
     assert (found.verdict.cause, found.verdict.subject) == ("code-change", "forward")
@@ -233,11 +213,15 @@ main()
 """
 
 
-def test_a_function_that_stood_there_uncalled_is_not_new_code(tmp_path: Path) -> None:
+def chosen_instead(tmp_path: Path, source: str, chosen: str) -> tuple[Diff, dict[str, str]]:
+    """Compare the program that chooses `unique` with another, and say how functions were matched."""
     before = profiled(tmp_path / "before", CHOICE.format(chosen="unique"))
-    after = profiled(tmp_path / "after", CHOICE.format(chosen="listed"))
-    found = compared(before, after)
-    match = dict(zip(found.table.name, found.table.match, strict=True))
+    found = compared(before, profiled(tmp_path / "after", source.format(chosen=chosen)))
+    return found, dict(zip(found.table.name, found.table.match, strict=True))
+
+
+def test_a_function_that_stood_there_uncalled_is_not_new_code(tmp_path: Path) -> None:
+    found, match = chosen_instead(tmp_path, CHOICE, "listed")
     assert (match["unique"], match["listed"]) == ("uncalled", "uncalled")
     # An edit that leaves all lines where they were does not show: it may have chosen the function.
     assert found.verdict.cause == "inconclusive"
@@ -245,9 +229,5 @@ def test_a_function_that_stood_there_uncalled_is_not_new_code(tmp_path: Path) ->
 
 
 def test_a_function_in_the_place_of_another_is_new(tmp_path: Path) -> None:
-    before = profiled(tmp_path / "before", CHOICE.format(chosen="unique"))
-    after = profiled(tmp_path / "after", CHOICE.replace("unique", "distinct").format(chosen="distinct"))
-    match = dict(
-        zip(*(getattr(compared(before, after).table, column) for column in ("name", "match")), strict=True)
-    )
+    _, match = chosen_instead(tmp_path, CHOICE.replace("unique", "distinct"), "distinct")
     assert (match["unique"], match["distinct"]) == ("gone", "new")

@@ -11,7 +11,6 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,30 +19,27 @@ import pytest
 
 from profkit.cli import main
 from profkit.formats import load_run, write_run
-from profkit.model import Host, Manifest, Notice, Pool, Process, Roots, Run, Series, Thread
+from profkit.model import Host, Manifest, Notice, Pool, Process, Profile, Roots, Run, Series, Thread
 from profkit.report.renderers import RENDERERS
 from tests import builders
 from tests import report_builders as build
 from tests.planted import FORMED, FORMS, IN_NAMES, Plant, plants
 from tests.shared import words_of
 
+SECRET_OPTIONS = ("--password", "--pw", "--creds", "--key", "--tokens", "--proxy-user")
+SECRET_NAMES = ("PGPASSWORD", "--dbPassword", "API_KEY", "--auth")
 #: Every place of a command that a text can stand in, by the words that it becomes.
 PLACES = {
-    "value": lambda plant, at: [f"--option-{at}={plant.text}"],
-    "next": lambda plant, at: [f"--option-{at}", plant.text],
-    "alone": lambda plant, at: [plant.text],
-    "attached": lambda plant, at: [f"-{'pPuwDI'[at % 6]}{plant.text}"],
-    "assigned": lambda plant, at: [f"SETTING_{at % 10}={plant.text}"],
-    "configured": lambda plant, at: [f"+trainer.option_{at % 10}={plant.text}"],
-    "quoted": lambda plant, at: [f"--cfg={json.dumps({'key': plant.text, 'n': at})}"],
-    "header": lambda plant, at: ["-H", f"X-Key: {plant.text}"],
-    "secret": lambda plant, at: [
-        ("--password", "--pw", "--creds", "--key", "--tokens", "--proxy-user")[at % 6],
-        plant.text,
-    ],
-    "secret-value": lambda plant, at: [
-        f"{('PGPASSWORD', '--dbPassword', 'API_KEY', '--auth')[at % 4]}={plant.text}"
-    ],
+    "value": lambda text, at: [f"--option-{at}={text}"],
+    "next": lambda text, at: [f"--option-{at}", text],
+    "alone": lambda text, at: [text],
+    "attached": lambda text, at: [f"-{'pPuwDI'[at % 6]}{text}"],
+    "assigned": lambda text, at: [f"SETTING_{at % 10}={text}"],
+    "configured": lambda text, at: [f"+trainer.option_{at % 10}={text}"],
+    "quoted": lambda text, at: [f"--cfg={json.dumps({'key': text, 'n': at})}"],
+    "header": lambda text, at: ["-H", f"X-Key: {text}"],
+    "secret": lambda text, at: [SECRET_OPTIONS[at % 6], text],
+    "secret-value": lambda text, at: [f"{SECRET_NAMES[at % 4]}={text}"],
 }
 
 #: What must be readable in the masked report: of commands, of functions and ranges, and of all else.
@@ -60,36 +56,23 @@ HARMLESS_WORDS = tuple(
         "data/train.csv /usr/bin/env --start-method forkserver"
     )
 )
-HARMLESS_NAMES = (
-    *(
-        *("step 3", "forward@train", "epoch 1/90", "load batch", "aten::conv2d", "Trainer.step"),
-        *("<lambda>", "<listcomp>"),
-    ),
-    *(
-        *("Optimizer.step#AdamW.step", "_ZN2at6native29vectorized_elementwise_kernelILi4EEE", "MainThread"),
-        "Thread-1 (run)",
-    ),
-    *(
-        *("aten::key::add", "c10::add", "std::pair<int, int>", "step 3: 0.25 s", "max_tokens=512"),
-        *("key: value", "train.py:29500", "numpy.linalg.solve:1204", "cache key: layernorm"),
-    ),
-    *("QueueFeederThread", "pin_memory", "TransformerEncoderLayer2", "model.layers.0.attn", "backward (2/3)"),
-    *("openblas", "2.13.0+cpu", "AMD EPYC 7763 64-Core Processor", "Linux 6.1.0-18-amd64", "3.11.7", "numpy"),
-    *(
-        *("<project>/train.py", "<project>/model/blocks.py", "<site>/numpy/linalg/_linalg.py"),
-        "<stdlib>/json/decoder.py",
-    ),
-    *("No space left on device", "[Errno 28]", "host-a", "0123456789abcdef0123456789abcdef01234567"),
-)
-
-
-def line_of(place: str, made: Iterable[Plant]) -> tuple[str, ...]:
-    """Build the command that has each plant at this place."""
-    return (
-        "python",
-        "train.py",
-        *(word for at, plant in enumerate(made) for word in PLACES[place](plant, at)),
+HARMLESS_NAMES = tuple(
+    words_of(
+        "step 3|forward@train|epoch 1/90|load batch|aten::conv2d|Trainer.step|<lambda>|<listcomp>|"
+        "Optimizer.step#AdamW.step|_ZN2at6native29vectorized_elementwise_kernelILi4EEE|MainThread|"
+        "Thread-1 (run)|aten::key::add|c10::add|std::pair<int, int>|step 3: 0.25 s|max_tokens=512|key: value|"
+        "train.py:29500|numpy.linalg.solve:1204|cache key: layernorm|QueueFeederThread|pin_memory|"
+        "TransformerEncoderLayer2|model.layers.0.attn|backward (2/3)|openblas|2.13.0+cpu|"
+        "AMD EPYC 7763 64-Core Processor|Linux 6.1.0-18-amd64|3.11.7|numpy|<project>/train.py|"
+        "<project>/model/blocks.py|<site>/numpy/linalg/_linalg.py|<stdlib>/json/decoder.py|"
+        "No space left on device|[Errno 28]|host-a|0123456789abcdef0123456789abcdef01234567",
+        "|",
     )
+)
+#: Forms that names of functions, ranges and threads have.
+NAMED = FORMED | IN_NAMES
+#: Paths of two runs, and what was planted in them, by where that is.
+Planted = tuple[list[Path], list[tuple[str, Plant]]]
 
 
 def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
@@ -97,33 +80,30 @@ def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
     first = 5000 * side
     everything: list[tuple[str, Plant]] = []
 
-    def some(where: str, forms: dict[str, object]) -> list[Plant]:
+    def some(where: str, *chosen: str) -> list[str]:
+        """Plant texts of these forms, or of all that a command or a notice can have."""
         nonlocal first
-        made = list(plants(forms, first))  # type: ignore[arg-type]
+        made = list(plants({form: NAMED.get(form) or FORMS[form] for form in chosen or FORMS}, first))
         first += len(made)
         everything.extend((where, plant) for plant in made)
-        return made
+        return [plant.text for plant in made]
 
-    lines = [line_of(place, some(place, FORMS)) for place in PLACES]
-    notes = [Notice("agent-failed", f"could not use {plant.text} here") for plant in some("notice", FORMS)]
-    notes += [
-        Notice("record-unreadable", "x", {"problem": f"OSError: {plant.text}"})
-        for plant in some("number", FORMS)
+    lines = [
+        ("python", "train.py", *(word for at, text in enumerate(some(place)) for word in words(text, at)))
+        for place, words in PLACES.items()
     ]
-    notes += [Notice("of-a-later-version", plant.text, {plant.text: 1}) for plant in some("later", FORMS)]
-    names = [plant.text for plant in some("function", FORMED | IN_NAMES)]
-    modules = [plant.text for plant in some("module", FORMED | IN_NAMES)]
-    told = [plant.text for plant in some("range", FORMED | IN_NAMES)]
-    threads = [plant.text for plant in some("thread", FORMED | IN_NAMES)]
+    notes = [Notice("agent-failed", f"could not use {text} here") for text in some("notice")]
+    notes += [Notice("record-unreadable", "x", {"problem": f"OSError: {text}"}) for text in some("number")]
+    notes += [Notice("of-a-later-version", text, {text: 1}) for text in some("later")]
+    places = ("function", "module", "range", "thread")
+    names, modules, told, threads = (some(place, *NAMED) for place in places)
     # Paths whose directories are a user's or a customer's.
-    places = [
-        plant.text
-        for plant in some("file", {k: FORMS[k] for k in ("home", "scratch", "data", "windows-home")})
-    ]
+    places = some("file", "home", "scratch", "data", "windows-home")
+    site = "/opt/venv/lib/python3.11/site-packages"
     rows = [
         ("/data/qzbproject/job/train.py", "Trainer.step", 10, 100, 1.0 + side, 3.0),
         ("/data/qzbproject/job/model/blocks.py", "TransformerEncoderLayer2", 20, 100, 2.0, 2.0),
-        ("/opt/venv/lib/python3.11/site-packages/numpy/linalg/_linalg.py", "<listcomp>", 30, 10, 1.5, 1.5),
+        (f"{site}/numpy/linalg/_linalg.py", "<listcomp>", 30, 10, 1.5, 1.5),
         ("/opt/python/lib/python3.11/json/decoder.py", "<lambda>", 332, 10, 0.5, 0.5),
         *((f"{place}/mod{at}.py", f"outside{at}", 5, 10, 0.1, 0.1) for at, place in enumerate(places)),
         *(("/data/qzbproject/job/train.py", name, 100 + at, 1, 0.01, 0.01) for at, name in enumerate(names)),
@@ -132,71 +112,55 @@ def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
     strings = (*profile.strings, *modules, "data.qzbproject.job.train", "nobody names qzbunused")
     column = np.resize(np.arange(len(profile.strings), len(strings) - 1), len(rows)).astype(np.int32)
     profile = replace(profile, strings=strings, module=column)
-    harmless = HARMLESS_NAMES[:26]
     ranges = builders.ranges(
-        [builders.Told(name, begin=10 * at, end=10 * at + 5) for at, name in enumerate([*harmless, *told])]
+        [builders.Told(name, 10 * at, 10 * at + 5) for at, name in enumerate([*HARMLESS_NAMES[:26], *told])]
     )
-    hosts = [plant.text for plant in some("host", {k: FORMS[k] for k in ("word", "host", "ipv4")})]
-    (cwd,) = some("cwd", {"scratch": FORMS["scratch"]})
-    (origin, remote, job, flag, version) = (
-        *some("package", {"url": FORMS["url"]}),
-        *some("remote", {"git-remote": FORMS["git-remote"]}),
-        *some("job", {"word": FORMS["word"]}),
-        *some("environment", {"word": FORMS["word"]}),
-        *some("version", {"word": FORMS["word"]}),
-    )
-    environment = {
-        "OMP_NUM_THREADS": "8",
-        "XLA_FLAGS": f"--xla_dump_to=/x/{flag.text} --n=3",
-        "SECRET": flag.text,
-    }
+    hosts = some("host", "word", "host", "ipv4")
+    (flag,) = some("environment", "word")
+    environment = {"OMP_NUM_THREADS": "8", "SECRET": flag, "XLA_FLAGS": f"--xla_dump_to=/x/{flag} --n=3"}
     host = Host(hosts[0], "Linux 6.1.0-18-amd64", "AMD EPYC 7763 64-Core Processor", 8, 8)
+    # The command of the run itself is compared: one plant is where the sides differ.
+    (cwd, origin, version, remote, job, own) = (
+        *(*some("cwd", "scratch"), *some("package", "url"), *some("version", "word")),
+        *(*some("remote", "git-remote"), *some("job", "word"), *some("own", "word")),
+    )
+    command = (*HARMLESS_WORDS, "--model", own)
     manifest = Manifest(
-        *("profkit.run/2", "0.1.0", HARMLESS_WORDS, cwd.text, 0, "2026-01-01T00:00:00Z", 9.0 + side),
+        *("profkit.run/2", "0.1.0", command, cwd, 0, "2026-01-01T00:00:00Z", 9.0 + side),
         host=host,
         environment=environment,
-        packages={"numpy": "2.4.6", "acme": f"0.1 @ {origin.text}", "other": f"1.0+{version.text}"},
-        git={"revision": "0123456789abcdef0123456789abcdef01234567", "dirty": True, "remote": remote.text},
-        job={"id": job.text, "rank": 0, "world_size": 1},
+        packages={"numpy": "2.4.6", "acme": f"0.1 @ {origin}", "other": f"1.0+{version}"},
+        git={"revision": "0123456789abcdef0123456789abcdef01234567", "dirty": True, "remote": remote},
+        job={"id": job, "rank": 0, "world_size": 1},
         sampler={"period_s": 0.1, "samples": 3, "cpu_s": 0.1, "notes": tuple(notes[:20])},
     )
-    roots = Roots(
-        ("/opt/python/lib/python3.11",),
-        ("/opt/venv/lib/python3.11/site-packages",),
-        ("/data/qzbproject/job",),
-    )
-    pools = (Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8", "2.13.0+cpu", "libopenblas.so"),)
     main_process = Process(
         *(4242, 1, "main", None, HARMLESS_WORDS, "exited", "3.11.7", 9.0, 8.0, 0.1),
         threads=(
             Thread(profile, 4242, "MainThread", 8.0, 0.1),
-            *(Thread(type(profile).empty(), 5000 + at, name, 0.1, 0.0) for at, name in enumerate(threads)),
+            *(Thread(Profile.empty(), 5000 + at, name, 0.1, 0.0) for at, name in enumerate(threads)),
         ),
-        roots=roots,
+        roots=Roots(("/opt/python/lib/python3.11",), (site,), ("/data/qzbproject/job",)),
         host=host,
         environment=environment,
         notes=(Notice("agent-failed", "OSError: [Errno 28] No space left on device"), *notes),
         ranges=ranges,
-        pools=pools,
+        pools=(Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8", "2.13.0+cpu", "libopenblas.so"),),
     )
     others = [
         Process(
             *(6000 + at, 4242, "child", None, line, "exited", "3.11.7", 1.0, 0.5, 0.0),
-            threads=(Thread(type(profile).empty(), 6000 + at, "python", 0.5, 0.0),),
+            threads=(Thread(Profile.empty(), 6000 + at, "python", 0.5, 0.0),),
             host=Host(hosts[at % len(hosts)]),
         )
         for at, line in enumerate(lines)
     ]
-    # The command of the run itself is compared: one plant is where the sides differ.
-    (own,) = some("own", {"word": FORMS["word"]})
-    manifest = replace(manifest, command=(*HARMLESS_WORDS, "--model", own.text))
-    series = Series(np.arange(2) * 10**9, {"busy_s": np.arange(2.0), f"{own.text}_x": np.arange(2.0)})
-    run = Run("", (main_process, *others), manifest, None, tuple(notes[20:40]), series)
-    return run, everything
+    series = Series(np.arange(2) * 10**9, {"busy_s": np.arange(2.0), f"{own}_x": np.arange(2.0)})
+    return Run("", (main_process, *others), manifest, None, tuple(notes[20:40]), series), everything
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], list[tuple[str, Plant]]]:
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
     directory = tmp_path_factory.mktemp("planted")
     paths, everything = [], []
     for side, name in enumerate(("before.prof", "after.prof")):
@@ -248,7 +212,7 @@ def members(archive: Path | io.BytesIO) -> dict[str, str]:
     return texts
 
 
-def test_there_is_enough_to_find(planted: tuple[list[Path], list[tuple[str, Plant]]]) -> None:
+def test_there_is_enough_to_find(planted: Planted) -> None:
     paths, everything = planted
     assert len(FORMS) >= 60
     parts = {part for _, plant in everything for part in plant.looked_for}
@@ -261,27 +225,21 @@ def test_there_is_enough_to_find(planted: tuple[list[Path], list[tuple[str, Plan
 
 
 def strings_of(paths: list[Path]) -> list[str]:
-    return [
-        string
-        for path in paths
-        for process in load_run(path).processes
-        for thread in process.threads
-        for string in thread.profile.strings
-    ] + [s for path in paths for p in load_run(path).processes if p.ranges for s in p.ranges.strings]
+    processes = [process for path in paths for process in load_run(path).processes]
+    profiles = [thread.profile for process in processes for thread in process.threads]
+    ranges = [process.ranges for process in processes if process.ranges]
+    return [string for table in (*profiles, *ranges) for string in table.strings]
 
 
 @pytest.mark.parametrize("command", ["diff", "show"])
 @pytest.mark.parametrize("format", [renderer.name for renderer in RENDERERS])
 def test_nothing_of_the_planted_is_in_any_report(
-    planted: tuple[list[Path], list[tuple[str, Plant]]], tmp_path: Path, format: str, command: str
+    planted: Planted, tmp_path: Path, format: str, command: str
 ) -> None:
     paths, everything = planted
     output = tmp_path / "report"
-    arguments = (
-        command,
-        *paths[: 2 if command == "diff" else 1],
-        *("--format", format, "--limit", "0", "-o", output),
-    )
+    compared = paths[: 2 if command == "diff" else 1]
+    arguments = (command, *compared, "--format", format, "--limit", "0", "-o", output)
     cli(*arguments)
     assert found(output.read_text(encoding="utf-8"), everything) == []
     cli(*arguments, "--full-paths")
@@ -293,9 +251,7 @@ def test_nothing_of_the_planted_is_in_any_report(
 
 
 @pytest.mark.parametrize("command", ["diff", "show"])
-def test_nothing_of_the_planted_is_in_a_ticket(
-    planted: tuple[list[Path], list[tuple[str, Plant]]], tmp_path: Path, command: str
-) -> None:
+def test_nothing_of_the_planted_is_in_a_ticket(planted: Planted, tmp_path: Path, command: str) -> None:
     paths, everything = planted
     cli(command, *paths[: 2 if command == "diff" else 1], "--ticket", "-o", tmp_path / "t.md")
     assert found((tmp_path / "t.md").read_text(encoding="utf-8"), everything) == []
@@ -305,16 +261,14 @@ def test_nothing_of_the_planted_is_in_a_ticket(
         assert found(text, everything) == [], name
     with zipfile.ZipFile(tmp_path / "t.zip") as packed:
         packed.extractall(tmp_path)
-    assert list((tmp_path / "t").glob("*.prof"))
-    runs = [load_run(path) for path in sorted((tmp_path / "t").glob("*.prof"))]
-    assert found("\n".join(map(repr, runs)), everything) == []
-    assert found("\n".join(strings_of(sorted((tmp_path / "t").glob("*.prof")))), everything) == []
+    masked = sorted((tmp_path / "t").glob("*.prof"))
+    assert masked
+    strings = [repr(load_run(path)) for path in masked] + strings_of(masked)
+    assert found("\n".join(strings), everything) == []
 
 
 @pytest.mark.parametrize("to", ["perfetto", "speedscope"])
-def test_nothing_of_the_planted_is_in_an_export(
-    planted: tuple[list[Path], list[tuple[str, Plant]]], tmp_path: Path, to: str
-) -> None:
+def test_nothing_of_the_planted_is_in_an_export(planted: Planted, tmp_path: Path, to: str) -> None:
     paths, everything = planted
     output = tmp_path / "out.json"
     cli("export", paths[0], "--to", to, "-o", output)
@@ -324,9 +278,7 @@ def test_nothing_of_the_planted_is_in_an_export(
     assert len(found(output.read_text(encoding="utf-8"), everything)) >= 10
 
 
-def test_what_is_harmless_is_shown(
-    planted: tuple[list[Path], list[tuple[str, Plant]]], tmp_path: Path
-) -> None:
+def test_what_is_harmless_is_shown(planted: Planted, tmp_path: Path) -> None:
     paths, _ = planted
     cli("show", paths[0], "--ticket", "-o", tmp_path / "t.md")
     with zipfile.ZipFile(tmp_path / "t.zip") as packed:

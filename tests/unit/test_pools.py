@@ -14,6 +14,7 @@ from profkit.capture.pool_records import pool_origin, pools_of
 from profkit.model import Host, Pool
 from profkit.model.pools import holding_variable
 from tests.records import record
+from tests.shared import words_of
 
 HOST = Host(name="node", cpus=8, affinity=4)
 
@@ -84,28 +85,22 @@ def test_rows_of_a_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "library"),
+    ("library", "files"),
     [
-        ("libopenblas.so.0", "openblas"),
-        ("libscipy_openblas64_-56d6093b.so", "openblas"),
-        ("libblas.so.3", "openblas"),
-        ("libgomp-a34b3233.so.1.0.0", "libgomp"),
-        ("libomp.so.5", "libomp"),
-        ("libomptarget.so.18", None),
-        ("libiomp5.so", "libiomp5"),
-        ("libiompstubs5.so", None),
-        ("libmkl_rt.so.2", "mkl"),
-        ("libmkl_intel_lp64.so.2", "mkl"),
-        ("libmkl_intel_thread.so.2", None),
-        ("libblis.so.4", "blis"),
-        ("libtbb.so.12", "tbb"),
-        ("libtbbmalloc.so.2", None),
-        ("libm.so.6", None),
+        ("openblas", "libopenblas.so.0 libscipy_openblas64_-56d6093b.so libblas.so.3"),
+        ("libgomp", "libgomp-a34b3233.so.1.0.0"),
+        ("libomp", "libomp.so.5"),
+        ("libiomp5", "libiomp5.so"),
+        ("mkl", "libmkl_rt.so.2 libmkl_intel_lp64.so.2"),
+        ("blis", "libblis.so.4"),
+        ("tbb", "libtbb.so.12"),
+        (None, "libomptarget.so.18 libiompstubs5.so libmkl_intel_thread.so.2 libtbbmalloc.so.2 libm.so.6"),
     ],
 )
-def test_libraries_are_known_by_their_files(file: str, library: str | None) -> None:
-    found = library_of(f"/usr/lib/{file}")
-    assert (found.name if found else None) == library
+def test_libraries_are_known_by_their_files(library: str | None, files: str) -> None:
+    for file in words_of(files):
+        found = library_of(f"/usr/lib/{file}")
+        assert (found.name if found else None) == library, file
 
 
 def test_mkl_is_asked_only_once_its_threading_layer_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +118,7 @@ def test_mkl_is_asked_only_once_its_threading_layer_runs(monkeypatch: pytest.Mon
 def test_torch_computes_with_the_openmp_that_it_brings(monkeypatch: pytest.MonkeyPatch) -> None:
     system, own = "/usr/lib/libgomp.so.1", "/site-packages/torch/lib/libgomp-98df74fd.so.1"
     torch = ModuleType("torch")
-    torch.__version__ = "2.9.0+cpu"  # type: ignore[attr-defined]
+    torch.__version__ = "2.9.0+cpu"
     runtimes = [GNUOpenMP(system, lambda: 4), GNUOpenMP(own, lambda: 3)]
 
     def rows(files: list[str]) -> list[tuple[str, int]]:
@@ -146,11 +141,10 @@ def test_a_new_library_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
 
         @classmethod
         def size(cls, module: ModuleType) -> int | None:
-            return module.threads  # type: ignore[no-any-return]
+            return module.threads
 
     weaver = ModuleType("weaver")
-    weaver.threads = None  # type: ignore[attr-defined]
-    weaver.__version__ = "1.2"  # type: ignore[attr-defined]
+    weaver.threads, weaver.__version__ = None, "1.2"
 
     def read() -> list[list[object]]:
         return [row for row in Pools().read(final=False) or () if row[0] == "weaver"]
@@ -158,7 +152,7 @@ def test_a_new_library_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read() == [], "not imported"
     monkeypatch.setitem(sys.modules, "weaver", weaver)
     assert read() == [], "it has no pool yet"
-    weaver.threads = 3  # type: ignore[attr-defined]
+    weaver.threads = 3
     assert read() == [["weaver", "", 3, "1.2", None, 3]]
     del weaver.threads
     assert read() == [], "a version that does not answer"

@@ -42,7 +42,6 @@ def compared(a: Run, b: Run) -> Case:
 
 def added(comparison: Case, name: str, processes: tuple[int, int]) -> float:
     table, calls = comparison.signals.table, comparison.signals.calls
-    assert calls is not None
     return float(calls_of_processes(table, calls, call_ratios(table), processes)[table.name.index(name)])
 
 
@@ -56,8 +55,7 @@ def test_more_workers_import_and_are_fed_more_often() -> None:
     assert added(found, "step", (3, 7)) == 0
     # As many processes: nothing comes with their number.
     assert added(found, LOADS, (3, 3)) == 0
-    moved = found.signals.movement
-    assert moved.calls_factor == pytest.approx(1.0, abs=1e-3)
+    assert found.signals.movement.calls_factor == pytest.approx(1.0, abs=1e-3)
     assert found.account.seconds("work") == pytest.approx(0.0, abs=1e-3)
     other_way = compared(with_workers(6), with_workers(2))
     assert added(other_way, LOADS, (7, 3)) == -4 * 300
@@ -76,10 +74,8 @@ def test_what_the_workers_do_more_is_work() -> None:
 
 def test_the_seconds_stand_under_start_and_end() -> None:
     """The account still adds up, and the functions behind the bucket are named."""
-    quick, slow = with_workers(2), with_workers(6)
-    found = compared(quick, slow)
-    buckets = found.account.buckets
-    assert sum(bucket.seconds for bucket in buckets) == pytest.approx(found.account.added_s)
+    found = compared(with_workers(2), with_workers(6))
+    assert sum(one.seconds for one in found.account.buckets) == pytest.approx(found.account.added_s)
     sites = found.signals.origins.sites
     of_loads = sites.row == found.signals.table.name.index(LOADS)
     assert sites.of_processes[of_loads].tolist() == pytest.approx([1.0] * int(of_loads.sum()))
