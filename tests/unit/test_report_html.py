@@ -12,13 +12,14 @@ from html.parser import HTMLParser
 
 import pytest
 
+from profkit.model import Run
 from profkit.report import html
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
 from profkit.report.pictures import diff_figures, run_figures
 from profkit.report.showdoc import show_document
 from profkit.report.wording.functions import display_name, moved_text
-from profkit.verdict.types import Evidence
+from profkit.verdict.types import Diff, Evidence
 from tests import report_builders as build
 from tests.shared import words_of
 
@@ -27,26 +28,22 @@ VOID = {"meta", "input", "br", "hr"}
 DANGEROUS = set(words_of("iframe object embed link base img image use form a audio video"))
 
 
-def page_of_diff(which: Callable[[], object]) -> str:
-    diff = which()
-    run = build.hostile_run() if which is build.hostile else build.captured_run()
-    document = diff_document(diff, 0)  # type: ignore[arg-type]
-    return html.render(replace(document, figures=diff_figures(diff, run, run)))  # type: ignore[arg-type]
+def page_of_diff(diff: Diff, run: Run) -> str:
+    return html.render(replace(diff_document(diff, 0), figures=diff_figures(diff, run, run)))
 
 
-def page_of_run(which: Callable[[], object]) -> str:
-    run = which()
-    document = show_document(run, limit=0, judged=build.hostile_alone())  # type: ignore[arg-type]
-    return html.render(replace(document, figures=run_figures(run, "tottime")))  # type: ignore[arg-type]
+def page_of_run(run: Run) -> str:
+    document = show_document(run, limit=0, judged=build.hostile_alone())
+    return html.render(replace(document, figures=run_figures(run, "tottime")))
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "contended": lambda: page_of_diff(build.contended),
-    "quiet": lambda: page_of_diff(build.quiet),
-    "hostile": lambda: page_of_diff(build.hostile),
-    "hostile run": lambda: page_of_run(build.hostile_run),
-    "captured run": lambda: page_of_run(build.captured_run),
-    "foreign run": lambda: page_of_run(build.foreign_run),
+    "contended": lambda: page_of_diff(build.contended(), build.captured_run()),
+    "quiet": lambda: page_of_diff(build.quiet(), build.captured_run()),
+    "hostile": lambda: page_of_diff(build.hostile(), build.hostile_run()),
+    "hostile run": lambda: page_of_run(build.hostile_run()),
+    "captured run": lambda: page_of_run(build.captured_run()),
+    "foreign run": lambda: page_of_run(build.foreign_run()),
     "no figures": lambda: html.render(diff_document(build.contended())),
     "nothing": lambda: html.render(Document("profkit", ())),
 }
@@ -164,9 +161,5 @@ def test_bars_are_as_long_as_the_numbers_whatever_their_texts_look_like() -> Non
     diff = replace(found, verdict=replace(found.verdict, evidence=evidence))
     text = html.render(diff_document(diff))
     items = re.findall(r"<li><h3>(.*?)</h3>(.*?)</li>", text, re.DOTALL)
-    assert [re.findall(r'<rect width="([\d.]+)%"', body) for _, body in items] == [
-        ["25.0", "100.0"],
-        ["0.4", "100.0"],
-        [],
-        [],
-    ]
+    bars = [re.findall(r'<rect width="([\d.]+)%"', body) for _, body in items]
+    assert bars == [["25.0", "100.0"], ["0.4", "100.0"], [], []]

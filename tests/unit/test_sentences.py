@@ -1,7 +1,7 @@
 """No layer parses another's sentences: results are data, and texts are made of them at the very end.
 
-A module that looks for something in a text is listed here with the foreign text that it looks in: names that
-interpreters and kernels gave, paths, commands, options. Our own sentences may be printed, and nothing else.
+A module that looks for something in a text is listed here with the foreign text that it looks in. Our own
+sentences may be printed, and nothing else.
 """
 
 from __future__ import annotations

@@ -81,15 +81,12 @@ def changed(old: str, new: str) -> dict[str, bool]:
     """Whether each function's hash changes when the text does."""
     assert TEXT.count(old) == 1
     other_text = TEXT.replace(old, new)
+    at, added = TEXT[: TEXT.index(old)].count("\n"), new.count("\n") - old.count("\n")
     result = {}
-    for name, line in [
-        ("plain", lines_of("plain")[0]),
-        ("inner", lines_of("inner")[0]),
-        ("method", lines_of("method")[0]),
-    ]:
-        offset = other_text[: TEXT.index(old)].count("\n")
-        shift = new.count("\n") - old.count("\n") if line > offset + 1 else 0
-        result[name] = SourceFile(TEXT).hash(line, name) != SourceFile(other_text).hash(line + shift, name)
+    for name in ("plain", "inner", "method"):
+        line = lines_of(name)[0]
+        other = SourceFile(other_text).hash(line + added if line > at + 1 else line, name)
+        result[name] = SourceFile(TEXT).hash(line, name) != other
     return result
 
 

@@ -22,15 +22,7 @@ from benchmarks.verdict.learn import write_steps
 from benchmarks.verdict.pairs import LeftOut, make_pairs
 from benchmarks.verdict.score import calibration, confusion, figures, summary
 from benchmarks.verdict.tables import report
-from benchmarks.verdict.truth import (
-    RIGHT,
-    Intent,
-    Measured,
-    Truth,
-    intent_of,
-    of_another,
-    of_pair,
-)
+from benchmarks.verdict.truth import RIGHT, Intent, Measured, Truth, intent_of, of_another, of_pair
 from profkit.formats.runfile import read_run
 from profkit.verdict.calibration import STEPS
 from profkit.verdict.types import CAUSES
@@ -40,17 +32,9 @@ ROOT = Path(__file__).parents[2]
 VERDICT = ROOT / "benchmarks" / "verdict"
 
 
-def measured(
-    wall: float,
-    run: float | None = None,
-    wait: float = 0.0,
-    *,
-    lead: float | None = None,
-    throttled: float = 0.0,
-) -> Measured:
-    """A run of one thread that computes all the time, unless it says otherwise."""
-    run, lead = wall - wait if run is None else run, wait if lead is None else lead
-    return Measured(wall, run, wait, 0.0, throttled, 2.0, lead)
+def measured(wall: float, wait: float = 0.0) -> Measured:
+    """A run of one thread that computes or queues all the time."""
+    return Measured(wall, wall - wait, wait, 0.0, 0.0, 2.0, wait)
 
 
 #: Ten clean runs of one thread: they differ by up to 9 %, and queue for up to 9 milliseconds.
@@ -109,7 +93,7 @@ def test_the_kind_of_contention_follows_from_the_condition() -> None:
     assert kinds["pinned-hog"] == {"external-load"}
     both = intent_of(CONDITIONS["pinned-hog"], CONDITIONS["clean"])
     assert both.kinds == {"external-load", "self-oversubscription"}
-    for name in tuple(words_of("clean changed work2 size isa stopped locked slow-store beside-changed")):
+    for name in words_of("clean changed work2 size isa stopped locked slow-store beside-changed"):
         assert not kinds[name]
 
 
@@ -136,11 +120,7 @@ def test_a_loss_smaller_than_the_clean_spread_is_no_loss() -> None:
 
 @pytest.mark.parametrize(
     "candidate",
-    [
-        measured(1.5),
-        measured(1.04, wait=0.2),
-        measured(2.0, wait=0.3),
-    ],
+    [measured(1.5), measured(1.04, wait=0.2), measured(2.0, wait=0.3)],
     ids=["slower without queueing", "queueing without a loss", "queueing explains less than half"],
 )
 def test_what_cannot_be_decided_is_left_out(candidate: Measured) -> None:
@@ -170,32 +150,19 @@ def test_of_another_program_nothing_can_be_said() -> None:
 
 def said(cause: str, causes: tuple[str, ...], *, contended: bool = False, **more: object) -> Judgement:
     values: dict[str, object] = {
-        "arm": "counters",
-        "runs": 1,
-        "workload": "w",
-        "programs": ("w",),
-        "condition": "c",
-        "form": "forward",
-        "label": causes[0],
-        "contended": contended,
-        "causes": causes,
-        "kinds": (),
-        "effect": 2.0,
-        "cause": cause,
-        "kind": None,
-        "confidence": 0.9,
-        "rule": f"rule of {cause}",
-        "strength": float("nan"),
-        "baseline": (0,),
-        "candidate": (0,),
+        **{"arm": "counters", "runs": 1, "workload": "w", "programs": ("w",), "condition": "c"},
+        **{"form": "forward", "label": causes[0], "contended": contended, "causes": causes, "kinds": ()},
+        **{"effect": 2.0, "cause": cause, "kind": None, "confidence": 0.9, "rule": f"rule of {cause}"},
+        **{"strength": math.nan, "baseline": (0,), "candidate": (0,)},
     }
     return Judgement(**{**values, **more})  # type: ignore[arg-type]
 
 
 def test_figures_tell_misses_from_false_alarms() -> None:
+    of_others = {"contended": True, "kinds": ("external-load",)}
     judged = [
-        said("contention", ("contention",), contended=True, kinds=("external-load",), kind="external-load"),
-        said("contention", ("contention",), contended=True, kinds=("external-load",), kind="cpu-quota"),
+        said("contention", ("contention",), **of_others, kind="external-load"),
+        said("contention", ("contention",), **of_others, kind="cpu-quota"),
         said("slower-machine", ("contention",), contended=True),
         said("contention", ("no-change",)),
         said("inconclusive", ("code-change",)),
@@ -208,12 +175,8 @@ def test_figures_tell_misses_from_false_alarms() -> None:
     assert (found.wrong.hits, found.inconclusive.hits) == (2, 1)
     whole, program, group = summary(judged)
     assert (whole["program"], program["program"], whole["recall"], whole["pairs"]) == (None, "w", [2, 3], 6)
-    assert (group["group"], group["right"], group["inconclusive"], group["wrong"]) == (
-        "c",
-        [3, 6],
-        [1, 6],
-        [2, 6],
-    )
+    assert [group[key] for key in ("right", "inconclusive", "wrong")] == [[3, 6], [1, 6], [2, 6]]
+    assert group["group"] == "c"
     assert confusion(judged)["contention"] == {"contention": 2, "slower-machine": 1}
 
 
@@ -228,24 +191,18 @@ def test_confidence_rises_with_strength_and_is_learnt_on_other_programs() -> Non
     (least, low), *_, (_, high) = table[rule]
     assert least == -math.inf
     assert low < 0.5 < 0.9 < high < 1.0
-    other = [
-        said("contention", ("no-change",), strength=0.6, workload="other", programs=("other",))
-        for _ in range(5)
-    ]
+    other = [said("contention", ("no-change",), strength=0.6, workload="other", programs=("other",))] * 5
     # What one program was compared with is not learnt from for that one either.
-    other += [
-        said("contention", ("inconclusive",), strength=0.6, workload="w", programs=("other", "w"))
-        for _ in range(50)
-    ]
+    other += [said("contention", ("inconclusive",), strength=0.6, programs=("other", "w"))] * 50
     learnt = [j for j in held_out(weak + strong + other) if j.workload == "other"]
     assert {j.confidence for j in learnt} == {high}
 
 
 def test_confidences_are_learnt_and_scored_as_users_see_them() -> None:
     rule = "rule of contention"
-    right = [said("contention", ("contention",), stated=0.97) for _ in range(40)]
-    doubted = [said("contention", ("no-change",), stated=0.97, doubt=0.85) for _ in range(40)]
-    beside = [said("contention", ("no-change",), stated=0.97, left=0.9) for _ in range(40)]
+    right = [said("contention", ("contention",), stated=0.97)] * 40
+    doubted = [said("contention", ("no-change",), stated=0.97, doubt=0.85)] * 40
+    beside = [said("contention", ("no-change",), stated=0.97, left=0.9)] * 40
     # What is doubted, or said beside other causes, is no part of the share that these lower.
     assert tables(right + doubted + beside) == {"counters, one": fit(right)}
     (share,) = (share for _, share in fit(right)[rule])
@@ -286,14 +243,8 @@ def corpus(tmp_path: Path) -> Path:
             wall = read_run(folder / f"{repeat}.prof").manifest.wall_s  # type: ignore[union-attr]
             wall *= 1 + repeat / 100
             waits = 0.0 if condition == "clean" else 0.45 * wall
-            facts = {
-                "wall_s": wall,
-                "tree_run_s": wall - waits,
-                "tree_wait_s": waits,
-                "others_cores": waits,
-                "throttled": 0,
-                "cpus": 2,
-            }
+            facts = {"wall_s": wall, "tree_run_s": wall - waits, "tree_wait_s": waits}
+            facts |= {"others_cores": waits, "throttled": 0, "cpus": 2}
             process = [1, 1, wall - waits, waits, wall - waits, waits]
             record = {"label": "", "baseline": "clean", "measured": facts, "processes": [process]}
             (folder / f"{repeat}.json").write_text(json.dumps(record))
@@ -330,10 +281,8 @@ def test_runs_alone_are_judged_and_calibrated(corpus: Path, tmp_path: Path) -> N
     written: dict[str, Any] = {}
     exec(module.read_text().replace("Mapping", "dict"), written)
     steps = written["STEPS"]
-    assert steps["alone"]["run-queue-wait"][0] == (
-        -math.inf,
-        pytest.approx((FEWEST + 1) / (FEWEST + 2), abs=1e-3),
-    )
+    share = pytest.approx((FEWEST + 1) / (FEWEST + 2), abs=1e-3)
+    assert steps["alone"]["run-queue-wait"][0] == (-math.inf, share)
     # What was not learnt keeps what it had.
     assert steps["alone"]["throttling"] == STEPS["alone"]["throttling"]
     assert steps["plain, one"] == {**STEPS["plain, one"]}

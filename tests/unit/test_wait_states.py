@@ -44,13 +44,11 @@ def late(directory: Path, what: PauseKind | None, call: str) -> Ranks:
 
 
 def _seen(run: Run, what: PauseKind | None) -> Run:
-    process = run.processes[0]
-    thread, profile = process.threads[0], process.threads[0].profile
-    assert profile.blocked is not None
-    loads = [
-        i for i, name in enumerate(profile.name) if profile.strings[name] == "load" and profile.blocked[i]
-    ]
-    pauses = None if what is None else tuple(Pause(i, what, float(profile.blocked[i]), 10) for i in loads)
+    """Say what a rank's `load`, its first function, waited for."""
+    (process,) = run.processes
+    (thread,) = process.threads
+    seconds = float(thread.profile.blocked[0])
+    pauses = None if what is None else (Pause(0, what, seconds, 10),) if seconds else ()
     return replace(run, processes=(replace(process, threads=(replace(thread, pauses=pauses),)),))
 
 
