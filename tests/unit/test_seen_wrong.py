@@ -19,6 +19,8 @@ from tests.programs import ACQUIRE, Fn, compare, one_side, plain, program, train
 
 #: Both runs queue as long as they compute, beside other programs that take 1.5 of two CPUs.
 NEIGHBOUR: Mapping[str, object] = {"ratio": 1.0, "others": 1.5}
+#: `sharpen` was changed, and takes four times as long.
+SLOWER: Mapping[str, object] = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
 #: `blur` was changed, and calls `sharpen` four times as often.
 LOOP: Mapping[str, object] = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
 
@@ -35,32 +37,30 @@ def compared(a: Run, b: Run) -> Diff:
 class TestBesideTheSameNeighbour:
     """Queueing was there before, and grew with what the candidate does."""
 
-    def test_changed_code_is_a_code_change(self) -> None:
-        slower = side(**NEIGHBOUR, times={"sharpen": 4.0}, changed={"sharpen": "slower"})
-        found = compared(side(**NEIGHBOUR), slower)
-        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "sharpen")
-        assert "contention" not in {finding.cause for finding in found.verdict.findings}
-        assert found.account.seconds("code") == pytest.approx(6.0)
-
-    def test_a_loop_in_a_changed_function_is_a_code_change(self) -> None:
-        found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, **LOOP))
-        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
-
-    def test_more_steps_are_more_work(self) -> None:
-        found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, steps=200))
-        assert (found.verdict.cause, found.verdict.subject) == ("workload-change", "main")
-        assert found.account.seconds("queue") == pytest.approx(0.0, abs=1e-6)
+    @pytest.mark.parametrize(
+        ("after", "cause", "subject", "bucket", "seconds"),
+        [
+            ({**NEIGHBOUR, **SLOWER}, "code-change", "sharpen", "code", 6.0),
+            ({**NEIGHBOUR, **LOOP}, "code-change", "blur", "code", 6.0),
+            ({**NEIGHBOUR, "steps": 200}, "workload-change", "main", "queue", 0.0),
+            ({"ratio": 2.5, "others": 1.9}, "contention", "", "queue", 1.5 * 3.16),
+        ],
+        ids=["slower code", "a loop", "more steps", "a second neighbour"],
+    )
+    def test_what_changed_is_named(
+        self, after: dict[str, object], cause: str, subject: str, bucket: str, seconds: float
+    ) -> None:
+        found = compared(side(**NEIGHBOUR), side(**after))
+        assert (found.verdict.cause, found.verdict.subject) == (cause, subject)
+        causes = {cause, *(finding.cause for finding in found.verdict.findings)}
+        assert ("contention" in causes) == (cause == "contention")
+        assert found.account.seconds(bucket) == pytest.approx(seconds, abs=1e-6)
 
     def test_larger_data_in_the_same_calls_is_not_contention(self) -> None:
         """More data and a slower memory look alike: either may be named, queueing may not."""
         found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, slower=1.6))
         assert found.verdict.cause != "contention"
         assert found.account.seconds("speed") == pytest.approx(2 * 0.6 * 3.16)
-
-    def test_a_second_neighbour_is_contention(self) -> None:
-        found = compared(side(**NEIGHBOUR), side(ratio=2.5, others=1.9))
-        assert found.verdict.cause == "contention"
-        assert found.account.seconds("queue") == pytest.approx(1.5 * 3.16)
 
 
 def std(name: str, module: str) -> Fn:

@@ -237,11 +237,6 @@ def finding(
     return Finding(rule, cause, 0.9, kind=kind, subject=subject, numbers=numbers)
 
 
-STARVED = finding(
-    *("run-queue-wait", "contention"),
-    {"contention.who": "main", "main.wait": 0.612, "main.wait-before": 0.004},
-    "external-load",
-)
 ITSELF = finding(
     *("run-queue-wait", "contention"),
     {"contention.who": "helpers", "helpers.wait": 0.75, "contention.others": True},
@@ -257,22 +252,11 @@ QUOTA = finding("throttling", "contention", {"throttled": 0.62}, "cpu-quota")
     ("found", "alone", "said"),
     [
         (
-            *(STARVED, False),
-            (
-                "The candidate was starved of CPU by other programs on the machine: its main thread queued "
-                "for a CPU for 61.2 % of the active time, against 0.4 % in the baseline."
-            ),
-        ),
-        (
             *(ITSELF, True),
             (
                 "The run was starved of CPU by its own threads and processes, and by other programs too: the workers "
                 "and threads that its main thread waits for queued for a CPU for 75.0 % of the active time."
             ),
-        ),
-        (
-            *(CHANGED, False),
-            "The source of blur changed; changed functions and callees make up 97.0 % of the lost time.",
         ),
         (NEW, False, "pin is new; changed functions and callees make up 50.0 % of the lost time."),
         (
@@ -298,7 +282,6 @@ def test_what_is_said_of_a_finding(found: Finding, alone: bool, said: str) -> No
         ((0, 192), "The baseline ended normally and the candidate was killed by signal 64"),
         ((0, 193), "The baseline ended normally and the candidate ended with exit status 193"),
         ((0, 128), "The baseline ended normally and the candidate ended with exit status 128"),
-        ((0, 255), "The baseline ended normally and the candidate ended with exit status 255"),
     ],
 )
 def test_how_targets_ended(ends: tuple[int, int], said: str) -> None:
@@ -328,10 +311,6 @@ ASKED: dict[str, Value] = {"threads": 8, "processes": 2, "origin": "default", "v
 @pytest.mark.parametrize(
     ("evidence", "texts"),
     [
-        (
-            build.QUEUE,
-            "run-queue wait of the main thread|12.0 ms (0.4 %)|5.31 s (61.2 %)|ready to run, but no CPU was free",
-        ),
         (
             Evidence("demand", "cores", 0.98, 3.33, 2.5, "own-threads-compete", whole=(2.0, 2.0)),
             (
@@ -379,8 +358,7 @@ def test_evidence_as_text(evidence: Evidence, texts: str) -> None:
     assert "|".join(evidence_texts(evidence)) == texts
 
 
-TRAIN = ("python", "train.py", "--note", "two words")
-CAPTURED = "-- python train.py --note 'two words'  # "
+TRAIN = ("python", "a.py", "two words")
 EDIT = "# the program itself sets this; change it there: "
 MAIN = FunctionKey("project", "model/train.py", "main")
 SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
@@ -391,7 +369,7 @@ SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
     [
         (
             Advice("limit-threads", TRAIN, {"OMP_NUM_THREADS": "1"}, cures="queue", predicted_gain_s=3.9),
-            f"OMP_NUM_THREADS=1 profkit capture -o limited.prof {CAPTURED}should save up to 3.90 s",
+            "OMP_NUM_THREADS=1 profkit capture -o limited.prof -- python a.py 'two words'  # should save up to 3.90 s",
         ),
         (
             Advice(
@@ -423,14 +401,6 @@ SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
                 "# 16 processes share 8 CPUs: start at most 8 of them; workers: DataLoader(…, num_workers=7), "
                 "Pool(processes=7)"
             ),
-        ),
-        (
-            Advice("capture-idle", TRAIN, cures="queue", predicted_gain_s=5.1),
-            f"profkit capture -o quiet.prof {CAPTURED}on an idle or exclusive node; should save up to 5.10 s",
-        ),
-        (
-            Advice("run-to-end", TRAIN, subject="candidate"),
-            f"profkit capture -o candidate.prof {CAPTURED}until it ends without an error",
         ),
         (Advice("more-runs", numbers={"runs": 1}), "# 1 more run per side: profkit capture --repeat 1 …"),
         (
