@@ -154,9 +154,6 @@ def test_replicates_give_the_median_runs_totals_and_all_durations() -> None:
     assert change.slower == pytest.approx(0.5, abs=0.02)
 
 
-# In reports
-
-
 def steps(factor: float = 1.0, name: str = "step") -> Ranges:
     part = spread(name, factor)
     return replace(part, monotonic_ns=5, realtime_ns=7, lost=1, folded=2, unmatched=3)
@@ -207,8 +204,6 @@ def test_diff_for_people_marks_what_hardly_overlaps() -> None:
     assert ("●" in step, "●" in same) == (True, False)
     assert "50.0 %" in same
 
-
-# Waiting, interpolated from cumulative readings of the threads
 
 #: Thread of `ranges_of`.
 TID = 1

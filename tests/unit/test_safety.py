@@ -387,8 +387,6 @@ def test_any_command_can_be_masked(words: list[str]) -> None:
     assert Masker([masker.run(run)]).words(masked) == masked
 
 
-# Every field ------------------------------------------------------------------------------------------------------
-
 #: A word that nothing knows, and one that has the form of a secret.
 PLAIN = "Qzplanted7"
 FORMED = "ghp_" + "Zq9" * 12
@@ -567,9 +565,6 @@ def test_a_new_field_is_masked_until_it_is_declared() -> None:
 
     masked = Masker().value(Later("bob", {"bob": ("bob", "eve")}))
     assert masked == Later("<text 3>", {"<text 3>": ("<text 3>", "<text 3 b>")})
-
-
-# The rules --------------------------------------------------------------------------------------------------------
 
 
 def test_the_rules_name_their_source_and_need_what_they_find() -> None:

@@ -22,7 +22,7 @@ from benchmarks.verdict.learn import write_steps
 from benchmarks.verdict.pairs import LeftOut, make_pairs
 from benchmarks.verdict.score import calibration, confusion, figures, summary
 from benchmarks.verdict.tables import report
-from benchmarks.verdict.truth import RIGHT, Intent, Measured, Truth, intent_of, of_another, of_pair
+from benchmarks.verdict.truth import RIGHT, Intent, Measured, intent_of, of_another, of_pair
 from profkit.formats.runfile import read_run
 from profkit.verdict.calibration import STEPS
 from profkit.verdict.types import CAUSES
@@ -43,17 +43,6 @@ CLEAN = [measured(1 + i / 100, wait=i / 1000) for i in range(10)]
 
 def intent(condition: str) -> Intent:
     return intent_of(CONDITIONS[condition], CONDITIONS[CONDITIONS[condition].baseline])
-
-
-def truth(condition: str, *candidate: Measured, baseline: int = 4) -> Truth | None:
-    """Of a condition against one clean run, or against five where the candidate has several."""
-    side = CLEAN[baseline : baseline + 1] if len(candidate) == 1 else CLEAN[:5]
-    return of_pair(intent(condition), CLEAN, side, candidate)
-
-
-def causes(condition: str, *candidate: Measured, baseline: int = 4) -> set[str]:
-    found = truth(condition, *candidate, baseline=baseline)
-    return set(found.causes)
 
 
 def constants(path: Path, kind: type) -> Iterator[float]:
@@ -104,39 +93,38 @@ def test_the_same_neighbour_on_both_sides_is_no_cause() -> None:
     assert against_clean.mixed
 
 
-def test_queueing_that_explains_the_loss_is_contention() -> None:
-    found = truth("hogs-1x", measured(2.0, wait=0.95))
-    assert (found.label, found.contended, found.causes) == ("contention", True, {"contention"})
-    assert found.kinds == {"external-load"}
-
-
-def test_a_loss_smaller_than_the_clean_spread_is_no_loss() -> None:
-    # Longer than this clean run by as much as the longest clean run is longer than the shortest, and by more.
-    assert causes("changed", measured(CLEAN[9].wall_s), baseline=0) == {"code-change", "no-change"}
-    assert causes("changed", measured(1.10), baseline=0) == {"code-change"}
-    # A slow clean run hides the same loss.
-    assert causes("changed", measured(1.10), baseline=9) == {"code-change", "no-change"}
-
-
 @pytest.mark.parametrize(
-    "candidate",
-    [measured(1.5), measured(1.04, wait=0.2), measured(2.0, wait=0.3)],
-    ids=["slower without queueing", "queueing without a loss", "queueing explains less than half"],
+    ("condition", "baseline", "candidate", "causes"),
+    [
+        # Queueing explains the loss.
+        ("hogs-1x", 4, measured(2.0, wait=0.95), {"contention"}),
+        # Longer than this clean run by as much as the longest clean run is longer than the shortest, and by more.
+        ("changed", 0, measured(CLEAN[9].wall_s), {"code-change", "no-change"}),
+        ("changed", 0, measured(1.10), {"code-change"}),
+        # A slow clean run hides the same loss.
+        ("changed", 9, measured(1.10), {"code-change", "no-change"}),
+        # Not decided: slower without queueing, queueing without a loss, queueing that explains less than half.
+        ("hogs-1x", 4, measured(1.5), None),
+        ("hogs-1x", 4, measured(1.04, wait=0.2), None),
+        ("hogs-1x", 4, measured(2.0, wait=0.3), None),
+        # The neighbour took nothing. Two clean runs typically differ by 30 milliseconds: less cannot be seen.
+        ("hogs-1x", 4, measured(1.06, wait=0.005), {"no-change"}),
+        ("hogs-1x", 4, measured(1.06, wait=0.03), {"no-change"}),
+        ("hogs-1x", 4, measured(1.06, wait=0.04), None),
+        # Longer than any clean run, but not by enough: a loss that the other side may hide.
+        ("hogs-1x", 4, measured(1.10, wait=0.005), None),
+        ("hogs-1x", 4, measured(0.8, wait=0.005), {"no-change", "faster"}),
+    ],
 )
-def test_what_cannot_be_decided_is_left_out(candidate: Measured) -> None:
-    assert truth("hogs-1x", candidate) is None
-
-
-def test_a_neighbour_that_took_nothing_is_no_contention() -> None:
-    found = truth("hogs-1x", measured(1.06, wait=0.005))
-    assert (found.label, found.causes, found.contended) == ("no-change", {"no-change"}, False)
-    # Two clean runs typically differ by 30 milliseconds: queueing for less costs nothing that could be seen.
-    assert causes("hogs-1x", measured(1.06, wait=0.03)) == {"no-change"}
-    assert truth("hogs-1x", measured(1.06, wait=0.04)) is None
-    # Longer than any clean run, but not by enough: a loss that the other side may hide.
-    assert truth("hogs-1x", measured(1.10, wait=0.005)) is None
-    faster = truth("hogs-1x", measured(0.8, wait=0.005))
-    assert faster.causes == {"no-change", "faster"}
+def test_what_is_true_of_a_pair(
+    condition: str, baseline: int, candidate: Measured, causes: set[str] | None
+) -> None:
+    found = of_pair(intent(condition), CLEAN, CLEAN[baseline : baseline + 1], [candidate])
+    assert (None if found is None else found.causes) == causes
+    if found is not None:
+        assert found.label in found.causes
+        assert found.contended == ("contention" in found.causes)
+        assert found.kinds == ({"external-load"} if found.contended else set())
 
 
 def test_of_another_program_nothing_can_be_said() -> None:

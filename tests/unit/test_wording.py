@@ -32,9 +32,6 @@ from tests.programs import ACQUIRE
 VERDICT = Path(__file__).resolve().parents[2] / "profkit" / "verdict"
 
 
-# What the code can produce, read from its source -----------------------------------------------------------------
-
-
 @cache
 def functions_of_the_room() -> Mapping[str, ast.FunctionDef]:
     return {
@@ -182,9 +179,6 @@ def test_every_bucket_has_a_title_and_none_is_left_over() -> None:
 def test_values_by_unit(unit: str, value: Value, text: str) -> None:
     assert unit in UNITS
     assert value_text(unit, value) == text
-
-
-# Sentences ------------------------------------------------------------------------------------------------------
 
 
 class Asked(dict[str, Value]):
@@ -470,8 +464,6 @@ class TestWaterfall:
     def test_a_baseline_that_took_no_time_is_a_baseline(self) -> None:
         assert waterfall(build.account(0.0, 2.0, speed=2.0)).before_s == 0.0
 
-
-# What moved -----------------------------------------------------------------------------------------------------
 
 FILLER = [Row("m.py", 10 * i, f"f{i}", 10, 1.0 / (i + 1), source=f"s{i}", wait=0.0) for i in range(20)]
 
