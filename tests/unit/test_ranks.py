@@ -146,7 +146,7 @@ def test_ranges_that_take_longer_are_found_without_those_of_warming_up(tmp_path:
 
 
 def test_unrecognised_waiting_accuses_nobody_and_can_be_named(tmp_path: Path) -> None:
-    """Spinning in a function of the program: who waits looks as busy as who works."""
+    """A rank that waits by spinning looks as busy as one that works."""
     usual = {"load": Did(100, 1.0), "gradient": Did(100, 3.0), "exchange": Did(100, 2.0)}
     slow = {**usual, "gradient": Did(100, 4.5), "exchange": Did(100, 0.5)}
     runs = [rank_run(r, slow if r == 2 else usual) for r in range(8)]
@@ -202,7 +202,7 @@ def test_the_result_does_not_depend_on_who_reads(tmp_path: Path, monkeypatch: py
 
 
 def test_a_function_that_only_a_few_ranks_have_is_found_by_a_second_reading(tmp_path: Path) -> None:
-    """The sample of files does not show it."""
+    """The sample of files that is read first does not have it."""
     odd = {7: {"checkpoint": Did(1, 1.0)}}
     write_job(tmp_path, job(odd, size=24))
     with crew([]) as workers:

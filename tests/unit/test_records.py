@@ -89,7 +89,7 @@ def of_agent(spool: Path) -> bytes:
 
 
 def sealed(body: bytes, magic: bytes = record_file.MAGIC, version: int = settings.RECORD_FORMAT) -> bytes:
-    """Return data behind a header that fits it: what no checksum finds."""
+    """Return data behind a header with the right size and checksum."""
     numbers = version.to_bytes(4, "little") + record_file.checksum(body).to_bytes(4, "little")
     return magic + numbers + len(body).to_bytes(8, "little") + body
 
@@ -186,7 +186,7 @@ def test_bytes_behind_a_good_checksum_are_not_trusted(real: Path, spool: Path) -
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to everything in plain data, to the first two items of a list."""
+    """Yield the path of every value in plain data, and of lists the first two items'."""
     if path:
         yield path
     items: Any = value.items() if isinstance(value, dict) else ()

@@ -112,7 +112,7 @@ def planted_run(path: str, host: str, factor: float) -> Run:
 
 @pytest.fixture
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """Write two run files below a home, on a machine that has a name."""
+    """Write two run files below a home, on a machine with a host name."""
     home = tmp_path / "home-of" / "alice"
     home.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))

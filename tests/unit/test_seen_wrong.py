@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.measure.side_facts import side_facts
-from profkit.model import Host, Process, Profile, Run, RunSet, Thread
+from profkit.model import Host, Profile, Run, RunSet, Thread
 from profkit.report import terminal
 from profkit.report.diffdoc import diff_document
 from profkit.report.wording.verdicts import summary_of
@@ -81,7 +81,7 @@ WAITS: Mapping[str, tuple[str, tuple[Fn, ...]]] = {
 
 
 def polling(kind: str, turns: int, seconds: float) -> list[Fn]:
-    """The training loop, whose steps poll so often and wait so long in all; each turn costs 20 µs beside."""
+    """The training loop with `turns` polls that wait `seconds` in all; each also costs 20 µs of CPU time."""
     native, wrappers = WAITS[kind]
     found, caller = [], "step"
     for wrapper in reversed(wrappers):
@@ -91,7 +91,7 @@ def polling(kind: str, turns: int, seconds: float) -> list[Fn]:
 
 
 class TestWaitingIsNoWork:
-    """Who waits longer polls more often: these calls are neither more work nor another code."""
+    """A longer wait polls more often: these calls are neither more work nor changed code."""
 
     @pytest.mark.parametrize("kind", WAITS)
     @pytest.mark.parametrize("build", [plain, program])
@@ -121,7 +121,7 @@ class TestWaitingIsNoWork:
 
 
 class TestWhereCallsOriginate:
-    """A callee that is called four times as often: because of its caller's code, or because there is more to do."""
+    """A function is called four times as often because its caller changed, or because there is more work."""
 
     def test_a_loop_in_blur_is_a_change_of_blur(self) -> None:
         found = compared(side(), side(**LOOP))
@@ -146,7 +146,7 @@ class TestWhereCallsOriginate:
         assert (work.verdict.cause, work.verdict.subject) == ("workload-change", "main")
 
     def test_a_library_between_hands_the_change_down(self) -> None:
-        """What a library calls otherwise is the doing of the changed code that calls it."""
+        """A library makes other calls because its changed caller calls it differently."""
 
         def run(turns: int, source: str) -> Run:
             file = "/v/site-packages/lib/a.py"
@@ -160,7 +160,7 @@ class TestWhereCallsOriginate:
 
 
 class TestEnds:
-    """Targets that did not end alike did not do the same; that is said first, whatever else was measured."""
+    """Runs that ended differently did different work; that is reported before every other cause."""
 
     @pytest.mark.parametrize("ends", [(0, 1), (2, 0), (1, 3), (0, 137), (139, 139), (0, 255)])
     @pytest.mark.parametrize("more", [{"ratio": 2.0, "others": 1.9}, {"steps": 300}], ids=["queued", "longer"])
@@ -243,7 +243,7 @@ class TestBoundRanks:
 
     @staticmethod
     def job(*cpus: tuple[int, ...], busy: float = 4.0, queue: float = 0.0) -> Run:
-        """A job of ranks that are bound like this, each of which computes all the time, as it is after a merge."""
+        """A merged job of ranks that are bound to these CPUs and compute all the time."""
         one = program([Fn("main", 1, busy, queue)])
         hosts = [Host(name="host", cpus=2, affinity=len(on), affinity_cpus=on) for on in cpus]
         ranks = tuple(

@@ -61,7 +61,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def running(spool: Path, program: Path) -> Iterator[Callable[[str], None]]:
-    """A program that runs under the agent; what this gives has it call a function of its own."""
+    """Run a program under the agent; the function that this gives makes it call one of its own."""
     program.write_text(PROGRAM)
     environment = {**os.environ, "PYTHONPATH": str(INJECT), settings.SPOOL_VARIABLE: str(spool)}
     environment.pop(settings.DISABLE_NATIVE_VARIABLE, None)
@@ -93,7 +93,7 @@ def looking(spool: Path, sources: Sources) -> Iterator[None]:
 
 
 class Noted(Sources):
-    """Sources that say which functions they were asked for."""
+    """Sources that note which functions they were asked for."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -89,7 +89,7 @@ os.kill(os.getpid(), 9)
 def test_processes_keep_files_on_a_local_disk_beside_a_network_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store to a mapped file waits for the server; a process that was killed is read all the same."""
+    """A store to a mapped file would wait for the server; what a killed process stored is read all the same."""
     shared, local = tmp_path / "shared", tmp_path / "local"
     shared.mkdir()
     local.mkdir()

@@ -198,7 +198,7 @@ def test_medians_speedups_and_efficiency() -> None:
 
 
 def test_a_library_s_own_default_has_no_efficiency() -> None:
-    """The baseline leaves a variable unset of which numbers are tried."""
+    """The baseline leaves a variable unset that the others set to numbers."""
     space = Space(("x",), (Parameter("OMP_NUM_THREADS", True, ("1", "2")),), (("unset",), ("1",), ("2",)))
     found = studied(space, {("unset",): (8, 8.1, 7.9), ("1",): (4, 4.1, 3.9), ("2",): (4, 4.05, 3.95)})
     efficiency = {cell.setting: cell.efficiency for cell in found.cells}

@@ -47,7 +47,7 @@ def constants(tree: ast.AST) -> set[str]:
 
 
 class Literals:
-    """Every text that an expression of one module may have, as far as its source says; fails where it does not."""
+    """Texts that an expression of a module may have; fails where its source does not tell."""
 
     def __init__(self, path: Path) -> None:
         self.tree = ast.parse(path.read_text(encoding="utf-8"))
