@@ -131,14 +131,14 @@ def thread(tid: int, name: str = "", **more: object) -> Thread:
     return Thread(build.profile(build.TRAIN), tid, name, **more)  # type: ignore[arg-type]
 
 
-def samples_of(tid: int, seconds: list[float], ran: list[float], waited: list[float]) -> ThreadSamples:
+def samples_of(tids: list[int], seconds: list[float], ran: list[float], waited: list[float]) -> ThreadSamples:
     times = (np.rint(np.array(values) * SECOND).astype(np.int64) for values in (seconds, ran, waited))
-    return ThreadSamples(np.full(len(seconds), tid), *times).validate()
+    return ThreadSamples(np.array(tids), *times).validate()
 
 
 def test_what_a_process_did_in_a_bin_is_what_its_threads_counters_grew_by() -> None:
-    samples = samples_of(7, [0, 1, 2, 3, 4, 0, 1], [0, 1, 1, 1, 2, 0, 1], [0, 0, 1, 1, 1, 0, 0.5])
-    samples = replace(samples, tid=np.repeat([7, 9], [5, 2])).validate()
+    tids, seconds = [7, 7, 7, 7, 7, 9, 9], [0, 1, 2, 3, 4, 0, 1]
+    samples = samples_of(tids, seconds, [0, 1, 1, 1, 2, 0, 1], [0, 0, 1, 1, 1, 0, 0.5])
     machine = Series(np.arange(5) * SECOND, {"runnable": np.array([1.0, 1.0, 9.0, 9.0, np.nan])})
     run = Run("r", (Process(7, threads=(thread(7, "main"),), samples=samples),), series=machine)
     side = timeline.timeline_side("candidate", run)
@@ -168,7 +168,7 @@ def test_what_a_thread_was_in_is_a_track_whose_neighbours_of_one_function_are_on
         slice_of(0, 9.5, 12.0),  # beyond the end
     )
     threads = (thread(7, "main", slices=slices), thread(8, "helper", slices=(slice_of(2, 0.0, 9.0),)))
-    process = Process(7, threads=threads, samples=samples_of(7, [0, 10], [0, 5], [0, 0]))
+    process = Process(7, threads=threads, samples=samples_of([7, 7], [0, 10], [0, 5], [0, 0]))
     track = timeline.timeline_side("", Run("r", (process,))).processes[0].functions
     epoch, forward, acquire = (display_name(build.TRAIN[row][1]) for row in (0, 1, 4))
     assert [track.names[name] for name in track.name.tolist()] == [epoch, forward, acquire, epoch, epoch]
@@ -181,7 +181,7 @@ def test_what_a_thread_was_in_is_a_track_whose_neighbours_of_one_function_are_on
 def test_of_many_processes_those_that_did_most_have_a_time_line_while_they_were_there() -> None:
     processes = []
     for i in range(timeline.MOST_PROCESSES + 3):
-        samples = samples_of(i + 1, [i, i + 1], [0, (i + 1) / 100], [0, 0])
+        samples = samples_of([i + 1] * 2, [i, i + 1], [0, (i + 1) / 100], [0, 0])
         processes.append(Process(i + 1, rank=i, role="rank", threads=(thread(i + 1),), samples=samples))
     side = timeline.timeline_side("", Run("r", tuple(processes)))
     assert [states.label for states in side.processes] == [

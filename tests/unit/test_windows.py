@@ -25,9 +25,8 @@ def page(*entries: tuple[int, int, int, str], count: int | None = None, magic: b
     return header.ljust(128, b"\0") + body
 
 
-LAUNCH = Launch(
-    *(("x",), "/", ""), launcher=Launcher("boot", "host", 1, None), begin_ns=10 * SECOND, window="code"
-)
+LAUNCHER = Launcher("boot", "host", 1, None)
+LAUNCH = Launch(("x",), "/", "", launcher=LAUNCHER, begin_ns=10 * SECOND, window="code")
 
 
 def read(tmp_path: Path, data: bytes) -> Windows:
