@@ -324,7 +324,10 @@ def test_other_options_hold_no_secret(option: str) -> None:
         ("mysql -phunter2 -ubob:pw", "mysql -p<text 7> -u<text 6>"),
         ("x --a=b@c.de --b=10.1.2.3", "x --a=<email 6> --b=host-a"),
         ('x --c=http://x.y --d={"a":1}', "x --c=<url 10> --d=<data 7>"),
-        ("x --model a --model b --model a", "x --model <text 1> --model <text 1 b> --model <text 1>"),
+        (
+            "x --model acme --model umbr --model acme",
+            "x --model <text 4> --model <text 4 b> --model <text 4>",
+        ),
         ("x --data /y1/one.csv --data /y1/two.csv", "x --data /<dir>/<file>.csv --data /<dir>/<file b>.csv"),
         ("x --card 4111-1111-1111-1111 --tel 004915112345678", "x --card <text 19> --tel <number 15>"),
         ("x --betas 0.9,0.999 --device cuda:0", "x --betas 0.9,0.999 --device cuda:0"),

@@ -163,7 +163,9 @@ class TestEnds:
     """Runs that ended differently did different work; that is reported before every other cause."""
 
     @pytest.mark.parametrize("ends", [(0, 1), (2, 0), (1, 3), (0, 137), (139, 139), (0, 255)])
-    @pytest.mark.parametrize("more", [{"ratio": 2.0, "others": 1.9}, {"steps": 300}], ids=["queued", "longer"])
+    @pytest.mark.parametrize(
+        "more", [{"ratio": 2.0, "others": 1.9}, {"steps": 300}], ids=["queued", "longer"]
+    )
     def test_another_end_is_inconclusive(self, ends: tuple[int, int], more: dict[str, object]) -> None:
         found = compared(side(exit_status=ends[0]), side(exit_status=ends[1], **more))
         assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "unfinished")

@@ -205,7 +205,9 @@ def test_what_is_known_ahead_changes_nothing_in_the_run_file(spool: Path, tmp_pa
 
 
 @pytest.mark.usefixtures("idle")
-@pytest.mark.parametrize("data", [b"", b"PFKCALLS", b"PFKCALLS" + b"\xff" * 8192], ids=["empty", "cut", "wild"])
+@pytest.mark.parametrize(
+    "data", [b"", b"PFKCALLS", b"PFKCALLS" + b"\xff" * 8192], ids=["empty", "cut", "wild"]
+)
 def test_a_damaged_file_is_passed_over(spool: Path, tmp_path: Path, data: bytes) -> None:
     (spool / f"a-1-1{RESERVE_SUFFIX}").write_bytes(data)
     program, sources = tmp_path / "program.py", Noted()

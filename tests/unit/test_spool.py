@@ -20,6 +20,7 @@ from profkit.capture.spool import remove_spool, reserve_facts, write_facts
 from profkit.formats import load_run
 from tests.records import record_bytes
 
+
 def test_a_directory_is_removed_while_a_process_writes_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

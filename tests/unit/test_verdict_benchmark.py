@@ -137,12 +137,12 @@ def test_of_another_program_nothing_can_be_said() -> None:
 
 
 def said(cause: str, causes: tuple[str, ...], *, contended: bool = False, **more: object) -> Judgement:
-    values: dict[str, object] = {
-        **{"arm": "counters", "runs": 1, "workload": "w", "programs": ("w",), "condition": "c"},
-        **{"form": "forward", "label": causes[0], "contended": contended, "causes": causes, "kinds": ()},
-        **{"effect": 2.0, "cause": cause, "kind": None, "confidence": 0.9, "rule": f"rule of {cause}"},
-        **{"strength": math.nan, "baseline": (0,), "candidate": (0,)},
-    }
+    values: dict[str, object] = (
+        {"arm": "counters", "runs": 1, "workload": "w", "programs": ("w",), "condition": "c"}
+        | {"form": "forward", "label": causes[0], "contended": contended, "causes": causes, "kinds": ()}
+        | {"effect": 2.0, "cause": cause, "kind": None, "confidence": 0.9, "rule": f"rule of {cause}"}
+        | {"strength": math.nan, "baseline": (0,), "candidate": (0,)}
+    )
     return Judgement(**{**values, **more})  # type: ignore[arg-type]
 
 

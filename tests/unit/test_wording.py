@@ -293,12 +293,11 @@ def test_a_finding_beside_the_verdict_says_how_sure_and_how_much() -> None:
     assert finding_text(sure).startswith(f"code-change (confidence 90 %): {said}")
 
 
-NEIGHBOURS: dict[str, Value] = {
-    "named": 4,
-    **{"name-0": "python3", "pid-0": 812, "processes-0": 1, "cores-0": 1.0, "group-0": "docker 3fa9c1d2e4b5"},
-    **{"name-1": "sh", "pid-1": 90, "cores-1": 0.42, "children-1": True},
-    **{"name-2": "worker", "pid-2": None, "processes-2": 16, "cores-2": 0.3},
-}
+NEIGHBOURS: dict[str, Value] = (
+    {"named": 4, "name-0": "python3", "pid-0": 812, "processes-0": 1, "cores-0": 1.0}
+    | {"group-0": "docker 3fa9c1d2e4b5", "name-1": "sh", "pid-1": 90, "cores-1": 0.42, "children-1": True}
+    | {"name-2": "worker", "pid-2": None, "processes-2": 16, "cores-2": 0.3}
+)
 ASKED: dict[str, Value] = {"threads": 8, "processes": 2, "origin": "default", "variable": ""}
 
 
@@ -352,7 +351,7 @@ def test_evidence_as_text(evidence: Evidence, texts: str) -> None:
     assert "|".join(evidence_texts(evidence)) == texts
 
 
-TRAIN = ("python", "a.py", "two words")
+TRAIN = ("python", "a.py", "a b")
 EDIT = "# the program itself sets this; change it there: "
 MAIN = FunctionKey("project", "model/train.py", "main")
 SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
@@ -363,7 +362,7 @@ SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
     [
         (
             Advice("limit-threads", TRAIN, {"OMP_NUM_THREADS": "1"}, cures="queue", predicted_gain_s=3.9),
-            "OMP_NUM_THREADS=1 profkit capture -o limited.prof -- python a.py 'two words'  # should save up to 3.90 s",
+            "OMP_NUM_THREADS=1 profkit capture -o limited.prof -- python a.py 'a b'  # should save up to 3.90 s",
         ),
         (
             Advice(
