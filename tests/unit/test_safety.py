@@ -395,19 +395,20 @@ PLAIN = "Qzplanted7"
 FORMED = "ghp_" + "Zq9" * 12
 
 
-def strings_of(type_: Any, seen: set[type]) -> Iterator[tuple[type, str]]:
-    """Yield every field of a type, and of the types in it, that holds a string."""
-    if type_ in seen:
-        return
-    seen.add(type_)
-    hints = get_type_hints(type_)
-    for part in fields(type_):
-        leaves = list(leaves_of(hints[part.name]))
-        if str in leaves or Any in leaves:
-            yield type_, part.name
-        for leaf in leaves:
-            if is_dataclass(leaf):
-                yield from strings_of(leaf, seen)
+def strings_of(*types: type, names: dict[str, Any] | None = None) -> set[str]:
+    """Return every field of these types, and of the types in them, that holds a string."""
+    pending, seen, found = list(types), set(), set()
+    while pending:
+        type_ = pending.pop()
+        if type_ in seen:
+            continue
+        seen.add(type_)
+        for name, hint in get_type_hints(type_, localns=names).items():
+            leaves = list(leaves_of(hint))
+            if str in leaves or Any in leaves:
+                found.add(f"{type_.__name__}.{name}")
+            pending += [leaf for leaf in leaves if is_dataclass(leaf) or hasattr(leaf, "_fields")]
+    return found
 
 
 def leaves_of(type_: Any) -> Iterator[Any]:
@@ -471,12 +472,16 @@ SHOWN = {
 }
 
 
+#: Masked as a whole.
+KEY = {"FunctionKey.path", "FunctionKey.qualname"}
+
+
 def undeclared(names: set[str]) -> set[str]:
     return {name for name in names if declared(*name.split(".")) is Kind.UNDECLARED}
 
 
 def test_every_string_of_a_run_is_declared() -> None:
-    known = {f"{type_.__name__}.{field}" for type_, field in strings_of(Run, set())}
+    known = strings_of(Run)
     assert len(known) > 30
     # Handled by what they are.
     known -= {"Profile.strings", "Roots.stdlib", "Roots.site", "Roots.project"}
@@ -486,46 +491,21 @@ def test_every_string_of_a_run_is_declared() -> None:
 
 def test_every_string_of_a_result_is_declared() -> None:
     names = {**vars(verdict_types), **vars(iterations), **vars(range_stats)}
-    known = {
-        f"{part.__name__}.{field}"
-        for type_ in (Diff, RunVerdict)
-        for part, strings in result_types(type_, names)
-        for field in strings
-    }
+    known = strings_of(Diff, RunVerdict, names=names)
     assert len(known) > 60
     handled = {"Roots", "Profile", "Run", "Process", "Thread", "Manifest"}
-    # Masked with the keys of their table, and never shown.
-    taken_out = {"SeenLine.file", "SeenLine.text"}
-    assert undeclared({name for name in known if name.split(".")[0] not in handled}) == {
-        *("FunctionKey.path", "FunctionKey.qualname", "DiffTable.file"),
-        *taken_out,
-    }
+    # Masked with the keys of their table; lines that were seen are never shown.
+    taken_out = {"DiffTable.file", "SeenLine.file", "SeenLine.text"}
+    assert undeclared({name for name in known if name.split(".")[0] not in handled}) == KEY | taken_out
 
 
 @pytest.mark.parametrize(
     "report", [SweepReport, TuneReport, RanksReport, DoctorReport, ScalingReport, Slowest, Trends, Hosts]
 )
 def test_every_string_of_a_study_is_declared(report: type) -> None:
-    known = {f"{type_.__name__}.{field}" for type_, field in strings_of(report, set())}
     # Masked by what they are; a scheduler's job id may hold anything.
-    assert undeclared(known) <= {"Notice.code", "Notice.subject", "Notice.numbers", "Member.job"}
-
-
-def result_types(type_: Any, names: dict[str, Any]) -> Iterator[tuple[type, list[str]]]:
-    pending, seen = [type_], set()
-    while pending:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        hints = get_type_hints(current, localns=names)
-        strings = []
-        for name, hint in hints.items():
-            leaves = list(leaves_of(hint))
-            if str in leaves:
-                strings.append(name)
-            pending += [leaf for leaf in leaves if is_dataclass(leaf) or hasattr(leaf, "_fields")]
-        yield current, strings
+    handled = {"Notice.code", "Notice.subject", "Notice.numbers", "Member.job"}
+    assert undeclared(strings_of(report)) <= {*KEY, *handled}
 
 
 @pytest.mark.parametrize("text", [PLAIN, FORMED])
