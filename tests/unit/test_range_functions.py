@@ -24,7 +24,7 @@ from tests.builders import Row
 from tests.builders import profile as build_profile
 from tests.records import record, table
 from tests.run_files import member_of, npy, rewritten
-from tests.unit.test_ranges import ranges_of
+from tests.unit.test_ranges import assert_same, ranges_of
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 
@@ -43,15 +43,12 @@ NAMES, DOMAINS = {10: "step {n}", 11: "forward", 12: "layer {n}"}, {1: "lib"}
 
 
 def unnamed(**changes: object) -> RangeCalls | None:
-    """What is made of a table, ranges by their numbers."""
     read = record(codes=CODES, threads=[table(**{**TABLE, **changes})])
     return range_calls(read.threads[0], np.array([0, 1, 2, -1], np.int32))
 
 
 def calls_of(**changes: object) -> RangeCalls:
-    found = unnamed(**changes)
-    assert found is not None
-    return name_ranges(found, NAMES, DOMAINS).validate(3)
+    return name_ranges(unnamed(**changes), NAMES, DOMAINS).validate(3)
 
 
 def profile() -> Profile:
@@ -61,22 +58,18 @@ def profile() -> Profile:
 
 
 def run_of(*threads: Thread) -> Run:
-    ranges = ranges_of(
-        [("step 1", 0.0, 4.0, -1), ("step 2", 4.0, 8.0, -1), ("forward", 1.0, 2.0, 0)], domain="lib"
-    )
+    told = [("step 1", 0.0, 4.0, -1), ("step 2", 4.0, 8.0, -1), ("forward", 1.0, 2.0, 0)]
+    ranges = ranges_of(told, domain="lib")
     return Run("run.prof", (Process(pid=1, ranges=ranges, threads=threads),))
 
 
 def inside(run: Run, name: str, domain: str = "lib") -> RangeFunctions:
-    found = range_functions(run).of(RangeKey(name, domain))
-    assert found is not None
-    return found
+    return range_functions(run).of(RangeKey(name, domain))
 
 
 def test_a_record_becomes_contexts() -> None:
     calls = calls_of()
-    names = [calls.strings[i] for i in calls.name.tolist()]
-    assert names == ["step {n}", "forward", "layer {n}"]
+    assert [calls.strings[i] for i in calls.name.tolist()] == ["step {n}", "forward", "layer {n}"]
     assert [calls.strings[i] for i in calls.domain.tolist()] == ["lib", "lib", ""]
     assert calls.parent.tolist() == [-1, 0, 1]
     assert calls.opener.tolist() == [0, 1, 2]
@@ -87,9 +80,8 @@ def test_a_record_becomes_contexts() -> None:
 
 def test_contexts_that_differ_in_nothing_are_one() -> None:
     again = [(-1, 1, 10, 0, 3), (3, 1, 11, 1, 4), (4, 1, 11, 3, 1), (4, 1, 11, -1, 1)]
-    calls = calls_of(
-        contexts=[*TABLE["contexts"], *again], inside=[*TABLE["inside"], (4, 2, 1, 1.0, 0.0, 0.0)]
-    )
+    inside = [*TABLE["inside"], (4, 2, 1, 1.0, 0.0, 0.0)]
+    calls = calls_of(contexts=[*TABLE["contexts"], *again], inside=inside)
     assert calls.parent.tolist() == [-1, 0, 1, 1]
     assert calls.opener.tolist() == [0, 1, 2, -1], "a function without a row is none"
     assert calls.count.tolist() == [5, 6, 8, 2]
@@ -147,28 +139,15 @@ def test_a_range_inside_one_of_its_own_name_counts_once() -> None:
 
 
 def test_it_comes_back_from_the_run_file(tmp_path: Path) -> None:
-    run = run_of(
-        Thread(profile(), tid=1, range_calls=calls_of()),
-        Thread(profile(), tid=2),
-        Thread(
-            profile(), tid=3, range_calls=calls_of(contexts=TABLE["contexts"][:1], inside=TABLE["inside"][:2])
-        ),
-    )
+    shorter = calls_of(contexts=TABLE["contexts"][:1], inside=TABLE["inside"][:2])
+    written = (calls_of(), None, shorter)
+    run = run_of(*(Thread(profile(), tid=i, range_calls=calls) for i, calls in enumerate(written)))
     write_run(tmp_path / "run.prof", run)
-    threads = load_run(tmp_path / "run.prof").processes[0].threads
-    assert threads[1].range_calls is None
+    read = [thread.range_calls for thread in load_run(tmp_path / "run.prof").processes[0].threads]
+    assert read[1] is None
     contexts, rows = RangeCalls.columns()
-    for found, original in (
-        (threads[i].range_calls, run.processes[0].threads[i].range_calls) for i in (0, 2)
-    ):
-        assert found is not None
-        assert original is not None
-        for column in {**contexts, **rows}:
-            one, two = getattr(found, column), getattr(original, column)
-            if column in ("name", "domain"):
-                assert [found.strings[i] for i in one] == [original.strings[i] for i in two]
-            else:
-                assert one.tolist() == two.tolist()
+    for i in (0, 2):
+        assert_same(read[i], written[i], {**contexts, **rows})
 
 
 def column(*values: int) -> bytes:
@@ -204,11 +183,8 @@ def test_members_that_contradict_each_other(path: Path, member: str, data: bytes
 @pytest.mark.parametrize(
     "field",
     [
-        7,
-        [],
-        {"contexts": [0, 3]},
-        {"contexts": [0, 9], "functions": [0, 5]},
-        {"contexts": "x", "functions": [0, 1]},
+        *(7, [], {"contexts": [0, 3]}),
+        *({"contexts": [0, 9], "functions": [0, 5]}, {"contexts": "x", "functions": [0, 1]}),
     ],
 )
 def test_a_field_that_is_none(path: Path, field: object) -> None:
@@ -224,9 +200,8 @@ def test_both_reports_say_it() -> None:
     text = render(show_document(run))
     section = text.split("### Functions inside NVTX ranges")[1]
     first = next(line for line in section.splitlines() if "step" in line)
-    assert "train" in first
-    assert "layer" in first
-    assert "77.4 %" in first
+    for shown in ("train", "layer", "77.4 %"):
+        assert shown in first
     result = show_object(run)
     jsonschema.validate(result, json.loads((SCHEMAS / "show-2.json").read_text(encoding="utf-8")))
     step = next(row for row in result["ranges"] if row["name"] == "step {n}")

@@ -1,38 +1,54 @@
-"""NVTX ranges: what a valid column set is, sums by name, and comparing two runs."""
+"""NVTX ranges: valid columns, sums by name, comparing two runs, reports, and waiting inside of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
 from profkit.measure.range_stats import RangeKey, RangeRow, compare_ranges, fold_names, range_rows
-from profkit.model import ProfileError
-from profkit.model.ranges import MARK, OPEN, PUSHED, Ranges
+from profkit.measure.range_waiting import range_waiting, waiting_of
+from profkit.model import Process, ProfileError, Run, RunSet
+from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
+from profkit.model.series import ThreadSamples
+from profkit.report.diffdoc import diff_document
+from profkit.report.jsondoc import diff_object
+from profkit.report.markdown import render
+from profkit.report.showdoc import show_document
+from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Told, ranges
 from tests.shared import words_of
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "diff-2.json"
 
 Row = tuple[str, float, float | None, int]
 
 
 def ranges_of(rows: Sequence[Row], *, kind: int = PUSHED, domain: str = "") -> Ranges:
     """Build ranges from (name, begin, end or None, parent), in seconds."""
-    return ranges(
-        [
-            Told(
-                name,
-                round(begin * 1e9),
-                OPEN if end is None else round(end * 1e9),
-                kind,
-                thread=1,
-                domain=domain,
-                parent=parent,
-            )
-            for name, begin, end, parent in rows
-        ]
-    )
+    told = []
+    for name, begin, end, parent in rows:
+        ends = OPEN if end is None else round(end * 1e9)
+        told.append(Told(name, round(begin * 1e9), ends, kind, thread=1, domain=domain, parent=parent))
+    return ranges(told)
+
+
+def assert_same(a: Any, b: Any, columns: Iterable[str]) -> None:
+    """Compare tables column by column, and the columns of names by what they name."""
+    for column in columns:
+        one, two = getattr(a, column), getattr(b, column)
+        if column in ("name", "domain", "category"):
+            assert [a.strings[i] for i in one] == [b.strings[i] for i in two]
+        else:
+            assert one.dtype == two.dtype
+            assert one.tolist() == two.tolist()
 
 
 def by_name(rows: Sequence[RangeRow]) -> dict[str, RangeRow]:
@@ -60,40 +76,23 @@ def test_columns_that_contradict_each_other(change: dict[str, object], says: str
 
 
 def test_names_fold_where_that_joins_some() -> None:
-    folded = fold_names(
-        words_of("step 1|step 22|conv1d|conv2d|layer3|epoch 1/step 0.5|epoch 2/step 7|at 0x7f1|at 0x9a", "|")
-    )
+    names = "step 1|step 22|conv1d|conv2d|layer3|epoch 1/step 0.5|epoch 2/step 7|at 0x7f1|at 0x9a"
+    folded = fold_names(words_of(names, "|"))
     assert folded["step 1"] == folded["step 22"] == "step {n}"
     assert folded["conv1d"] == "conv1d", "a number inside a word is part of it"
     assert folded["layer3"] == "layer3", "alone, so nothing is gained"
     assert folded["epoch 1/step 0.5"] == folded["epoch 2/step 7"] == "epoch {n}/step {n}"
     assert folded["at 0x7f1"] == "at {n}"
-
-
-def test_names_that_the_collector_folded_join_the_others() -> None:
-    assert set(fold_names(["step 1 of run", "step 2 of run", "step {n} of run"]).values()) == {
-        "step {n} of run"
-    }
+    of_collector = fold_names(["step 1 of run", "step 2 of run", "step {n} of run"])
+    assert set(of_collector.values()) == {"step {n} of run"}
 
 
 def test_sums_by_name() -> None:
-    rows = by_name(
-        range_rows(
-            [
-                ranges_of(
-                    [
-                        ("step 1", 0.0, 1.0, -1),
-                        ("forward", 0.0, 0.25, 0),
-                        ("step 2", 1.0, 4.0, -1),
-                        ("forward", 1.0, 2.75, 2),
-                        ("forward", 5.0, None, -1),
-                        ("left open", 6.0, None, -1),
-                    ]
-                ),
-                ranges_of([("tick", 1.0, 1.0, -1)] * 3, kind=MARK),
-            ]
-        )
-    )
+    told = [
+        *(("step 1", 0.0, 1.0, -1), ("forward", 0.0, 0.25, 0), ("step 2", 1.0, 4.0, -1)),
+        *(("forward", 1.0, 2.75, 2), ("forward", 5.0, None, -1), ("left open", 6.0, None, -1)),
+    ]
+    rows = by_name(range_rows([ranges_of(told), ranges_of([("tick", 1.0, 1.0, -1)] * 3, kind=MARK)]))
     step, forward = rows["step {n}"], rows["forward"]
     assert (step.names, step.count, step.unbalanced) == (2, 2, 0)
     assert (step.total_s, step.median_s) == (4.0, 2.0)
@@ -109,12 +108,8 @@ def test_sums_by_name() -> None:
 
 
 def test_rows_come_most_time_first_and_marks_last() -> None:
-    rows = range_rows(
-        [
-            ranges_of([("short", 0.0, 1.0, -1), ("long", 0.0, 9.0, -1)]),
-            ranges_of([("moment", 1.0, 1.0, -1)] * 9, kind=MARK),
-        ]
-    )
+    timed = ranges_of([("short", 0.0, 1.0, -1), ("long", 0.0, 9.0, -1)])
+    rows = range_rows([timed, ranges_of([("moment", 1.0, 1.0, -1)] * 9, kind=MARK)])
     assert [row.key.name for row in rows] == ["long", "short", "moment"]
 
 
@@ -157,3 +152,116 @@ def test_replicates_give_the_median_runs_totals_and_all_durations() -> None:
     assert change.baseline.total_s == pytest.approx(2.0 * np.linspace(1, 2, 40).sum())
     assert change.total_ratio == pytest.approx(1.0)
     assert change.slower == pytest.approx(0.5, abs=0.02)
+
+
+def steps(factor: float = 1.0, name: str = "step") -> Ranges:
+    part = spread(name, factor)
+    return replace(part, monotonic_ns=5, realtime_ns=7, lost=1, folded=2, unmatched=3)
+
+
+def run_with(*ranges: Ranges | None) -> Run:
+    return Run("run.prof", tuple(Process(pid=i, ranges=part) for i, part in enumerate(ranges, 1)))
+
+
+def test_diff_as_json() -> None:
+    a, b = run_with(steps(1.0), ranges_of([("gone", 0.0, 1.0, -1)])), run_with(steps(3.0))
+    shown = diff_object(diff(RunSet("a", (a,)), RunSet("b", (b,))))
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(shown)
+    step, gone = shown["ranges"]  # type: ignore[misc]
+    assert (step["name"], step["median_ratio"], step["slower"]) == ("step", pytest.approx(3.0), 1.0)
+    assert step["baseline"]["count"] == step["candidate"]["count"] == 40
+    assert (gone["candidate"], gone["slower"]) == (None, None)
+
+
+def test_only_the_ranges_of_the_chosen_process_are_compared() -> None:
+    a, b = (RunSet(label, (run_with(steps(), steps(name="other")),)) for label in "ab")
+    assert [change.key.name for change in diff(a, b, process="pid:2").ranges] == ["other"]
+
+
+def test_a_replicate_without_ranges_does_not_count_as_zero() -> None:
+    a, b = RunSet("a", (run_with(steps()), run_with(None))), RunSet("b", (run_with(steps()),))
+    (change,) = diff(a, b).ranges
+    assert change.total_ratio == 1.0
+
+
+def test_show_for_people() -> None:
+    leaky = ranges_of(
+        [("step", 0.0, 1.0, -1), ("load", 0.0, 0.5, 0), ("left", 1.0, None, -1), ("", 2.0, 3.0, -1)]
+    )
+    text = render(show_document(run_with(leaky, steps(name="epoch"))))
+    section = text[text.index("NVTX ranges") :]
+    for shown in ("(no name)", "load", "50.0 %", "3 ends had no beginning", "began but never ended"):
+        assert shown in section
+
+
+def test_diff_for_people_marks_what_hardly_overlaps() -> None:
+    a, b = (RunSet(str(n), (run_with(steps(n), steps(1.0, "same")),)) for n in (1.0, 3.0))
+    text = render(diff_document(diff(a, b)))
+    section = text[text.index("NVTX ranges whose total changed most") :]
+    (step,) = [line for line in section.splitlines() if "step" in line]
+    (same,) = [line for line in section.splitlines() if "same" in line]
+    assert "3.00×" in step
+    assert ("●" in step, "●" in same) == (True, False)
+    assert "50.0 %" in same
+
+
+#: Thread of `ranges_of`.
+TID = 1
+
+
+def samples_of(*rows: tuple[int, float, float]) -> ThreadSamples:
+    """Build samples from (thread, seconds, seconds waited since it began)."""
+    tid, time, wait = (np.array(column) for column in zip(*rows, strict=True))
+    time_ns = (time * 1e9).astype(np.int64)
+    return ThreadSamples(
+        tid.astype(np.int64), time_ns, time_ns // 2, (wait * 1e9).astype(np.int64)
+    ).validate()
+
+
+#: Waits 0.5 of every second between second 1 and second 3, nothing before and after.
+STEADY = samples_of((TID, 0.0, 2.0), (TID, 1.0, 2.0), (TID, 2.0, 2.5), (TID, 3.0, 3.0), (TID, 4.0, 3.0))
+
+
+def waits(ranges: Ranges, samples: ThreadSamples) -> list[float]:
+    waited = range_waiting(ranges, samples)
+    return [round(value, 9) for value in waited.wait_s.tolist()]
+
+
+def test_between_readings_waiting_is_spread_evenly() -> None:
+    ranges = ranges_of([("a", 0.0, 0.9, -1), ("a", 1.2, 1.4, -1), ("b", 0.5, 3.5, -1), ("c", 1.9, 2.1, 2)])
+    assert waits(ranges, STEADY) == [0.0, 0.1, 1.0, 0.1]
+
+
+def test_ranges_short_of_the_period_are_right_in_sum() -> None:
+    edges = np.linspace(1.0, 3.0, 2001)
+    ranges = ranges_of([("step", float(a), float(b), -1) for a, b in pairwise(edges)])
+    (row,) = range_rows([ranges], [range_waiting(ranges, STEADY)])
+    assert row.wait_s == pytest.approx(1.0)
+    assert row.wait_share == pytest.approx(0.5)
+
+
+def test_a_thread_that_was_not_read_and_a_range_that_has_no_thread() -> None:
+    ranges = ranges_of([("a", 1.0, 2.0, -1), ("open", 1.0, None, -1)])
+    assert range_waiting(ranges, samples_of((TID + 1, 0.0, 0.0), (TID + 1, 4.0, 1.0))) is None
+    assert range_waiting(ranges, samples_of((TID, 1.0, 0.0))) is None, "one reading tells no difference"
+    assert np.isnan(waits(ranges, STEADY)[1])
+    started = ranges_of([("a", 1.0, 2.0, -1)], kind=STARTED)
+    assert range_waiting(started, STEADY) is None
+
+
+def test_several_processes_of_which_one_was_sampled() -> None:
+    ranges = ranges_of([("a", 1.0, 3.0, -1)])
+    processes = [Process(), Process(ranges=ranges, samples=STEADY), Process(ranges=ranges)]
+    found = waiting_of(processes)
+    assert [waited is None for waited in found] == [False, True]
+    (row,) = range_rows([ranges, ranges], found)
+    assert (row.total_s, row.wait_s, row.wait_share) == (4.0, 1.0, 0.5)
+
+
+def test_both_sides_of_a_comparison() -> None:
+    ranges = ranges_of([("a", 1.0, 3.0, -1)])
+    calm = replace(STEADY, wait_ns=np.zeros(len(STEADY), np.int64))
+    (change,) = compare_ranges(
+        [[ranges]], [[ranges]], ([[range_waiting(ranges, calm)]], [[range_waiting(ranges, STEADY)]])
+    )
+    assert (change.baseline.wait_share, change.candidate.wait_share) == (0.0, 0.5)

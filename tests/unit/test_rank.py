@@ -7,13 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from profkit.measure.function_orders import (
-    log_ratios,
-    ranks,
-    rbo_distance,
-    shares,
-    total_variation,
-)
+from profkit.measure.function_orders import log_ratios, ranks, rbo_distance, shares, total_variation
 from profkit.measure.noise import adjusted, log_scatter, rank_sum_p
 
 
@@ -38,9 +32,8 @@ def test_rbo_of_a_swap_by_hand() -> None:
 def test_rbo_of_uneven_rankings_by_hand() -> None:
     # Equation (32) with s = 1, l = 2: X_1 = 1, X_2 = 1; the missing second place counts as agreeing by X_s / s.
     p = 0.9
-    similarity = (1 - p) / p * (1 / 1 * p + 1 / 2 * p**2 + 1 * (2 - 1) / (1 * 2) * p**2) + (
-        (1 - 1) / 2 + 1
-    ) * p**2
+    agreements = 1 / 1 * p + 1 / 2 * p**2 + 1 * (2 - 1) / (1 * 2) * p**2
+    similarity = (1 - p) / p * agreements + ((1 - 1) / 2 + 1) * p**2
     assert similarity == pytest.approx(1)
     assert rbo_distance(ids(7), ids(7, 8), p) == pytest.approx(0, abs=1e-12)
     assert rbo_distance(ids(8), ids(7, 8), p) > 0.3
@@ -66,25 +59,19 @@ def test_log_ratios_compare_time_per_call() -> None:
 
 def test_rank_sum_p_is_exact_without_ties() -> None:
     # Three against three, completely apart: 2 of the 20 orders are as extreme.
-    assert rank_sum_p(np.array([[1.0], [2.0], [3.0]]), np.array([[4.0], [5.0], [6.0]]))[0] == pytest.approx(
-        0.1
-    )
+    apart = np.arange(1.0, 7.0)[:, None]
+    assert rank_sum_p(apart[:3], apart[3:])[0] == pytest.approx(0.1)
     # Every split of five distinct values into 2 and 3, counted.
-    observed = (np.array([1.0, 4.0]), np.array([2.0, 3.0, 5.0]))
     pool = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
 
-    def u(
-        b: np.ndarray[tuple[int], np.dtype[np.float64]], a: np.ndarray[tuple[int], np.dtype[np.float64]]
-    ) -> int:
-        return int((b[:, None] > a[None, :]).sum())
+    def distance(chosen: tuple[int, ...]) -> float:
+        """From the middle of Mann and Whitney's U."""
+        rest = np.delete(pool, list(chosen))
+        return abs(int((rest[:, None] > pool[list(chosen)]).sum()) - 3.0)
 
-    centre = 3.0
-    extreme = abs(u(observed[1], observed[0]) - centre)
     splits = list(itertools.combinations(range(5), 2))
-    hits = sum(
-        abs(u(np.delete(pool, list(chosen)), pool[list(chosen)]) - centre) >= extreme for chosen in splits
-    )
-    found = rank_sum_p(observed[0][:, None], observed[1][:, None])[0]
+    hits = sum(distance(chosen) >= distance((0, 3)) for chosen in splits)
+    found = rank_sum_p(pool[[0, 3], None], pool[[1, 2, 4], None])[0]
     assert found == pytest.approx(hits / len(splits))
 
 

@@ -13,8 +13,11 @@ import pytest
 
 from profkit.api.many_runs import Ranks, read_ranks
 from profkit.cli import main
+from profkit.model import Run
+from profkit.model.pauses import Pause, PauseKind
 from profkit.study.rank_table import expand, rank_table
 from profkit.study.ranks import threshold
+from profkit.study.wait_states import WAIT_STATES, wait_state
 from profkit.study.workers import crew
 from tests.rank_files import Did, job, noisy_job, rank_run, write_job, write_plain
 
@@ -28,9 +31,6 @@ def study(directory: Path, **options: object) -> Ranks:
 
 def labels(found: Ranks) -> list[str]:
     return [found.study.members[s.member].label for s in found.study.stragglers]
-
-
-# Who is slow -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("joined", [False, True], ids=["a file a rank", "one file"])
@@ -66,27 +66,14 @@ def test_equal_ranks_have_no_straggler(tmp_path: Path) -> None:
         (Did(100, 6.0), "slower"),
         (Did(100, 4.0, 3.0), "queue"),
         (Did(100, 4.0, 0.0, 3.0), "blocked"),
-    ],
-)
-def test_a_straggler_is_said_to_do_what_it_does(tmp_path: Path, did: Did, kind: str) -> None:
-    found = study(write_job(tmp_path, job({5: {"gradient": did}})))
-    assert [(label, s.kind) for label, s in zip(labels(found), found.study.stragglers, strict=True)] == [
-        ("rank 5", kind)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("did", "kind"),
-    [
+        # Most of the excess is collecting garbage, or less than that.
         (Did(100, 6.0, collecting=1.5), "collections"),
         (Did(150, 6.0, collecting=1.5), "collections"),
         (Did(100, 6.0, collecting=0.8), "slower"),
         (Did(100, 4.0, 3.0, collecting=0.1), "queue"),
     ],
 )
-def test_a_straggler_collects_garbage_where_most_of_its_excess_is_that(
-    tmp_path: Path, did: Did, kind: str
-) -> None:
+def test_a_straggler_is_said_to_do_what_it_does(tmp_path: Path, did: Did, kind: str) -> None:
     found = study(write_job(tmp_path, job({5: {"gradient": did}})))
     (straggler,) = found.study.stragglers
     assert (labels(found), straggler.kind) == (["rank 5"], kind)
@@ -126,10 +113,8 @@ def test_collections_that_all_ranks_have_or_that_strike_while_waiting_hold_nobod
 
 
 def test_where_one_rank_did_not_measure_collections_none_is_accused_of_them(tmp_path: Path) -> None:
-    late = {5: {"gradient": Did(100, 6.0, collecting=1.5)}}
-    runs = job(late)
-    usual = {t: Did(100, s) for t, s in (("load", 1.0), ("gradient", 4.0))}
-    runs[0] = rank_run(0, {**usual, ALLREDUCE: Did(100, 0.5, 0.0, 0.5)}, collected=False)
+    runs = job({5: {"gradient": Did(100, 6.0, collecting=1.5)}})
+    runs[0] = job(collected=False)[0]
     (straggler,) = study(write_job(tmp_path, runs)).study.stragglers
     assert (straggler.kind, straggler.collects_s) == ("slower", None)
 
@@ -149,11 +134,8 @@ def test_a_rank_that_is_slow_in_one_function_and_fast_in_another_is_still_seen_b
     found = study(write_job(tmp_path, job(swapped)))
     assert labels(found) == []
     (one,) = found.study.reordered
-    assert one.member == 3
-    assert {(p.function.qualname, p.place, p.usual) for p in one.places} == {
-        ("load", 1, 2),
-        ("gradient", 2, 1),
-    }
+    places = {(p.function.qualname, p.place, p.usual) for p in one.places}
+    assert (one.member, places) == (3, {("load", 1, 2), ("gradient", 2, 1)})
 
 
 def test_ranges_that_take_longer_are_found_without_those_of_warming_up(tmp_path: Path) -> None:
@@ -167,7 +149,7 @@ def test_ranges_that_take_longer_are_found_without_those_of_warming_up(tmp_path:
 
 
 def test_unrecognised_waiting_accuses_nobody_and_can_be_named(tmp_path: Path) -> None:
-    """Spinning in a function of the program: who waits looks as busy as who works."""
+    """A rank that waits by spinning looks as busy as one that works."""
     usual = {"load": Did(100, 1.0), "gradient": Did(100, 3.0), "exchange": Did(100, 2.0)}
     slow = {**usual, "gradient": Did(100, 4.5), "exchange": Did(100, 0.5)}
     runs = [rank_run(r, slow if r == 2 else usual) for r in range(8)]
@@ -192,9 +174,6 @@ def test_noise_is_no_straggler_and_a_fifth_more_is_one(tmp_path: Path, size: int
     assert (false, missed) == (0, 0)
 
 
-# Statistics ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("n", "tests"), [(2, 1), (4, 3), (100, 1), (1000, 5)])
 def test_the_threshold_is_the_quantile_that_it_claims(n: int, tests: int) -> None:
     """The tail of Student's t beyond it, integrated, is the chance of one false alarm in as many comparisons."""
@@ -212,9 +191,6 @@ def test_the_threshold_is_the_quantile_that_it_claims(n: int, tests: int) -> Non
     assert tail == pytest.approx(0.01 / (n * tests), rel=0.1)
 
 
-# The table -------------------------------------------------------------------------------------------
-
-
 def same(first: Ranks, second: Ranks) -> bool:
     return first.report("json", limit=0, full_paths=True) == second.report("json", limit=0, full_paths=True)
 
@@ -229,7 +205,7 @@ def test_the_result_does_not_depend_on_who_reads(tmp_path: Path, monkeypatch: py
 
 
 def test_a_function_that_only_a_few_ranks_have_is_found_by_a_second_reading(tmp_path: Path) -> None:
-    """The sample of files does not show it."""
+    """The sample of files that is read first does not have it."""
     odd = {7: {"checkpoint": Did(1, 1.0)}}
     write_job(tmp_path, job(odd, size=24))
     with crew([]) as workers:
@@ -241,10 +217,9 @@ def test_a_function_that_only_a_few_ranks_have_is_found_by_a_second_reading(tmp_
 
 def test_a_project_that_lies_elsewhere_on_other_machines_is_the_same(tmp_path: Path) -> None:
     for i in range(6):
-        root = f"/home/user{i}/checkout{i}/project"
-        names = {f"function_{k}": 1.0 for k in range(20)}
-        times = {(f"{root}/train/loop.py", name): t for name, t in names.items()}
-        times[f"{root}/train/loop.py", "gradient"] = 40.0 if i == 4 else 20.0
+        file = f"/home/user{i}/checkout{i}/project/train/loop.py"
+        times = {(file, f"function_{k}"): 1.0 for k in range(20)}
+        times[file, "gradient"] = 40.0 if i == 4 else 20.0
         write_plain(tmp_path / f"part{i}.prof", times)
     found = study(tmp_path)
     assert labels(found) == ["part4.prof"]
@@ -258,9 +233,6 @@ def test_files_that_cannot_be_read_are_skipped_and_said(tmp_path: Path) -> None:
     assert len(found.study.members) == 4
     assert [n.code for n in found.study.notices] == ["file-skipped"]
     assert "a-broken.prof" in found.report("md")
-
-
-# Bad input -------------------------------------------------------------------------------------------
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
@@ -283,16 +255,12 @@ def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "name the run files" in refused(capsys)
     again = write_job(tmp_path / "again", job(size=4))
     assert "ranks 0, 1, 2, 3 found more than once" in refused(capsys, tmp_path / "job", again)
-    write_plain(tmp_path / "x" / "train.prof", {("/work/a/train.py", "f"): 5.0})
-    write_plain(tmp_path / "x" / "serve.prof", {("/srv/b/serve.py", "g"): 5.0})
-    assert "is of a different program" in refused(capsys, tmp_path / "x")
     (tmp_path / "y").mkdir()
-    for name in ("a", "b"):
+    for name in ("train", "serve"):
+        write_plain(tmp_path / "x" / f"{name}.prof", {(f"/{name}/{name}.py", name): 5.0})
         (tmp_path / "y" / f"{name}.prof").write_bytes(b"")
+    assert "is of a different program" in refused(capsys, tmp_path / "x")
     assert "nor can the 1 other files be read" in refused(capsys, tmp_path / "y")
-
-
-# Reports ---------------------------------------------------------------------------------------------
 
 
 def test_json_follows_its_schema_and_every_format_names_the_straggler(tmp_path: Path) -> None:
@@ -308,19 +276,12 @@ def test_json_follows_its_schema_and_every_format_names_the_straggler(tmp_path: 
 
 def test_a_straggler_is_named_with_its_node_where_there_are_several(tmp_path: Path) -> None:
     def verdict(name: str, hosts: int, places: bool) -> str:
-        runs = [
-            replace(
-                run,
-                processes=tuple(
-                    replace(p, local_rank=r % 4 if places else None, node=r // 4 if places else None)
-                    for p in run.processes
-                ),
-            )
-            for r in range(8)
-            for run in [
-                rank_run(r, {"gradient": Did(100, 6.0 if r == 5 else 4.0)}, host=f"n{r * hosts // 8}")
-            ]
-        ]
+        runs = []
+        for r in range(8):
+            did = {"gradient": Did(100, 6.0 if r == 5 else 4.0)}
+            run = rank_run(r, did, host=f"n{r * hosts // 8}")
+            place = {"local_rank": r % 4, "node": r // 4} if places else {}
+            runs.append(replace(run, processes=tuple(replace(p, **place) for p in run.processes)))
         report = study(write_job(tmp_path / name, runs)).report("md")
         return next(line for line in report.splitlines() if "holds the others up" in line).lower()
 
@@ -336,3 +297,60 @@ def test_of_thousands_of_ranks_the_map_shows_those_that_deviate(tmp_path: Path) 
     text = found.report("md")
     assert "The 16 processes that deviate most, of 120" in text
     assert "110" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("<built-in method mpi4py.MPI.Allreduce>", "Wait at N x N"),
+        ("<method 'alltoall' of 'mpi4py.MPI.Comm' objects>", "Wait at N x N"),
+        ("<method 'allgather' of 'torch._C._distributed_c10d.ProcessGroup' objects>", "Wait at N x N"),
+        ("all_reduce", "Wait at N x N"),
+        ("<built-in method mpi4py.MPI.Barrier>", "Wait at Barrier"),
+        ("<built-in method mpi4py.MPI.scatter>", "Late Broadcast"),
+        ("<built-in method mpi4py.MPI.Reduce>", "Early Reduce"),
+        ("<built-in method mpi4py.MPI.recv>", "Late Sender"),
+        ("<built-in method mpi4py.MPI.Waitall>", "Late Sender"),
+        ("<built-in method mpi4py.MPI.Ssend>", "Late Receiver"),
+        ("<method 'wait' of 'torch._C._distributed_c10d.Work' objects>", "Wait"),
+        ("<built-in method mpi4py.MPI.call>", "Wait"),
+    ],
+)
+def test_a_call_says_what_it_waits_for(name: str, state: str) -> None:
+    assert WAIT_STATES[wait_state(name)] == state
+
+
+def late(directory: Path, what: PauseKind | None, call: str) -> Ranks:
+    """Read a job whose rank 2 is off the CPU for something in `load`, and whose others wait for it in a call."""
+    name = f"<built-in method mpi4py.MPI.{call}>"
+    waiting = {r: {name: Did(100, 0.1, 0.0, 3.0)} for r in range(8)}
+    waiting[2] = {name: Did(100, 0.1), "load": Did(100, 1.0, 0.0, 3.0)}
+    return study(write_job(directory, [_seen(run, what) for run in job(waiting)]))
+
+
+def _seen(run: Run, what: PauseKind | None) -> Run:
+    """Say what a rank's `load`, its first function, waited for."""
+    (process,) = run.processes
+    (thread,) = process.threads
+    seconds = float(thread.profile.blocked[0])
+    pauses = None if what is None else (Pause(0, what, seconds, 10),) if seconds else ()
+    return replace(run, processes=(replace(process, threads=(replace(thread, pauses=pauses),)),))
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"), [("pipe", "loading"), ("stopped", "stopped"), ("sleep", "blocked"), (None, "blocked")]
+)
+def test_what_a_late_rank_waited_for_is_the_reason(tmp_path: Path, what: PauseKind | None, kind: str) -> None:
+    found = late(tmp_path, what, "recv").study.stragglers
+    assert [(s.member, s.kind, s.wait_state) for s in found] == [(2, kind, "Late Sender")]
+    assert found[0].wait_s == pytest.approx(3.0, abs=1e-3)
+    assert found[0].unknown == ("looks" if what is None else "")
+
+
+def test_a_sentence_says_wait_state_rank_and_reason_or_what_would_settle_it(tmp_path: Path) -> None:
+    said = " ".join(late(tmp_path / "a", "socket", "Ssend").report().split())
+    assert "Late Receiver: the others wait" in said
+    assert "for rank 2, which is late: it waits for data" in said
+    said = " ".join(late(tmp_path / "b", None, "Bcast").report().split())
+    assert "Late Broadcast: the others wait" in said
+    assert "the reason is not clear: why it was off-CPU was not recorded" in said

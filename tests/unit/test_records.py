@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import marshal
+import math
 import os
 import random
 import subprocess
@@ -40,17 +41,8 @@ block_record.write(sys.argv[1] + "/block.record", recording.stop()[0])
 """
 #: What a field may be replaced by: every type, and the ends of their ranges.
 VALUES: tuple[Any, ...] = (
-    *(
-        *(None, True, -1, 0),
-        2**31,
-        2**53,
-        2**63 - 1,
-        2**70,
-        -(2**63),
-        *(1e308, -1.0, 5e-324),
-        float("nan"),
-        float("inf"),
-    ),
+    *(None, True, -1, 0, 2**31, 2**53, 2**63 - 1, 2**70, -(2**63)),
+    *(1e308, -1.0, 5e-324, math.nan, math.inf),
     *("", "x", "\0", "\ud800", "a\0" * 5, b"", b"x", b"[\0\0\0\0", b"[\xff\xff\xff\xff"),
     *([], {}, [[]], {"a": 1}, [1], [None], ["x"], [1, 2]),
 )
@@ -76,10 +68,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A spool with what an agent and the sampler really wrote."""
     spool = tmp_path_factory.mktemp("spool")
     (spool / settings.sampled_mark(process_facts.boot_id())).touch()
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(AGENT.parent),
-    }
+    environment = {**os.environ, "PYTHONPATH": str(AGENT.parent)}
     target = subprocess.Popen([sys.executable, "-c", PROGRAM, str(spool)], env=environment)
     sampler = Sampler(target.pid, spool)
     assert target.wait() == 0
@@ -100,7 +89,7 @@ def of_agent(spool: Path) -> bytes:
 
 
 def sealed(body: bytes, magic: bytes = record_file.MAGIC, version: int = settings.RECORD_FORMAT) -> bytes:
-    """Return data behind a header that fits it: what no checksum finds."""
+    """Return data behind a header with the right size and checksum."""
     numbers = version.to_bytes(4, "little") + record_file.checksum(body).to_bytes(4, "little")
     return magic + numbers + len(body).to_bytes(8, "little") + body
 
@@ -126,19 +115,11 @@ def merged(spool: Path) -> object:
     return ended.value.code
 
 
-# What real ones hold
-
-
 def test_a_real_record_is_read(real: Path) -> None:
     found = records.decode_record(of_agent(real))
     assert (found.state, found.pid > 0, found.wall_s > 0) == ("exited", True, True)
     assert found.python == sys.version_info[:2]
-    codes = packed(real)
-    assert "record-unreadable" not in codes
-    assert "samples-unreadable" not in codes
-
-
-# Damage that the header shows
+    assert not {"record-unreadable", "samples-unreadable"} & packed(real)
 
 
 def test_a_record_that_ends_early_is_torn(real: Path) -> None:
@@ -151,8 +132,7 @@ def test_a_record_that_ends_early_is_torn(real: Path) -> None:
 def test_every_flipped_bit_shows(real: Path) -> None:
     data = of_agent(real)
     rng = random.Random(7)
-    places = [*range(24), *(rng.randrange(24, len(data)) for _ in range(200))]
-    for place in places:
+    for place in (*range(24), *(rng.randrange(24, len(data)) for _ in range(200))):
         damaged = bytearray(data)
         damaged[place] ^= 1 << rng.randrange(8)
         assert problem_of(bytes(damaged))
@@ -175,7 +155,8 @@ def test_another_version_s_record_is_named_as_such(spool: Path) -> None:
     assert [n.subject for n in run.warnings if n.code == "record-unreadable"] == ["a.record"]
 
 
-# Damage that only the fields show
+#: Large and small lengths, and openings that nothing closes.
+LENGTHS = (b"\xff\xff\xff\x7f", b"\0\0\0\0", b"{0{0", b"((((", b"NNNN")
 
 
 def test_bytes_behind_a_good_checksum_are_not_trusted(real: Path, spool: Path) -> None:
@@ -191,9 +172,7 @@ def test_bytes_behind_a_good_checksum_are_not_trusted(real: Path, spool: Path) -
             elif change == 1:
                 del damaged[at : at + size]
             elif change == 2:
-                damaged[at : at + 4] = rng.choice(
-                    (b"\xff\xff\xff\x7f", b"\0\0\0\0", b"{0{0", b"((((", b"NNNN")
-                )
+                damaged[at : at + 4] = rng.choice(LENGTHS)
             else:
                 other = rng.randrange(len(body))
                 damaged[at : at + size] = body[other : other + size]
@@ -207,7 +186,7 @@ def test_bytes_behind_a_good_checksum_are_not_trusted(real: Path, spool: Path) -
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to everything in plain data, to the first two items of a list."""
+    """Yield the path of every value in plain data, and of lists the first two items'."""
     if path:
         yield path
     items: Any = value.items() if isinstance(value, dict) else ()
@@ -280,41 +259,30 @@ SAMPLES: dict[str, Any] = {
 }
 
 
-def test_every_field_of_a_record_with_every_value(spool: Path) -> None:
-    whole = marshal.loads(record_bytes(**RECORD)[record_file.HEADER_BYTES :])
+@pytest.mark.parametrize("kind", ["record", "samples"])
+def test_every_field_with_every_value(spool: Path, kind: str) -> None:
+    """Some of what is read is packed as well."""
+    if kind == "record":
+        made, file, every, least = record_bytes(**RECORD), "a.record", 24, 1500
+        decode, header = records.decode_record, ()
+    else:
+        (spool / "a.record").write_bytes(record_bytes(**{**RECORD, "boot": "boot"}))
+        made, file, every, least = samples_bytes([SEEN], **SAMPLES), "sampler.samples", 12, 700
+        decode, header = records.decode_samples, (record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT)
+    whole = marshal.loads(made[record_file.HEADER_BYTES :])
     said = []
     for number, path in enumerate(places(whole)):
         for value in VALUES:
-            data = sealed(marshal.dumps(changed(whole, path, value), 2))
+            data = sealed(marshal.dumps(changed(whole, path, value), 2), *header)
             try:
-                records.decode_record(data)
+                decode(data)
             except ValueError as error:
                 said.append(str(error))
                 continue
-            if (number + VALUES.index(value)) % 24 == 0:
-                (spool / "a.record").write_bytes(data)
-                assert "record-unreadable" not in packed(spool)
-    assert len(said) > 1500
-    assert all(0 < len(problem) < 200 for problem in said)
-
-
-def test_every_field_of_the_samples_with_every_value(spool: Path) -> None:
-    whole = marshal.loads(samples_bytes([SEEN], **SAMPLES)[record_file.HEADER_BYTES :])
-    (spool / "a.record").write_bytes(record_bytes(**{**RECORD, "boot": "boot"}))
-    magic, version = record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT
-    said = []
-    for number, path in enumerate(places(whole)):
-        for value in VALUES:
-            data = sealed(marshal.dumps(changed(whole, path, value), 2), magic, version)
-            try:
-                records.decode_samples(data)
-            except ValueError as error:
-                said.append(str(error))
-                continue
-            if (number + VALUES.index(value)) % 12 == 0:
-                (spool / "sampler.samples").write_bytes(data)
-                assert "samples-unreadable" not in packed(spool)
-    assert len(said) > 700
+            if (number + VALUES.index(value)) % every == 0:
+                (spool / file).write_bytes(data)
+                assert f"{kind}-unreadable" not in packed(spool)
+    assert len(said) > least
     assert all(0 < len(problem) < 200 for problem in said)
 
 
@@ -340,22 +308,11 @@ def test_functions_in_an_older_form_are_refused() -> None:
     assert "merge it with the version" in problem_of(record_bytes(threads=[{"native": 10}]))
 
 
-# Plain data
-
-
 @pytest.mark.parametrize(
     "value",
     [
-        *(None, True, False, 0, -1),
-        2**31 - 1,
-        -(2**31),
-        2**31,
-        2**63,
-        -(2**63),
-        0.5,
-        "naïve\ud800",
-        b"\0\xff",
-        [1, [2.0, {}]],
+        *(None, True, False, 0, -1, 2**31 - 1, -(2**31), 2**31, 2**63, -(2**63)),
+        *(0.5, "naïve\ud800", b"\0\xff", [1, [2.0, {}]]),
     ],
 )
 def test_plain_data_comes_back(value: Any) -> None:
@@ -367,10 +324,8 @@ def test_plain_data_comes_back(value: Any) -> None:
     "data",
     [
         *(b"", b"0", b"[", b"[\xff\xff\xff\x7f", b"i\0\0", b"u\5\0\0\0abc", b"u\1\0\0\0\xff", b"l\x7f\0\0\0"),
-        *(
-            *(b"l\0\0\0\x80", b"{i\1\0\0\0N0", b"{u\1\0\0\0a", b"{u\1\0\0\0a0", b"[\1\0\0\x000", b"NN"),
-            *(b"c", b"r\0\0\0\0"),
-        ),
+        *(b"l\0\0\0\x80", b"{i\1\0\0\0N0", b"{u\1\0\0\0a", b"{u\1\0\0\0a0", b"[\1\0\0\x000", b"NN", b"c"),
+        b"r\0\0\0\0",
         *(b"\xe9\1\0\0\0", b"[\1\0\0\0" * 20 + b"N", b"(\1\0\0\0" * 100_000),
         b"[\xa0\x86\1\0" + b"{0" * 100_000,
     ],
@@ -386,9 +341,6 @@ def test_objects_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_plain(marshal.dumps([None] * 99, 2)) == [None] * 99
     with pytest.raises(PlainDataError, match="more than 100 objects"):
         read_plain(marshal.dumps([None] * 100, 2))
-
-
-# The command
 
 
 @pytest.mark.parametrize("kind", ["pipe", "directory", "device", "too large"])
@@ -413,9 +365,8 @@ def test_a_record_that_is_no_file_keeps_nothing_waiting(spool: Path, kind: str) 
 def test_source_files_that_a_record_names_are_no_pipes(spool: Path) -> None:
     os.mkfifo(spool / "pipe")
     files = [str(spool / "pipe"), "/dev/zero", "/dev/stdin", "a\ud800", str(spool)]
-    rows = [(i, 1, 0, 1.0, 1.0) for i in range(len(files))]
+    codes = codes_of([(file, 1, "f", "") for file in files])
+    threads = (table(functions=[(i, 1, 0, 1.0, 1.0) for i in range(len(files))]),)
     (spool / "a.record").write_bytes(record_bytes())
-    run = pack_spool(
-        spool, functions=(codes_of([(file, 1, "f", "") for file in files]), (table(functions=rows),))
-    )
+    run = pack_spool(spool, functions=(codes, threads))
     assert len(run.processes[0].threads[0].profile) == len(files)

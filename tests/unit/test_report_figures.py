@@ -13,6 +13,7 @@ from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, timeline
 from profkit.report.document import Measured, Step, Waterfall
 from profkit.report.drawing import bar_shares
+from profkit.report.figures import Track
 from profkit.report.pictures import LEAST_LABELS, MOST_LABELS, slopes
 from profkit.report.waterfall import waterfall_rows
 from profkit.report.wording.evidence import evidence_row
@@ -46,10 +47,7 @@ def test_bars_are_drawn_for_two_known_amounts(
     ("evidence", "values"),
     [
         (Evidence("main.wait", "share", 0.15, 0.91, 0.15, "cpus-were-free"), (0.15, 0.91)),
-        (
-            Evidence("function.calls", "count", 27141, 13570, subject="f", reading="changed"),
-            (27141.0, 13570.0),
-        ),
+        (Evidence("function.calls", "count", 27141, 13570, subject="f"), (27141.0, 13570.0)),
         (Evidence("others", "cores", None, 1.75, 0.25, "other-programs"), (None, 1.75)),
         # What reads like a number is none: a CPU, a version, a yes.
         (Evidence("cpu.model", "text", "3.11", "3.12", reading="another-cpu"), (None, None)),
@@ -69,10 +67,7 @@ def test_bars_of_evidence_come_from_its_numbers(
         # Shares are of all there is, whatever the other side is.
         (Evidence("pressure", "share", 0.02, 0.04, reading="pressure"), [(0.02, None), (0.04, None)]),
         # Cores end at the larger of what was asked for and what there is, with a line at the latter.
-        (
-            Evidence("demand", "cores", 1.0, 8.0, whole=(2.0, 4.0)),
-            [(pytest.approx(0.125), pytest.approx(0.25)), (pytest.approx(1.0), pytest.approx(0.5))],
-        ),
+        (Evidence("demand", "cores", 1.0, 8.0, whole=(2.0, 4.0)), [(0.125, 0.25), (1.0, 0.5)]),
         (Evidence("demand", "cores", 0.5, 1.0, whole=(4.0, 4.0)), [(0.125, 1.0), (0.25, 1.0)]),
         (Evidence("main.queue", "s", 1.0, 3.0, whole=(10.0, 4.0)), [(0.1, None), (0.75, None)]),
         # What has no whole is seen against the other side.
@@ -132,22 +127,19 @@ def test_what_moved_is_named_and_the_rest_is_faint() -> None:
     assert slopes(replace(diff, table=build.table([]))) is None
 
 
-def thread(tid: int, name: str) -> Thread:
-    return Thread(build.profile(build.TRAIN), tid, name)
+def thread(tid: int, name: str = "", **more: object) -> Thread:
+    return Thread(build.profile(build.TRAIN), tid, name, **more)  # type: ignore[arg-type]
+
+
+def samples_of(tids: list[int], seconds: list[float], ran: list[float], waited: list[float]) -> ThreadSamples:
+    times = (np.rint(np.array(values) * SECOND).astype(np.int64) for values in (seconds, ran, waited))
+    return ThreadSamples(np.array(tids), *times).validate()
 
 
 def test_what_a_process_did_in_a_bin_is_what_its_threads_counters_grew_by() -> None:
-    at = np.arange(5, dtype=np.int64) * SECOND
-    ran = np.array([0, SECOND, SECOND, SECOND, 2 * SECOND], np.int64)
-    waited = np.array([0, 0, SECOND, SECOND, SECOND], np.int64)
-    other = np.array([0, SECOND], np.int64)
-    samples = ThreadSamples(
-        np.repeat([7, 9], [5, 2]),
-        np.concatenate([at, at[:2]]),
-        np.concatenate([ran, other]),
-        np.concatenate([waited, other // 2]),
-    ).validate()
-    machine = Series(at, {"runnable": np.array([1.0, 1.0, 9.0, 9.0, np.nan])})
+    tids, seconds = [7, 7, 7, 7, 7, 9, 9], [0, 1, 2, 3, 4, 0, 1]
+    samples = samples_of(tids, seconds, [0, 1, 1, 1, 2, 0, 1], [0, 0, 1, 1, 1, 0, 0.5])
+    machine = Series(np.arange(5) * SECOND, {"runnable": np.array([1.0, 1.0, 9.0, 9.0, np.nan])})
     run = Run("r", (Process(7, threads=(thread(7, "main"),), samples=samples),), series=machine)
     side = timeline.timeline_side("candidate", run)
     assert side.seconds == 4.0
@@ -163,9 +155,6 @@ def test_what_a_process_did_in_a_bin_is_what_its_threads_counters_grew_by() -> N
 
 
 def test_what_a_thread_was_in_is_a_track_whose_neighbours_of_one_function_are_one_bar() -> None:
-    at = np.array([0, 10], np.int64) * SECOND
-    samples = ThreadSamples(np.full(2, 7), at, at // 2, at * 0).validate()
-
     def slice_of(function: int, begin: float, end: float, seconds: float | None = None) -> Slice:
         took = end - begin if seconds is None else seconds
         return Slice(function, int(begin * SECOND), int(end * SECOND), took)
@@ -178,36 +167,22 @@ def test_what_a_thread_was_in_is_a_track_whose_neighbours_of_one_function_are_on
         slice_of(0, 8.0, 8.5),
         slice_of(0, 9.5, 12.0),  # beyond the end
     )
-    of = replace(thread(7, "main"), slices=slices)
-    helper = replace(thread(8, "helper"), slices=(slice_of(2, 0.0, 9.0),))
-    run = Run("r", (Process(7, threads=(of, helper), samples=samples),))
-    side = timeline.timeline_side("", run)
-    track = side.processes[0].functions
-    bars = [
-        (track.names[name], begin, begin + took)
-        for name, begin, took in zip(
-            track.name.tolist(), track.begin.tolist(), track.took.tolist(), strict=True
-        )
-    ]
-    names = [display_name(build.TRAIN[row][1]) for row in (0, 1, 4)]
-    assert bars == [
-        (names[0], 0.5, 1.5),
-        (names[1], 1.5, 2.0),
-        (names[2], 2.5, 5.5),
-        (names[0], 8.0, 8.5),
-        (names[0], 9.5, 10.0),
-    ]
-    unseen = timeline.timeline_side("", Run("r", (replace(run.processes[0], threads=(thread(7, "main"),)),)))
+    threads = (thread(7, "main", slices=slices), thread(8, "helper", slices=(slice_of(2, 0.0, 9.0),)))
+    process = Process(7, threads=threads, samples=samples_of([7, 7], [0, 10], [0, 5], [0, 0]))
+    track = timeline.timeline_side("", Run("r", (process,))).processes[0].functions
+    epoch, forward, acquire = (display_name(build.TRAIN[row][1]) for row in (0, 1, 4))
+    assert [track.names[name] for name in track.name.tolist()] == [epoch, forward, acquire, epoch, epoch]
+    assert track.begin.tolist() == [0.5, 1.5, 2.5, 8.0, 9.5]
+    assert (track.begin + track.took).tolist() == [1.5, 2.0, 5.5, 8.5, 10.0]
+    unseen = timeline.timeline_side("", Run("r", (replace(process, threads=(thread(7, "main"),)),)))
     assert unseen.processes[0].functions is None
 
 
 def test_of_many_processes_those_that_did_most_have_a_time_line_while_they_were_there() -> None:
     processes = []
     for i in range(timeline.MOST_PROCESSES + 3):
-        at = np.array([i, i + 1], np.int64) * SECOND
-        ran = np.array([0, (i + 1) * SECOND // 100], np.int64)
-        samples = ThreadSamples(np.full(2, i + 1), at, ran, np.zeros(2, np.int64)).validate()
-        processes.append(Process(i + 1, rank=i, role="rank", threads=(thread(i + 1, ""),), samples=samples))
+        samples = samples_of([i + 1] * 2, [i, i + 1], [0, (i + 1) / 100], [0, 0])
+        processes.append(Process(i + 1, rank=i, role="rank", threads=(thread(i + 1),), samples=samples))
     side = timeline.timeline_side("", Run("r", tuple(processes)))
     assert [states.label for states in side.processes] == [
         f"rank {i}" for i in range(3, timeline.MOST_PROCESSES + 3)
@@ -215,6 +190,12 @@ def test_of_many_processes_those_that_did_most_have_a_time_line_while_they_were_
     assert side.processes_left_out == 3
     there = np.isfinite(side.processes[0].running)
     assert there.sum() == pytest.approx(timeline.BINS / side.seconds, abs=2)
+
+
+def drawn_track(rows: list[Told]) -> Track:
+    run = Run("r", (Process(7, threads=(thread(7),), ranges=ranges(rows)),))
+    (track,) = timeline.timeline_side("", run).tracks
+    return track
 
 
 def test_ranges_stand_in_their_parents_and_marks_are_not_ranges() -> None:
@@ -226,18 +207,10 @@ def test_ranges_stand_in_their_parents_and_marks_are_not_ranges() -> None:
         Told("here", 50, 50, MARK),
         Told("never ended", 60, OPEN, parent=0),
     ]
-    run = Run(
-        "r", (Process(7, threads=(thread(7, ""),), ranges=ranges([row._replace(thread=7) for row in rows])),)
-    )
-    side = timeline.timeline_side("", run)
-    (track,) = side.tracks
-    told = {
-        track.names[name]: (depth, begin, took)
-        for name, depth, begin, took in zip(
-            track.name.tolist(), track.depth.tolist(), track.begin.tolist(), track.took.tolist(), strict=True
-        )
-    }
-    assert told == {
+    track = drawn_track([row._replace(thread=7) for row in rows])
+    columns = (track.depth.tolist(), track.begin.tolist(), track.took.tolist())
+    names = [track.names[name] for name in track.name.tolist()]
+    assert dict(zip(names, zip(*columns, strict=True), strict=True)) == {
         "step": (0, 0.0, 1e-7),
         "forward": (1, 1e-8, 3e-8),
         "matmul": (2, 2e-8, 1e-8),
@@ -249,9 +222,7 @@ def test_ranges_stand_in_their_parents_and_marks_are_not_ranges() -> None:
 def test_of_very_many_ranges_the_longest_are_drawn_and_the_others_counted() -> None:
     n = timeline.MOST_RANGES + 500
     rows = [Told("step", 1000 * i, 1000 * i + 1 + i % 997, thread=7) for i in range(n)]
-    run = Run("r", (Process(7, threads=(thread(7, ""),), ranges=ranges(rows)),))
-    side = timeline.timeline_side("", run)
-    (track,) = side.tracks
+    track = drawn_track(rows)
     assert len(track.begin) + track.left_out == n
     assert timeline.MOST_RANGES <= len(track.begin) <= timeline.MOST_RANGES + 5
     took = np.sort([row.end - row.begin for row in rows])[::-1]

@@ -25,6 +25,10 @@ def schema(name: str) -> Any:
     return json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
 
 
+def check(value: Any, name: str) -> None:
+    jsonschema.Draft202012Validator(schema(name)).validate(value)
+
+
 def strict(text: str) -> Any:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is not JSON")
@@ -40,7 +44,7 @@ def strict(text: str) -> Any:
 def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
     diff = getattr(build, name)()
     value = strict(dumps(diff_object(diff, limit)))
-    jsonschema.Draft202012Validator(schema("diff-2.json")).validate(value)
+    check(value, "diff-2.json")
     assert value["functions_total"] == len(diff.table)
     assert len(value["functions"]) == (min(3, len(diff.table)) if limit else len(diff.table))
 
@@ -52,7 +56,7 @@ def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
 @pytest.mark.parametrize("explain", [False, True])
 def test_a_run_follows_its_schema(name: str, judged: RunVerdict | None, explain: bool) -> None:
     value = strict(dumps(show_object(getattr(build, name)(), judged=judged, explain=explain)))
-    jsonschema.Draft202012Validator(schema("show-2.json")).validate(value)
+    check(value, "show-2.json")
     assert (value["verdict"] is None) == (judged is None or judged.verdict is None)
     assert (value["account"] is None) == (judged is None)
     assert ("checks" in value) == (explain and judged is not None)
@@ -60,17 +64,12 @@ def test_a_run_follows_its_schema(name: str, judged: RunVerdict | None, explain:
 
 def test_a_diff_says_what_was_measured() -> None:
     value = strict(dumps(diff_object(build.contended())))
-    solve = next(f for f in value["functions"] if f["name"] == "solve")
-    assert solve["baseline"]["tottime"] == 0.0101
-    assert solve["baseline"]["rank"] == 6
-    assert solve["candidate"]["rank"] == 1
-    assert solve["per_call_ratio"] == pytest.approx(291.0)
-    assert solve["p_value"] is None
-    assert solve["root"] == "site"
-    pin = next(f for f in value["functions"] if f["name"] == "_pin")
-    assert pin["baseline"] is None
-    assert pin["match"] == "new"
-    assert pin["per_call_ratio"] is None
+    functions = {function["name"]: function for function in value["functions"]}
+    solve, pin = functions["solve"], functions["_pin"]
+    assert (solve["baseline"]["tottime"], solve["per_call_ratio"]) == (0.0101, pytest.approx(291.0))
+    assert (solve["baseline"]["rank"], solve["candidate"]["rank"]) == (6, 1)
+    assert (solve["p_value"], solve["root"]) == (None, "site")
+    assert (pin["baseline"], pin["match"], pin["per_call_ratio"]) == (None, "new", None)
     assert value["verdict"]["kind"] == "external-load"
     assert value["residue"]["baseline_only"] == 31
 
@@ -90,11 +89,10 @@ def test_a_run_is_summed_over_its_threads() -> None:
 
 def test_windows_are_listed_with_their_times() -> None:
     run = build.captured_run()
-    assert run.manifest is not None
     windows = tuple(Window(f"epoch {i}" if i else "", 2.0 * i, 2.0 * i + 1.5, i != 1) for i in range(3))
     run = replace(run, manifest=replace(run.manifest, wall_s=3.0, whole_s=12.4, windows=windows))
     value = strict(dumps(show_object(run, limit=2)))
-    jsonschema.Draft202012Validator(schema("show-2.json")).validate(value)
+    check(value, "show-2.json")
     assert value["windows"] == [
         {"name": "", "begin_s": 0.0, "end_s": 1.5, "captured": True},
         {"name": "epoch 1", "begin_s": 2.0, "end_s": 3.5, "captured": False},
@@ -105,9 +103,9 @@ def test_windows_are_listed_with_their_times() -> None:
 
 
 def test_the_schema_knows_every_cause_rung_and_root() -> None:
-    for name in ("diff-2.json", "show-2.json"):
-        jsonschema.Draft202012Validator.check_schema(schema(name))
-        assert schema(name)["$defs"]["cause"]["enum"] == list(CAUSES)
-        assert schema(name)["$defs"]["function"]["properties"]["root"]["enum"] == list(ROOTS)
-    matches = schema("diff-2.json")["$defs"]["function"]["properties"]["match"]["enum"]
-    assert matches == [*RUNGS, "new", "gone", UNCALLED, UNSEEN]
+    for name in ("show-2.json", "diff-2.json"):
+        kinds = schema(name)["$defs"]
+        function = kinds["function"]["properties"]
+        assert kinds["cause"]["enum"] == list(CAUSES)
+        assert function["root"]["enum"] == list(ROOTS)
+    assert function["match"]["enum"] == [*RUNGS, "new", "gone", UNCALLED, UNSEEN]

@@ -15,6 +15,7 @@ import pytest
 
 from profkit.formats.load import load_side
 from profkit.measure.waits_by_name import is_wait
+from profkit.model import Run
 from profkit.report import html, markdown, svg, terminal, units
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Document
@@ -34,19 +35,15 @@ SAMPLES = Path(__file__).parents[2] / "sample_profiles"
 
 def sample(baseline: str, candidate: str) -> tuple[Diff, Document]:
     sides = load_side(SAMPLES / baseline), load_side(SAMPLES / candidate)
-    found = diff(*sides, calls=True)
-    return found, replace(
-        diff_document(found), figures=diff_figures(found, sides[0].runs[0], sides[1].runs[0])
-    )
+    return drawn(diff(*sides, calls=True), *(side.runs[0] for side in sides))
 
 
-def built() -> tuple[Diff, Document]:
-    found, run = build.contended(), build.captured_run()
-    return found, replace(diff_document(found), figures=diff_figures(found, run, run))
+def drawn(found: Diff, *runs: Run) -> tuple[Diff, Document]:
+    return found, replace(diff_document(found), figures=diff_figures(found, *runs))
 
 
 CASES: dict[str, Callable[[], tuple[Diff, Document]]] = {
-    "built": built,
+    "built": lambda: drawn(build.contended(), build.captured_run(), build.captured_run()),
     "contention": lambda: sample("train_mlp/clean-1.prof", "train_mlp/oversubscribed.prof"),
     "code change": lambda: sample("train_mlp/clean-1.prof", "train_mlp/code-change.prof"),
     "other work": lambda: sample("tokenize_corpus/clean-1.prof", "tokenize_corpus/doubled-work.prof"),
@@ -87,22 +84,18 @@ def test_every_format_says_the_same(name: str) -> None:
         "svg": in_svg(svg.render(document)),
     }
     data = json.loads(dumps(diff_object(found)))
-    verdict = found.verdict
-    assert data["verdict"]["cause"] == verdict.cause
-    assert data["verdict"]["confidence"] == (
-        None if verdict.confidence is None else pytest.approx(verdict.confidence)
-    )
-    assert data["verdict"]["rule"] == verdict.rule
-    assert [(e["signal"], e["baseline"], e["candidate"]) for e in data["verdict"]["evidence"]] == [
+    verdict, told = found.verdict, data["verdict"]
+    assert (told["cause"], told["rule"]) == (verdict.cause, verdict.rule)
+    assert told["confidence"] == as_json(verdict.confidence)
+    assert [(e["signal"], e["baseline"], e["candidate"]) for e in told["evidence"]] == [
         (e.signal, as_json(e.baseline), as_json(e.candidate)) for e in verdict.evidence
     ]
     assert [(b["name"], b["seconds"]) for b in data["account"]["buckets"]] == [
         (b.name, pytest.approx(b.seconds, rel=1e-4, abs=1e-9)) for b in found.account.buckets
     ]
-    moved = [row for row, anomalous in enumerate(found.table.anomalous) if anomalous]
-    assert [f["name"] for f in data["functions"] if f["anomalous"]][:5] == [
-        found.table.name[i] for i in moved[:5]
-    ]
+    moved = [row for row, anomalous in enumerate(found.table.anomalous) if anomalous][:5]
+    names = [found.table.name[row] for row in moved]
+    assert [f["name"] for f in data["functions"] if f["anomalous"]][:5] == names
     for kind, text in texts.items():
         headline = words(verdict_block(verdict).headline.partition(" (")[0]).lower()
         assert headline in text.lower(), kind
@@ -115,7 +108,7 @@ def test_every_format_says_the_same(name: str) -> None:
         for step in waterfall(found.account).steps:
             assert words(step.title) in text, (kind, step.title)
             assert words(units.seconds(step.seconds)) in text, (kind, step.title)
-        for row in moved[:5]:
-            if kind == "svg" and is_wait(found.table.name[row], found.table.keys[row].root):
+        for row, function in zip(moved, names, strict=True):
+            if kind == "svg" and is_wait(function, found.table.keys[row].root):
                 continue  # the picture has the functions that work
-            assert display_name(found.table.name[row]) in text, (kind, found.table.name[row])
+            assert display_name(function) in text, (kind, function)

@@ -1,7 +1,6 @@
 """Rules as data: how one is evaluated, and that all that they name exists, and is named.
 
-A threshold, a reading or a producer that nothing asks for is dead; one that is asked for and missing fails at run
-time, on the pair that would have needed it.
+A threshold, a reading or a producer that nothing asks for is dead; one that is missing fails at run time.
 """
 
 from __future__ import annotations
@@ -56,17 +55,22 @@ def sources() -> dict[str, ast.Module]:
     }
 
 
+def calls(tree: ast.AST, called: str) -> Iterator[ast.Call]:
+    """Calls of a function or method of this name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and called in (
+            getattr(node.func, "id", ""),
+            getattr(node.func, "attr", ""),
+        ):
+            yield node
+
+
 def asked(method: str) -> dict[str, set[str]]:
     """Constant words that each module of the room calls a function or method of this name with; f-strings too."""
     found: dict[str, set[str]] = {}
     for name, tree in sources().items():
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call) or not node.args:
-                continue
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called != method:
-                continue
-            word = node.args[0]
+        for node in calls(tree, method):
+            word = node.args[0] if node.args else None
             if isinstance(word, ast.Constant) and isinstance(word.value, str):
                 found.setdefault(name, set()).add(word.value)
             elif isinstance(word, ast.JoinedStr):
@@ -76,8 +80,6 @@ def asked(method: str) -> dict[str, set[str]]:
 
 
 class TestEngine:
-    """Conditions, alternatives, what is required, and what yields, on readings that a test sets."""
-
     UNITS: Mapping[str, Reading] = {
         name: Reading("share", name, lambda case: None) for name in ("a", "b", "kind", "known", "doubt")
     }
@@ -89,14 +91,11 @@ class TestEngine:
         found, checks = evaluate(rule, values.get, cls.UNITS, held)
         return found, list(checks)
 
-    def test_all_conditions_must_hold(self) -> None:
+    def test_all_conditions_must_hold_and_each_is_evaluated_with_its_margin(self) -> None:
         rule = Rule("r", "faster", "…", conditions=(more("a", "part.most"), less("b", "wait.much")))
         assert self.holds(rule, a=0.5, b=0.15)[0]
         assert not self.holds(rule, a=0.49, b=0.15)[0]
         assert not self.holds(rule, a=0.5, b=0.16)[0]
-
-    def test_every_condition_is_evaluated_with_its_margin(self) -> None:
-        rule = Rule("r", "faster", "…", conditions=(more("a", "part.most"), less("b", "wait.much")))
         _, (first, second) = self.holds(rule, a=0.3, b=0.05)
         assert (first.held, first.margin) == (False, pytest.approx(-0.2))
         assert (second.held, second.margin) == (True, pytest.approx(0.1))
@@ -131,15 +130,9 @@ class TestEngine:
         assert (check.part, check.reading, check.value, check.held) == ("unless", "other", True, False)
 
     def test_of_each_set_of_alternatives_one_group_must_hold_whole(self) -> None:
-        rule = Rule(
-            "r",
-            "faster",
-            "…",
-            alternatives=(
-                ((more("a", "part.most"), yes("known")), (more("b", "part.most"),)),
-                ((yes("doubt"),), (no("doubt"),)),
-            ),
-        )
+        first = ((more("a", "part.most"), yes("known")), (more("b", "part.most"),))
+        second = ((yes("doubt"),), (no("doubt"),))
+        rule = Rule("r", "faster", "…", alternatives=(first, second))
         assert self.holds(rule, a=0.6, known=True, doubt=True)[0]
         assert self.holds(rule, b=0.6, doubt=False)[0]
         assert not self.holds(rule, a=0.6, known=False, b=0.1, doubt=True)[0]
@@ -154,9 +147,8 @@ class TestEngine:
         ]
 
     def test_the_greatest_doubt_counts(self) -> None:
-        rule = Rule(
-            "r", "faster", "…", doubts=(((yes("doubt"),), 0.6), ((yes("doubt"), more("a", "part.most")), 0.3))
-        )
+        doubts = (((yes("doubt"),), 0.6), ((yes("doubt"), more("a", "part.most")), 0.3))
+        rule = Rule("r", "faster", "…", doubts=doubts)
         values: dict[str, Value] = {"doubt": True, "a": 0.4}
         assert doubted(rule, values.get, self.UNITS) == 0.6
         assert doubted(rule, {**values, "a": 0.9}.get, self.UNITS) == 0.3
@@ -165,14 +157,10 @@ class TestEngine:
 
 class TestData:
     @pytest.mark.parametrize("kind", LISTS)
-    def test_ids_are_unique(self, kind: str) -> None:
-        ids = [rule.id for rule in LISTS[kind][0]]
-        assert len(ids) == len(set(ids))
-
-    @pytest.mark.parametrize("kind", LISTS)
-    def test_a_rule_yields_only_to_rules_before_it(self, kind: str) -> None:
+    def test_ids_are_unique_and_a_rule_yields_only_to_rules_before_it(self, kind: str) -> None:
         before: set[str] = set()
         for rule in LISTS[kind][0]:
+            assert rule.id not in before
             assert set(rule.unless) <= before, rule.id
             before.add(rule.id)
 
@@ -189,13 +177,12 @@ class TestData:
         assert 0 < rule.confidence <= 1
         assert all(0 < left < rule.confidence for _, left in rule.doubts)
         for condition in conditions(rule):
-            compares = condition.operator in (">=", "<=")
-            assert compares == bool(condition.threshold), condition
-            assert condition.operator in (">=", "<=", "is", "not")
-            if compares:
-                assert THRESHOLDS[condition.threshold].unit == readings[condition.reading].unit, condition
+            unit = readings[condition.reading].unit
+            if condition.operator in (">=", "<="):
+                assert THRESHOLDS[condition.threshold].unit == unit, condition
             else:
-                assert readings[condition.reading].unit == "bool", condition
+                assert condition.operator in ("is", "not")
+                assert (condition.threshold, unit) == ("", "bool"), condition
 
     def test_every_reading_is_asked_for(self) -> None:
         words = asked("read")
@@ -228,24 +215,16 @@ class TestData:
         for name, tree in sources().items():
             if not name.startswith("rules/"):
                 continue
-            numbers = {
-                node.value
-                for node in ast.walk(tree)
-                if isinstance(node, ast.Constant) and type(node.value) in (int, float)
-            }
             # Confidences are the only ones.
-            assert all(0 < number <= 1 for number in numbers), name
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+                    assert 0 < node.value <= 1, name
 
     def test_units_are_known_and_used(self) -> None:
         units = {threshold.unit for threshold in THRESHOLDS.values()}
         units |= {reading.unit for readings in (READINGS, READINGS_ALONE) for reading in readings.values()}
-        units |= {
-            node.args[1].value
-            for node in ast.walk(sources()["evidence.py"])
-            if isinstance(node, ast.Call)
-            and getattr(node.func, "id", "") == "Evidence"
-            and isinstance(node.args[1], ast.Constant)
-        }
+        made = calls(sources()["evidence.py"], "Evidence")
+        units |= {node.args[1].value for node in made if isinstance(node.args[1], ast.Constant)}
         assert units == set(UNITS)
 
     def test_every_producer_is_used(self) -> None:
@@ -279,10 +258,8 @@ def entered_by_name() -> set[str]:
     """Thresholds whose number stands in `profkit.measure`, which compares with it."""
     return {
         str(node.args[0].value)
-        for node in ast.walk(sources()["thresholds.py"])
-        if isinstance(node, ast.Call)
-        and getattr(node.func, "id", "") == "Threshold"
-        and isinstance(node.args[0], ast.Constant)
+        for node in calls(sources()["thresholds.py"], "Threshold")
+        if isinstance(node.args[0], ast.Constant)
         and any(isinstance(part, ast.Attribute) for part in ast.walk(node.args[1]))
     }
 
@@ -292,8 +269,7 @@ def tuples_given_to(function: str) -> set[str]:
     return {
         element.value
         for tree in sources().values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == function
+        for node in calls(tree, function)
         for argument in node.args[:1]
         if isinstance(argument, ast.Tuple)
         for element in argument.elts
@@ -302,26 +278,18 @@ def tuples_given_to(function: str) -> set[str]:
 
 
 class TestCalibration:
-    def test_it_is_of_rules_that_exist(self) -> None:
-        ids = {"alone": {rule.id for rule in RULES_ALONE}}
-        for arm, steps in STEPS.items():
-            assert set(steps) <= ids.get(arm, {rule.id for rule in (*RULES, *RULES_OF_ESTIMATES)}), arm
-
-    def test_steps_rise_and_start_below_everything(self) -> None:
-        for arm, steps in STEPS.items():
-            for rule, found in steps.items():
-                at, shares = zip(*found, strict=True)
-                assert at[0] == -math.inf, (arm, rule)
-                assert list(at) == sorted(at), (arm, rule)
-                assert list(shares) == sorted(shares), (arm, rule)
-                assert all(0 < share < 1 for share in shares), (arm, rule)
-
-    def test_rules_without_a_strength_have_one_share(self) -> None:
-        for arm, steps in STEPS.items():
-            rules = RULES_ALONE if arm == "alone" else (*RULES, *RULES_OF_ESTIMATES)
-            strengths = {rule.id: rule.strength for rule in rules}
-            for rule, found in steps.items():
-                assert strengths[rule] or len(found) == 1, (arm, rule)
+    @pytest.mark.parametrize("arm", STEPS)
+    def test_it_is_of_rules_that_exist_and_rises(self, arm: str) -> None:
+        rules = RULES_ALONE if arm == "alone" else (*RULES, *RULES_OF_ESTIMATES)
+        strengths = {rule.id: rule.strength for rule in rules}
+        for rule, found in STEPS[arm].items():
+            at, shares = zip(*found, strict=True)
+            # A rule without a strength has one share.
+            assert strengths[rule] or len(found) == 1, rule
+            assert at[0] == -math.inf, rule
+            assert list(at) == sorted(at), rule
+            assert list(shares) == sorted(shares), rule
+            assert all(0 < share < 1 for share in shares), rule
 
     def test_the_share_of_the_step_that_the_strength_reached(self) -> None:
         steps = {"a": ((-math.inf, 0.6), (0.5, 0.9))}

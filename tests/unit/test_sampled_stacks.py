@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,8 @@ def seconds(thread: Thread) -> dict[str, tuple[float, float]]:
 def test_samples_are_divided_over_the_time_that_was_looked_at() -> None:
     """Four rounds in 8 s, whatever rate was asked for; the second thread was there in one of them."""
     whole = (OUTER, MIDDLE, LEAF)
-    stacks = Stacks(
-        {"7": ("MainThread", [whole, whole, (OUTER,), whole]), "9": ("other", [(MIDDLE,)])}, 4, failed=1
-    )
+    threads = {"7": ("MainThread", [whole, whole, (OUTER,), whole]), "9": ("other", [(MIDDLE,)])}
+    stacks = Stacks(threads, 4, failed=1)
     main, other = threads_of(stacks, 8.0, {"7": 70})
     assert (main.tid, main.name, other.tid) == (70, "MainThread", None)
     assert seconds(main) == {"<module>": (2.0, 8.0), "middle": (0.0, 6.0), "leaf": (6.0, 6.0)}
@@ -105,12 +105,24 @@ def test_files_of_py_spy_are_read(tmp_path: Path) -> None:
             read_stacks(path)
 
 
+def sampling_by(directory: Path, script: str) -> pyspy.Sampling:
+    command = directory / "py-spy"
+    command.write_text(script)
+    command.chmod(0o755)
+    return pyspy.Sampling(str(command), directory, 20.0)
+
+
+def look_until(sampling: pyspy.Sampling, happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline
+        sampling.look({1})
+        time.sleep(0.02)
+
+
 def planned_rate(directory: Path, *pids: int) -> int:
     """How often these are to be read at first, by a py-spy that does nothing."""
-    command = directory / "py-spy"
-    command.write_text("#!/bin/sh\nexit 1\n")
-    command.chmod(0o755)
-    sampling = pyspy.Sampling(str(command), directory, 20.0)
+    sampling = sampling_by(directory, "#!/bin/sh\nexit 1\n")
     sampling.look(pids)
     sampling.finish()
     return sampling.rate_hz
@@ -154,16 +166,9 @@ print("py-spy> Wrote speedscope file to 'x'. Samples: 1 Errors: 2")
 
 def test_a_py_spy_that_takes_too_much_pauses(tmp_path: Path) -> None:
     """It has used more than the budget of the whole time, so it is not started again."""
-    starts, command = tmp_path / "starts", tmp_path / "py-spy"
-    command.write_text(GREEDY.format(python=sys.executable, starts=str(starts)))
-    command.chmod(0o755)
-    sampling = pyspy.Sampling(str(command), tmp_path, 20.0)
-    asked_to_end = tmp_path / "stacks-1-0.json"
-    deadline = time.monotonic() + 60
-    while not asked_to_end.exists():
-        assert time.monotonic() < deadline, "it goes on"
-        sampling.look({1})
-        time.sleep(0.05)
+    starts = tmp_path / "starts"
+    sampling = sampling_by(tmp_path, GREEDY.format(python=sys.executable, starts=str(starts)))
+    look_until(sampling, (tmp_path / "stacks-1-0.json").exists)
     for _ in range(20):
         sampling.look({1})
         time.sleep(0.05)
@@ -176,15 +181,9 @@ def test_a_py_spy_that_takes_too_much_pauses(tmp_path: Path) -> None:
 
 
 def test_what_py_spy_says_is_kept(tmp_path: Path) -> None:
-    command = tmp_path / "py-spy"
-    command.write_text("#!/bin/sh\necho 'Error: Failed to find a Python'\necho 'Reason: none'\nexit 1\n")
-    command.chmod(0o755)
-    sampling = pyspy.Sampling(str(command), tmp_path, 20.0)
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.glob("*.log"))) < 3:
-        assert time.monotonic() < deadline, "it is not tried again"
-        sampling.look({1})
-        time.sleep(0.02)
+    script = "#!/bin/sh\necho 'Error: Failed to find a Python'\necho 'Reason: none'\nexit 1\n"
+    sampling = sampling_by(tmp_path, script)
+    look_until(sampling, lambda: len(list(tmp_path.glob("*.log"))) >= 3)  # it is tried again
     found = sampling.finish()
     assert (found.threads, found.rate_hz) == ({}, 0.0)
     assert found.problems == {"Failed to find a Python": [1]}

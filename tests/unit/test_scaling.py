@@ -20,24 +20,17 @@ def ran(
     where: Path, processes: int, nodes: int, wall: float, *, useful: float, slow: float = 1.0, repeat: int = 0
 ) -> Path:
     """Write the run of a job in one file: every rank computes, the last one `slow` times as long."""
-    runs = [
-        rank_run(
-            r,
-            {"gradient": Did(100, useful * (slow if r == processes - 1 else 1.0))},
-            size=processes,
-            job=f"{processes}-{nodes}-{repeat}",
-            host=f"node{r * nodes // processes}",
-            wall=wall,
-        )
-        for r in range(processes)
-    ]
-    return write_job(where / f"{processes}x{nodes}-{repeat}", runs, joined=True)
+    job, runs = f"{processes}x{nodes}-{repeat}", []
+    for r in range(processes):
+        did = {"gradient": Did(100, useful * (slow if r == processes - 1 else 1.0))}
+        host = f"node{r * nodes // processes}"
+        runs.append(rank_run(r, did, size=processes, job=job, host=host, wall=wall))
+    return write_job(where / job, runs, joined=True)
 
 
 def test_efficiencies_multiply_to_what_they_claim(tmp_path: Path) -> None:
-    ran(tmp_path, 2, 1, 10.0, useful=8.0)
-    ran(tmp_path, 4, 1, 6.0, useful=4.4, slow=1.25)
-    study = read_scaling([tmp_path / "2x1-0", tmp_path / "4x1-0"]).study
+    jobs = [ran(tmp_path, 2, 1, 10.0, useful=8.0), ran(tmp_path, 4, 1, 6.0, useful=4.4, slow=1.25)]
+    study = read_scaling(jobs).study
     first, second = study.places
     assert (first.processes, second.processes, study.slowdowns) == (2, 4, ())
     assert first.parallel == pytest.approx(0.8)
@@ -53,9 +46,8 @@ def test_efficiencies_multiply_to_what_they_claim(tmp_path: Path) -> None:
 
 
 def test_of_work_that_grows_the_same_time_is_ideal(tmp_path: Path) -> None:
-    ran(tmp_path, 2, 1, 10.0, useful=8.0)
-    ran(tmp_path, 8, 2, 10.0, useful=8.0)
-    study = read_scaling([tmp_path / "2x1-0", tmp_path / "8x2-0"], weak=True).study
+    jobs = [ran(tmp_path, 2, 1, 10.0, useful=8.0), ran(tmp_path, 8, 2, 10.0, useful=8.0)]
+    study = read_scaling(jobs, weak=True).study
     assert [place.ideal for place in study.places] == [1.0, 1.0]
     assert study.places[1].computation == pytest.approx(1.0)
 
@@ -88,9 +80,8 @@ def test_files_of_single_ranks_are_joined_by_job_and_repetition(tmp_path: Path) 
 
 
 def test_json_follows_its_schema(tmp_path: Path) -> None:
-    ran(tmp_path, 2, 1, 10.0, useful=8.0)
-    ran(tmp_path, 4, 2, 12.0, useful=4.0)
-    value = json.loads(read_scaling([tmp_path / "2x1-0", tmp_path / "4x2-0"]).report("json"))
+    jobs = [ran(tmp_path, 2, 1, 10.0, useful=8.0), ran(tmp_path, 4, 2, 12.0, useful=4.0)]
+    value = json.loads(read_scaling(jobs).report("json"))
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
     assert value["slowdowns"] == [{"fewer": 0, "more": 1, "factor": pytest.approx(1.2)}]
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from profkit.measure.side_facts import side_facts
-from profkit.model import Host, Process, Profile, Run, RunSet, Thread
+from profkit.model import Host, Profile, Run, RunSet, Thread
 from profkit.report import terminal
 from profkit.report.diffdoc import diff_document
+from profkit.report.wording.verdicts import summary_of
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
@@ -18,6 +19,10 @@ from tests.programs import ACQUIRE, Fn, compare, one_side, plain, program, train
 
 #: Both runs queue as long as they compute, beside other programs that take 1.5 of two CPUs.
 NEIGHBOUR: Mapping[str, object] = {"ratio": 1.0, "others": 1.5}
+#: `sharpen` was changed, and takes four times as long.
+SLOWER: Mapping[str, object] = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
+#: `blur` was changed, and calls `sharpen` four times as often.
+LOOP: Mapping[str, object] = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
 
 
 def side(extra: tuple[Fn, ...] = (), **more: object) -> Run:
@@ -32,22 +37,24 @@ def compared(a: Run, b: Run) -> Diff:
 class TestBesideTheSameNeighbour:
     """Queueing was there before, and grew with what the candidate does."""
 
-    def test_changed_code_is_a_code_change(self) -> None:
-        slower = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
-        found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, **slower))
-        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "sharpen")
-        assert not {"contention"} & {finding.cause for finding in found.verdict.findings}
-        assert found.account.seconds("code") == pytest.approx(6.0)
-
-    def test_a_loop_in_a_changed_function_is_a_code_change(self) -> None:
-        loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
-        found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, **loop))
-        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
-
-    def test_more_steps_are_more_work(self) -> None:
-        found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, steps=200))
-        assert (found.verdict.cause, found.verdict.subject) == ("workload-change", "main")
-        assert found.account.seconds("queue") == pytest.approx(0.0, abs=1e-6)
+    @pytest.mark.parametrize(
+        ("after", "cause", "subject", "bucket", "seconds"),
+        [
+            ({**NEIGHBOUR, **SLOWER}, "code-change", "sharpen", "code", 6.0),
+            ({**NEIGHBOUR, **LOOP}, "code-change", "blur", "code", 6.0),
+            ({**NEIGHBOUR, "steps": 200}, "workload-change", "main", "queue", 0.0),
+            ({"ratio": 2.5, "others": 1.9}, "contention", "", "queue", 1.5 * 3.16),
+        ],
+        ids=["slower code", "a loop", "more steps", "a second neighbour"],
+    )
+    def test_what_changed_is_named(
+        self, after: dict[str, object], cause: str, subject: str, bucket: str, seconds: float
+    ) -> None:
+        found = compared(side(**NEIGHBOUR), side(**after))
+        assert (found.verdict.cause, found.verdict.subject) == (cause, subject)
+        causes = {cause, *(finding.cause for finding in found.verdict.findings)}
+        assert ("contention" in causes) == (cause == "contention")
+        assert found.account.seconds(bucket) == pytest.approx(seconds, abs=1e-6)
 
     def test_larger_data_in_the_same_calls_is_not_contention(self) -> None:
         """More data and a slower memory look alike: either may be named, queueing may not."""
@@ -55,10 +62,9 @@ class TestBesideTheSameNeighbour:
         assert found.verdict.cause != "contention"
         assert found.account.seconds("speed") == pytest.approx(2 * 0.6 * 3.16)
 
-    def test_a_second_neighbour_is_contention(self) -> None:
-        found = compared(side(**NEIGHBOUR), side(ratio=2.5, others=1.9))
-        assert found.verdict.cause == "contention"
-        assert found.account.seconds("queue") == pytest.approx(1.5 * 3.16)
+
+def std(name: str, module: str) -> Fn:
+    return Fn(name, 0, file=f"/usr/lib/python3.11/{module}.py")
 
 
 #: Ways to wait in a loop: native function, what of the standard library wraps it, and what it calls for each turn.
@@ -66,22 +72,16 @@ WAITS: Mapping[str, tuple[str, tuple[Fn, ...]]] = {
     "time.sleep": ("<built-in method time.sleep>", ()),
     "poll": (
         "<method 'poll' of 'select.poll' objects>",
-        (
-            Fn("PollSelector.select", 0, file="/usr/lib/python3.11/selectors.py"),
-            Fn("Connection.poll", 0, file="/usr/lib/python3.11/multiprocessing/connection.py"),
-        ),
+        (std("PollSelector.select", "selectors"), std("Connection.poll", "multiprocessing/connection")),
     ),
-    "select": (
-        "<built-in method select.select>",
-        (Fn("SelectSelector.select", 0, file="/usr/lib/python3.11/selectors.py"),),
-    ),
-    "a lock": (ACQUIRE, (Fn("Condition.wait", 0, file="/usr/lib/python3.11/threading.py"),)),
+    "select": ("<built-in method select.select>", (std("SelectSelector.select", "selectors"),)),
+    "a lock": (ACQUIRE, (std("Condition.wait", "threading"),)),
     "a queue": ("<method 'get' of '_queue.SimpleQueue' objects>", ()),
 }
 
 
 def polling(kind: str, turns: int, seconds: float) -> list[Fn]:
-    """The training loop, whose steps poll so often and wait so long in all; each turn costs 20 µs beside."""
+    """The training loop with `turns` polls that wait `seconds` in all; each also costs 20 µs of CPU time."""
     native, wrappers = WAITS[kind]
     found, caller = [], "step"
     for wrapper in reversed(wrappers):
@@ -91,20 +91,17 @@ def polling(kind: str, turns: int, seconds: float) -> list[Fn]:
 
 
 class TestWaitingIsNoWork:
-    """Who waits longer polls more often: these calls are neither more work nor another code."""
+    """A longer wait polls more often: these calls are neither more work nor changed code."""
 
     @pytest.mark.parametrize("kind", WAITS)
-    def test_plain_profiles_of_a_program_that_polls_longer(self, kind: str) -> None:
-        found = compared(plain(polling(kind, 200, 0.4)), plain(polling(kind, 3000, 6.0)))
-        assert found.verdict.cause not in ("workload-change", "code-change", "slower-machine")
-        assert found.account.seconds("work") == pytest.approx(0.0, abs=0.01)
-        assert found.account.seconds("code") == pytest.approx(0.0, abs=0.01)
-        assert found.account.seconds("blocked") == pytest.approx(5.6, rel=0.02)
-
-    @pytest.mark.parametrize("kind", WAITS)
-    def test_with_counters_it_is_blocked(self, kind: str) -> None:
-        found = compared(program(polling(kind, 200, 0.4)), program(polling(kind, 3000, 6.0)))
-        assert found.verdict.cause == "blocked"
+    @pytest.mark.parametrize("build", [plain, program])
+    def test_a_program_that_polls_longer_is_blocked(self, build: Callable[..., Run], kind: str) -> None:
+        found = compared(build(polling(kind, 200, 0.4)), build(polling(kind, 3000, 6.0)))
+        if build is program:
+            assert found.verdict.cause == "blocked"
+        else:
+            assert found.verdict.cause not in ("workload-change", "code-change", "slower-machine")
+            assert found.account.seconds("code") == pytest.approx(0.0, abs=0.01)
         assert found.account.seconds("work") == pytest.approx(0.0, abs=0.01)
         assert found.account.seconds("blocked") == pytest.approx(5.6, rel=0.02)
 
@@ -124,19 +121,17 @@ class TestWaitingIsNoWork:
 
 
 class TestWhereCallsOriginate:
-    """A callee that is called four times as often: because of its caller's code, or because there is more to do."""
+    """A function is called four times as often because its caller changed, or because there is more work."""
 
     def test_a_loop_in_blur_is_a_change_of_blur(self) -> None:
-        loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
-        found = compared(side(), side(**loop))
+        found = compared(side(), side(**LOOP))
         assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
         (origin,) = (piece for piece in found.verdict.evidence if piece.signal == "origin")
         assert (origin.subject, origin.baseline, origin.candidate) == ("sharpen", 5.0, 20.0)
         assert origin.numbers == {"caller": "blur", "calls": 100}
 
     def test_both_at_once_are_separated_by_their_seconds(self) -> None:
-        loop = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
-        found = compared(side(), side(steps=200, **loop))
+        found = compared(side(), side(steps=200, **LOOP))
         # Twice the steps at the baseline's cost; the loop turns 15 times more in each of the 200.
         assert found.account.seconds("work") == pytest.approx(3.15)
         assert found.account.seconds("code") == pytest.approx(200 * 15 * 0.002)
@@ -151,13 +146,12 @@ class TestWhereCallsOriginate:
         assert (work.verdict.cause, work.verdict.subject) == ("workload-change", "main")
 
     def test_a_library_between_hands_the_change_down(self) -> None:
-        """What a library calls otherwise is the doing of the changed code that calls it."""
+        """A library makes other calls because its changed caller calls it differently."""
 
         def run(turns: int, source: str) -> Run:
-            library = Fn("resize", 100, 0.1, callers={"blur": 100}, file="/v/site-packages/lib/a.py")
-            inner = Fn(
-                "kernel", turns, 0.002 * turns, callers={"resize": turns}, file="/v/site-packages/lib/a.py"
-            )
+            file = "/v/site-packages/lib/a.py"
+            library = Fn("resize", 100, 0.1, callers={"blur": 100}, file=file)
+            inner = Fn("kernel", turns, 0.002 * turns, callers={"resize": turns}, file=file)
             return program([*training(changed={"blur": source}), library, inner])
 
         found = compared(run(500, "small"), run(2000, "large"))
@@ -166,28 +160,19 @@ class TestWhereCallsOriginate:
 
 
 class TestEnds:
-    """Targets that did not end alike did not do the same; that is said first, whatever else was measured."""
+    """Runs that ended differently did different work; that is reported before every other cause."""
 
+    @pytest.mark.parametrize("ends", [(0, 1), (2, 0), (1, 3), (0, 137), (139, 139), (0, 255)])
     @pytest.mark.parametrize(
-        ("ends", "said"),
-        [
-            ((0, 1), "The baseline ended normally and the candidate ended with exit status 1"),
-            ((2, 0), "The baseline ended with exit status 2 and the candidate ended normally"),
-            ((1, 3), "The baseline ended with exit status 1 and the candidate ended with exit status 3"),
-            ((0, 137), "The baseline ended normally and the candidate was killed by signal 9"),
-            ((139, 139), "The baseline was killed by signal 11 and the candidate was killed by signal 11"),
-            ((0, 255), "The baseline ended normally and the candidate ended with exit status 255"),
-        ],
+        "more", [{"ratio": 2.0, "others": 1.9}, {"steps": 300}], ids=["queued", "longer"]
     )
-    @pytest.mark.parametrize("what", ["contended", "longer"])
-    def test_another_end_is_inconclusive(self, ends: tuple[int, int], said: str, what: str) -> None:
-        more: dict[str, object] = {"ratio": 2.0, "others": 1.9} if what == "contended" else {"steps": 300}
+    def test_another_end_is_inconclusive(self, ends: tuple[int, int], more: dict[str, object]) -> None:
         found = compared(side(exit_status=ends[0]), side(exit_status=ends[1], **more))
         assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "unfinished")
         assert found.verdict.numbers["baseline-exit"] == ends[0]
         assert found.verdict.numbers["candidate-exit"] == ends[1]
         first = " ".join(terminal.render(diff_document(found), width=100).splitlines()[:4])
-        assert said in " ".join(first.split())
+        assert summary_of(found.verdict).partition(":")[0] in " ".join(first.split())
         failed = [name for name, end in zip(("baseline", "candidate"), ends, strict=True) if end]
         assert [a.subject for a in found.verdict.advice if a.kind == "run-to-end"] == failed
 
@@ -205,12 +190,13 @@ class TestTwoPrograms:
     @staticmethod
     def other(ratio: float = 0.0, off: float = 0.0) -> list[Fn]:
         """Another program of the same libraries."""
-        names = {fn.name: fn.name if fn.name.startswith("<") else f"other_{fn.name}" for fn in training()}
+
+        def name(of: str) -> str:
+            return of if of.startswith("<") else f"other_{of}"
+
         fns = [
-            replace(
-                fn, name=names[fn.name], callers={names[k]: v for k, v in fn.callers.items()}, file="/w/o.py"
-            )
-            for fn in training(60, ratio=ratio)
+            replace(f, name=name(f.name), callers={name(k): v for k, v in f.callers.items()}, file="/w/o.py")
+            for f in training(60, ratio=ratio)
         ]
         return [*fns, Fn(ACQUIRE, 10, 0.0, 0.0, off, {"other_step": 10})]
 
@@ -249,9 +235,8 @@ class TestTwoPrograms:
         assert compared(script(source="a"), script(source="b")).verdict.rule != "another-program"
 
     def test_a_program_that_was_refactored_in_part_is_the_same(self) -> None:
-        renamed = [
-            replace(fn, name="smooth") if fn.name == "load" else fn for fn in training(times={"load": 3.0})
-        ]
+        main, step, load, *others = training(times={"load": 3.0})
+        renamed = [main, step, replace(load, name="smooth"), *others]
         assert compared(side(), program(renamed)).verdict.rule != "another-program"
 
 
@@ -260,21 +245,17 @@ class TestBoundRanks:
 
     @staticmethod
     def job(*cpus: tuple[int, ...], busy: float = 4.0, queue: float = 0.0) -> Run:
-        """A job of ranks that are bound like this, each of which computes all the time, as it is after a merge."""
-
-        def rank(number: int, allowed: tuple[int, ...]) -> Process:
-            one = program([Fn("main", 1, busy, queue)])
-            host = Host(name="host", cpus=2, affinity=len(allowed), affinity_cpus=allowed)
-            return replace(one.processes[0], pid=100 + number, role="rank", rank=number, host=host)
-
-        first = program([Fn("main", 1, busy, queue)])
-        assert first.manifest is not None
-        ranks = tuple(rank(i, allowed) for i, allowed in enumerate(cpus))
+        """A merged job of ranks that are bound to these CPUs and compute all the time."""
+        one = program([Fn("main", 1, busy, queue)])
+        hosts = [Host(name="host", cpus=2, affinity=len(on), affinity_cpus=on) for on in cpus]
+        ranks = tuple(
+            replace(one.processes[0], pid=100 + i, role="rank", rank=i, host=host)
+            for i, host in enumerate(hosts)
+        )
         # Written by the first rank's launcher, which was bound like its rank.
-        host = ranks[0].host
-        assert host is not None
-        machine = replace(first.machine, busy_s=busy * len(cpus)) if first.machine is not None else None
-        return replace(first, processes=ranks, manifest=replace(first.manifest, host=host), machine=machine)
+        manifest = replace(one.manifest, host=hosts[0])
+        machine = replace(one.machine, busy_s=busy * len(cpus))
+        return replace(one, processes=ranks, manifest=manifest, machine=machine)
 
     def available(self, run: Run) -> float | None:
         return side_facts(RunSet("job", (run,)), [run.processes], 1.0).available_cpus
@@ -299,9 +280,8 @@ class TestBoundRanks:
 
 
 def test_threads_without_functions_are_no_other_program() -> None:
-    """A native thread has no functions, and says nothing of what program it is."""
     run = side()
+    (main,) = run.processes
     native = Thread(Profile.empty(), tid=999, run_s=1.0, run_queue_wait_s=0.0)
-    main = run.processes[0]
     grown = replace(run, processes=(replace(main, threads=(*main.threads, native)),))
     assert compared(side(), grown).verdict.rule != "another-program"

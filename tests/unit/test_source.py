@@ -81,15 +81,12 @@ def changed(old: str, new: str) -> dict[str, bool]:
     """Whether each function's hash changes when the text does."""
     assert TEXT.count(old) == 1
     other_text = TEXT.replace(old, new)
+    at, added = TEXT[: TEXT.index(old)].count("\n"), new.count("\n") - old.count("\n")
     result = {}
-    for name, line in [
-        ("plain", lines_of("plain")[0]),
-        ("inner", lines_of("inner")[0]),
-        ("method", lines_of("method")[0]),
-    ]:
-        offset = other_text[: TEXT.index(old)].count("\n")
-        shift = new.count("\n") - old.count("\n") if line > offset + 1 else 0
-        result[name] = SourceFile(TEXT).hash(line, name) != SourceFile(other_text).hash(line + shift, name)
+    for name in ("plain", "inner", "method"):
+        line = lines_of(name)[0]
+        other = SourceFile(other_text).hash(line + added if line > at + 1 else line, name)
+        result[name] = SourceFile(TEXT).hash(line, name) != other
     return result
 
 
@@ -122,7 +119,7 @@ def test_module_and_lambda() -> None:
 
 
 def test_hashes_are_those_in_files_that_were_written_before() -> None:
-    """A run of an earlier version is compared with one of this version: another hash would be changed code."""
+    """Runs of earlier versions are compared with new ones: another hash would look like changed code."""
     source = SourceFile(TEXT)
     (plain,), (inner,), methods = lines_of("plain"), lines_of("inner"), lines_of("method")
     assert source.hash(plain, "plain") == "a8a2b08101f9c83a"
@@ -162,7 +159,7 @@ def test_files_that_are_no_source(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("module", [argparse, dataclasses, inspect, textwrap, typing, numpy.ma.core])
 def test_blocks_end_where_the_parser_says(module: types.ModuleType) -> None:
-    """A function hashes like the lines that the compiler's own parser gives it, alone in a file."""
+    """A function's hash is that of the lines that the compiler's parser finds, alone in a file."""
     text = inspect.getsource(module)
     lines = text.splitlines(keepends=True)
     source = SourceFile(text)

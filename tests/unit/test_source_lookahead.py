@@ -53,20 +53,22 @@ def spool(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else wants a CPU."""
+    monkeypatch.setattr(host, "take_load", lambda: (0.0, 0))
+
+
 @contextmanager
 def running(spool: Path, program: Path) -> Iterator[Callable[[str], None]]:
-    """A program that runs under the agent; what this gives has it call a function of its own."""
+    """Run a program under the agent; the function that this gives makes it call one of its own."""
     program.write_text(PROGRAM)
     environment = {**os.environ, "PYTHONPATH": str(INJECT), settings.SPOOL_VARIABLE: str(spool)}
     environment.pop(settings.DISABLE_NATIVE_VARIABLE, None)
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, program], env=environment, text=True, stdin=pipe, stdout=pipe
-    ) as target:
-        assert target.stdout is not None
+    command, pipe = [sys.executable, program], subprocess.PIPE
+    with subprocess.Popen(command, env=environment, text=True, stdin=pipe, stdout=pipe) as target:
 
         def call(name: str) -> None:
-            assert target.stdin is not None
             print(name, file=target.stdin, flush=True)
             assert target.stdout.readline().strip() == name
             target.stdout.readline()
@@ -91,7 +93,7 @@ def looking(spool: Path, sources: Sources) -> Iterator[None]:
 
 
 class Noted(Sources):
-    """Sources that say which functions they were asked for."""
+    """Sources that note which functions they were asked for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,18 +112,13 @@ class Noted(Sources):
 
 def hashes(run: Run, path: Path) -> dict[str, str]:
     profile = run.processes[0].threads[0].profile
-    texts = profile.strings
-    return {
-        texts[name]: texts[digest]
-        for file, name, digest in zip(profile.file, profile.name, profile.source_hash, strict=True)
-        if texts[file] == str(path)
-    }
+    rows = zip(profile.file, profile.name, profile.source_hash, strict=True)
+    texts = ([profile.strings[at] for at in row] for row in rows)
+    return {name: digest for file, name, digest in texts if file == str(path)}
 
 
-def test_what_was_called_is_known_when_the_target_ends(
-    spool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(host, "take_load", lambda: (0.0, 0))
+@pytest.mark.usefixtures("idle")
+def test_what_was_called_is_known_when_the_target_ends(spool: Path, tmp_path: Path) -> None:
     program, sources = tmp_path / "program.py", Noted()
     with running(spool, program) as call:
         with looking(spool, sources):
@@ -168,16 +165,14 @@ def test_new_names_of_a_file_that_grows_are_given_once(spool: Path, tmp_path: Pa
         second = names.look(path)
     assert (str(program), 3, "at_first") in [function[:3] for function in first]
     assert (str(program), 5, "later") in [function[:3] for function in second]
-    assert not any("profkit" in file for file, *_ in first if file != str(program)), (
-        "the agent's are not the target's"
-    )
+    # The agent's are not the target's.
+    assert not any("profkit" in file for file, *_ in first if file != str(program))
     third = names.look(path)
     codes = decode_tables(path.read_bytes()).codes
     all_of_it = {(codes.files[at], name) for at, name in zip(codes.file, codes.name, strict=True)}
-    assert {(function[0], function[2]) for function in first + second + third} <= all_of_it
-    assert all_of_it - {(function[0], function[2]) for function in first + second + third} <= {
-        (file, name) for file, name in all_of_it if file.startswith("<frozen profkit.")
-    }
+    given = {(file, name) for file, _, name, _ in first + second + third}
+    assert given <= all_of_it
+    assert all(file.startswith("<frozen profkit.") for file, _ in all_of_it - given)
 
 
 def test_a_look_reads_of_a_large_file_only_where_names_are(spool: Path, tmp_path: Path) -> None:
@@ -199,10 +194,8 @@ def test_a_look_reads_of_a_large_file_only_where_names_are(spool: Path, tmp_path
     assert peak < 16 << 20
 
 
-def test_what_is_known_ahead_changes_nothing_in_the_run_file(
-    spool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(host, "take_load", lambda: (0.0, 0))
+@pytest.mark.usefixtures("idle")
+def test_what_is_known_ahead_changes_nothing_in_the_run_file(spool: Path, tmp_path: Path) -> None:
     program, sources = tmp_path / "program.py", Noted()
     with running(spool, program), looking(spool, sources):
         sources.wait_for(program, "at_first")
@@ -211,14 +204,12 @@ def test_what_is_known_ahead_changes_nothing_in_the_run_file(
     assert (tmp_path / "ahead").read_bytes() == (tmp_path / "after").read_bytes()
 
 
+@pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize(
-    "damage", [b"", b"PFKCALLS", b"PFKCALLS" + b"\xff" * 8192], ids=["empty", "cut", "wild"]
+    "data", [b"", b"PFKCALLS", b"PFKCALLS" + b"\xff" * 8192], ids=["empty", "cut", "wild"]
 )
-def test_a_damaged_file_is_passed_over(
-    spool: Path, tmp_path: Path, damage: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(host, "take_load", lambda: (0.0, 0))
-    (spool / f"a-1-1{RESERVE_SUFFIX}").write_bytes(damage)
+def test_a_damaged_file_is_passed_over(spool: Path, tmp_path: Path, data: bytes) -> None:
+    (spool / f"a-1-1{RESERVE_SUFFIX}").write_bytes(data)
     program, sources = tmp_path / "program.py", Noted()
     with running(spool, program), looking(spool, sources):
         sources.wait_for(program, "at_first")

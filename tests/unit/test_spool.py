@@ -6,10 +6,8 @@ import errno
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -22,40 +20,11 @@ from profkit.capture.spool import remove_spool, reserve_facts, write_facts
 from profkit.formats import load_run
 from tests.records import record_bytes
 
-#: Writes records as an agent does, as fast as it can, whenever its directory is there.
-WRITER = """
-import os, sys
-path = os.path.join(sys.argv[1], "host-1-1")
-while True:
-    try:
-        os.close(os.open(path + ".writing", os.O_WRONLY | os.O_CREAT))
-        os.replace(path + ".writing", path + ".record")
-    except FileNotFoundError:
-        pass
-"""
 
-
-def test_a_directory_is_removed_while_a_process_writes_to_it(tmp_path: Path) -> None:
-    """A process that outlives the target writes on: `shutil.rmtree` alone leaves the directory now and then."""
-    spool = tmp_path / ".run.prof.spool-abc"
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(spool)]) as writer:
-        try:
-            for attempt in range(20):
-                spool.mkdir()
-                for number in range(50):
-                    (spool / f"host-{number}-2.record").touch()
-                while not (spool / "host-1-1.record").exists():
-                    time.sleep(0.001)
-                remove_spool(spool)
-                assert list(tmp_path.iterdir()) == [], f"left behind in attempt {attempt}"
-        finally:
-            writer.kill()
-
-
-def test_a_record_that_comes_between_the_listing_and_the_removal(
+def test_a_directory_is_removed_while_a_process_writes_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The moment that the test above meets by chance."""
+    """A process outlives the target, and its record comes between the listing and the removal."""
     spool = tmp_path / ".run.prof.spool-abc"
     spool.mkdir()
     (spool / "host-1-1.record").touch()
@@ -81,6 +50,7 @@ def test_the_last_facts_are_written_where_there_is_no_space(
     facts: dict[str, object] = {"command": ["x"], "wall_s": None}
     write_facts(tmp_path, facts)
     reserve_facts(tmp_path, facts)
+    ended = {**facts, "wall_s": 1.5}
 
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -88,18 +58,15 @@ def test_the_last_facts_are_written_where_there_is_no_space(
     with monkeypatch.context() as patched:
         patched.setattr(spool_module, "replacing", full)
         with pytest.raises(OSError, match="No space"):
-            write_facts(tmp_path, {**facts, "wall_s": 1.5})
+            write_facts(tmp_path, ended)
         with pytest.raises(OSError, match="No space"):
-            write_facts(tmp_path, {**facts, "wall_s": 1.5, "git": "x" * 100_000}, last=True)
+            write_facts(tmp_path, {**ended, "git": "x" * 100_000}, last=True)
         assert json.loads((tmp_path / "launch.json").read_text()) == facts
-        write_facts(tmp_path, {**facts, "wall_s": 1.5}, last=True)
-    assert json.loads((tmp_path / "launch.json").read_text()) == {**facts, "wall_s": 1.5}
+        write_facts(tmp_path, ended, last=True)
+    assert json.loads((tmp_path / "launch.json").read_text()) == ended
     assert os.listdir(tmp_path) == ["launch.json"]
-
-
-def test_the_space_is_given_back_where_it_was_not_needed(tmp_path: Path) -> None:
-    write_facts(tmp_path, {"wall_s": None})
-    reserve_facts(tmp_path, {"wall_s": None})
+    # The space is given back where it was not needed.
+    reserve_facts(tmp_path, facts)
     write_facts(tmp_path, {"wall_s": 2.0}, last=True)
     assert json.loads((tmp_path / "launch.json").read_text()) == {"wall_s": 2.0}
     assert os.listdir(tmp_path) == ["launch.json"]
@@ -123,7 +90,7 @@ os.kill(os.getpid(), 9)
 def test_processes_keep_files_on_a_local_disk_beside_a_network_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store to a mapped file waits for the server; a process that was killed is read all the same."""
+    """A store to a mapped file would wait for the server; what a killed process stored is read all the same."""
     shared, local = tmp_path / "shared", tmp_path / "local"
     shared.mkdir()
     local.mkdir()
@@ -135,9 +102,8 @@ def test_processes_keep_files_on_a_local_disk_beside_a_network_file_system(
     status = capture([sys.executable, str(tmp_path / "looks.py"), str(tmp_path / "names")], output)
     assert status == -signal.SIGKILL
     names = (tmp_path / "names").read_text().split()
-    assert {"launch.json", "launch.reserve"} == {
-        name for name in names if not name.endswith((".sampled", ".local"))
-    }
+    kept = {name for name in names if not name.endswith((".sampled", ".local"))}
+    assert kept == {"launch.json", "launch.reserve"}
     profile = load_run(output).processes[0].threads[0].profile
     assert "work" in {profile.strings[name] for name in profile.name}
     assert [*shared.iterdir(), *local.iterdir()] == [output]
@@ -159,6 +125,5 @@ def test_a_torn_entry_of_an_ended_process_costs_no_other(
     assert [path.name for path in tmp_path.glob("*.record")] == ["host-13-1.record"]
     whole = (tmp_path / gathered.GATHERED_NAME).read_bytes()
     (tmp_path / gathered.GATHERED_NAME).write_bytes(whole[:-1])
-    facts = {"command": ["program"], "cwd": "/work", "started": "2026-01-01T00:00:00+00:00"}
-    write_facts(tmp_path, facts)
+    write_facts(tmp_path, {"command": ["program"], "cwd": "/work", "started": "2026-01-01T00:00:00+00:00"})
     assert sorted(process.pid for process in pack_spool(tmp_path).processes if process.pid) == [10, 11, 13]

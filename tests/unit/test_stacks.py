@@ -5,6 +5,7 @@ from __future__ import annotations
 import cProfile
 import json
 import math
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -33,20 +34,11 @@ def tree(
     own: list[float], within: list[float], pairs: list[Pair], queued: list[float] | None = None
 ) -> StackTable:
     """One side's functions by number, and who calls whom."""
-    times = FunctionTimes(
-        np.array(own), np.array(within), np.array(queued or [0.0] * len(own)), np.zeros(len(own))
-    )
-    columns = CallSide(
-        np.ones(len(pairs), np.int64), np.array([p.own for p in pairs]), np.array([p.within for p in pairs])
-    )
-    found = stacks_of_pairs(
-        np.array([p.caller for p in pairs], np.int32),
-        np.array([p.callee for p in pairs], np.int32),
-        (columns,),
-        (times,),
-    )
-    assert found is not None
-    return found
+    n = len(own)
+    times = FunctionTimes(np.array(own), np.array(within), np.array(queued or [0.0] * n), np.zeros(n))
+    caller, callee, *seconds = (np.array(column) for column in zip(*pairs, strict=True))
+    columns = CallSide(np.ones(len(pairs), np.int64), *seconds)
+    return stacks_of_pairs(caller.astype(np.int32), callee.astype(np.int32), (columns,), (times,))
 
 
 def within(table: StackTable, side: int = 0) -> Floats:
@@ -59,6 +51,10 @@ def within(table: StackTable, side: int = 0) -> Floats:
     return found
 
 
+def listed(table: StackTable) -> list[tuple[int, int]]:
+    return list(zip(table.depth.tolist(), table.row.tolist(), strict=True))
+
+
 def test_pairs_become_paths_whose_times_add_up() -> None:
     """main → f (3 s of 4) and g (2 s), both → h: h's time is divided as its callers shared it."""
     table = tree(
@@ -68,13 +64,7 @@ def test_pairs_become_paths_whose_times_add_up() -> None:
         [0.0, 0.0, 0.0, 0.7],
     )
     assert not table.measured
-    assert list(zip(table.depth.tolist(), table.row.tolist(), strict=True)) == [
-        (0, 0),
-        (1, 1),
-        (2, 3),
-        (1, 2),
-        (2, 3),
-    ]
+    assert listed(table) == [(0, 0), (1, 1), (2, 3), (1, 2), (2, 3)]
     assert within(table) == pytest.approx([6.0, 3.0, 2.0, 2.0, 1.5])
     assert table.sides[0].own == pytest.approx([1.0, 1.0, 2.0, 0.5, 1.5])
     assert table.sides[0].queued == pytest.approx([0.0, 0.0, 0.4, 0.0, 0.3])
@@ -114,9 +104,7 @@ def test_a_tree_is_bounded_whatever_the_calls_are(monkeypatch: pytest.MonkeyPatc
     assert math.isfinite(float(table.sides[0].own.sum()))
 
 
-def test_a_real_profile_of_another_profiler_has_reconstructed_stacks(
-    tmp_path: pytest.TempPathFactory,
-) -> None:
+def test_a_real_profile_of_another_profiler_has_reconstructed_stacks(tmp_path: Path) -> None:
     def leaf() -> int:
         return sum(i * i for i in range(20_000))
 
@@ -131,17 +119,16 @@ def test_a_real_profile_of_another_profiler_has_reconstructed_stacks(
 
     profiler = cProfile.Profile()
     profiler.runcall(outer)
-    path = f"{tmp_path}/plain.prof"
-    profiler.dump_stats(path)
-    run = load_run(path)
+    profiler.dump_stats(tmp_path / "plain.prof")
+    run = load_run(tmp_path / "plain.prof")
     functions = ranked_run(run, edges=True)
     page = run_page(run, "tottime")
     found, names = page.stacks, page.functions["names"]
     assert not found["measured"]
-    paths, around = {}, []
+    paths, around = set(), ()
     for depth, row in zip(found["depth"], found["row"], strict=True):
-        around = [*around[:depth], names[row] if row >= 0 else "…"]
-        paths[tuple(around)] = True
+        around = (*around[:depth], names[row] if row >= 0 else "…")
+        paths.add(around)
     assert ("outer", "left", "leaf") in paths
     assert ("outer", "right", "leaf") in paths
     own = sum(json.loads(found["after"]["own"])) * 1e-9
@@ -157,20 +144,10 @@ class Told(NamedTuple):
 
 
 def thread_of(rows: list[Told], of_table: list[int], wait: float = 0.0) -> stack_table.PlacedPaths:
-    own = np.array([row.own for row in rows])
-    found = Paths(
-        np.array([row.parent for row in rows], np.int32),
-        np.array([row.function for row in rows], np.int32),
-        np.ones(len(rows), np.int64),
-        own,
-        own * wait,
-        own * 0.0,
-    ).validate(len(of_table))
+    parent, function, own = (np.array(column) for column in zip(*rows, strict=True))
+    columns = (parent.astype(np.int32), function.astype(np.int32), np.ones(len(rows), np.int64))
+    found = Paths(*columns, own, own * wait, own * 0.0).validate(len(of_table))
     return found, np.array(of_table)
-
-
-def listed(table: StackTable) -> list[tuple[int, int]]:
-    return list(zip(table.depth.tolist(), table.row.tolist(), strict=True))
 
 
 def test_paths_of_threads_and_sides_are_one_tree() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,14 +22,12 @@ from profkit.study.space import UNSET, Parameter, Space, parse_parameter, parse_
 from profkit.study.sweep import _cpu_seconds
 from profkit.study.tune import advised_settings, baseline_of, first_settings
 from tests.programs import program, training
+from tests.shared import words_of
 
 WORKERS = Parameter("workers", False, ("1", "2", "4"))
 THREADS = Parameter("OMP_NUM_THREADS", True, (UNSET, "1", "2"))
 COMMAND = ("python", "train.py", "--workers={workers}", "{workers}/{other}", '{"a": 1}')
 SPACE = Space(COMMAND, (WORKERS, THREADS))
-
-
-# Settings
 
 
 @pytest.mark.parametrize(
@@ -100,11 +99,9 @@ def test_the_first_settings_are_few_and_in_the_space() -> None:
 
 def diagnosis(ranks: int, workers: int, threads: int, cpus: float, **advice: str) -> Diagnosis:
     demand = Demand(ranks, workers, threads, ranks * max(1, workers) * threads, cpus)
-    share = max(1, int(cpus / demand.processes))
+    share, limits = max(1, int(cpus / demand.processes)), Limits(cpus=int(cpus))
     names = tuple(advice.items())
-    return Diagnosis(
-        Limits(cpus=int(cpus)), None, (), demand, None, None, demand.oversubscribed, names, share, ()
-    )
+    return Diagnosis(limits, None, (), demand, None, None, demand.oversubscribed, names, share, ())
 
 
 def test_the_advice_of_doctor_is_a_setting_of_the_study() -> None:
@@ -128,14 +125,10 @@ def test_the_advice_of_doctor_is_a_setting_of_the_study() -> None:
 def test_cpu_time_is_that_of_all_processes() -> None:
     """Ranks end as children of a launcher that does not wait for them as its own: the tree alone lacks them."""
     run = program(training(), helpers=[(2.0, 1.0)])
-    assert run.machine is not None
     own = sum(process.cpu_s or 0.0 for process in run.processes)
     assert _cpu_seconds(replace(run, machine=replace(run.machine, tree_cpu_s=0.5))) == pytest.approx(own)
     assert _cpu_seconds(replace(run, machine=replace(run.machine, tree_cpu_s=90.0))) == 90.0
     assert _cpu_seconds(replace(run, processes=(), machine=None)) is None
-
-
-# Objectives
 
 
 def test_an_objective_is_read(tmp_path: Path) -> None:
@@ -164,10 +157,7 @@ def test_a_log_file_counts_if_this_run_wrote_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        *("", "time", "output:", "output:(", "output:no group", "output:(a)(b)", "json:file", "json::[-1]"),
-        "range:",
-    ],
+    words_of("|time|output:|output:(|output:no group|output:(a)(b)|json:file|json::[-1]|range:", "|"),
 )
 def test_a_wrong_objective_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as error:
@@ -175,15 +165,18 @@ def test_a_wrong_objective_is_refused(text: str) -> None:
     assert "\n" not in str(error.value)
 
 
-# Figures
-
-
-def trials(times: dict[tuple[str, str], list[float]], **fields: object) -> list[Trial]:
+def trials(times: dict[tuple[str, ...], Sequence[float]], parameters: Sequence[Parameter]) -> list[Trial]:
+    """Runs that took so long, on two CPUs, of which a tenth was queueing."""
+    names = [parameter.name for parameter in parameters]
     return [
-        Trial({"workers": w, "OMP_NUM_THREADS": t}, i, "done", "", 0, value, **fields)  # type: ignore[arg-type]
-        for (w, t), values in times.items()
-        for i, value in enumerate(values)
+        Trial(dict(zip(names, setting, strict=True)), i, "done", "", 0, wall, 2 * wall, 0.1 * wall)
+        for setting, walls in times.items()
+        for i, wall in enumerate(walls)
     ]
+
+
+def studied(space: Space, times: dict[tuple[str, ...], Sequence[float]]) -> Results:
+    return results(space, trials(times, space.parameters))
 
 
 def noisy(median: float, runs: int, spread: float, seed: int) -> list[float]:
@@ -192,37 +185,22 @@ def noisy(median: float, runs: int, spread: float, seed: int) -> list[float]:
 
 
 def test_medians_speedups_and_efficiency() -> None:
-    space = Space(("x", "{workers}"), (WORKERS,))
-    found = results(
-        space,
-        [
-            Trial({"workers": w}, i, "done", "", 0, wall, 2 * wall, 0.1 * wall)
-            for w, walls in (("1", (8, 8.1, 7.9)), ("2", (4, 4.1, 3.9)), ("4", (4, 4.05, 3.95)))
-            for i, wall in enumerate(walls)
-        ],
-    )
+    times = {("1",): (8, 8.1, 7.9), ("2",): (4, 4.1, 3.9), ("4",): (4, 4.05, 3.95)}
+    found = studied(Space(("x", "{workers}"), (WORKERS,)), times)
     assert [cell.median for cell in found.cells] == [8, 4, 4]
     assert [cell.speedup for cell in found.cells] == [1, 2, 2]
     assert [cell.efficiency for cell in found.cells] == [1, 1, 0.5]
     assert [cell.best for cell in found.cells] == [False, True, True]
     # Of two that cannot be told apart, the one with fewer processes.
     assert found.advised == 1
-    assert all(
-        cell.cores == pytest.approx(2) and cell.queue_share == pytest.approx(0.1) for cell in found.cells
-    )
+    assert [cell.cores for cell in found.cells] == pytest.approx([2] * 3)
+    assert [cell.queue_share for cell in found.cells] == pytest.approx([0.1] * 3)
 
 
 def test_a_library_s_own_default_has_no_efficiency() -> None:
-    """The baseline leaves a variable unset of which numbers are tried."""
-    threads = Parameter("OMP_NUM_THREADS", True, ("1", "2"))
-    found = results(
-        Space(("x",), (threads,), (("unset",), ("1",), ("2",))),
-        [
-            Trial({"OMP_NUM_THREADS": value}, i, "done", "", 0, wall, 2 * wall, 0.1 * wall)
-            for value, walls in (("unset", (8, 8.1, 7.9)), ("1", (4, 4.1, 3.9)), ("2", (4, 4.05, 3.95)))
-            for i, wall in enumerate(walls)
-        ],
-    )
+    """The baseline leaves a variable unset that the others set to numbers."""
+    space = Space(("x",), (Parameter("OMP_NUM_THREADS", True, ("1", "2")),), (("unset",), ("1",), ("2",)))
+    found = studied(space, {("unset",): (8, 8.1, 7.9), ("1",): (4, 4.1, 3.9), ("2",): (4, 4.05, 3.95)})
     efficiency = {cell.setting: cell.efficiency for cell in found.cells}
     assert math.isnan(efficiency["unset",])
     assert (efficiency["1",], efficiency["2",]) == (1, 0.5)
@@ -245,37 +223,29 @@ def test_disturbed_runs_count_only_where_there_is_no_other() -> None:
     assert (cell.failed, cell.disturbed, cell.problem) == (1, 1, "ended")
 
 
-def _study(seed: int, factor: float) -> Results:
-    """Nine settings with three runs each, 5 % noise; the best of them is the first, by `factor`."""
-    settings = SPACE.settings()
-    medians = [1.0] + [factor] * (len(settings) - 1)
-    times = {
-        s: noisy(m, 3, 0.05, 1000 * seed + i) for i, (s, m) in enumerate(zip(settings, medians, strict=True))
-    }
-    return results(SPACE, trials(times))  # type: ignore[arg-type]
+def equal_settings(seed: int) -> Results:
+    """Nine settings with three runs each, 5 % noise; none is better than another."""
+    return studied(SPACE, {s: noisy(1.0, 3, 0.05, 1000 * seed + i) for i, s in enumerate(SPACE.settings())})
 
 
 def test_the_best_setting_is_in_the_marked_set_as_often_as_promised() -> None:
     """95 % for the whole study, where all settings are equally good: that is the worst case."""
-    kept = sum(_study(seed, 1.0).cells[0].best for seed in range(400))
+    kept = sum(equal_settings(seed).cells[0].best for seed in range(400))
     assert kept >= 0.93 * 400
 
 
 def test_the_interval_of_a_gain_covers_the_truth() -> None:
+    space = replace(SPACE, listed=(("1", "1"), ("2", "1")))
     covered = []
     for seed in range(400):
         times = {("1", "1"): noisy(3.0, 5, 0.08, 2 * seed), ("2", "1"): noisy(2.0, 5, 0.08, 2 * seed + 1)}
-        found = results(Space(COMMAND, SPACE.parameters, (("1", "1"), ("2", "1"))), trials(times))
-        ratio = gain(found, 0, 1)
+        ratio = gain(studied(space, times), 0, 1)
         covered.append(ratio.low <= 1.5 <= ratio.high)
     assert 0.93 <= np.mean(covered) <= 0.98
 
 
-# Journals
-
-
 def test_a_journal_goes_on_from_what_was_written(tmp_path: Path) -> None:
-    first, second = trials({("1", "1"): [3.0, 2.0]})
+    first, second = trials({("1", "1"): [3.0, 2.0]}, SPACE.parameters)
     with Journal(tmp_path / "s", SPACE, profiled=True) as journal:
         journal.add(first)
     with open(tmp_path / "s" / "journal.jsonl", "ab") as file:
@@ -284,8 +254,7 @@ def test_a_journal_goes_on_from_what_was_written(tmp_path: Path) -> None:
         assert journal.trials == [first]
         journal.add(second)
     assert read_trials(tmp_path / "s") == [first, second]
-    plan = read_plan(tmp_path / "s")
-    assert plan.space == SPACE
+    assert read_plan(tmp_path / "s").space == SPACE
 
 
 def test_one_process_at_a_time_works_on_a_journal(tmp_path: Path) -> None:

@@ -36,17 +36,13 @@ def test_the_attachment_makes_the_same_report(
 ) -> None:
     run("diff", *SIDES, "--ticket", "-o", tmp_path / "slow.md")
     text = (tmp_path / "slow.md").read_text(encoding="utf-8")
-    assert text.startswith(
-        "## ❌ 3.23× slower, 1.29 → 4.17 s: resource contention by other processes (contention"
-    )
+    headline = "3.23× slower, 1.29 → 4.17 s: resource contention by other processes (contention"
+    assert text.startswith(f"## ❌ {headline}")
     assert len(text.encode()) <= MAX_BYTES
     assert "slow.zip holds the runs of both sides" in text
-    # What a reader meets first: the answer, where the time went, what to do, how to see it again, on which machine.
     opened = text.partition("<details>")[0]
-    headings = re.findall(r"^### (.+)$", opened, re.MULTILINE)
-    assert headings == words_of(
-        "Where the added time went|What to do next|How to reproduce|Machines and versions", "|"
-    )
+    headings = "Where the added time went|What to do next|How to reproduce|Machines and versions"
+    assert "|".join(re.findall(r"^### (.+)$", opened, re.MULTILINE)) == headings
     for fact in ("| CPU |", "| CPUs |", "| system |", "| python |", "| profkit |", "| date |"):
         assert fact in opened, fact
     folded = re.findall(r"<details><summary>(.+?)</summary>", text)
@@ -64,19 +60,14 @@ def test_the_attachment_makes_the_same_report(
     assert all(f"| `{member}` |" in readme for member in members[1:])
     assert "\nprofkit diff baseline.prof candidate.prof\n" in readme
     assert "<project>" in readme
-    # The command that the report gives.
     assert "\nprofkit diff baseline.prof candidate.prof\n" in text
     run("diff", "baseline.prof", "candidate.prof", "--format", "json", "-o", "again.json")
-    attached, again = (
-        json.loads(Path(name).read_text(encoding="utf-8")) for name in ("report.json", "again.json")
-    )
+    reports = ("report.json", "again.json")
+    attached, again = (json.loads(Path(name).read_text(encoding="utf-8")) for name in reports)
     for key in ("verdict", "ranking", "residue", "settings", "comparability"):
         assert again[key] == attached[key], key
-    rows = [
-        [{k: v for k, v in row.items() if k != "match"} for row in side["functions"]]
-        for side in (attached, again)
-    ]
-    assert rows[0] == rows[1]
+    for one, other in zip(attached["functions"], again["functions"], strict=True):
+        assert {**one, "match": ""} == {**other, "match": ""}
 
 
 def test_replicates_are_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,8 +82,9 @@ def test_replicates_are_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "t/README.md t/baseline/1.prof t/baseline/2.prof t/candidate/1.prof "
         "t/candidate/2.prof t/report.html t/report.json t/ticket.md"
     )
-    assert "\nprofkit diff baseline candidate\n" in Path("t.md").read_text(encoding="utf-8")
-    assert "--repeat 2 -- python" in Path("t.md").read_text(encoding="utf-8")
+    text = Path("t.md").read_text(encoding="utf-8")
+    assert "\nprofkit diff baseline candidate\n" in text
+    assert "--repeat 2 -- python" in text
     monkeypatch.chdir(tmp_path / "there" / "t")
     assert "\nprofkit diff baseline candidate\n" in Path("README.md").read_text(encoding="utf-8")
     run("diff", "baseline", "candidate", "--fail-on", "code-change", code=1)
@@ -106,10 +98,8 @@ def test_without_a_name_the_markdown_is_printed(
     text = capsys.readouterr().out
     assert "<summary>Functions by self time</summary>" in text
     assert " profkit capture -o run.prof -- python tokenize_corpus.py" in text
-    assert unpacked(archive_of(None), tmp_path / "there") == [
-        f"profkit-ticket/{name}"
-        for name in ("README.md", "report.html", "report.json", "run.prof", "ticket.md")
-    ]
+    members = words_of("README.md report.html report.json run.prof ticket.md")
+    assert unpacked(archive_of(None), tmp_path / "there") == [f"profkit-ticket/{name}" for name in members]
     run("show", tmp_path / "there" / "profkit-ticket" / "run.prof")
 
 
@@ -119,22 +109,16 @@ def test_full_paths_of_a_ticket_are_said(tmp_path: Path) -> None:
     assert "Nothing was masked" in (tmp_path / "t" / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--format", "json"], ["-o", "x.html"], ["-o", "x.json"], ["--format", "terminal"]]
-)
-def test_a_ticket_is_markdown(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    run("diff", *SIDES, "--ticket", *arguments, code=2)
+@pytest.mark.parametrize("option", words_of("--format=json -ox.html -ox.json --format=terminal"))
+def test_a_ticket_is_markdown(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run("diff", *SIDES, "--ticket", option, code=2)
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_the_archive_does_not_replace_what_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    shutil.copy(SIDES[0], "a.zip")
-    before = Path("a.zip").read_bytes()
-    run("diff", "a.zip", SIDES[1], "--ticket", "-o", "a.md", code=2)
-    assert Path("a.zip").read_bytes() == before
+def test_the_archive_does_not_replace_what_is_read(tmp_path: Path) -> None:
+    shutil.copy(SIDES[0], tmp_path / "a.zip")
+    run("diff", tmp_path / "a.zip", SIDES[1], "--ticket", "-o", tmp_path / "a.md", code=2)
+    assert (tmp_path / "a.zip").read_bytes() == SIDES[0].read_bytes()
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -153,11 +137,11 @@ def test_open_writes_a_page_and_hands_it_to_the_browser(
     assert "opened file://" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["--format", "md"], ["-o", "x.md"], ["--ticket"]])
+@pytest.mark.parametrize("option", words_of("--format=md -ox.md --ticket"))
 def test_only_a_page_is_opened(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    run("diff", *SIDES, "--open", *arguments, code=2)
+    run("diff", *SIDES, "--open", option, code=2)
     assert list(tmp_path.iterdir()) == []
     assert capsys.readouterr().err.count("\n") == 1

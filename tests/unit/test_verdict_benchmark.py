@@ -22,15 +22,7 @@ from benchmarks.verdict.learn import write_steps
 from benchmarks.verdict.pairs import LeftOut, make_pairs
 from benchmarks.verdict.score import calibration, confusion, figures, summary
 from benchmarks.verdict.tables import report
-from benchmarks.verdict.truth import (
-    RIGHT,
-    Intent,
-    Measured,
-    Truth,
-    intent_of,
-    of_another,
-    of_pair,
-)
+from benchmarks.verdict.truth import RIGHT, Intent, Measured, intent_of, of_another, of_pair
 from profkit.formats.runfile import read_run
 from profkit.verdict.calibration import STEPS
 from profkit.verdict.types import CAUSES
@@ -40,17 +32,9 @@ ROOT = Path(__file__).parents[2]
 VERDICT = ROOT / "benchmarks" / "verdict"
 
 
-def measured(
-    wall: float,
-    run: float | None = None,
-    wait: float = 0.0,
-    *,
-    lead: float | None = None,
-    throttled: float = 0.0,
-) -> Measured:
-    """A run of one thread that computes all the time, unless it says otherwise."""
-    run, lead = wall - wait if run is None else run, wait if lead is None else lead
-    return Measured(wall, run, wait, 0.0, throttled, 2.0, lead)
+def measured(wall: float, wait: float = 0.0) -> Measured:
+    """A run of one thread that computes or queues all the time."""
+    return Measured(wall, wall - wait, wait, 0.0, 0.0, 2.0, wait)
 
 
 #: Ten clean runs of one thread: they differ by up to 9 %, and queue for up to 9 milliseconds.
@@ -59,17 +43,6 @@ CLEAN = [measured(1 + i / 100, wait=i / 1000) for i in range(10)]
 
 def intent(condition: str) -> Intent:
     return intent_of(CONDITIONS[condition], CONDITIONS[CONDITIONS[condition].baseline])
-
-
-def truth(condition: str, *candidate: Measured, baseline: int = 4) -> Truth | None:
-    """Of a condition against one clean run, or against five where the candidate has several."""
-    side = CLEAN[baseline : baseline + 1] if len(candidate) == 1 else CLEAN[:5]
-    return of_pair(intent(condition), CLEAN, side, candidate)
-
-
-def causes(condition: str, *candidate: Measured, baseline: int = 4) -> set[str]:
-    found = truth(condition, *candidate, baseline=baseline)
-    return set(found.causes)
 
 
 def constants(path: Path, kind: type) -> Iterator[float]:
@@ -109,7 +82,7 @@ def test_the_kind_of_contention_follows_from_the_condition() -> None:
     assert kinds["pinned-hog"] == {"external-load"}
     both = intent_of(CONDITIONS["pinned-hog"], CONDITIONS["clean"])
     assert both.kinds == {"external-load", "self-oversubscription"}
-    for name in tuple(words_of("clean changed work2 size isa stopped locked slow-store beside-changed")):
+    for name in words_of("clean changed work2 size isa stopped locked slow-store beside-changed"):
         assert not kinds[name]
 
 
@@ -120,43 +93,38 @@ def test_the_same_neighbour_on_both_sides_is_no_cause() -> None:
     assert against_clean.mixed
 
 
-def test_queueing_that_explains_the_loss_is_contention() -> None:
-    found = truth("hogs-1x", measured(2.0, wait=0.95))
-    assert (found.label, found.contended, found.causes) == ("contention", True, {"contention"})
-    assert found.kinds == {"external-load"}
-
-
-def test_a_loss_smaller_than_the_clean_spread_is_no_loss() -> None:
-    # Longer than this clean run by as much as the longest clean run is longer than the shortest, and by more.
-    assert causes("changed", measured(CLEAN[9].wall_s), baseline=0) == {"code-change", "no-change"}
-    assert causes("changed", measured(1.10), baseline=0) == {"code-change"}
-    # A slow clean run hides the same loss.
-    assert causes("changed", measured(1.10), baseline=9) == {"code-change", "no-change"}
-
-
 @pytest.mark.parametrize(
-    "candidate",
+    ("condition", "baseline", "candidate", "causes"),
     [
-        measured(1.5),
-        measured(1.04, wait=0.2),
-        measured(2.0, wait=0.3),
+        # Queueing explains the loss.
+        ("hogs-1x", 4, measured(2.0, wait=0.95), {"contention"}),
+        # Longer than this clean run by as much as the longest clean run is longer than the shortest, and by more.
+        ("changed", 0, measured(CLEAN[9].wall_s), {"code-change", "no-change"}),
+        ("changed", 0, measured(1.10), {"code-change"}),
+        # A slow clean run hides the same loss.
+        ("changed", 9, measured(1.10), {"code-change", "no-change"}),
+        # Not decided: slower without queueing, queueing without a loss, queueing that explains less than half.
+        ("hogs-1x", 4, measured(1.5), None),
+        ("hogs-1x", 4, measured(1.04, wait=0.2), None),
+        ("hogs-1x", 4, measured(2.0, wait=0.3), None),
+        # The neighbour took nothing. Two clean runs typically differ by 30 milliseconds: less cannot be seen.
+        ("hogs-1x", 4, measured(1.06, wait=0.005), {"no-change"}),
+        ("hogs-1x", 4, measured(1.06, wait=0.03), {"no-change"}),
+        ("hogs-1x", 4, measured(1.06, wait=0.04), None),
+        # Longer than any clean run, but not by enough: a loss that the other side may hide.
+        ("hogs-1x", 4, measured(1.10, wait=0.005), None),
+        ("hogs-1x", 4, measured(0.8, wait=0.005), {"no-change", "faster"}),
     ],
-    ids=["slower without queueing", "queueing without a loss", "queueing explains less than half"],
 )
-def test_what_cannot_be_decided_is_left_out(candidate: Measured) -> None:
-    assert truth("hogs-1x", candidate) is None
-
-
-def test_a_neighbour_that_took_nothing_is_no_contention() -> None:
-    found = truth("hogs-1x", measured(1.06, wait=0.005))
-    assert (found.label, found.causes, found.contended) == ("no-change", {"no-change"}, False)
-    # Two clean runs typically differ by 30 milliseconds: queueing for less costs nothing that could be seen.
-    assert causes("hogs-1x", measured(1.06, wait=0.03)) == {"no-change"}
-    assert truth("hogs-1x", measured(1.06, wait=0.04)) is None
-    # Longer than any clean run, but not by enough: a loss that the other side may hide.
-    assert truth("hogs-1x", measured(1.10, wait=0.005)) is None
-    faster = truth("hogs-1x", measured(0.8, wait=0.005))
-    assert faster.causes == {"no-change", "faster"}
+def test_what_is_true_of_a_pair(
+    condition: str, baseline: int, candidate: Measured, causes: set[str] | None
+) -> None:
+    found = of_pair(intent(condition), CLEAN, CLEAN[baseline : baseline + 1], [candidate])
+    assert (None if found is None else found.causes) == causes
+    if found is not None:
+        assert found.label in found.causes
+        assert found.contended == ("contention" in found.causes)
+        assert found.kinds == ({"external-load"} if found.contended else set())
 
 
 def test_of_another_program_nothing_can_be_said() -> None:
@@ -169,33 +137,20 @@ def test_of_another_program_nothing_can_be_said() -> None:
 
 
 def said(cause: str, causes: tuple[str, ...], *, contended: bool = False, **more: object) -> Judgement:
-    values: dict[str, object] = {
-        "arm": "counters",
-        "runs": 1,
-        "workload": "w",
-        "programs": ("w",),
-        "condition": "c",
-        "form": "forward",
-        "label": causes[0],
-        "contended": contended,
-        "causes": causes,
-        "kinds": (),
-        "effect": 2.0,
-        "cause": cause,
-        "kind": None,
-        "confidence": 0.9,
-        "rule": f"rule of {cause}",
-        "strength": float("nan"),
-        "baseline": (0,),
-        "candidate": (0,),
-    }
+    values: dict[str, object] = (
+        {"arm": "counters", "runs": 1, "workload": "w", "programs": ("w",), "condition": "c"}
+        | {"form": "forward", "label": causes[0], "contended": contended, "causes": causes, "kinds": ()}
+        | {"effect": 2.0, "cause": cause, "kind": None, "confidence": 0.9, "rule": f"rule of {cause}"}
+        | {"strength": math.nan, "baseline": (0,), "candidate": (0,)}
+    )
     return Judgement(**{**values, **more})  # type: ignore[arg-type]
 
 
 def test_figures_tell_misses_from_false_alarms() -> None:
+    of_others = {"contended": True, "kinds": ("external-load",)}
     judged = [
-        said("contention", ("contention",), contended=True, kinds=("external-load",), kind="external-load"),
-        said("contention", ("contention",), contended=True, kinds=("external-load",), kind="cpu-quota"),
+        said("contention", ("contention",), **of_others, kind="external-load"),
+        said("contention", ("contention",), **of_others, kind="cpu-quota"),
         said("slower-machine", ("contention",), contended=True),
         said("contention", ("no-change",)),
         said("inconclusive", ("code-change",)),
@@ -208,12 +163,8 @@ def test_figures_tell_misses_from_false_alarms() -> None:
     assert (found.wrong.hits, found.inconclusive.hits) == (2, 1)
     whole, program, group = summary(judged)
     assert (whole["program"], program["program"], whole["recall"], whole["pairs"]) == (None, "w", [2, 3], 6)
-    assert (group["group"], group["right"], group["inconclusive"], group["wrong"]) == (
-        "c",
-        [3, 6],
-        [1, 6],
-        [2, 6],
-    )
+    assert [group[key] for key in ("right", "inconclusive", "wrong")] == [[3, 6], [1, 6], [2, 6]]
+    assert group["group"] == "c"
     assert confusion(judged)["contention"] == {"contention": 2, "slower-machine": 1}
 
 
@@ -228,24 +179,18 @@ def test_confidence_rises_with_strength_and_is_learnt_on_other_programs() -> Non
     (least, low), *_, (_, high) = table[rule]
     assert least == -math.inf
     assert low < 0.5 < 0.9 < high < 1.0
-    other = [
-        said("contention", ("no-change",), strength=0.6, workload="other", programs=("other",))
-        for _ in range(5)
-    ]
+    other = [said("contention", ("no-change",), strength=0.6, workload="other", programs=("other",))] * 5
     # What one program was compared with is not learnt from for that one either.
-    other += [
-        said("contention", ("inconclusive",), strength=0.6, workload="w", programs=("other", "w"))
-        for _ in range(50)
-    ]
+    other += [said("contention", ("inconclusive",), strength=0.6, programs=("other", "w"))] * 50
     learnt = [j for j in held_out(weak + strong + other) if j.workload == "other"]
     assert {j.confidence for j in learnt} == {high}
 
 
 def test_confidences_are_learnt_and_scored_as_users_see_them() -> None:
     rule = "rule of contention"
-    right = [said("contention", ("contention",), stated=0.97) for _ in range(40)]
-    doubted = [said("contention", ("no-change",), stated=0.97, doubt=0.85) for _ in range(40)]
-    beside = [said("contention", ("no-change",), stated=0.97, left=0.9) for _ in range(40)]
+    right = [said("contention", ("contention",), stated=0.97)] * 40
+    doubted = [said("contention", ("no-change",), stated=0.97, doubt=0.85)] * 40
+    beside = [said("contention", ("no-change",), stated=0.97, left=0.9)] * 40
     # What is doubted, or said beside other causes, is no part of the share that these lower.
     assert tables(right + doubted + beside) == {"counters, one": fit(right)}
     (share,) = (share for _, share in fit(right)[rule])
@@ -286,14 +231,8 @@ def corpus(tmp_path: Path) -> Path:
             wall = read_run(folder / f"{repeat}.prof").manifest.wall_s  # type: ignore[union-attr]
             wall *= 1 + repeat / 100
             waits = 0.0 if condition == "clean" else 0.45 * wall
-            facts = {
-                "wall_s": wall,
-                "tree_run_s": wall - waits,
-                "tree_wait_s": waits,
-                "others_cores": waits,
-                "throttled": 0,
-                "cpus": 2,
-            }
+            facts = {"wall_s": wall, "tree_run_s": wall - waits, "tree_wait_s": waits}
+            facts |= {"others_cores": waits, "throttled": 0, "cpus": 2}
             process = [1, 1, wall - waits, waits, wall - waits, waits]
             record = {"label": "", "baseline": "clean", "measured": facts, "processes": [process]}
             (folder / f"{repeat}.json").write_text(json.dumps(record))
@@ -330,10 +269,8 @@ def test_runs_alone_are_judged_and_calibrated(corpus: Path, tmp_path: Path) -> N
     written: dict[str, Any] = {}
     exec(module.read_text().replace("Mapping", "dict"), written)
     steps = written["STEPS"]
-    assert steps["alone"]["run-queue-wait"][0] == (
-        -math.inf,
-        pytest.approx((FEWEST + 1) / (FEWEST + 2), abs=1e-3),
-    )
+    share = pytest.approx((FEWEST + 1) / (FEWEST + 2), abs=1e-3)
+    assert steps["alone"]["run-queue-wait"][0] == (-math.inf, share)
     # What was not learnt keeps what it had.
     assert steps["alone"]["throttling"] == STEPS["alone"]["throttling"]
     assert steps["plain, one"] == {**STEPS["plain, one"]}

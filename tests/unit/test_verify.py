@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from profkit.capture.agent.edited import edit
 from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
 from profkit.measure.size_calls import SizeCall, size_calls, sizes_itself
-from profkit.model import FunctionKey, Host, Pool, Process, Roots, Run, RunSet, Thread
+from profkit.model import FunctionKey, Host, Process, Roots, Run, RunSet, Thread
 from profkit.report.wording.studies import plan_line, so_far, tried_notes, tried_verdict
 from profkit.study.verify import ADVISED, AS_IT_WAS, Change, Tried, _outcome, advised, plan_of, space_of_two
 from profkit.verdict.diagnosis import diagnose as diff
@@ -26,19 +27,14 @@ class TestSettings:
     def test_both_commands_and_their_variables(self) -> None:
         changed = ("taskset", "-c", "0-1", *COMMAND[:3], "2", *COMMAND[4:])
         environment = {"OMP_NUM_THREADS": "8", "HOME": "/h"}
-        space = space_of_two(
-            Change(COMMAND, changed, {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}), environment
-        )
+        threads = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+        space = space_of_two(Change(COMMAND, changed, threads), environment)
         before, after = space.settings()
         assert (before[0], after[0]) == (AS_IT_WAS, ADVISED)
         assert space.command_of(before) == list(COMMAND)
         assert space.command_of(after) == list(changed)
         assert space.environment_of(before, environment) == environment
-        assert space.environment_of(after, environment) == {
-            **environment,
-            "OMP_NUM_THREADS": "2",
-            "MKL_NUM_THREADS": "2",
-        }
+        assert space.environment_of(after, environment) == {**environment, **threads}
 
     def test_what_changes_nothing_is_refused(self) -> None:
         with pytest.raises(UsageError, match="changes nothing"):
@@ -79,7 +75,8 @@ class TestWords:
         line = plan_line(plan_of(27.6, 6.7))
         assert line.startswith("as it was and with the advice, in turn: 6 to 24 runs, 2 min to 10 min; ")
         # A long program has as much time as an answer needs, unless the user says otherwise.
-        assert plan_of(1000.0, float("nan")).limit_s > plan_of(1000.0, float("nan")).shortest_s
+        long = plan_of(1000.0, math.nan)
+        assert long.limit_s > long.shortest_s
         assert plan_line(plan_of(1000.0, 400.0, limit_s=60.0)).endswith(
             "an answer needs at least 80 min: use --limit 4800"
         )
@@ -90,9 +87,8 @@ class TestWords:
         assert tried_verdict(tried, 30.8).headline == "Stopped before it was decided: 35.8 s → 5.90 s, 6.07×"
 
     def test_what_does_not_end_well(self) -> None:
-        block = tried_verdict(
-            Tried("fails", (5.0,), (), 5.0, float("nan"), Estimate(1.0), problem="exit status 3"), 1.0
-        )
+        failed = Tried("fails", (5.0,), (), 5.0, math.nan, Estimate(1.0), problem="exit status 3")
+        block = tried_verdict(failed, 1.0)
         assert (block.tone, block.summary) == ("bad", "exit status 3.")
 
 
@@ -125,11 +121,8 @@ def other():
         # The line where a function begins may be that of its decorator or of its def.
         (9, "Trainer.start", "Pool(2)", "Pool(processes=2)", [12]),
         (
-            8,
-            "Trainer.start",
-            "DataLoader(…, num_workers=3)",
-            "DataLoader(data, batch_size=4, num_workers=3)",
-            [13, 13],
+            *(8, "Trainer.start", "DataLoader(…, num_workers=3)"),
+            *("DataLoader(data, batch_size=4, num_workers=3)", [13, 13]),
         ),
         (10, "Trainer.start.<locals>.inner", "torch.set_num_threads(2)", "torch.set_num_threads(2)", [11]),
         (15, "other", "Pool(2)", "(Pool(2), Pool(2))", [16, 16]),
@@ -209,17 +202,17 @@ def test_the_program_s_function_is_found_through_the_library_s() -> None:
     assert not sizes_itself(Run("a", (Process(threads=(Thread(profile(ROWS[:2])),)),)))
 
 
-def starved(run: Run, *pools: Pool, affinity: int = 2, cpus: int = 2) -> Run:
-    """The run on a machine with so many CPUs, of which it may use some; its pools were looked for."""
-    host = Host(name="host", cpu_model="cpu", cpus=cpus, affinity=affinity)
-    assert run.manifest is not None
-    assert run.machine is not None
-    processes = tuple(replace(p, host=host, pools=pools, peak_threads=None) for p in run.processes)
-    machine = replace(run.machine, cpus=cpus)
-    return replace(run, processes=processes, manifest=replace(run.manifest, host=host), machine=machine)
+def on_two_cpus(run: Run, affinity: int = 2) -> Run:
+    """The run on a machine of which it may use some CPUs; its pools were looked for."""
+    host = Host(name="host", cpu_model="cpu", cpus=2, affinity=affinity)
+    processes = tuple(replace(p, host=host, pools=()) for p in run.processes)
+    return replace(run, processes=processes, manifest=replace(run.manifest, host=host))
 
 
 FAST = [Row("/job/m.py", 10 * i, f"f{i}", 100, 0.3, source=f"s{i}", wait=0.0, cumwait=0.0) for i in range(10)]
+
+
+SLOW = [replace(row, tottime=0.6, wait=0.3) for row in FAST]
 
 
 def advice_of(baseline: Run, candidate: Run) -> list[Advice]:
@@ -229,10 +222,9 @@ def advice_of(baseline: Run, candidate: Run) -> list[Advice]:
 
 
 def test_a_run_on_one_cpu_is_let_onto_the_others() -> None:
-    slow = [replace(row, tottime=0.6, wait=0.3) for row in FAST]
     before = captured(profile(FAST), wall=3.0, run=3.0, wait=0.0, children=[(2.0, 0.0)])
-    after = captured(profile(slow), wall=6.0, run=3.0, wait=3.0, children=[(2.0, 3.0)])
-    first, fewer, leave, verify = advice_of(starved(before), starved(after, affinity=1))
+    after = captured(profile(SLOW), wall=6.0, run=3.0, wait=3.0, children=[(2.0, 3.0)])
+    first, fewer, leave, verify = advice_of(on_two_cpus(before), on_two_cpus(after, affinity=1))
     assert (first.kind, first.argv) == ("more-cpus", ("taskset", "-c", "0-1", "python", "train.py"))
     # 5 CPU seconds on two CPUs take 2.5 s at least.
     assert 0 < first.predicted_gain_s <= 6.0 - 2.5
@@ -244,9 +236,8 @@ def test_a_run_on_one_cpu_is_let_onto_the_others() -> None:
 
 
 def test_full_cpus_get_no_promises() -> None:
-    slow = [replace(row, tottime=0.6, wait=0.3) for row in FAST]
     before = captured(profile(FAST), wall=3.0, run=3.0, wait=0.0, children=[(4.5, 0.0), (4.5, 0.0)])
-    after = captured(profile(slow), wall=6.0, run=3.0, wait=3.0, children=[(4.5, 4.5), (4.5, 4.5)])
-    kinds = [advice.kind for advice in advice_of(starved(before), starved(after))]
+    after = captured(profile(SLOW), wall=6.0, run=3.0, wait=3.0, children=[(4.5, 4.5), (4.5, 4.5)])
+    kinds = [advice.kind for advice in advice_of(on_two_cpus(before), on_two_cpus(after))]
     # Two CPUs need 6 s for 12 s of work: fewer processes would not be faster.
     assert kinds == ["give-cpus", "not-the-code"]

@@ -24,12 +24,14 @@ def waiting(*functions: Fn, edges: bool = True) -> set[str]:
     return {name for name, waits in zip(found.table.name, rows.tolist(), strict=True) if waits}
 
 
-def test_what_wraps_waiting_waits() -> None:
-    assert waiting(
+def test_what_wraps_waiting_waits_where_callers_are_known() -> None:
+    functions = (
         Fn("Connection.poll", 100, 0.01, callers={"main": 100}, file=CONNECTION),
         Fn("PollSelector.select", 100, 0.02, callers={"Connection.poll": 100}, file=SELECTORS),
         Fn(POLL, 100, 0.0, 0.0, 2.0, {"PollSelector.select": 100}),
-    ) == {"Connection.poll", "PollSelector.select", POLL}
+    )
+    assert waiting(*functions) == {"Connection.poll", "PollSelector.select", POLL}
+    assert waiting(*functions, edges=False) == {POLL}
 
 
 def test_what_is_called_for_nothing_but_waiting_waits() -> None:
@@ -65,39 +67,29 @@ def test_what_wraps_reading_computes() -> None:
     assert waiting(load, Fn(READ, 10, 0.0, 0.0, 2.0, {"load": 10})) == {READ}
 
 
-def test_without_callers_names_are_all_there_is() -> None:
-    functions = (
-        Fn("Connection.poll", 100, 0.01, callers={"main": 100}, file=CONNECTION),
-        Fn(POLL, 100, 0.0, 0.0, 2.0, {"Connection.poll": 100}),
-    )
-    assert waiting(*functions, edges=False) == {POLL}
-
-
 @pytest.mark.parametrize(
-    ("name", "waits"),
+    ("name", "root", "waits"),
     [
-        ("<method 'acquire' of '_thread.lock' objects>", True),
-        ("<method 'poll' of 'select.poll' objects>", True),
-        ("<built-in method time.sleep>", True),
-        ("<built-in method posix.read>", True),
-        ("<built-in method posix.preadv>", True),
-        ("<built-in method posix.readlink>", False),
-        ("<method 'recv_into' of '_socket.socket' objects>", True),
-        ("<method 'get' of '_queue.SimpleQueue' objects>", True),
-        ("Pool._handle_tasks", True),
-        ("<method 'get' of 'dict' objects>", False),
-        ("<method 'join' of 'str' objects>", False),
-        ("select", False),
-        ("Reader.read", False),
-        ("<listcomp>", False),
+        ("<method 'acquire' of '_thread.lock' objects>", STDLIB, True),
+        (POLL, STDLIB, True),
+        ("<built-in method time.sleep>", STDLIB, True),
+        ("<built-in method time.sleep>", BUILTIN, True),
+        ("<built-in method posix.read>", STDLIB, True),
+        ("<built-in method posix.preadv>", STDLIB, True),
+        ("<built-in method posix.readlink>", STDLIB, False),
+        ("<method 'recv_into' of '_socket.socket' objects>", STDLIB, True),
+        ("<method '_accept' of '_socket.socket' objects>", BUILTIN, True),
+        ("<method 'get' of '_queue.SimpleQueue' objects>", STDLIB, True),
+        ("Pool._handle_tasks", STDLIB, True),
+        ("<method 'get' of 'dict' objects>", STDLIB, False),
+        ("<method 'join' of 'str' objects>", STDLIB, False),
+        ("select", STDLIB, False),
+        ("Reader.read", STDLIB, False),
+        ("<listcomp>", STDLIB, False),
+        # A project's own function of such a name may compute.
+        ("Queue.wait", STDLIB, True),
+        ("Simulation.wait", PROJECT, False),
     ],
 )
-def test_what_waits_by_its_name(name: str, waits: bool) -> None:
-    assert is_wait(name, STDLIB) is waits
-
-
-def test_a_projects_own_wait_may_compute() -> None:
-    assert is_wait("Queue.wait", STDLIB)
-    assert not is_wait("Simulation.wait", PROJECT)
-    assert is_wait("<built-in method time.sleep>", BUILTIN)
-    assert is_wait("<method '_accept' of '_socket.socket' objects>", BUILTIN)
+def test_what_waits_by_its_name(name: str, root: str, waits: bool) -> None:
+    assert is_wait(name, root) is waits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,32 +25,18 @@ def page(*entries: tuple[int, int, int, str], count: int | None = None, magic: b
     return header.ljust(128, b"\0") + body
 
 
-def launch(**known: object) -> Launch:
-    return Launch(
-        ("x",),
-        "/",
-        "",
-        launcher=Launcher("boot", "host", 1, None),
-        begin_ns=10 * SECOND,
-        window="code",
-        **known,
-    )  # type: ignore[arg-type]
+LAUNCHER = Launcher("boot", "host", 1, None)
+LAUNCH = Launch(("x",), "/", "", launcher=LAUNCHER, begin_ns=10 * SECOND, window="code")
 
 
 def read(tmp_path: Path, data: bytes) -> Windows:
     (tmp_path / "boot.windows").write_bytes(data)
-    return read_windows(tmp_path, launch(), (), 20 * SECOND)
+    return read_windows(tmp_path, LAUNCH, (), 20 * SECOND)
 
 
 def test_windows_and_names_are_told_apart(tmp_path: Path) -> None:
-    found = read(
-        tmp_path,
-        page(
-            (12 * SECOND, 13 * SECOND, 1, "a"),
-            (15 * SECOND, 0, 1, "b"),
-            (11 * SECOND, 12 * SECOND, 2, "name"),
-        ),
-    )
+    windows = ((12 * SECOND, 13 * SECOND, 1, "a"), (15 * SECOND, 0, 1, "b"))
+    found = read(tmp_path, page(*windows, (11 * SECOND, 12 * SECOND, 2, "name")))
     assert found.spans == {"boot": ((12 * SECOND, 13 * SECOND), (15 * SECOND, 20 * SECOND))}
     assert found.captured_s == 6
     assert [(w.name, w.begin_s, w.end_s, w.captured) for w in found.shown] == [
@@ -76,20 +63,14 @@ def test_what_is_damaged_is_no_window(tmp_path: Path, data: bytes) -> None:
     assert found.shown == ()
 
 
-def process() -> Process:
-    samples = ThreadSamples(
-        np.array([5, 5, 5]),
-        np.array([10, 12, 14]) * SECOND,
-        np.array([0, 2, 2]) * SECOND,
-        np.array([0, 0, 1]) * SECOND,
-    )
-    thread = Thread(Profile.empty(), 5, run_s=2.5, run_queue_wait_s=1.0, voluntary_switches=7)
-    return Process(pid=5, threads=(thread,), samples=samples, cpu_s=2.5, wall_s=6.0, peak_memory_bytes=9)
-
-
 def test_counters_are_those_of_the_windows() -> None:
+    columns = (np.array(seconds) * SECOND for seconds in ([10, 12, 14], [0, 2, 2], [0, 0, 1]))
+    samples = ThreadSamples(np.array([5, 5, 5]), *columns)
+    thread = Thread(Profile.empty(), 5, run_s=2.5, run_queue_wait_s=1.0, voluntary_switches=7)
+    known = {"cpu_s": 2.5, "wall_s": 6.0, "peak_memory_bytes": 9}
+    process = Process(pid=5, threads=(thread,), samples=samples, **known)
     found = Windows({"boot": ((11 * SECOND, 13 * SECOND), (15 * SECOND, 16 * SECOND))}, (), True)
-    inside = found.process(process(), "boot", (10 * SECOND, 16 * SECOND))
+    inside = found.process(process, "boot", (10 * SECOND, 16 * SECOND))
     assert inside.wall_s == 3
     # A second up to the reading at 12 s; of the half second after the last reading, half.
     assert inside.cpu_s == pytest.approx(1.25)
@@ -100,16 +81,7 @@ def test_counters_are_those_of_the_windows() -> None:
 
 
 def test_the_clock_of_the_launcher_defines_a_window(tmp_path: Path) -> None:
-    facts = Launch(
-        ("x",),
-        "/",
-        "",
-        launcher=Launcher("boot", "host", 1, None),
-        begin_ns=10 * SECOND,
-        window="time",
-        window_delay_s=4.0,
-        window_duration_s=3.0,
-    )
+    facts = replace(LAUNCH, window="time", window_delay_s=4.0, window_duration_s=3.0)
     assert read_windows(tmp_path, facts, (), 20 * SECOND).spans == {"boot": ((14 * SECOND, 17 * SECOND),)}
     assert read_windows(tmp_path, facts, (), 15 * SECOND).spans == {"boot": ((14 * SECOND, 15 * SECOND),)}
     assert not read_windows(tmp_path, facts, (), 13 * SECOND).opened
