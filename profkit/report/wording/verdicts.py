@@ -290,16 +290,16 @@ def _undecided(parts: _Parts) -> str:
 
 def _calls_unknown(parts: _Parts) -> str:
     n = parts[2]
-    low, high = _number(n, "calls.low"), _number(n, "calls.high")
-    there = (
-        ""
-        if low is None or high is None
-        else f" (between {units.factor(low)} and {units.factor(high)} as often)"
-    )
+    known, low, high = (_number(n, f"calls.{name}") for name in ("known", "low", "high"))
+    if not known or units.share(known) == units.share(0.0):
+        counts = "so no call counts are known well enough"
+    else:
+        counts = f"so call counts are known only for {units.share(known)} of the time"
+        if low is not None and high is not None:
+            counts += f" (functions are called between {units.factor(low)} and {units.factor(high)} as often)"
     return (
-        f"Stacks were sampled, so call counts are known only for {_share(n, 'calls.known')} of the "
-        f"time{there}: more calls and a higher cost per call look alike. `profkit capture --exact` on both "
-        "sides would settle it."
+        f"Stacks were sampled, {counts}: more calls and a higher cost per call look alike. "
+        "`profkit capture --exact` on both sides would settle it."
     )
 
 
