@@ -118,12 +118,12 @@ def test_what_programs_see_is_documented() -> None:
 def test_older_pythons_are_left_alone(tmp_path: Path, version: str, own: bool) -> None:
     if own:
         (tmp_path / "sitecustomize.py").write_text("import sys\nsys.own = 1\n")
-    program = "import sys; print(hasattr(sys, 'own'), sys.path, sorted(sys.modules))"
+    program = "import sys; print(hasattr(sys, 'own'), sys.path, sorted(sys.modules)); sys.exit(4)"
     env = environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
     command = (interpreter(version), "-c", program)
     bare = without_profkit(tmp_path, *command, env=env)
     done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
-    assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
+    assert (done.returncode, done.stdout, done.stderr) == (4, bare.stdout, bare.stderr)
 
 
 def lines_of(text: str) -> list[str]:
