@@ -74,7 +74,7 @@ def wait_until(holds: Callable[[], object], why: str = "nothing happens", second
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, why
-        time.sleep(0.01)
+        time.sleep(0.005)
 
 
 def works(*command: str) -> bool:
