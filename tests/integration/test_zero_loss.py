@@ -166,10 +166,10 @@ def test_a_forked_child_has_its_first_call(tmp_path: Path, version: str) -> None
     run = load_run(tmp_path / "run.prof")
     assert run.manifest.exit_status == 0, done.stderr
     children = {process.pid: process for process in run.processes[1:]}
-    for pid, (first, names) in zip(map(int, done.stdout.split()), FIRSTS, strict=True):
+    for pid, (first, counts) in zip(map(int, done.stdout.split()), FIRSTS, strict=True):
         child = children[pid]
         assert (child.parent, child.exit, child.profiled) == (run.processes[0].pid, "exited", True), first
-        assert {name: calls(child).get(name) for name in names} == names, first
+        assert {name: calls(child).get(name) for name in counts} == counts, first
     assert {notice.code for notice in run.warnings} <= {"own-cprofile"}
 
 
