@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -166,7 +165,7 @@ def test_workers_that_were_there_before_follow(tmp_path: Path, python: str, meth
 def test_forked_children_are_in_the_window_or_not(tmp_path: Path, python: str) -> None:
     run = windowed(tmp_path, python, "forks", options=("--start-paused",))
     found = [called(process) for process in run.processes]
-    assert ["inside" in each for each in found].count(True) == 1
+    assert sum("inside" in each for each in found) == 1
     assert not any("outside" in each for each in found)
 
 
