@@ -68,8 +68,7 @@ def test_capture_inside_mpirun_and_merge(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     files = sorted(p.name for p in tmp_path.glob("*.prof"))
     assert files == [f"run-rank{r}.prof" for r in range(4)]
-    merged = in_process(tmp_path, "merge", *files, "-o", "job.prof", status=None)
-    assert merged.returncode == 0, merged.stderr
+    in_process(tmp_path, "merge", *files, "-o", "job.prof")
     check(load_run(tmp_path / "job.prof"))
 
 
