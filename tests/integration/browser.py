@@ -232,5 +232,4 @@ class Browser:
 def open_browser() -> Browser:
     """Start the browser that this machine has."""
     program = find_browser()
-    assert program is not None
     return Browser(program)

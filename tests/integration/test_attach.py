@@ -124,7 +124,6 @@ def running(directory: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
     with (directory / "stderr").open("w") as errors:
         process = subprocess.Popen(command, cwd=directory, env=environment(), stderr=errors, **streams)
     try:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         yield process
     finally:
@@ -179,7 +178,6 @@ def test_a_sampled_process_is_attached_to_again_when_the_first_has_ended(
     with running(tmp_path, interpreter(version), script(tmp_path, CALLS_MUCH)) as process:
         words = ("attach", str(process.pid), "--duration", "4", "-o", "first.prof")
         with started(tmp_path, *words) as first:
-            assert first.stderr is not None
             first.stderr.readline()
             time.sleep(1.5)
             second = attached(tmp_path, process.pid)
@@ -216,9 +214,7 @@ def test_a_tree_with_pool_workers_is_traced(tmp_path: Path, version: str) -> Non
     assert run.manifest.command[-1].endswith("program.py")
     assert codes(run) == ["attached"]
     # Of the counters nothing is from before: the main process had used 1.5 s of CPU by then.
-    assert main.cpu_s is not None
     assert main.cpu_s < run.manifest.wall_s * len(main.threads)
-    assert main.threads[0].run_s is not None
     assert main.threads[0].run_s <= run.manifest.wall_s
     assert main.run_queue_wait_s is not None
     # Who was forked meanwhile is in it, and has what it did.
@@ -232,8 +228,6 @@ def test_a_tree_with_pool_workers_is_traced(tmp_path: Path, version: str) -> Non
 @pytest.mark.parametrize("version", NEW)
 def test_nothing_is_left_in_the_target(tmp_path: Path, version: str) -> None:
     with running(tmp_path, interpreter(version), script(tmp_path, QUIET)) as process:
-        assert process.stdout is not None
-
         def seen() -> dict[str, object]:
             process.send_signal(signal.SIGUSR1)
             found: dict[str, object] = json.loads(process.stdout.readline())
@@ -374,7 +368,6 @@ def test_where_tracing_is_not_possible_stacks_are_sampled(tmp_path: Path) -> Non
         # py-spy does not stop the program: a few stacks are without their callers.
         assert profile.cumtime[functions.index("task")] >= 0.5 * profile.cumtime[leaf] > 0
         # The kernel's counters are of the same thread.
-        assert thread.run_s is not None
         assert thread.run_s > 0
     # Against a capture of the same program: by share, and only so.
     captured(tmp_path, sys.executable, script(tmp_path, POOL.replace("10**9", "600")))
@@ -495,7 +488,6 @@ def test_a_program_that_is_no_python_has_counters(tmp_path: Path) -> None:
     assert codes(run) == ["attached", "attach-not-python"]
     root, busy = run.processes
     assert (root.pid, busy.parent) == (process.pid, process.pid)
-    assert busy.cpu_s is not None
     assert busy.cpu_s > 0
 
 

@@ -347,7 +347,8 @@ def test_a_hangup_that_is_ignored_stays_so(tmp_path: Path) -> None:
 def test_captures_at_once_have_names_of_their_own(tmp_path: Path) -> None:
     for repetition in (1, 2):
         captures = [started(tmp_path, "capture", "--quiet", "--", "true") for _ in range(4)]
-        assert [capture.wait(timeout=120) for capture in captures] == [0] * 4
+        assert [capture.communicate(timeout=120) for capture in captures] == [("", "")] * 4
+        assert [capture.returncode for capture in captures] == [0] * 4
         names = ["run.prof", *(f"run-{number}.prof" for number in range(2, 4 * repetition + 1))]
         assert left(tmp_path) == sorted(names)
 

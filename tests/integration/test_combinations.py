@@ -138,7 +138,6 @@ def test_what_holds_alone_holds_together(
     thread = main.threads[0]
     at = row_of(thread, "caller")
     took, within = float(done.stdout), float(thread.profile.cumtime[at])
-    assert thread.tracer_s is not None
     slack = 0.3 * took if sampled else 1e-3  # of some hundred samples
     assert within <= took + slack
     assert within + thread.tracer_s >= 0.9 * took - slack
@@ -165,10 +164,8 @@ def test_what_holds_alone_holds_together(
     if windows != "whole":
         lengths = sum(window.end_s - window.begin_s for window in manifest.windows)
         assert manifest.wall_s == pytest.approx(lengths, abs=1e-6)
-        assert manifest.whole_s is not None
         assert manifest.wall_s < manifest.whole_s
     for process in run.processes:
-        assert process.wall_s is not None
         assert process.wall_s <= manifest.wall_s + 0.1
         for thread in process.threads:
             assert thread.profile.total <= process.wall_s + 0.05

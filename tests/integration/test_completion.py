@@ -94,7 +94,6 @@ def test_an_unknown_shell_is_bad_usage(tmp_path: Path) -> None:
 def test_bash_completes_with_it(tmp_path: Path) -> None:
     bash = shutil.which("bash")
     require("bash", bash is not None, "no bash on this machine")
-    assert bash is not None
     starter = tmp_path / "profkit"
     starter.write_text(f'#!/bin/sh\nexec {" ".join(map(_quoted, profkit_command()))} "$@"\n')
     starter.chmod(0o755)

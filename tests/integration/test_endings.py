@@ -297,7 +297,8 @@ def test_a_process_with_a_number_of_its_own_namespace(tmp_path: Path) -> None:
 def start(directory: Path, text: str) -> tuple[subprocess.Popen[str], Path]:
     """Start a capture; return it and its spool, when there is a record in it."""
     words = ("capture", "-o", "run.prof", "--", sys.executable, script(directory, text))
-    launcher = started(directory, *words, stderr=subprocess.DEVNULL, start_new_session=True)
+    nothing = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    launcher = started(directory, *words, **nothing, start_new_session=True)
     wait_until(lambda: list(directory.glob(".run.prof.spool-*/*.record")), "no record was written")
     (spool,) = directory.glob(".run.prof.spool-*")
     return launcher, spool

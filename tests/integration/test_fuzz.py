@@ -32,7 +32,6 @@ def test_seeds(name: str) -> None:
 @pytest.mark.parametrize("name", native.TARGETS)
 def test_native_inputs(name: str, tmp_path: Path) -> None:
     require("compiler", COMPILER is not None, "no C compiler")
-    assert COMPILER is not None
     probe = tmp_path / "probe.c"
     probe.write_text("int main(void) { return 0; }\n")
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")

@@ -34,7 +34,6 @@ class Built:
     """Collector and client, compiled one way."""
 
     def __init__(self, directory: Path, flags: tuple[str, ...]) -> None:
-        assert COMPILER is not None
         self.library, self.client = directory / "collector.so", directory / "client"
         shared = ("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete")
         self._compile(*STRICT, *flags, *shared, *map(str, SOURCES), "-o", str(self.library), "-pthread")

@@ -530,7 +530,6 @@ def test_what_the_tracer_takes_is_taken_out_and_stated(tmp_path: Path, version: 
     main = captured(tmp_path, interpreter(version), HOT, "0.3").processes[0]
     for thread in main.threads:
         took = thread.tracer_s
-        assert took is not None
         # Some tens of nanoseconds a call, whatever the machine; less than what the process ran.
         assert 5e-9 < took / int(thread.profile.ncalls.sum()) < 5e-6
         assert took < (main.cpu_s or 0.0)

@@ -137,7 +137,6 @@ def program(directory: Path, text: str) -> str:
 def inclusive(thread: Thread, function: str, what: str) -> float:
     """Seconds of a kind in a function and in what it calls, by the calling contexts."""
     profile, paths = thread.profile, thread.paths
-    assert thread.pauses is not None
     named = {row for row in range(len(profile)) if profile.strings[profile.name[row]] == function}
     below = set(named)
     inside: set[int] = set()

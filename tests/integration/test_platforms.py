@@ -82,7 +82,6 @@ def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: obje
     assert child.parent == main.pid
     assert not calls(main)
     assert {notice.code for notice in run.warnings} >= {"tracer-missing"}
-    assert main.wall_s is not None
     assert main.wall_s > 0
     assert main.run_queue_wait_s is None
     # What was not measured is not shown as nothing.

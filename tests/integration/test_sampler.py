@@ -61,7 +61,6 @@ def show_run(directory: Path, *words: str) -> str:
 
 def last_rows(process: Process) -> dict[int, tuple[int, int]]:
     """Run and wait of each thread's last row."""
-    assert process.samples is not None
     samples = process.samples
     ends = np.flatnonzero(np.append(np.diff(samples.tid) != 0, True))
     return {int(samples.tid[i]): (int(samples.run_ns[i]), int(samples.wait_ns[i])) for i in ends}
@@ -352,7 +351,6 @@ def captured_apart(directory: Path, cpu: str) -> Machine:
     command = profkit_command("capture", "-q", "-o", "run.prof", "--", sys.executable, "-c", COMPUTES, cpu)
     subprocess.run([*APART, *command], cwd=directory, env=environment(), check=True, timeout=60)
     machine = load_run(directory / "run.prof").machine
-    assert machine is not None
     return machine
 
 

@@ -81,7 +81,6 @@ def test_parts_of_a_program_come_in_their_order(tmp_path: Path, version: str, ti
     run = captured(tmp_path, interpreter(version), "program.py", options=(tier,))
     (thread,) = (thread for process in run.processes for thread in process.threads if thread.slices)
     assert in_order(parts(thread), ("counts", "spins"), ("adds", "sum"), ("sleep", "rests")), parts(thread)
-    assert thread.slices is not None
     assert follow_each_other(thread.slices)
     assert all(one.seconds > 0 for one in thread.slices)
     drawn = functions(run)
@@ -102,7 +101,6 @@ def test_a_forked_process_has_slices_of_its_own(tmp_path: Path) -> None:
     assert len(run.processes) == 2
     for process in run.processes:
         (thread,) = (thread for thread in process.threads if thread.slices)
-        assert thread.slices is not None
         assert in_order(parts(thread), ("counts", "spins"), ("adds", "sum"), ("sleep", "rests"))
         assert follow_each_other(thread.slices)
     for drawn in functions(run):

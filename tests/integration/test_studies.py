@@ -315,9 +315,8 @@ def test_two_processes_work_on_one_study(storage: str, place: Path) -> None:
 def test_the_disk_has_what_a_killed_study_did(place: Path) -> None:
     """SIGKILL in the middle: the lines that were written stand, and the study goes on."""
     words = ("sweep", "-p", "w=1,2", "--repeat", "3", "--no-profile")
-    study = begun(place, 1, *words)
-    study.kill()
-    study.wait()
+    with begun(place, 1, *words) as study:
+        study.kill()
     had = len(settings_of(place, "sweep"))
     done = profkit(place, *words, *target("{w}"))
     assert done.returncode == 0, done.stderr

@@ -50,7 +50,7 @@ def killed_at(directory: Path, python: str, seconds: float) -> tuple[Run, list[i
     """Return the run of a program that was killed so long after it began to count, and what it counted."""
     path = page(directory)
     words = ("capture", "-o", "run.prof", "--exact", "--", python, COUNTS, str(path))
-    launcher = started(directory, *words, stderr=subprocess.DEVNULL)
+    launcher = started(directory, *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_until(lambda: slots(path)[-1], "the program does not begin")
     time.sleep(seconds)
     os.kill(slots(path)[-1], signal.SIGKILL)

@@ -36,7 +36,6 @@ def compiler() -> str:
     """Return the C compiler, or skip the calling test."""
     found = which("gcc") or which("cc")
     require("compiler", found is not None, "no C compiler on this machine")
-    assert found is not None
     return found
 
 
