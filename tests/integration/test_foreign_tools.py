@@ -8,7 +8,6 @@ import pytest
 
 from profkit.capture.pyspy import sampler_command
 from profkit.formats import load_run
-from profkit.model import Profile
 from tests.integration.capturing import names, script
 from tests.interpreters import interpreter, python_with
 from tests.requirements import require

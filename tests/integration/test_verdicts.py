@@ -19,7 +19,8 @@ from profkit.measure.side_facts import side_facts
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
-from tests.integration.capturing import environment, in_process, profkit_command, run_capture
+from tests.integration.capturing import environment, in_process, profkit_command, run_capture, script, started
+from tests.integration.test_capture_mpi import mpi_environment, mpirun
 from tests.requirements import require
 from tests.shared import finished
 
@@ -172,13 +173,8 @@ if __name__ == "__main__":
 def test_plain_profiles_of_a_pool_that_polls_longer_show_no_more_work(tmp_path: Path, how: str) -> None:
     (tmp_path / "pool.py").write_text(POLLING)
     for name, seconds in (("quick", "0.005"), ("slow", "0.12")):
-        subprocess.run(
-            [sys.executable, "-m", "cProfile", "-o", f"{name}.prof", "pool.py", how, seconds],
-            cwd=tmp_path,
-            env=environment(),
-            check=True,
-            timeout=60,
-        )
+        words = [sys.executable, "-m", "cProfile", "-o", f"{name}.prof", "pool.py", how, seconds]
+        finished(words, tmp_path, env=environment(), check=True, timeout=60)
     found = compared(tmp_path / "quick.prof", tmp_path / "slow.prof")
     calls = {
         name: (found.table.baseline.ncalls[row], found.table.candidate.ncalls[row])
@@ -212,19 +208,15 @@ def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: in
     source = ENDING.format(turns=4)
     whole = capture(tmp_path / "before", source.replace("END", "pass"), "120")
     failed = capture(tmp_path / "after", source.replace("END", end), "120", status=status)
-    done = in_process(Path(), "diff", str(whole), str(failed), status=None)
-    assert done.returncode == 0, done.stderr
+    done = in_process(Path(), "diff", str(whole), str(failed))
     first = " ".join(" ".join(done.stdout.splitlines()[:4]).split())
     assert "? One run failed" in first
     assert f"The baseline ended normally and {said}" in first
-    verdict = as_json(whole, failed)["verdict"]
+    done = in_process(Path(), "diff", "--format", "json", str(whole), str(failed))
+    verdict = json.loads(done.stdout)["verdict"]
     assert (verdict["cause"], verdict["rule"], verdict["confidence"]) == ("inconclusive", "unfinished", None)
     assert verdict["numbers"]["candidate-exit"] == status
 
-
-def as_json(a: Path, b: Path) -> Any:
-    done = in_process(Path(), "diff", "--format", "json", str(a), str(b))
-    return json.loads(done.stdout)
 
 
 #: One rank of two that compute all the time, and add up what they have.
@@ -249,14 +241,15 @@ def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_p
     """Two captures, each on a CPU of its own, with and without a launcher that names their ranks."""
     cpus = sorted(os.sched_getaffinity(0))[:2]
     require("cpus", len(cpus) == 2, "only one CPU may be used here")
-    (tmp_path / "work.py").write_text("import time\nwhile time.process_time() < 0.5: sum(range(1000))\n")
+    work = script(tmp_path, "import time\nwhile time.process_time() < 0.5: sum(range(1000))\n")
     captured = []
     for rank, cpu in enumerate(cpus):
         job = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"} if ranked else {}
-        command = profkit_command("capture", "-o", f"run{cpu}.prof", "--", sys.executable, "work.py")
-        bound = ["taskset", "-c", str(cpu), *command]
-        captured.append(subprocess.Popen(bound, cwd=tmp_path, env=environment(**job)))
-    assert [process.wait(timeout=120) for process in captured] == [0, 0]
+        words, bound = ("capture", "-o", f"run{cpu}.prof", "--", sys.executable, work), ("taskset", "-c", str(cpu))
+        captured.append(started(tmp_path, *words, before=bound, env=environment(**job)))
+    for process in captured:
+        process.communicate(timeout=120)
+        assert process.returncode == 0
     in_process(tmp_path, "merge", *(file.name for file in tmp_path.glob("*.prof")), "-o", "job.prof")
     found = profkit.read(tmp_path / "job.prof")
     assert found.whole.manifest.host.affinity_cpus == tuple(cpus)
@@ -268,16 +261,12 @@ def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_p
 @pytest.mark.mpi
 @pytest.mark.alone
 def test_merged_ranks_that_are_bound_may_use_all_their_cpus(tmp_path: Path) -> None:
-    require("mpi", shutil.which("mpirun") is not None, "mpirun is not installed")
-    require("mpi", importlib.util.find_spec("mpi4py") is not None, "mpi4py is not installed")
-    (tmp_path / "rank.py").write_text(RANK)
-    env = environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
-    inside = profkit_command("capture", "-o", "run.prof", "--", sys.executable, "rank.py")
-    mpirun = ["mpirun", "-n", "2", "--bind-to", "core"]
-    bound = finished([*mpirun, "true"], tmp_path, env=env)
+    command, env = [mpirun()[0], "-n", "2", "--bind-to", "core"], mpi_environment()
+    inside = profkit_command("capture", "-o", "run.prof", "--", sys.executable, script(tmp_path, RANK))
+    bound = finished([*command, "true"], tmp_path, env=env)
     if bound.returncode:
         pytest.skip(f"two ranks cannot be bound here: {bound.stderr.strip()[:200]}")
-    subprocess.run([*mpirun, *inside], cwd=tmp_path, env=env, check=True, capture_output=True, timeout=120)
+    finished([*command, *inside], tmp_path, env=env, check=True, timeout=120)
     in_process(tmp_path, "merge", "run-rank0.prof", "run-rank1.prof", "-o", "job.prof")
     side = load_side(tmp_path / "job.prof")
     (run,) = side.runs

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.capturing import PROGRAMS, ROOT, environment, run_capture
+from tests.integration.capturing import PROGRAMS, ROOT, environment, run_capture, script
 from tests.interpreters import interpreter, packages
 from tests.shared import finished, words_of
 
@@ -88,10 +88,7 @@ def test_what_a_program_sees_is_what_is_listed(tmp_path: Path, version: str) -> 
     done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
     after = json.loads((tmp_path / "seen.json").read_text())
-    fits = {
-        **ALWAYS,
-        **(BEFORE_MONITORING if [int(part) for part in version.split(".")] < [3, 12] else WITH_MONITORING),
-    }
+    fits = ALWAYS | (BEFORE_MONITORING if VERSIONS.index(version) < VERSIONS.index("3.12") else WITH_MONITORING)
     if "threading" in before["begin"]["sys.modules"]:
         fits.pop("sys.meta_path", None)
     found = set()
@@ -235,11 +232,10 @@ def test_coverage_measures_the_program_alone(
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").touch()
     (tmp_path / "package" / "module.py").write_text(MODULE)
-    (tmp_path / "program.py").write_text(MEASURED)
+    script(tmp_path, MEASURED)
     # Whether a fork warns of other threads depends on whether those of the pool have ended.
-    env = environment(
-        PYTHONPATH=str(packages(python, requirement)), PYTHONWARNINGS="ignore::DeprecationWarning"
-    )
+    path = str(packages(python, requirement))
+    env = environment(PYTHONPATH=path, PYTHONWARNINGS="ignore::DeprecationWarning")
     command = [python, "-m", "coverage", "run", *options, "program.py"]
 
     def measured() -> Any:
@@ -266,16 +262,11 @@ def test_pytest_s_checks_of_threads_and_files_see_the_program_alone(tmp_path: Pa
         "    assert [t.name for t in threading.enumerate()] == ['MainThread']\n"
         "def test_thread_that_raises():\n"
         "    thread = threading.Thread(target=lambda: 1 / 0)\n"
-        "    thread.start()\n"
-        "    thread.join()\n"
+        "    thread.start(); thread.join()\n"
         "def test_file_left_open():\n"
-        "    open(__file__)\n"
-        "    gc.collect()\n"
+        "    open(__file__); gc.collect()\n"
         "def test_forked():\n"
-        "    pid = os.fork()\n"
-        "    if pid == 0:\n"
-        "        os._exit(0)\n"
-        "    os.waitpid(pid, 0)\n"
+        "    os.waitpid(os.fork() or os._exit(0), 0)\n"
         "def test_profile():\n"
         "    assert sys.getprofile() is None\n"
     )
