@@ -189,7 +189,7 @@ def test_a_library_is_found_without_being_imported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--python", "/nowhere/python"], "/nowhere/python: cannot be run (No such file or directory)"),
+        (["--python", "/no/python"], "--python /no/python: cannot be run (No such file or directory)"),
         (["--python", "/bin/true"], "--python /bin/true: is not a working Python"),
         (["--", "no-such-command"], "no-such-command: no such command; nothing was run"),
         (["--ranks", "4", "--", "true"], "--ranks, --workers and --threads describe a plan"),
