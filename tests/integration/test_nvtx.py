@@ -26,7 +26,7 @@ def test_everything_that_the_nvtx_package_can_do(tmp_path: Path, version: str) -
     python = interpreter(version)
     env = environment(PYTHONPATH=str(packages(python, "nvtx")))
     run = captured(tmp_path, python, PROGRAM, env=env)
-    process = run.processes[0]
+    (process,) = run.processes
     check(process)
     assert run.warnings == ()
     assert "NVTX_INJECTION64_PATH" not in process.environment, "what profkit set is no fact of the target's"
