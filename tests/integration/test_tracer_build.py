@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.integration.tracing import NEW, OLD, TARGET, binary_for, build, include_directory
+from tests.integration.tracing import NEW, OLD, binary_for, build, include_directory
 from tests.interpreters import interpreter
 from tests.shared import finished
 
