@@ -69,9 +69,8 @@ def test_commands_print_what_the_page_shows(
     text = page.read_text(encoding="utf-8")
     now = text
     for block in blocks(page, "console"):
-        now = now.replace(
-            f"```console\n{block}```", f"```console\n{rerun(block, PROFKIT_FLEET=str(tmp_path / 'fleet'))}```"
-        )
+        printed_now = rerun(block, PROFKIT_FLEET=str(tmp_path / "fleet"))
+        now = now.replace(f"```console\n{block}```", f"```console\n{printed_now}```")
     if request.config.getoption("--update-golden"):
         page.write_text(now, encoding="utf-8")
     else:
@@ -89,11 +88,8 @@ def test_python_examples_run(page: Path) -> None:
 def test_cells_of_notebooks_run(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "ipython"):
         cells = re.split(r"\n\n(?=%)", block.strip())
-        done = finished(
-            [sys.executable, "-c", _CELLS, *cells],
-            tmp_path,
-            env=environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(tmp_path / "ipython")),
-        )
+        env = environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(tmp_path / "ipython"))
+        done = finished([sys.executable, "-c", _CELLS, *cells], tmp_path, env=env)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

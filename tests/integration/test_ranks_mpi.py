@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from profkit.api.many_runs import Ranks, read_ranks
-from tests.integration.capturing import PROGRAMS, profkit_command, run_capture
+from tests.integration.capturing import PROGRAMS, captured, profkit_command, script
 from tests.integration.test_capture_mpi import mpi_environment, mpirun
 from tests.shared import finished
 
@@ -24,8 +24,7 @@ HOGS = 4
 
 def captured_job(directory: Path, *words: str, ranks: int = 4) -> Ranks:
     command = [*mpirun()[:-1], str(ranks), sys.executable, PROGRAM, *words]
-    done = run_capture(directory, *command, env=mpi_environment(), timeout=300)
-    assert done.returncode == 0, done.stderr
+    captured(directory, *command, env=mpi_environment(), timeout=300)
     return read_ranks([directory / "run.prof"])
 
 
@@ -70,9 +69,7 @@ def hogs(cpu: int) -> Iterator[None]:
 
 
 @pytest.mark.alone
-@pytest.mark.skipif(
-    not hasattr(os, "sched_setaffinity"), reason="needs a system that binds processes to CPUs"
-)
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a system that binds to CPUs")
 def test_the_rank_that_shares_its_cpu_lacks_it(tmp_path: Path) -> None:
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
@@ -85,9 +82,8 @@ def test_the_rank_that_shares_its_cpu_lacks_it(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 def test_files_of_single_ranks_give_the_same(tmp_path: Path) -> None:
-    inside = profkit_command(
-        "capture", "--exact", "-o", "run.prof", "--", sys.executable, PROGRAM, "100", "slow", "3", "0.5"
-    )
+    target = (sys.executable, PROGRAM, "100", "slow", "3", "0.5")
+    inside = profkit_command("capture", "--exact", "-o", "run.prof", "--", *target)
     done = finished([*mpirun(), *inside], tmp_path, env=mpi_environment(), timeout=300)
     assert done.returncode == 0, done.stderr
     found = read_ranks([tmp_path])
@@ -121,10 +117,8 @@ for step in range(30):
 @pytest.mark.alone
 @pytest.mark.parametrize("option", ["--exact", "--sampled"])
 def test_calls_that_no_tracer_sees_are_known_by_their_line(tmp_path: Path, option: str) -> None:
-    (tmp_path / "wrapped.py").write_text(WRAPPED)
-    command = [*mpirun()[:-1], "2", sys.executable, "wrapped.py"]
-    done = run_capture(tmp_path, *command, env=mpi_environment(), options=(option,), timeout=300)
-    assert done.returncode == 0, done.stderr
+    command = [*mpirun()[:-1], "2", sys.executable, script(tmp_path, WRAPPED)]
+    captured(tmp_path, *command, env=mpi_environment(), options=(option,), timeout=300)
     found = read_ranks([tmp_path / "run.prof"])
     assert found.study.waiting_seen
     first, second = (member.waits_s for member in found.study.members)
