@@ -45,35 +45,24 @@ NEW = ("3.14", "3.15")
 #: Two workers count their calls of `leaf`; one more is started in every round.
 POOL = """
 import multiprocessing, os, sys, time
-
-def leaf(n):
-    return sum(range(n))
-
+def leaf(n): return sum(range(n))
 def task(n):
-    for _ in range(50):
-        leaf(4000)
-
+    for _ in range(50): leaf(4000)
 def one_more():
     leaf(10)
     os._exit(0)
-
 def feed(pool):
     for number, _ in enumerate(pool.imap_unordered(task, range(10**9))):
         if number % 100 == 0:
             child = os.fork()
-            if child == 0:
-                one_more()
+            if child == 0: one_more()
             os.waitpid(child, 0)
-
 def before():
     until = time.process_time() + 1.5
-    while time.process_time() < until:
-        leaf(1000)
-
+    while time.process_time() < until: leaf(1000)
 if __name__ == "__main__":
     before()
-    context = multiprocessing.get_context("fork")
-    with context.Pool(2) as pool:
+    with multiprocessing.get_context("fork").Pool(2) as pool:
         print("ready", flush=True)
         feed(pool)
 """
@@ -82,9 +71,7 @@ if __name__ == "__main__":
 QUIET = """
 import atexit, json, os, signal, sys, threading, time
 
-def step():
-    return sum(range(200))
-
+def step(): return sum(range(200))
 def look():
     files = {}
     for number in os.listdir("/proc/self/fd"):
@@ -103,13 +90,11 @@ def look():
         "functions": [sys.getprofile(), sys.gettrace()],
         "interrupts": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
     }), flush=True)
-
 asked = []
 signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
 print("ready", flush=True)
 while True:
-    for _ in range(200):
-        step()
+    for _ in range(200): step()
     time.sleep(0.002)
     if asked:
         asked.clear()
@@ -156,6 +141,10 @@ def begin(directory: Path, pid: int) -> subprocess.Popen[str]:
 
 def workers(run: Run) -> list[Process]:
     return [p for p in run.processes if any("task" in names(thread.profile) for thread in p.threads)]
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def left_scripts(pid: int) -> list[Path]:
@@ -248,29 +237,21 @@ def test_nothing_is_left_in_the_target(tmp_path: Path, version: str) -> None:
 #: Two threads that never come back to what called them.
 LOOPS = """
 import threading, time
-
 def aside():
     total = 0
     while True:
-        for number in range(20000):
-            total += number
+        for number in range(20000): total += number
         time.sleep(0.001)
-
 def inner():
     total = 0
     while True:
-        for number in range(20000):
-            total += number
+        for number in range(20000): total += number
         leaf()
-
-def leaf():
-    time.sleep(0.0005)
-
+def leaf(): time.sleep(0.0005)
 def main():
     threading.Thread(target=aside, name="aside", daemon=True).start()
     print("ready", flush=True)
     inner()
-
 main()
 """
 
@@ -301,8 +282,7 @@ def test_a_main_thread_that_is_in_one_call_is_said_and_not_traced_later(tmp_path
         "time.sleep(600)\n"
     )
     with running(tmp_path, interpreter("3.14"), script(tmp_path, program)) as process:
-        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
-            time.sleep(0.05)
+        wait_until(lambda: state(process.pid) == "S")
         run = attached(tmp_path, process.pid, seconds=0.5)
         assert codes(run) == ["attached", "attach-not-reached"]
         assert run.processes[0].pid == process.pid
@@ -382,19 +362,12 @@ def test_where_tracing_is_not_possible_stacks_are_sampled(tmp_path: Path) -> Non
 #: One thread calls, and the others wait.
 WAITING = """
 import threading, time
-
-def leaf():
-    return 1
-
-def wait():
-    time.sleep(600)
-
-for _ in range(30):
-    threading.Thread(target=wait, daemon=True).start()
+def leaf(): return 1
+def wait(): time.sleep(600)
+for _ in range(30): threading.Thread(target=wait, daemon=True).start()
 print("ready", flush=True)
 while True:
-    for _ in range(1000):
-        leaf()
+    for _ in range(1000): leaf()
     time.sleep(0.001)
 """
 
@@ -466,11 +439,11 @@ def test_a_user_who_cannot_be_given_the_spool_is_one_line(tmp_path: Path) -> Non
 
 def test_without_a_sampler_there_are_counters_and_it_is_said(tmp_path: Path) -> None:
     """py-spy is looked for beside the interpreter and on the path; here it is in neither."""
+    start = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.executable = '/nowhere/python'; "
+        "from profkit.cli import main; main()"
+    )
     with running(tmp_path, sys.executable, script(tmp_path, POOL)) as process:
-        start = (
-            f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.executable = '/nowhere/python'; "
-            "from profkit.cli import main; main()"
-        )
         words = ["attach", str(process.pid), "--duration", "1", "-o", "attached.prof"]
         done = finished([sys.executable, "-c", start, *words], tmp_path, env=environment(PATH="/usr/sbin"))
     assert done.returncode == 0, done.stderr
@@ -510,13 +483,10 @@ def test_what_may_not_be_looked_at_has_counters(tmp_path: Path) -> None:
 
 def test_whose_shell_it_is_is_not_looked_at(tmp_path: Path) -> None:
     """profkit is a child of the process that it looks at."""
-    words = " ".join(
-        map(shlex.quote, profkit_command("attach", "$$", "--duration", "1", "-o", "attached.prof", "-q"))
-    )
+    words = shlex.join(profkit_command("attach", "$$", "--duration", "1", "-o", "attached.prof", "-q"))
     program = f"(while :; do :; done) >&- 2>&- & {words.replace(shlex.quote('$$'), '$$')}; kill $!"
     done = finished(["bash", "-c", program], tmp_path, env=environment(), timeout=60)
-    assert done.stderr == ""
-    assert done.returncode == 0
+    assert (done.returncode, done.stderr) == (0, "")
     run = load_run(tmp_path / "attached.prof")
     shell, busy = run.processes
     assert (shell.role, busy.parent) == ("main", shell.pid)
@@ -537,24 +507,24 @@ def test_a_thread_is_no_process(tmp_path: Path) -> None:
     assert f"it is a thread; name its process, {process.pid}" in done.stderr
 
 
-@pytest.mark.parametrize("which", ["gone", "zombie", "own place"])
-def test_what_cannot_be_attached_to_is_one_line(tmp_path: Path, which: str) -> None:
-    ended = subprocess.Popen(["true"])
-    if which == "gone":
-        ended.wait()
-    else:
-        while Path(f"/proc/{ended.pid}/stat").read_text().split()[2] != "Z":
-            time.sleep(0.01)
+@pytest.mark.parametrize(
+    ("which", "said"),
+    [("gone", "no such process"), ("zombie", "has ended"), ("own place", "no such directory")],
+)
+def test_what_cannot_be_attached_to_is_one_line(tmp_path: Path, which: str, said: str) -> None:
     if which == "own place":
         with running(tmp_path, "bash", "-c", "echo ready; sleep 60") as process:
             done = attach(tmp_path / "..", process.pid, "-o", str(tmp_path / "no" / "run.prof"))
     else:
+        ended = subprocess.Popen(["true"])
+        if which == "gone":
+            ended.wait()
+        else:
+            wait_until(lambda: state(ended.pid) == "Z")
         done = attach(tmp_path, ended.pid)
-    ended.wait()
+        ended.wait()
     assert (done.returncode, done.stdout) == (2, "")
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error") or "profkit" in line][
-        -1:
-    ]
-    assert {"gone": "no such process", "zombie": "has ended", "own place": "no such directory"}[which] in line
+    *_, line = (line for line in done.stderr.splitlines() if line.startswith("Error") or "profkit" in line)
+    assert said in line
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.glob("*.prof"))

@@ -18,7 +18,6 @@ from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
 from tests.integration.capturing import environment, in_process, profkit_command, run_capture, script, started
-from tests.integration.test_capture_mpi import mpi_environment, mpirun
 from tests.requirements import require
 from tests.shared import finished
 
@@ -28,24 +27,19 @@ import sys
 
 def sharpen(image):
     return [(a + 3 * b) % 251 for a, b in zip(image, image[1:] + image[:1])]
-
 def blur(image):
     for _ in range({turns}):
         image = sharpen(image)
     return image
-
 def load(step):
     return [(i * step) % 251 for i in range(2000)]
-
 def measure(image):
     return sum(a * a for a in image)
-
 def main(steps):
     total = 0
     for step in range(steps):
         total += measure(blur(load(step)))
     return total
-
 print(main(int(sys.argv[1])))
 """
 
@@ -217,23 +211,6 @@ def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: in
 
 
 
-#: One rank of two that compute all the time, and add up what they have.
-RANK = """
-from mpi4py import MPI
-
-def compute(n):
-    return sum(i * i % 7 for i in range(n))
-
-def main():
-    total = 0
-    for _ in range(30):
-        total = MPI.COMM_WORLD.allreduce(compute(100_000))
-    return total
-
-main()
-"""
-
-
 @pytest.mark.parametrize("ranked", [True, False])
 def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_path: Path) -> None:
     """Two captures, each on a CPU of its own, with and without a launcher that names their ranks."""
@@ -251,29 +228,8 @@ def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_p
     in_process(tmp_path, "merge", *(file.name for file in tmp_path.glob("*.prof")), "-o", "job.prof")
     found = profkit.read(tmp_path / "job.prof")
     assert found.whole.manifest.host.affinity_cpus == tuple(cpus)
+    assert sorted(process.host.affinity_cpus for process in found.whole.processes) == [(cpu,) for cpu in cpus]
     shown = json.loads(found.report("json"))
     assert shown["inventory"]["available_cpus"] == 2.0
     assert "share 1 CPUs" not in found.report("terminal")
-
-
-@pytest.mark.mpi
-@pytest.mark.alone
-def test_merged_ranks_that_are_bound_may_use_all_their_cpus(tmp_path: Path) -> None:
-    command, env = [mpirun()[0], "-n", "2", "--bind-to", "core"], mpi_environment()
-    inside = profkit_command("capture", "-o", "run.prof", "--", sys.executable, script(tmp_path, RANK))
-    bound = finished([*command, "true"], tmp_path, env=env)
-    if bound.returncode:
-        pytest.skip(f"two ranks cannot be bound here: {bound.stderr.strip()[:200]}")
-    finished([*command, *inside], tmp_path, env=env, check=True, timeout=120)
-    in_process(tmp_path, "merge", "run-rank0.prof", "run-rank1.prof", "-o", "job.prof")
-    side = load_side(tmp_path / "job.prof")
-    (run,) = side.runs
-    ranks = [process for process in run.processes if process.role == "rank"]
-    allowed = [process.host.affinity_cpus for process in ranks if process.host is not None]
-    assert len(allowed) == 2
-    assert len(set(allowed)) == 2  # each on a core of its own
-    assert run.manifest.host.affinity == len({cpu for cpus in allowed for cpu in cpus})
-    facts = side_facts(side, [one.processes for one in side.runs], 1.0)
-    assert facts.available_cpus == len({cpu for cpus in allowed for cpu in cpus})
-    found = judge_run(run, run.processes)
     assert found.verdict is None or found.verdict.kind != "self-oversubscription"
