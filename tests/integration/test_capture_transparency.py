@@ -484,15 +484,12 @@ try:
     import _interpreters as made
 except ImportError:
     import _xxsubinterpreters as made
-
 def leaf(n):
     return n
-
 def other():
     one = made.create()
     made.run_string(one, "def leaf(i): return i\\nfor k in range(100): leaf(k)")
     made.destroy(one)
-
 other()
 thread = threading.Thread(target=other)
 thread.start()

@@ -16,35 +16,28 @@ from tests.shared import finished
 #: All but a part of its time is in `busy`.
 PROGRAM = """
 import sys, time
-
 class Work:
     def busy(self):
         return sum(i * i for i in range(20000))
-
 def rare():
     return [i for i in range(200)]
-
 def main():
     end = time.perf_counter() + 1.0
     while time.perf_counter() < end:
         Work().busy()
         rare()
-
 main()
 """
 
 TRAINING = """
 import sys, torch
 from torch.profiler import ProfilerActivity, profile, record_function
-
 def step(x):
     with record_function("forward"):
         return (x @ x).relu()
-
 def train():
     for _ in range(7):
         step(torch.ones(8, 8))
-
 with profile(activities=[ProfilerActivity.CPU], with_stack=True) as profiler:
     train()
 profiler.export_chrome_trace(sys.argv[1])

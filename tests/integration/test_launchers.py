@@ -38,10 +38,8 @@ from tests.shared import finished
 
 PROGRAM = """
 import sys, time
-
 def step():
     return sum(range(1000))
-
 for _ in range(20):
     step()
 if "wait" in sys.argv:
@@ -52,10 +50,8 @@ if "wait" in sys.argv:
 #: Rank 3 computes four times as much as the others.
 UNEVEN = """
 import os
-
 def step(n):
     return sum(i * i for i in range(n))
-
 for _ in range(20 if os.environ.get("RANK", os.environ.get("SLURM_PROCID")) != "3" else 80):
     step(20000)
 """

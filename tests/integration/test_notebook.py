@@ -18,7 +18,6 @@ SHELL = """
 import json, sys
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-
 shell = InteractiveShell.instance()
 shell.colors = "NoColor"
 for cell in json.loads(sys.argv[1]):

@@ -18,35 +18,27 @@ WAIT, SEEN = 0.4, 0.4
 
 KINDS = f"""
 import os, select, socket, subprocess, sys, threading, time
-
 def later(function):
     threading.Timer({WAIT}, function).start()
-
 def for_sleep():
     time.sleep({WAIT})
-
 def for_lock():
     lock = threading.Lock()
     lock.acquire()
     lock.acquire(timeout={WAIT})
-
 def for_child():
     subprocess.call([sys.executable, "-S", "-c", "import time; time.sleep({WAIT})"])
-
 def for_pipe():
     read, write = os.pipe()
     later(lambda: os.write(write, b"x"))
     os.read(read, 1)
-
 def for_socket():
     one, other = socket.socketpair()
     later(lambda: other.send(b"x"))
     one.recv(1)
-
 def for_pipe_by_select():
     read, write = os.pipe()
     select.select([read], [], [], {WAIT})
-
 time.sleep({WAIT})  # the tracer begins to look meanwhile
 for function in (for_sleep, for_lock, for_child, for_pipe, for_socket, for_pipe_by_select):
     function()
@@ -64,13 +56,11 @@ EXPECTED = {
 #: A program that computes, and is stopped by a signal meanwhile.
 STOPPED = """
 import subprocess
-
 def work():
     turns = 0
     while stopper.poll() is None:
         turns += sum(range(10_000)) > 0
     return turns
-
 stopper = subprocess.Popen(
     ["sh", "-c", "sleep 0.3; for turn in 1 2 3 4; do kill -STOP $PPID; sleep 0.4; kill -CONT $PPID; sleep 0.1; done"]
 )
@@ -80,14 +70,11 @@ work()
 #: Two threads of Python, of which one does nothing but run.
 TURNS = """
 import sys, threading
-
 def spin(turns):
     for turn in range(turns):
         pass
-
 def work():
     return sum(i * i for i in range(12_000_000))
-
 if sys.argv[1:]:
     threading.Thread(target=spin, args=(10**9,), daemon=True).start()
 work()
@@ -95,19 +82,15 @@ work()
 
 COLLECTS = """
 import gc
-
 class Node:
     pass
-
 def litter():
     for turn in range(100_000):
         node = Node()
         node.own = node
-
 def tidy():
     for turn in range(5):
         gc.collect()
-
 litter()
 tidy()
 """
@@ -115,11 +98,9 @@ tidy()
 #: A worker that is a new process imports a module that takes long, and does nothing.
 STARTS = """
 import multiprocessing, sys
-
 def work(number):
     import slow_to_import
     return number
-
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         for turn in range(2):

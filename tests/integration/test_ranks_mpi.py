@@ -96,18 +96,14 @@ WRAPPED = """
 import sys
 import numpy as np
 from mpi4py import MPI
-
 rank = MPI.COMM_WORLD.Get_rank()
 gradients = np.ones(1000)
-
 def reduce_grads(values):
     whole = np.empty_like(values)
     MPI.COMM_WORLD.Allreduce(values, whole)
     return whole
-
 def forward(n):
     return sum(i * i for i in range(n))
-
 for step in range(30):
     forward(300_000 if rank == 1 else 100_000)
     reduce_grads(gradients)

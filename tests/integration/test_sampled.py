@@ -17,7 +17,6 @@ from tests.shared import finished, words_of
 #: Three methods over several lines each that take about 4 : 2 : 1, by CPU time; one is recursive, one waits in C.
 PROGRAM = """
 import time
-
 class Layer:
     def forward(self, seconds):
         until = time.thread_time() + seconds
@@ -27,25 +26,21 @@ class Layer:
                 total += i * i
                 total -= i
         return total
-
     def back(self, seconds):
         until = time.thread_time() + seconds
         while time.thread_time() < until:
             sum(range(2000))
-
 def nap(depth, seconds):
     if depth:
         return nap(
             depth - 1, seconds)
     time.sleep(seconds)
-
 def main():
     layer = Layer()
     for _ in range(10):
         layer.forward(0.08)
         layer.back(0.04)
         nap(3, 0.02)
-
 main()
 """
 

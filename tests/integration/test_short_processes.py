@@ -21,13 +21,10 @@ THREADS = """
 import sys
 {before}
 import threading, time
-
 def leaf(i):
     return i
-
 def work():
     return sum([leaf(i) for i in range(10)])
-
 {meanwhile}
 for name in ("one", "two"):
     thread = threading.Thread(target=work, name=name)
@@ -71,7 +68,6 @@ def test_threads_are_traced_where_nothing_saw_the_import(tmp_path: Path) -> None
 
 COSTS = """
 import glob, os, subprocess, sys
-
 (path,) = glob.glob(os.path.join(os.environ["PROFKIT_SPOOL"], "*.costs"))
 before = os.stat(path)
 child = [sys.executable, "-c", "def leaf(): pass\\nleaf()"]

@@ -16,31 +16,24 @@ from tests.interpreters import interpreter
 #: Three parts, one after the other: two that compute, and one that waits.
 PROGRAM = """
 import os, sys, threading, time
-
 def spins(seconds):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         counts()
-
 def counts():
     for i in range(100_000): i * i
-
 def adds():
     return sum(range(100_000))
-
 def adds_up(seconds):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         for _ in range(20): adds()
-
 def rests(seconds):
     time.sleep(seconds)
-
 def all_of_it(seconds):
     spins(seconds)
     adds_up(seconds)
     rests(seconds)
-
 if len(sys.argv) > 1 and os.fork() == 0:
     all_of_it(1.3)
     os._exit(0)

@@ -13,18 +13,15 @@ import pytest
 
 import profkit
 from profkit.formats.load import load_side
-from profkit.measure.side_facts import side_facts
-from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
-from tests.integration.capturing import environment, in_process, profkit_command, run_capture, script, started
+from tests.integration.capturing import environment, in_process, run_capture, script, started
 from tests.requirements import require
 from tests.shared import finished
 
 #: A loop of images: a step loads one, blurs it by sharpening it a few times, and measures it.
 IMAGES = """
 import sys
-
 def sharpen(image):
     return [(a + 3 * b) % 251 for a, b in zip(image, image[1:] + image[:1])]
 def blur(image):
@@ -139,10 +136,8 @@ def test_beside_the_same_busy_neighbour_the_change_is_named(tmp_path: Path) -> N
 #: A pool whose parent polls for its results, and computes as much in each run.
 POLLING = """
 import multiprocessing, sys, time
-
 def compute():
     return sum(i * i % 7 for i in range(60_000))
-
 def collect(results, how):
     for result in results:
         if how == "sleep":
@@ -152,7 +147,6 @@ def collect(results, how):
             while not result.ready():
                 result.wait(0.0005)
         compute()
-
 if __name__ == "__main__":
     how, seconds = sys.argv[1], float(sys.argv[2])
     with multiprocessing.get_context("fork").Pool(2) as pool:

@@ -156,27 +156,22 @@ def test_what_the_interpreter_says_of_imports(tmp_path: Path, version: str) -> N
 MEASURED = """
 import cProfile, gc, multiprocessing, os, profile, subprocess, sys, threading
 from package import module
-
 def leaf(n):
     if n > 2:
         return "never" * n
     return n
-
 def watch(frame, event, argument):
     return None
-
 def in_a_thread():
     leaf(1)
     sys.setprofile(watch)
     leaf(1)
     sys.setprofile(None)
-
 def many():
     total = 0
     for n in range(50_000):
         total += module.square(n)
     return total
-
 if __name__ == "__main__":
     profiler = cProfile.Profile()
     profiler.enable()
@@ -206,7 +201,6 @@ if __name__ == "__main__":
 MODULE = """
 def square(n):
     return n * n
-
 def never():
     return 1
 """
