@@ -26,7 +26,6 @@ _PATIENCE = 120.0
 
 
 def find_browser() -> str | None:
-    """Path of a browser, ``None`` without one."""
     return next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
@@ -84,7 +83,6 @@ class Tab:
             self.complaints.append(told["entry"]["text"])
 
     def open(self, path: Path) -> None:
-        """Load a file and wait until it is there."""
         self._events.clear()
         self.opened.append(path.resolve().as_uri())
         self.call("Page.navigate", url=self.opened[-1])
@@ -137,7 +135,6 @@ class Tab:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=known["code"])
 
     def resize(self, width: int, height: int = 900) -> None:
-        """Make the window so large."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -147,7 +144,6 @@ class Tab:
         )
 
     def theme(self, name: str) -> None:
-        """Prefer ``light`` or ``dark``."""
         # Without motion: what is clicked stays where it was found.
         wanted = {"prefers-color-scheme": name, "prefers-reduced-motion": "reduce"}
         features = [{"name": feature, "value": value} for feature, value in wanted.items()]
@@ -230,6 +226,5 @@ class Browser:
 
 
 def open_browser() -> Browser:
-    """Start the browser that this machine has."""
     program = find_browser()
     return Browser(program)

@@ -154,12 +154,10 @@ def calls(process: Process, thread: int | None = None) -> dict[str, int]:
 
 
 def names(profile: Profile) -> list[str]:
-    """Name of each function."""
     return [profile.strings[i] for i in profile.name]
 
 
 def codes(run: Run) -> list[str]:
-    """Code of each notice."""
     return [notice.code for notice in run.warnings]
 
 

@@ -34,7 +34,6 @@ EXPECTED = [
 
 
 def check(process: Process) -> None:
-    """Everything that `programs/annotated.py` does is there."""
     ranges = ranges_of(process)
     found = rows(process)
     assert [name for name, _, _ in found] == EXPECTED

@@ -132,7 +132,6 @@ def attached(directory: Path, pid: int, *options: str, seconds: float = 1.0) -> 
 
 
 def begin(directory: Path, pid: int) -> subprocess.Popen[str]:
-    """Look at a process for ten minutes; return when it is traced."""
     words = ("attach", str(pid), "--duration", "600", "-o", "attached.prof")
     look = started(directory, *words, start_new_session=True)
     wait_until(lambda: list(directory.glob(".attached.prof.spool-*/*.traced")), "it is not traced")

@@ -23,7 +23,6 @@ VERSIONS = [HERE, *(pytest.param(version, marks=pytest.mark.interpreters) for ve
 
 
 def check(name: str, version: str, directory: Path) -> dict[str, Any]:
-    """Run a check of programs/block.py and return what it says."""
     extra = {"PYTHONPATH": str(ROOT)}
     python = sys.executable
     if version != HERE:

@@ -232,7 +232,6 @@ def count(tab: Tab, selector: str) -> int:
 
 
 def fits(tab: Tab, width: int) -> bool:
-    """Whether the page is no wider than the window."""
     return bool(tab.run("document.documentElement.scrollWidth") <= width)
 
 
@@ -293,7 +292,6 @@ BLOCKS = """
 
 
 def flame(tab: Tab) -> dict[str, dict[str, Any]]:
-    """The widest block of each name."""
     return {block["name"]: block for block in sorted(tab.run(BLOCKS), key=lambda block: block["width"])}
 
 
@@ -353,7 +351,6 @@ def test_the_flame_graph_zooms_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -
 
 
 def hit(tab: Tab) -> set[str]:
-    """The functions of the flame graph that a search has found."""
     return {block["name"] for block in tab.run(BLOCKS) if " hit" in block["classes"]}
 
 
@@ -461,7 +458,6 @@ def test_every_process_is_shown_when_asked_for(tab: Tab, pages: Path) -> None:
 
 
 def test_what_is_read_aloud_has_names_and_roles(tab: Tab, pages: Path) -> None:
-    """Every control has a name, every picture a text, and headings follow each other."""
     for name in ("mpi", "show"):
         tab.open(pages / f"{name}.html")
         nodes = tab.call("Accessibility.getFullAXTree")["nodes"]

@@ -40,7 +40,6 @@ BUSY = "print('ready', flush=True)\nwhile True:\n    sum(range(1000))\n"
 
 
 def start(directory: Path, *command: str, options: tuple[str, ...] = (), **kwargs: Any) -> Popen[str]:
-    """Start a capture in a process group of its own."""
     directory.mkdir(exist_ok=True)
     words = ("capture", "-o", "run.prof", *options, "--", *command)
     return started(directory, *words, start_new_session=True, **kwargs)

@@ -223,7 +223,6 @@ def test_the_status_is_passed_on(tmp_path: Path, program: str, status: int) -> N
 
 
 def start(tmp_path: Path) -> subprocess.Popen[str]:
-    """Start a capture whose target says when it is ready, as a session of its own."""
     words = ("capture", "-o", "run.prof", "--quiet", "--", sys.executable, HANDLES_SIGNALS)
     launcher = started(tmp_path, *words, start_new_session=True)
     assert launcher.stdout.readline() == "ready\n"
@@ -292,7 +291,6 @@ def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A directory for ``PYTHONPATH``."""
     (tmp_path / "site").mkdir()
     return tmp_path / "site"
 

@@ -43,7 +43,6 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def variables(repository: Path, tmp_path: Path) -> dict[str, str]:
-    """What a step of GitHub's has."""
     return {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "GITHUB_WORKSPACE": str(repository)}
 
 

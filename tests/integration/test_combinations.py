@@ -55,7 +55,6 @@ def test_every_pair_of_choices_is_tried() -> None:
 
 
 def sums(run: Run) -> Counter[str]:
-    """Calls by name, of all processes."""
     return sum((Counter(calls(process)) for process in run.processes), Counter())
 
 

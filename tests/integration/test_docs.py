@@ -26,7 +26,6 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path, kind: str) -> list[str]:
-    """Fenced blocks of one kind."""
     return [match[2] for match in _BLOCK.finditer(page.read_text(encoding="utf-8")) if match[1] == kind]
 
 
@@ -110,7 +109,6 @@ def test_the_picture_of_the_terminal_shows_what_is_printed(request: pytest.Fixtu
 
 
 def written_in(svg: str) -> list[str]:
-    """The texts of an SVG, in order."""
     return re.findall(r"<text [^>]*>(.*?)</text>", svg, re.DOTALL)
 
 

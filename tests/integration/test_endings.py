@@ -178,7 +178,6 @@ PRIVATE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
 
 
 def small_disk(tmp_path: Path) -> str:
-    """Return the command that mounts a small disk in `tmp_path`, as ``disk``."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = f"mount -t tmpfs -o size=1m none {disk}"

@@ -25,7 +25,6 @@ MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def studied(name: str, python: str, out: Path, *options: str) -> str:
-    """Run a short study of an example; return what it printed."""
     imported("optuna")
     folder = out / "bin"
     folder.mkdir()

@@ -19,7 +19,6 @@ HOME = "XDG_DATA_HOME"
 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a user who has built the tracer."""
     env = environment(**{HOME: str(tmp_path_factory.mktemp("home"))})
     python = interpreter(FREE_THREADED)
     compiler()

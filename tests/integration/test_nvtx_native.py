@@ -53,7 +53,6 @@ class Built:
         before: Callable[[], None] | None = None,
         **variables: str,
     ) -> str:
-        """Run a scenario; return what it printed."""
         spool.mkdir(exist_ok=True)
         own = {"PROFKIT_SPOOL": str(spool), "NVTX_INJECTION64_PATH": str(self.library)}
         environment = os.environ | own | variables

@@ -33,7 +33,6 @@ def torch_python() -> str:
 
 
 def shimmed(directory: Path, program: str, **variables: str) -> Run:
-    """Capture a program with the shim."""
     env = environment(**variables)
     return captured(directory, torch_python(), program, options=("--nvtx-shim",), env=env, timeout=120)
 

@@ -22,7 +22,6 @@ READER = "profkit/formats/native/lib/_pstats.abi3.so"
 
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory to import hatchling from."""
     directory = tmp_path_factory.mktemp("backend")
     words = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     done = finished([*words, "--target", str(directory), "hatchling>=1.21", "editables"])

@@ -42,7 +42,6 @@ def target_of(tmp_path_factory: pytest.TempPathFactory) -> object:
 def profkit_on(
     platform: str, directory: Path, *words: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run profkit in an interpreter that is on another platform."""
     code = (
         "import numpy, rich.console, click, sys; "  # they choose by `sys.platform`
         f"sys.path.insert(0, {str(PROGRAMS)!r}); import other_platform; sys.path[0] = {str(ROOT)!r}; "

@@ -116,7 +116,6 @@ def test_libraries(
 
 
 def test_a_library_that_is_only_there_is_not_started(tmp_path: Path) -> None:
-    """Importing numba starts no threads, and neither does looking at it."""
     python = python_with("numba")
     count = "import os; print(len(os.listdir('/proc/self/task')))"
     name = script(tmp_path, f"import numba, time\ntime.sleep(0.5)\n{count}\n")

@@ -52,7 +52,6 @@ def project(tmp_path: Path) -> Path:
 
 
 def write(project: Path, source: str | None = None, test: str | None = None) -> None:
-    """Change the module, the tests, or both."""
     for name, text in (("src/parse.py", source), ("tests/test_parse.py", test)):
         if text is not None:
             (project / name).write_text(text)

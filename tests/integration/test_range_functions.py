@@ -47,7 +47,6 @@ def openers(found: RangeFunctions) -> dict[str, int]:
 
 
 def check(run: Run) -> None:
-    """Everything that `programs/ranges_around.py` does is where it was done."""
     found = range_functions(run)
 
     outer, inner = inside_of(found, "outer {n}"), inside_of(found, "inner")

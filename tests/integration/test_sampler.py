@@ -55,12 +55,10 @@ def busy_threads(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def show_run(directory: Path, *words: str) -> str:
-    """What ``profkit show run.prof`` prints."""
     return in_process(directory, "show", "run.prof", *words).stdout
 
 
 def last_rows(process: Process) -> dict[int, tuple[int, int]]:
-    """Run and wait of each thread's last row."""
     samples = process.samples
     ends = np.flatnonzero(np.append(np.diff(samples.tid) != 0, True))
     return {int(samples.tid[i]): (int(samples.run_ns[i]), int(samples.wait_ns[i])) for i in ends}

@@ -48,7 +48,6 @@ def target(*words: str) -> tuple[str, ...]:
 
 
 def checked(path: Path) -> Any:
-    """Return a report that follows its schema."""
     report = json.loads(path.read_text())
     name = report["schema"].partition(".")[2].replace("/", "-")
     schema = json.loads((ROOT / "docs" / "schema" / f"{name}.json").read_text())

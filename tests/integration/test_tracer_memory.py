@@ -33,7 +33,6 @@ ONE_BY_ONE = {"PYTHONMALLOC": "malloc"}
 
 
 def sanitizer() -> Path:
-    """Return AddressSanitizer's runtime, as the compiler names it."""
     said = finished([compiler(), "-print-file-name=libasan.so"]).stdout
     runtime = Path(said.strip())
     require("sanitizer", runtime.is_absolute() and runtime.exists(), "the compiler has no AddressSanitizer")
@@ -48,7 +47,6 @@ def sanitized(version: str) -> Path:
 
 
 def under_sanitizer() -> dict[str, str]:
-    """Return the environment in which an interpreter starts with the sanitizer's runtime."""
     options = "detect_leaks=0:abort_on_error=0:exitcode=9"
     return {**os.environ, **ONE_BY_ONE, "LD_PRELOAD": str(sanitizer()), "ASAN_OPTIONS": options}
 
@@ -78,7 +76,6 @@ def reports_of_the_tracer(stderr: str) -> list[str]:
 
 
 def under_valgrind(version: str, tracer: Path, *words: str) -> tuple[list[str], dict[str, str]]:
-    """The command of a check, and its environment."""
     valgrind = shutil.which("valgrind")
     require("valgrind", valgrind is not None, "no valgrind")
     under = [str(valgrind), "-q", "--leak-check=no", "--num-callers=30"]

@@ -62,7 +62,6 @@ def largest(found: Diff) -> str:
 
 
 def assert_adds_up(found: Diff) -> None:
-    """The buckets are the difference of the walls."""
     assert sum(bucket.seconds for bucket in found.account.buckets) == pytest.approx(
         found.account.added_s, abs=1e-9 * found.account.candidate_s
     )

@@ -57,7 +57,6 @@ IN_CODE = PROGRAM.replace(".Pool(workers", f".Pool({MANY}").replace("SIZE", str(
 
 
 def captured(place: Path, program: str, *words: str, **variables: str) -> Path:
-    """Capture a program in a directory of its own."""
     home = place / "home"
     home.mkdir()
     (home / "train.py").write_text(program)
@@ -68,7 +67,6 @@ def captured(place: Path, program: str, *words: str, **variables: str) -> Path:
 
 
 def checked(text: str) -> Any:
-    """Return a report that follows its schema."""
     report = json.loads(text)
     schema = json.loads((ROOT / "docs" / "schema" / "verify-1.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(report)

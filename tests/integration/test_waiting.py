@@ -19,7 +19,6 @@ SECONDS, COMPETITORS, NAP = 3.0, 3, 0.5
 
 
 def value(profile: Profile, function: str, column: str) -> float:
-    """One column of a function of the program, by name."""
     rows = np.array([name == function for name in names(profile)], bool)
     return float(getattr(profile, column)[rows].sum())
 

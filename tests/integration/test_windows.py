@@ -52,7 +52,6 @@ def called(process: Process) -> set[str]:
 
 
 def windows_add_up(run: Run) -> None:
-    """The wall is the windows', within the command's."""
     manifest = run.manifest
     lengths = [window.end_s - window.begin_s for window in manifest.windows if window.captured]
     assert manifest.wall_s == pytest.approx(sum(lengths), abs=1e-6)

@@ -266,7 +266,6 @@ print(threads, len(elsewhere), len(here), gc.get_threshold() == before)
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.15"])
 def test_no_finaliser_of_the_targets_runs_in_a_thread_of_ours(tmp_path: Path, version: str) -> None:
-    """The two threads of the tracer run no Python of the target's."""
     program = script(tmp_path, "import gc\nbefore = gc.get_threshold()\n" + FINALISERS)
     done = run_capture(tmp_path, interpreter(version), program)
     threads, elsewhere, here, same = done.stdout.split()

@@ -27,7 +27,6 @@ NEW = ("3.12", "3.13", "3.14", "3.15")
 
 @functools.cache
 def include_directory(python: str) -> str:
-    """Where an interpreter's headers are."""
     code = "import sysconfig; print(sysconfig.get_path('include'))"
     return finished([python, "-c", code], check=True).stdout.strip()
 
