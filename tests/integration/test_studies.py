@@ -171,18 +171,21 @@ def begun(place: Path, runs: int, *words: str) -> subprocess.Popen[str]:
     return study
 
 
-def test_an_interrupt_keeps_what_has_run(place: Path) -> None:
-    words = ("sweep", "-p", "w=1,2,3", "--repeat", "2")
-    study = begun(place, 2, *words)
-    study.send_signal(signal.SIGINT)
-    _, error = study.communicate(timeout=60)
-    assert study.returncode == 130
-    assert "run the same command again to continue" in error
-    assert "Traceback" not in error
+@pytest.mark.parametrize(("number", "options"), [(signal.SIGINT, ()), (signal.SIGKILL, ("--no-profile",))])
+def test_a_study_that_was_ended_goes_on(number: signal.Signals, options: tuple[str, ...], place: Path) -> None:
+    words = ("sweep", "-p", "w=1,2,3", "--repeat", "2", *options)
+    with begun(place, 2, *words) as study:
+        study.send_signal(number)
+        if number == signal.SIGINT:
+            _, error = study.communicate(timeout=60)
+            assert study.returncode == 130
+            assert "run the same command again to continue" in error
+            assert "Traceback" not in error
     had = len(settings_of(place, "sweep"))
     assert 2 <= had < 6
     done = profkit(place, *words, *target("{w}"))
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("profkit: run ") == 6 - had
     assert len(settings_of(place, "sweep")) == 6
 
 
@@ -309,14 +312,3 @@ def test_two_processes_work_on_one_study(storage: str, place: Path) -> None:
     most = max(reports, key=lambda report: sum(len(cell["values"]) for cell in report["cells"]))
     assert sum(len(cell["values"]) + cell["failed"] for cell in most["cells"]) == sum(ran) >= 6
     assert most["cells"][most["best"]]["setting"] == {"w": "1", "SLOW": "no"}
-
-
-def test_the_disk_has_what_a_killed_study_did(place: Path) -> None:
-    """SIGKILL in the middle: the lines that were written stand, and the study goes on."""
-    words = ("sweep", "-p", "w=1,2", "--repeat", "3", "--no-profile")
-    with begun(place, 1, *words) as study:
-        study.kill()
-    had = len(settings_of(place, "sweep"))
-    done = profkit(place, *words, *target("{w}"))
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("profkit: run ") == 6 - had
