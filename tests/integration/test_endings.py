@@ -230,47 +230,39 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert "late" in calls(run.processes[0]) or full, "what is missing is said"
 
 
-#: A destructor that ends the process when the agent has recorded its exit.
-ENDS_LATE = """
-import os
-class End:
-    def __del__(self, kill=os.kill, pid=os.getpid()): kill(pid, 9)
-end = End()
-"""
-#: Ends that Python does not see.
-EXITS = WORKS + "ctypes.CDLL(None)._exit(5)"
-EXECUTES = f"""{WORKS}
-words = (ctypes.c_char_p * 4)(sys.executable.encode(), b'-c', b'def after(): pass\\nafter()', None)
-ctypes.CDLL(None).execv(sys.executable.encode(), words)
-"""
-#: Its record said that another program took its place, before that was known to be wrong.
-FAILS_TO_EXECUTE = f"""{WORKS}
-try: os.execv('/nonexistent', ['x'])
-except OSError: pass
-time.sleep(1)
-os.kill(os.getpid(), 9)
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "status", "exits", "code"),
-    [
-        (ENDS_LATE, -9, ["killed"], "killed-by-signal"),
-        (EXITS, 5, ["exited"], "exited-unrecorded"),
-        (EXECUTES, 0, ["exited", "replaced"], "replaced-unrecorded"),
-        (FAILS_TO_EXECUTE, -9, ["killed"], "killed-by-signal"),
-    ],
-    ids=["late signal", "exit", "exec", "failed exec"],
-)
-def test_an_end_that_is_not_recorded_is_said(
-    tmp_path: Path, text: str, status: int, exits: list[str], code: str
-) -> None:
-    assert run_capture(tmp_path, sys.executable, script(tmp_path, text)).returncode == status
+def test_a_signal_after_the_last_record(tmp_path: Path) -> None:
+    """The agent has recorded that the process exits; then a destructor ends it by a signal."""
+    text = "import os\nclass End:\n    def __del__(self, kill=os.kill, pid=os.getpid()): kill(pid, 9)\nend = End()\n"
+    assert run_capture(tmp_path, sys.executable, script(tmp_path, text)).returncode == -signal.SIGKILL
     run = load_run(tmp_path / "run.prof")
-    assert sorted(process.exit for process in run.processes) == exits
-    notice = said(run, code)
-    assert notice.subject == ("SIGKILL" if status == -9 else "")
-    assert notice.numbers.get("status") == (status if status > 0 else None)
+    assert run.processes[0].exit == "killed"
+    assert said(run, "killed-by-signal").subject == "SIGKILL"
+
+
+def test_an_exit_that_python_does_not_see(tmp_path: Path) -> None:
+    done = run_capture(tmp_path, sys.executable, script(tmp_path, WORKS + "ctypes.CDLL(None)._exit(5)"))
+    assert done.returncode == 5
+    run = load_run(tmp_path / "run.prof")
+    assert run.processes[0].exit == "exited"
+    assert said(run, "exited-unrecorded").numbers["status"] == 5
+
+
+def test_an_exec_that_python_does_not_see(tmp_path: Path) -> None:
+    words = "(ctypes.c_char_p * 4)(sys.executable.encode(), b'-c', b'def after(): pass\\nafter()', None)"
+    text = WORKS + f"ctypes.CDLL(None).execv(sys.executable.encode(), {words})"
+    run = captured(tmp_path, sys.executable, script(tmp_path, text))
+    assert sorted(p.exit for p in run.processes) == ["exited", "replaced"]
+    said(run, "replaced-unrecorded")
+
+
+def test_killed_after_an_exec_that_failed(tmp_path: Path) -> None:
+    """Its record said that another program took its place, before that was known to be wrong."""
+    failing = "try: os.execv('/nonexistent', ['x'])\nexcept OSError: pass\n"
+    text = WORKS + failing + "time.sleep(1)\nos.kill(os.getpid(), 9)"
+    run_capture(tmp_path, sys.executable, script(tmp_path, text))
+    run = load_run(tmp_path / "run.prof")
+    assert [p.exit for p in run.processes] == ["killed"]
+    said(run, "killed-by-signal")
 
 
 def test_a_child_that_is_stopped_is_still_there(tmp_path: Path) -> None:
