@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,6 +19,7 @@ import numpy as np
 from profkit.cli import main
 from profkit.formats import load_run
 from profkit.model import Process, Profile, Run
+from tests.requirements import require
 from tests.shared import finished
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -83,6 +84,36 @@ def works(*command: str) -> bool:
         return subprocess.run(command, capture_output=True).returncode == 0
     except FileNotFoundError:
         return False
+
+
+@contextlib.contextmanager
+def limited_cgroup(period_us: int, quota_us: int) -> Iterator[Path]:
+    """Make a cgroup with a quota of CPU time, or skip the calling test."""
+    root, name = Path("/sys/fs/cgroup"), f"profkit-test-{os.getpid()}"
+    limits = {"cpu.cfs_period_us": str(period_us), "cpu.cfs_quota_us": str(quota_us)}
+    if not (root / "cpu").is_dir():
+        limits = {"cpu.max": f"{quota_us} {period_us}"}
+    group = (root / "cpu" if (root / "cpu").is_dir() else root) / name
+    try:
+        group.mkdir()
+        for file, text in limits.items():
+            (group / file).write_text(text)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+        require("cgroups", False, f"no cgroup with a quota can be made here: {error.strerror}")
+    try:
+        yield group
+    finally:
+        wait_until(lambda: removed(group), "processes in a cgroup do not end")
+
+
+def removed(group: Path) -> bool:
+    """Remove a cgroup, if its last process is gone."""
+    with contextlib.suppress(OSError):
+        group.rmdir()
+        return True
+    return False
 
 
 def script(directory: Path, text: str) -> str:

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.capturing import environment, profkit_command, script, started, wait_until, works
+from tests.integration.capturing import environment, limited_cgroup, profkit_command, script, started, wait_until, works
 from tests.requirements import require
 from tests.shared import finished, words_of
 
@@ -68,30 +67,8 @@ def library_sizes(found: Any) -> dict[str, int]:
 @pytest.fixture
 def quota() -> Iterator[Sequence[str]]:
     """Words that put a command into a cgroup with a quota of one CPU."""
-    root = Path("/sys/fs/cgroup")
-    first = root / "cpu" / "cpu.cfs_quota_us"
-    parent = first.parent if first.parent.is_dir() else root
-    group = parent / f"profkit-test-{os.getpid()}"
-    try:
-        group.mkdir()
-    except OSError as error:
-        require("cgroups", False, f"no cgroup can be made: {error.strerror}")
-    try:
-        if parent == root:
-            (group / "cpu.max").write_text("100000 100000")
-        else:
-            for name in ("cpu.cfs_period_us", "cpu.cfs_quota_us"):
-                (group / name).write_text("100000")
-    except OSError as error:
-        group.rmdir()
-        require("cgroups", False, f"no quota can be set: {error.strerror}")
-    yield ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)]
-    for _ in range(1000):
-        try:
-            group.rmdir()
-            return
-        except OSError:  # its last process is not gone yet
-            time.sleep(0.02)
+    with limited_cgroup(100_000, 100_000) as group:
+        yield ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)]
 
 
 @pytest.mark.parametrize("limited", [False, True], ids=["all CPUs", "one CPU"])

@@ -25,8 +25,11 @@ from tests.integration.capturing import (
     captured,
     environment,
     in_process,
+    limited_cgroup,
     profkit_command,
+    removed,
     run_capture,
+    wait_until,
     works,
 )
 from tests.requirements import require
@@ -226,40 +229,14 @@ def test_show_tells_the_machine_and_who_watched(tmp_path: Path) -> None:
 
 
 def test_a_quota_of_the_targets_own_cgroup(tmp_path: Path) -> None:
-    group = _limited_cgroup()
-    try:
-        program = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass"
+    program = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass"
+    with limited_cgroup(20_000, 4_000) as group:
         join = f"echo $$ > {group}/cgroup.procs; exec '{sys.executable}' -c '{program}'"
         run = captured(tmp_path, "bash", "-c", join)
-    finally:
-        group.rmdir()
     assert run.machine.quota_cpus == 0.2
     # The launcher is not in that group.
     assert 0 < run.machine.throttled_periods <= run.machine.periods
     assert run.machine.throttled_s > 0
-
-
-def _limited_cgroup() -> Path:
-    """Make a cgroup with a fifth of a CPU, or skip."""
-    name = f"profkit-test-{os.getpid()}"
-    for root, files in (
-        ("/sys/fs/cgroup/cpu", {"cpu.cfs_period_us": "20000", "cpu.cfs_quota_us": "4000"}),
-        ("/sys/fs/cgroup", {"cpu.max": "4000 20000"}),
-    ):
-        group = Path(root, name)
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            for file, text in files.items():
-                (group / file).write_text(text)
-        except OSError:
-            group.rmdir()
-            continue
-        return group
-    require("cgroup", False, "no cgroup with a CPU quota can be made here")
-    raise AssertionError
 
 
 def test_a_process_on_another_machine_reads_its_own_counters(tmp_path: Path) -> None:
@@ -379,8 +356,4 @@ def test_hidden_neighbours_are_known_by_their_cgroup(tmp_path: Path, backup: tup
         assert "(hidden processes)" in show_run(tmp_path, "--full")
     finally:
         os.kill(backup[1], signal.SIGKILL)  # a cgroup is removed when it is empty
-        for _ in range(100):
-            with contextlib.suppress(OSError):
-                place.rmdir()
-                break
-            time.sleep(0.05)
+        wait_until(lambda: removed(place))

@@ -61,38 +61,14 @@ def binary_for(version: str) -> Path:
 
 
 def check(
-    version: str,
-    name: str,
-    *arguments: str,
-    python: str | None = None,
-    packages: Path | None = None,
-    timeout: float = 60,
+    version: str, name: str, *arguments: str, python: str | None = None, packages: Path | None = None
 ) -> Any:
     """Run a check of tracer_target.py in an interpreter's development mode and return what it says.
 
-    Parameters
-    ----------
-    version, name, arguments
-        The Python, and the check with its arguments.
-    python
-        The interpreter to use instead of the plain one of that version.
-    packages
-        A directory of libraries that the check imports.
-    timeout
-        In seconds.
+    `python` stands in for the plain interpreter of that version; `packages` has libraries that the check imports.
     """
-    done = finished(
-        [
-            python or interpreter(version),
-            *("-X", "dev", "-W", "error"),
-            str(TARGET),
-            str(binary_for(version)),
-            name,
-            *arguments,
-        ],
-        env={**os.environ, "PYTHONPATH": str(packages or "")},
-        timeout=timeout,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    words = [python or interpreter(version), "-X", "dev", "-W", "error", TARGET, binary_for(version), name]
+    env = {**os.environ, "PYTHONPATH": str(packages or "")}
+    done = finished([*words, *arguments], env=env, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
