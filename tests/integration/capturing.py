@@ -146,7 +146,7 @@ def in_process(
     finally:
         os.chdir(before)
         gc.enable()  # a command that ends with its process switches it off
-    out, err = (stream.buffer.getvalue().decode() for stream in (printed, said))  # type: ignore[attr-defined]
+    out, err = (stream.buffer.getvalue().decode() for stream in (printed, said))
     assert status in (None, code), err
     return subprocess.CompletedProcess(words, code, out, err)
 

@@ -142,4 +142,4 @@ def test_the_file_is_as_every_run_file(tmp_path: Path) -> None:
     assert (process.role, process.exit, process.profiled) == ("main", "exited", True)
     assert process.pid
     assert run.warnings == ()
-    assert pstats.Stats(str(tmp_path / "plain.prof")).total_calls > 0  # type: ignore[attr-defined]
+    assert pstats.Stats(str(tmp_path / "plain.prof")).total_calls > 0

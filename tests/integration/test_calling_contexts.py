@@ -62,7 +62,8 @@ def chains(thread: Thread) -> dict[tuple[str, ...], tuple[int, float]]:
     within = with_callees(paths.parent, paths.tottime)
     found: dict[tuple[str, ...], tuple[int, float]] = {}
     reached: list[tuple[str, ...]] = []
-    functions = [profile.strings[own or name] for own, name in zip(profile.qualname, profile.name, strict=True)]
+    own = zip(profile.qualname, profile.name, strict=True)
+    functions = [profile.strings[qualname or name] for qualname, name in own]
     for at, (row, parent) in enumerate(zip(paths.function.tolist(), paths.parent.tolist(), strict=True)):
         chain = (*(reached[parent] if parent >= 0 else ()), "…" if row < 0 else functions[row])
         reached.append(chain)

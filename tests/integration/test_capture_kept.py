@@ -224,7 +224,7 @@ def test_a_second_signal_stops_packing_and_keeps_the_records(tmp_path: Path, sta
     assert left(work) == [spool_of(work).name]
     said = merged(work, err)
     assert f"rm -r {spool_of(work)}" in said.stderr, "who merges is not told that the records are still there"
-    assert load_run(work / "run.prof").manifest.exit_status == status  # type: ignore[union-attr]
+    assert load_run(work / "run.prof").manifest.exit_status == status
 
 
 WITHOUT_NUMPY = "import sys; sys.modules['numpy'] = None\n"

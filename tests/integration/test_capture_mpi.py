@@ -86,5 +86,5 @@ def test_a_rank_that_is_killed_takes_the_others_with_it(tmp_path: Path) -> None:
     run = load_run(tmp_path / "run.prof")
     assert [p.exit for p in run.processes if p.role == "rank"] == ["ended"] * 4
     (notice,) = (notice for notice in run.warnings if notice.code == "ended-unrecorded")
-    assert len(notice.numbers["pids"]) == 4  # type: ignore[arg-type]
+    assert len(notice.numbers["pids"]) == 4
     assert "killed" not in done.stderr.partition("profkit: wrote")[2]

@@ -158,11 +158,11 @@ def shown(*command: str, where: Path) -> str:
     return in_process(where, *command, COLUMNS="200").stdout
 
 
-def behind_srun(directory: Path, slurm: dict[str, str], program: str, *options: str, name: str = "job") -> None:
+def behind_srun(where: Path, env: dict[str, str], program: str, *options: str, name: str = "job") -> None:
     """Run a step of a job whose tasks are each captured."""
     capture = profkit_command("capture", "-q", "-o", f"{name}.prof", "--", sys.executable, program)
     words = ["srun", "--overcommit", *options, *capture]
-    subprocess.run(words, cwd=directory, env=slurm, check=True, timeout=60)
+    subprocess.run(words, cwd=where, env=env, check=True, timeout=60)
 
 
 def test_capture_behind_srun(tmp_path: Path, slurm: dict[str, str]) -> None:

@@ -55,7 +55,7 @@ def profkit_on(
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: object) -> None:
-    python = target_of(version)  # type: ignore[operator]
+    python = target_of(version)
     lacks = (
         "import os, signal; assert not os.path.exists('/proc/self/stat'); "
         "assert not hasattr(os, 'sched_getaffinity'); "

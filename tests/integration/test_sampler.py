@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,7 +92,7 @@ def test_threads_of_another_language_are_counted_as_the_kernel_does(
         assert rows[thread.tid] == (round(thread.run_s * 1e9), round(thread.run_queue_wait_s * 1e9))
         assert None not in (thread.user_s, thread.voluntary_switches)
     waits = [thread.run_queue_wait_s for thread in process.threads]
-    assert process.run_queue_wait_s == pytest.approx(sum(waits))  # type: ignore[arg-type]
+    assert process.run_queue_wait_s == pytest.approx(sum(waits))
     assert run.machine.tree_cpu_s == pytest.approx(used, abs=0.05)
     assert run.series.columns["threads"].max() == 5
     assert run.series.columns["processes"].max() == 1

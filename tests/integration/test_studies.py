@@ -172,7 +172,7 @@ def begun(place: Path, runs: int, *words: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(("number", "options"), [(signal.SIGINT, ()), (signal.SIGKILL, ("--no-profile",))])
-def test_a_study_that_was_ended_goes_on(number: signal.Signals, options: tuple[str, ...], place: Path) -> None:
+def test_a_study_that_was_ended_goes_on(number: int, options: tuple[str, ...], place: Path) -> None:
     words = ("sweep", "-p", "w=1,2,3", "--repeat", "2", *options)
     with begun(place, 2, *words) as study:
         study.send_signal(number)

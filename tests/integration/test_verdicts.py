@@ -213,8 +213,9 @@ def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_p
     captured = []
     for rank, cpu in enumerate(cpus):
         job = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"} if ranked else {}
-        words, bound = ("capture", "-o", f"run{cpu}.prof", "--", sys.executable, work), ("taskset", "-c", str(cpu))
-        captured.append(started(tmp_path, *words, before=bound, env=environment(**job)))
+        words = ("capture", "-o", f"run{cpu}.prof", "--", sys.executable, work)
+        before = ("taskset", "-c", str(cpu))
+        captured.append(started(tmp_path, *words, before=before, env=environment(**job)))
     for process in captured:
         process.communicate(timeout=120)
         assert process.returncode == 0

@@ -80,7 +80,7 @@ def test_an_argument_is_edited_and_tried_where_the_run_was(tmp_path: Path) -> No
     first = verdict.advice[0]
     assert first.kind == "limit-threads"
     assert first.argv == (sys.executable, "train.py", "--workers", str(CPUS), "--note", "a b")
-    assert 0 < first.predicted_gain_s < read(run).wall_s  # type: ignore[operator]
+    assert 0 < first.predicted_gain_s < read(run).wall_s
     words = ("verify", run.name, "--format", "json", "--full-paths", "--dir", "kept")
     done = profkit(tmp_path, *words, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="5")
     assert done.returncode == 0, done.stderr

@@ -88,7 +88,8 @@ def test_what_a_program_sees_is_what_is_listed(tmp_path: Path, version: str) -> 
     done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
     after = json.loads((tmp_path / "seen.json").read_text())
-    fits = ALWAYS | (BEFORE_MONITORING if VERSIONS.index(version) < VERSIONS.index("3.12") else WITH_MONITORING)
+    monitored = VERSIONS.index(version) >= VERSIONS.index("3.12")
+    fits = ALWAYS | (WITH_MONITORING if monitored else BEFORE_MONITORING)
     if "threading" in before["begin"]["sys.modules"]:
         fits.pop("sys.meta_path", None)
     found = set()

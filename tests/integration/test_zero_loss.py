@@ -104,7 +104,7 @@ def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: st
     assert sum(sum(counted(process)) for process in workers) == sum(slots(path))
     # The process that follows resources may outlive the main one, which is said.
     pids = {process.pid for process in workers}
-    assert not [notice for notice in run.warnings if not pids.isdisjoint(notice.numbers.get("pids", pids))]  # type: ignore[arg-type]
+    assert not [notice for notice in run.warnings if not pids.isdisjoint(notice.numbers.get("pids", pids))]
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
