@@ -83,7 +83,7 @@ def test_profile_functions_of_the_target_s_see_what_they_see_alone(tmp_path: Pat
     assert ("own-cprofile" in said, "profile-function-replaced" in said) == (not meanwhile, False)
 
 
-@pytest.mark.parametrize("version", [version for version in VERSIONS if version != "3.14"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 @pytest.mark.parametrize(
     "tool",
     [
