@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -261,21 +262,10 @@ def test_signal_that_the_target_blocks_and_waits_for(tmp_path: Path, version: st
 
 
 def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
-    import pty
-
     leader, follower = pty.openpty()
-    launcher = subprocess.Popen(
-        [
-            *("setsid", "--ctty", "--wait"),
-            *profkit_command("capture", "-o", "run.prof", "--quiet", "--"),
-            *(sys.executable, HANDLES_SIGNALS),
-        ],
-        cwd=tmp_path,
-        env=environment(),
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-    )
+    words = ("capture", "-o", "run.prof", "--quiet", "--", sys.executable, HANDLES_SIGNALS)
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), follower)
+    launcher = started(tmp_path, *words, before=("setsid", "--ctty", "--wait"), **streams)
     os.close(follower)
     seen = b""
     while b"ready" not in seen:
@@ -384,19 +374,11 @@ def test_nobody_reads_what_profkit_says(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     command = profkit_command("capture", "-o", "run.prof", "--", sys.executable, "-c", "raise SystemExit(7)")
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=write, check=False
-    )
+    closed = ["bash", "-c", 'exec "$@" 2>&-', "-", *command]
+    for words, stderr in ((command, write), (closed, None)):
+        done = subprocess.run(words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=stderr)
+        assert (done.returncode, done.stdout) == (7, b""), "the message went to the target's output"
     os.close(write)
-    assert (done.returncode, done.stdout) == (7, b"")
-    closed = subprocess.run(
-        ["bash", "-c", 'exec "$@" 2>&-', "-", *command],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        check=False,
-    )
-    assert (closed.returncode, closed.stdout) == (7, b""), "the message went to the target's output"
 
 
 def test_target_that_removes_its_directory(tmp_path: Path) -> None:
@@ -408,10 +390,9 @@ def test_target_that_removes_its_directory(tmp_path: Path) -> None:
 
 
 def test_working_directory_that_is_gone(tmp_path: Path) -> None:
-    script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
-    output = str(tmp_path / "run.prof")
-    command = profkit_command("capture", "-o", output, "--", "echo", "ran")
-    done = finished(["bash", "-c", script, "-", *command], tmp_path, env=environment())
+    leave = ["bash", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "-"]
+    command = profkit_command("capture", "-o", str(tmp_path / "run.prof"), "--", "echo", "ran")
+    done = finished([*leave, *command], tmp_path, env=environment())
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
@@ -421,20 +402,19 @@ def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: P
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) < cpus:
         pytest.skip("this machine has one CPU")
-    (tmp_path / "looks.py").write_text(
+    program = script(
+        tmp_path,
         "import os, time\n"
         "deadline = time.monotonic() + (1.0 if len(os.sched_getaffinity(0)) < 2 else 30.0)\n"
         "found = False\n"
         "while not found and time.monotonic() < deadline:\n"
         "    time.sleep(0.02)\n"
         "    found = 'numpy' in open(f'/proc/{os.getppid()}/maps').read()\n"
-        "print(found)\n"
+        "print(found)\n",
     )
-    launcher = [*profkit_command(), "capture", "--quiet", "-o", "run.prof", "--", sys.executable, "looks.py"]
-    done = finished(
-        [sys.executable, "-c", PINNED, str(cpus), *launcher], tmp_path, env=environment(), check=True
-    )
-    assert done.stdout == f"{cpus > 1}\n"
+    launcher = profkit_command("capture", "--quiet", "-o", "run.prof", "--", sys.executable, program)
+    words = [sys.executable, "-c", PINNED, str(cpus), *launcher]
+    assert finished(words, tmp_path, env=environment(), check=True).stdout == f"{cpus > 1}\n"
 
 
 def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path) -> None:

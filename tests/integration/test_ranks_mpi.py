@@ -42,11 +42,10 @@ def test_a_balanced_job_has_no_straggler(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("rank", [0, 2])
-def test_the_rank_with_more_work_is_named_with_its_function(tmp_path: Path, rank: int) -> None:
-    found = captured_job(tmp_path, "300", "slow", str(rank), "1.0")
-    assert f"rank {rank}" in labels(found), found.report()
-    straggler = found.study.stragglers[labels(found).index(f"rank {rank}")]
+def test_the_rank_with_more_work_is_named_with_its_function(tmp_path: Path) -> None:
+    found = captured_job(tmp_path, "300", "slow", "0", "1.0")
+    assert "rank 0" in labels(found), found.report()
+    straggler = found.study.stragglers[labels(found).index("rank 0")]
     assert straggler.kind == "slower"
     first = straggler.deviations[0]
     assert first.function is not None or first.range == ("", "forward")
