@@ -46,45 +46,35 @@ def openers(found: RangeFunctions) -> dict[str, int]:
     return {opener.name: opener.count for opener in found.opened_by}
 
 
+#: By name and domain of a range: who opened it how often, where that is looked at, and calls in it.
+INSIDE: dict[tuple[str, str], tuple[dict[str, int] | None, dict[str, int]]] = {
+    ("outer {n}", ""): ({"nested": 4}, {"work": 8}),  # what is inside the inner range is in both
+    ("inner", ""): ({"nested": 4}, {"work": 4}),
+    ("decorated", ""): ({"nested": 4}, {"decorated_body": 4}),
+    ("walk", ""): ({"recursive": 4}, {"work": 4}),  # a range in one of its own name counts once
+    ("leaked", ""): ({"leaks": 1}, {"work": 2}),  # it is open until somebody pops it
+    ("first", "one"): (None, {"work": 1}),
+    ("second", "two"): (None, {"work": 2}),  # each domain has a stack of its own
+    ("resume", ""): (None, {"steps": 4, "work": 3}),
+    ("level", ""): (None, {"work": 1}),
+    ("after the deep", ""): (None, {"work": 1}),
+    ("spanning", ""): ({"opens": 1}, {"work": 1}),
+    ("in a thread", ""): ({"in_a_thread": 1}, {}),
+    ("in the child", ""): ({"child": 1}, {}),
+    ("until the end", ""): (None, {"work": 1}),
+}
+
+
 def check(run: Run) -> None:
     found = range_functions(run)
-
-    outer, inner = inside_of(found, "outer {n}"), inside_of(found, "inner")
-    assert openers(outer) == openers(inner) == {"nested": 4}
-    assert ncalls(outer)["work"] == 8, "what is inside the inner range is in both"
-    assert ncalls(inner)["work"] == 4
-    assert "nested" in seconds(outer), "the function that opened a range runs in it, too"
-    decorated = inside_of(found, "decorated")
-    assert openers(decorated) == {"nested": 4}
-    assert ncalls(decorated)["decorated_body"] == 4
-
-    walk = inside_of(found, "walk")
-    assert openers(walk) == {"recursive": 4}
-    assert ncalls(walk)["work"] == 4, "a range in one of its own name counts once"
-
-    leaked = inside_of(found, "leaked")
-    assert openers(leaked) == {"leaks": 1}
-    assert ncalls(leaked)["work"] == 2, "it is open until somebody pops it"
-
-    assert ncalls(inside_of(found, "first", "one"))["work"] == 1
-    assert ncalls(inside_of(found, "second", "two"))["work"] == 2, "each domain has a stack of its own"
-
-    resumed = ncalls(inside_of(found, "resume"))
-    assert (resumed["steps"], resumed["work"]) == (4, 3)
-
-    assert ncalls(inside_of(found, "level"))["work"] == 1
-    assert ncalls(inside_of(found, "after the deep"))["work"] == 1
-
-    spanning = inside_of(found, "spanning")
-    assert openers(spanning) == {"opens": 1}
-    assert ncalls(spanning)["work"] == 1
-
-    assert openers(inside_of(found, "in a thread")) == {"in_a_thread": 1}
-    assert openers(inside_of(found, "in the child")) == {"child": 1}
+    for key, (opened, counted) in INSIDE.items():
+        inside = inside_of(found, *key)
+        assert opened in (None, openers(inside)), key
+        assert {name: ncalls(inside)[name] for name in counted} == counted, key
+    assert "nested" in seconds(inside_of(found, "outer {n}")), "who opened a range runs in it, too"
     child = next(p for p in run.processes if p.pid != run.processes[0].pid)
     calls = child.threads[0].range_calls
     assert [calls.strings[i] for i in calls.name.tolist()] == ["in the child"]
-    assert ncalls(inside_of(found, "until the end"))["work"] == 1
 
     # The collector folds numbers as reports do: no range is left without its functions.
     ranges = [process.ranges for process in run.processes if process.ranges is not None]
