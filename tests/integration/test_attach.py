@@ -216,6 +216,7 @@ def test_a_tree_with_pool_workers_is_traced(tmp_path: Path, version: str) -> Non
 @pytest.mark.parametrize("version", NEW)
 def test_nothing_is_left_in_the_target(tmp_path: Path, version: str) -> None:
     with running(tmp_path, interpreter(version), script(tmp_path, QUIET)) as process:
+
         def seen() -> dict[str, object]:
             process.send_signal(signal.SIGUSR1)
             found: dict[str, object] = json.loads(process.stdout.readline())

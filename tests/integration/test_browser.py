@@ -405,7 +405,13 @@ def test_the_time_line_zooms(tab: Tab, pages: Path) -> None:
     assert ticks() != inside
     tab.click("#time-all")
     assert ticks() == whole
-    assert set(texts(tab, "#time-picture .names li")) == {"allreduce", "backward", "forward", "load", "optimiser"}
+    assert set(texts(tab, "#time-picture .names li")) == {
+        "allreduce",
+        "backward",
+        "forward",
+        "load",
+        "optimiser",
+    }
 
 
 def test_counters_over_time_are_drawn(tab: Tab, pages: Path) -> None:

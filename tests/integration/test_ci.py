@@ -63,9 +63,7 @@ def test_the_summary_of_the_step_and_the_note_at_the_changed_line(
     assert "exit status 1: the verdict is code-change" in done.stderr
 
 
-def test_what_does_not_fail_is_a_warning(
-    repository: Path, tmp_path: Path, variables: dict[str, str]
-) -> None:
+def test_what_does_not_fail_is_a_warning(repository: Path, tmp_path: Path, variables: dict[str, str]) -> None:
     output = ("-o", str(tmp_path / "r.json"))
     done = command(repository, "diff", "before", "behind", "--github", *output, **variables)
     assert done.returncode == 0, done.stderr

@@ -15,6 +15,7 @@ from tests.integration.capturing import environment, profkit, profkit_command
 from tests.requirements import require
 from tests.shared import finished
 
+
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return profkit(None, *words, timeout=60, **variables)
 

@@ -15,7 +15,15 @@ from typing import Any
 
 import pytest
 
-from tests.integration.capturing import environment, limited_cgroup, profkit_command, script, started, wait_until, works
+from tests.integration.capturing import (
+    environment,
+    limited_cgroup,
+    profkit_command,
+    script,
+    started,
+    wait_until,
+    works,
+)
 from tests.requirements import require
 from tests.shared import finished, words_of
 
@@ -140,7 +148,9 @@ def test_a_command_that_starts_too_many_is_watched_ended_and_cured(tmp_path: Pat
 
 
 def test_a_command_that_fits_is_not_oversubscribed(tmp_path: Path) -> None:
-    short = script(tmp_path, "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\n")
+    short = script(
+        tmp_path, "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\n"
+    )
     done = doctor("--fail-on", "oversubscribed", "--", sys.executable, short, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert done.stdout.startswith("✓ 1 process × 1 thread = 1 runnable thread for ")

@@ -38,7 +38,6 @@ def run_cells(directory: Path, *cells: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"ok"')]
 
 
-
 def test_a_cell_is_captured_and_its_report_shown(tmp_path: Path) -> None:
     _, defined, captured, after = run_cells(
         *(tmp_path, "%load_ext profkit", "def leaf(n):\n    return sum(range(n))"),

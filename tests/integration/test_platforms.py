@@ -27,6 +27,7 @@ VERSIONS = ["3.8", "3.11", "3.13", "3.15"]
 @pytest.fixture(scope="module")
 def target_of(tmp_path_factory: pytest.TempPathFactory) -> object:
     """Return a function that makes an interpreter which is on another platform before anything of ours runs."""
+
     @functools.cache
     def make(version: str) -> str:
         directory = tmp_path_factory.mktemp(f"venv-{version}")

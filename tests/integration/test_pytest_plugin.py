@@ -62,7 +62,6 @@ def run_tests(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return finished(command, project, env=environment(COLUMNS="100"), timeout=500)
 
 
-
 def test_that_nothing_is_marked_is_said(project: Path) -> None:
     write(project, test=TEST.replace("@pytest.mark.profkit({mark})", ""))
     done = run_tests(project, "--profkit")

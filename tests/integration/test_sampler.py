@@ -323,8 +323,7 @@ def captured_apart(directory: Path, cpu: str) -> Machine:
     """The machine as a capture sees it that sees no process of others."""
     command = profkit_command("capture", "-q", "-o", "run.prof", "--", sys.executable, "-c", COMPUTES, cpu)
     subprocess.run([*APART, *command], cwd=directory, env=environment(), check=True, timeout=60)
-    machine = load_run(directory / "run.prof").machine
-    return machine
+    return load_run(directory / "run.prof").machine
 
 
 def test_neighbours_in_another_container_are_not_visible(tmp_path: Path, backup: tuple[str, int]) -> None:

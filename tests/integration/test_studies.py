@@ -42,7 +42,6 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-
 def target(*words: str) -> tuple[str, ...]:
     return ("--", sys.executable, "train.py", *words)
 

@@ -53,7 +53,8 @@ def under_sanitizer() -> dict[str, str]:
 
 #: Checks of tracer_target.py, with their arguments.
 CHECKS = words_of(
-    "parity exceptions|short_threads 700|read_while_running|detach|fork|deep|descriptors|busy_place|displaced", "|"
+    "parity exceptions|short_threads 700|read_while_running|detach|fork|deep|descriptors|busy_place|displaced",
+    "|",
 )
 
 

@@ -203,7 +203,6 @@ def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: in
     assert verdict["numbers"]["candidate-exit"] == status
 
 
-
 @pytest.mark.parametrize("ranked", [True, False])
 def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_path: Path) -> None:
     """Two captures, each on a CPU of its own, with and without a launcher that names their ranks."""

@@ -83,7 +83,9 @@ ENDS = (
 
 @pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
 def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str) -> None:
-    script(tmp_path, "import ctypes, os, sys\ndef step(): pass\nfor _ in range(12345): step()\nexec(sys.argv[1])")
+    script(
+        tmp_path, "import ctypes, os, sys\ndef step(): pass\nfor _ in range(12345): step()\nexec(sys.argv[1])"
+    )
     one_by_one = 'python="$1"; shift; for end; do "$python" program.py "$end"; done; true'
     words = ("bash", "-c", one_by_one, "-", interpreter(version), *ENDS)
     run_capture(tmp_path, *words)
@@ -125,7 +127,7 @@ def test_forked_children_have_tables_of_their_own(tmp_path: Path, version: str) 
         "        os.kill(os.getpid(), 9)\n"
         "    os.wait()\n"
         "outer(10)\n"
-        "for _ in range(500): step()\n"
+        "for _ in range(500): step()\n",
     )
     run = captured(tmp_path, interpreter(version), program)
     parent, child = run.processes
@@ -160,7 +162,7 @@ def test_a_forked_child_has_its_first_call(tmp_path: Path, version: str) -> None
         "def leaves(): return 1\n"
         "def yields():\n    yield 1\n"
         "waiting = yields()\n"
-        "next(waiting)\n" + "print(pid)\n".join([*(forked.format(first) for first, _ in FIRSTS), ""])
+        "next(waiting)\n" + "print(pid)\n".join([*(forked.format(first) for first, _ in FIRSTS), ""]),
     )
     done = run_capture(tmp_path, interpreter(version), program)
     run = load_run(tmp_path / "run.prof")
@@ -185,7 +187,7 @@ def test_children_that_call_nothing_leave_nothing(tmp_path: Path, version: str) 
         "    if not pid:\n"
         "        os._exit(7)\n"
         "    assert os.waitpid(pid, 0)[1] == 7 << 8\n"
-        "assert set(os.listdir(spool)) - set(there) <= {'sampler.samples'}\n"
+        "assert set(os.listdir(spool)) - set(there) <= {'sampler.samples'}\n",
     )
     run = captured(tmp_path, interpreter(version), program)
     assert run.manifest.exit_status == 0
@@ -206,7 +208,7 @@ def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) ->
         "    thread = threading.Thread(target=task)\n"
         "    thread.start()\n"
         "    thread.join()\n"
-        "os.kill(os.getpid(), 9)\n"
+        "os.kill(os.getpid(), 9)\n",
     )
     run_capture(tmp_path, interpreter(version), program)
     (process,) = load_run(tmp_path / "run.prof").processes
@@ -228,7 +230,7 @@ def test_code_that_is_compiled_as_it_goes_is_one_function(tmp_path: Path, versio
         "    exec(f'def made():\\n    return {number}\\nmade()\\n')\n"
         "    codes.append(weakref.ref(made.__code__))\n"
         "    exec(f'def other():\\n    return {number}\\nother(); other()\\n')\n"
-        "open('alive', 'w').write(str(sum(code() is not None for code in codes)))\n"
+        "open('alive', 'w').write(str(sum(code() is not None for code in codes)))\n",
     )
     run = captured(tmp_path, interpreter(version), program)
     (process,) = run.processes
