@@ -92,6 +92,14 @@ def having(module: str, version: str = "") -> str | None:
     return None
 
 
+def python_with(module: str) -> str:
+    """Return an interpreter that has a module, or skip the calling test."""
+    python = having(module)
+    require(module, python is not None, f"no interpreter with {module}; name some in {VARIABLE}")
+    assert python is not None
+    return python
+
+
 def packages(python: str, *requirements: str) -> Path:
     """Install packages without what they depend on, once, for an interpreter; skip the calling test if it cannot be.
 

@@ -14,10 +14,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -26,7 +25,6 @@ _PATIENCE = 120.0
 
 
 def find_browser() -> str | None:
-    """Path of a browser, ``None`` without one."""
     return next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
@@ -84,7 +82,6 @@ class Tab:
             self.complaints.append(told["entry"]["text"])
 
     def open(self, path: Path) -> None:
-        """Load a file and wait until it is there."""
         self._events.clear()
         self.opened.append(path.resolve().as_uri())
         self.call("Page.navigate", url=self.opened[-1])
@@ -119,15 +116,8 @@ class Tab:
 
     def press(self, key: str) -> None:
         """Press a key by its name (``ArrowDown``, ``Enter``, ``Tab``)."""
-        codes = {
-            "Enter": 13,
-            "Tab": 9,
-            "ArrowLeft": 37,
-            "ArrowUp": 38,
-            "ArrowRight": 39,
-            "ArrowDown": 40,
-            " ": 32,
-        }
+        arrows = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+        codes = {"Enter": 13, "Tab": 9, " ": 32, **arrows}
         known: dict[str, Any] = {"key": key, "code": "Space" if key == " " else key}
         if key in codes:
             known["windowsVirtualKeyCode"] = codes[key]
@@ -137,32 +127,21 @@ class Tab:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=known["code"])
 
     def resize(self, width: int, height: int = 900) -> None:
-        """Make the window so large."""
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
 
     def theme(self, name: str) -> None:
-        """Prefer ``light`` or ``dark``."""
         # Without motion: what is clicked stays where it was found.
         wanted = {"prefers-color-scheme": name, "prefers-reduced-motion": "reduce"}
         features = [{"name": feature, "value": value} for feature, value in wanted.items()]
         self.call("Emulation.setEmulatedMedia", features=features)
 
-    def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        """Write a PNG of the whole page, or of what the window shows."""
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=whole, **self._clip(whole))
-        path.write_bytes(base64.b64decode(shot["data"]))
-
-    def _clip(self, whole: bool) -> dict[str, Any]:
-        if not whole:
-            return {}
+    def screenshot(self, path: Path) -> None:
+        """Write a PNG of the whole page."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        path.write_bytes(base64.b64decode(shot["data"]))
 
 
 class Browser:
@@ -186,12 +165,7 @@ class Browser:
             env={**os.environ, "HOME": self._directory},
         )
 
-    def __enter__(self) -> Browser:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._process.terminate()
         try:
             self._process.wait(20)
@@ -229,8 +203,7 @@ class Browser:
             yield tab
 
 
-def open_browser() -> Browser:
-    """Start the browser that this machine has."""
-    program = find_browser()
-    assert program is not None
-    return Browser(program)
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    with closing(Browser(str(find_browser()))) as browser:
+        yield browser

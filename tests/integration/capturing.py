@@ -8,14 +8,19 @@ import io
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from profkit.cli import main
 from profkit.formats import load_run
-from profkit.model import Process, Run
+from profkit.model import Process, Profile, Run
+from tests.requirements import require
+from tests.shared import finished
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROOT = Path(__file__).parents[2]
@@ -51,6 +56,73 @@ def _measured() -> str:
     )
 
 
+def profkit(
+    directory: Path | None, *words: str, timeout: float = 300, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own; `variables` are of its environment."""
+    return finished(profkit_command(*words), directory, env=environment(**variables), timeout=timeout)
+
+
+def started(
+    directory: Path, *words: str, before: tuple[str, ...] = (), **kwargs: Any
+) -> subprocess.Popen[str]:
+    """Start a command, behind the words `before`, with pipes for what it prints."""
+    usual = {"env": environment(), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*before, *profkit_command(*words)], cwd=directory, **{**usual, **kwargs})
+
+
+def wait_until(holds: Callable[[], object], why: str = "nothing happens", seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, why
+        time.sleep(0.005)
+
+
+def works(*command: str) -> bool:
+    """Whether a command is there and succeeds on this machine."""
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@contextlib.contextmanager
+def limited_cgroup(period_us: int, quota_us: int) -> Iterator[Path]:
+    """Make a cgroup with a quota of CPU time, or skip the calling test."""
+    root, name = Path("/sys/fs/cgroup"), f"profkit-test-{os.getpid()}"
+    limits = {"cpu.cfs_period_us": str(period_us), "cpu.cfs_quota_us": str(quota_us)}
+    if not (root / "cpu").is_dir():
+        limits = {"cpu.max": f"{quota_us} {period_us}"}
+    group = (root / "cpu" if (root / "cpu").is_dir() else root) / name
+    try:
+        group.mkdir()
+        for file, text in limits.items():
+            (group / file).write_text(text)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+        require("cgroups", False, f"no cgroup with a quota can be made here: {error.strerror}")
+    try:
+        yield group
+    finally:
+        wait_until(lambda: removed(group), "processes in a cgroup do not end")
+
+
+def removed(group: Path) -> bool:
+    """Remove a cgroup, if its last process is gone."""
+    with contextlib.suppress(OSError):
+        group.rmdir()
+        return True
+    return False
+
+
+def script(directory: Path, text: str) -> str:
+    """Write a program of Python; return its path."""
+    path = directory / "program.py"
+    path.write_text(text)
+    return str(path)
+
+
 def in_process(
     directory: Path, *words: str, status: int | None = 0, **variables: str
 ) -> subprocess.CompletedProcess[str]:
@@ -74,7 +146,7 @@ def in_process(
     finally:
         os.chdir(before)
         gc.enable()  # a command that ends with its process switches it off
-    out, err = (stream.buffer.getvalue().decode() for stream in (printed, said))  # type: ignore[attr-defined]
+    out, err = (stream.buffer.getvalue().decode() for stream in (printed, said))
     assert status in (None, code), err
     return subprocess.CompletedProcess(words, code, out, err)
 
@@ -84,25 +156,19 @@ TIERS = frozenset({"--exact", "--sampled", "--overhead"})
 
 
 def run_capture(
-    directory: Path, *command: str, options: tuple[str, ...] = (), timeout: float = 60, **kwargs: object
+    directory: Path, *command: str, options: tuple[str, ...] = (), timeout: float = 60, **kwargs: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run ``profkit capture -o run.prof -- command`` in `directory`; unless `options` say else, with ``--exact``."""
     kwargs.setdefault("env", environment())
     if TIERS.isdisjoint(options):
         options = ("--exact", *options)
-    return subprocess.run(
-        profkit_command("capture", "-o", "run.prof", *options, "--", *command),
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        **kwargs,  # type: ignore[call-overload]
-    )
+    words = profkit_command("capture", "-o", "run.prof", *options, "--", *command)
+    return finished(words, directory, timeout=timeout, **kwargs)
 
 
-def captured(directory: Path, *command: str, **kwargs: object) -> Run:
+def captured(directory: Path, *command: str, **kwargs: Any) -> Run:
     """Capture a command that must succeed, and return its run."""
-    done = run_capture(directory, *command, **kwargs)  # type: ignore[arg-type]
+    done = run_capture(directory, *command, **kwargs)
     assert done.returncode == 0, done.stderr
     assert not list(directory.glob(".run.prof.spool-*")), "the spool directory was left behind"
     return load_run(directory / "run.prof")
@@ -113,16 +179,23 @@ def calls(process: Process, thread: int | None = None) -> dict[str, int]:
     found: dict[str, int] = {}
     threads = process.threads if thread is None else process.threads[thread : thread + 1]
     for profile in (t.profile for t in threads):
-        for row in range(len(profile)):
-            name = profile.strings[profile.name[row]]
-            found[name] = found.get(name, 0) + int(profile.ncalls[row])
+        for name, count in zip(names(profile), profile.ncalls.tolist(), strict=True):
+            found[name] = found.get(name, 0) + count
     return found
+
+
+def names(profile: Profile) -> list[str]:
+    return [profile.strings[i] for i in profile.name]
+
+
+def codes(run: Run) -> list[str]:
+    return [notice.code for notice in run.warnings]
 
 
 def column(process: Process, function: str, name: str) -> float:
     """Sum of one column over the rows of a process's functions of that name."""
     total = 0.0
     for profile in (t.profile for t in process.threads):
-        rows = np.array([profile.strings[i] == function for i in profile.name], bool)
+        rows = np.array([each == function for each in names(profile)], bool)
         total += float(getattr(profile, name)[rows].sum())
     return total

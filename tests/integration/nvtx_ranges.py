@@ -34,7 +34,6 @@ EXPECTED = [
 
 
 def check(process: Process) -> None:
-    """Everything that `programs/annotated.py` does is there."""
     ranges = ranges_of(process)
     found = rows(process)
     assert [name for name, _, _ in found] == EXPECTED
@@ -59,20 +58,3 @@ def check(process: Process) -> None:
     backward = [i for i, name in enumerate(EXPECTED) if name == "backward"]
     assert ranges.payload[backward].view(np.float64).tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
     assert set(ranges.thread.tolist()) == {process.threads[0].tid}
-
-
-def content(process: Process) -> list[tuple[object, ...]]:
-    """All of a process's ranges but times and numbers that the system gave."""
-    ranges = ranges_of(process)
-    strings, threads = ranges.strings, list(dict.fromkeys(ranges.thread.tolist()))
-    found: list[tuple[object, ...]] = [
-        (
-            *(strings[column[i]] for column in (ranges.name, ranges.domain, ranges.category)),
-            *(int(column[i]) for column in (ranges.kind, ranges.color, ranges.payload_type, ranges.payload)),
-            int(ranges.parent[i]),
-            threads.index(int(ranges.thread[i])),
-            bool(ranges.end_ns[i] == OPEN),
-        )
-        for i in range(len(ranges))
-    ]
-    return [*found, (ranges.unmatched, ranges.lost, ranges.folded)]

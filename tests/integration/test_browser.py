@@ -12,14 +12,13 @@ from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks import big_profiles
-from profkit.cli import main
 from profkit.compare.call_table import CallSide, CallTable
-from profkit.formats import load_run
 from profkit.model import Run, Series, Slice, ThreadSamples
 from profkit.report import html, units
 from profkit.report.diffdoc import diff_document
@@ -28,10 +27,10 @@ from profkit.report.showdoc import show_document
 from profkit.verdict.types import Diff
 from tests import report_builders as build
 from tests.integration.browser import Browser, Tab, find_browser, open_browser
+from tests.integration.capturing import ROOT, in_process
 from tests.requirements import require
 from tests.shared import words_of
 
-ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "sample_profiles"
 
 
@@ -57,15 +56,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the pages that a user would: by the command, from real profiles, and one from hostile ones."""
     directory = tmp_path_factory.mktemp("pages")
 
-    def profkit(*arguments: str | Path) -> None:
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        assert ended.value.code == 0
-
     mpi, mlp = SAMPLES / "mpi_train", SAMPLES / "train_mlp"
-    profkit("diff", mpi / "clean-1.prof", mpi / "oversubscribed.prof", "-o", directory / "mpi.html")
-    profkit("diff", f"{mlp}/clean-*.prof", mlp / "oversubscribed.prof", "-o", directory / "mlp.html")
-    profkit("show", mpi / "oversubscribed.prof", "-o", directory / "show.html")
+    for words in (
+        ("diff", mpi / "clean-1.prof", mpi / "oversubscribed.prof", "-o", "mpi.html"),
+        ("diff", f"{mlp}/clean-*.prof", mlp / "oversubscribed.prof", "-o", "mlp.html"),
+        ("show", mpi / "oversubscribed.prof", "-o", "show.html"),
+    ):
+        in_process(directory, *map(str, words))
     (directory / "hostile.html").write_text(hostile(), encoding="utf-8")
     (directory / "sampled.html").write_text(sampled(), encoding="utf-8")
     return directory
@@ -153,11 +150,9 @@ def test_a_page_opens_in_both_themes_and_fits_narrow_windows(
         tab.resize(width)
         tab.open(pages / f"{name}.html")
         assert tab.run("document.documentElement.dataset.ready") is not None
-        assert tab.run("document.documentElement.scrollWidth") <= width
-        dark = sum(
-            tab.run("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)")
-        )
-        assert (dark < 200) == (theme == "dark")
+        assert fits(tab, width)
+        colour = tab.run("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+        assert (sum(colour[:3]) < 200) == (theme == "dark")
         shot = artifacts / f"{name}-{theme}-{width}.png"
         tab.screenshot(shot)
         assert shot.stat().st_size > 10_000
@@ -166,7 +161,7 @@ def test_a_page_opens_in_both_themes_and_fits_narrow_windows(
 def test_hostile_names_stay_text(tab: Tab, pages: Path) -> None:
     tab.open(pages / "hostile.html")
     assert tab.run("document.title") != "owned"
-    assert tab.run("document.querySelectorAll('img, svg[onload], iframe').length") == 0
+    assert count(tab, "img, svg[onload], iframe") == 0
     assert tab.run("document.scripts.length") == 2
     names = [row[1] for row in table(tab)]
     assert "</script><img src=x onerror=document.title='owned'>" in names
@@ -209,7 +204,7 @@ def test_the_table_sorts_searches_and_turns_pages(tab: Tab, pages: Path) -> None
     assert tab.run("document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "descending"
     tab.click(heading(tab, "rank"))
     assert [row[0].split("#")[-1] for row in table(tab)][:3] == ["1", "2", "3"]
-    assert tab.run("document.querySelectorAll('th[aria-sort]').length") == 1
+    assert count(tab, "th[aria-sort]") == 1
 
     first = table(tab)[0][1]
     tab.click("#table-next")
@@ -225,15 +220,31 @@ def test_the_table_sorts_searches_and_turns_pages(tab: Tab, pages: Path) -> None
     tab.type("no such function")
     assert table(tab) == []
     assert texts(tab, "#table-count") == ["No function is named “mpi_train BACKno such function”."]
-    tab.run("document.getElementById('table-find').value = ''")
-    tab.click("#table-find")
-    tab.type("load")
+    search(tab, "table-find", "load")
     # A name that is exactly what was typed comes first, however little it took.
     assert len(table(tab)) > 1
-    tab.run("document.getElementById('table-find').value = ''")
-    tab.click("#table-find")
-    tab.type("main")
+    search(tab, "table-find", "main")
     assert table(tab)[0][1] == "main"
+
+
+def count(tab: Tab, selector: str) -> int:
+    return int(tab.run(f"document.querySelectorAll({json.dumps(selector)}).length"))
+
+
+def fits(tab: Tab, width: int) -> bool:
+    return bool(tab.run("document.documentElement.scrollWidth") <= width)
+
+
+def search(tab: Tab, field: str, text: str) -> None:
+    """Put a text in the place of what a field has."""
+    tab.run(f"document.getElementById('{field}').value = ''")
+    tab.click(f"#{field}")
+    tab.type(text)
+
+
+def active(tab: Tab) -> str:
+    """What is read of the element that has the focus."""
+    return str(tab.run("document.activeElement.ariaLabel ?? document.activeElement.textContent"))
 
 
 def focused(tab: Tab) -> str:
@@ -248,7 +259,7 @@ def test_calls_are_walked_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -> Non
     assert tab.run("document.getElementById('calls-back').disabled")
     tab.run("document.querySelector('#calls-picture .focused').focus()")
     tab.press("ArrowUp")
-    assert tab.run("document.activeElement.textContent") == "train"
+    assert active(tab) == "train"
     tab.press("Enter")
     assert focused(tab) == "train"
     callees = tab.run(
@@ -259,9 +270,9 @@ def test_calls_are_walked_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -> Non
     assert by_name["forward"][5] == "400"
     tab.press("ArrowDown")
     assert tab.run("document.activeElement.closest('.level').firstChild.textContent") == "calls"
-    first = tab.run("document.activeElement.textContent")
+    first = active(tab)
     tab.press("ArrowRight")
-    assert tab.run("document.activeElement.textContent") != first
+    assert active(tab) != first
     tab.click("#calls-back")
     assert focused(tab) == "average_gradients"
     tab.click("#calls-top")
@@ -272,25 +283,6 @@ def test_calls_are_walked_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -> Non
     assert name in texts(tab, "#calls-said")[0]
 
 
-#: Widths of the blocks in percent, by name.
-WIDTHS = """
-Object.fromEntries([...document.querySelectorAll("#calls-picture button.block")]
-  .map((block) => [block.textContent, parseFloat(block.style.width)]))
-"""
-
-
-def called(caller: str, callee: str) -> float:
-    """Cumulative seconds of one function when another called it, over all ranks of the candidate."""
-    total = 0.0
-    for process in load_run(SAMPLES / "mpi_train" / "oversubscribed.prof").processes:
-        for thread in process.threads:
-            profile, edges = thread.profile, thread.profile.edges
-            names = np.array(profile.strings)[profile.name] if len(profile) else np.array([], str)
-            wanted = (names[edges.caller] == caller) & (names[edges.callee] == callee)
-            total += float(edges.cumtime[wanted].sum())
-    return total
-
-
 #: Name, level, width in percent and classes of each block of the flame graph.
 BLOCKS = """
 [...document.querySelectorAll("#flame-picture .block")].map((block) => ({
@@ -299,31 +291,24 @@ BLOCKS = """
 """
 
 
-def flame(tab: Tab) -> dict[str, dict[str, float | str]]:
-    """The widest block of each name."""
-    found: dict[str, dict[str, float | str]] = {}
-    for block in sorted(tab.run(BLOCKS), key=lambda block: block["width"]):
-        found[block["name"]] = block
-    return found
+def flame(tab: Tab) -> dict[str, dict[str, Any]]:
+    return {block["name"]: block for block in sorted(tab.run(BLOCKS), key=lambda block: block["width"])}
 
 
 def test_the_flame_graph_is_as_wide_as_the_time_and_as_red_as_the_change(tab: Tab, pages: Path) -> None:
     tab.open(pages / "mpi.html")
     blocks = flame(tab)
     assert "reconstructed from pairs of caller and callee" in texts(tab, "#flame > .note")[0]
-    assert blocks["train"]["top"] > blocks["main"]["top"]  # type: ignore[operator]
+    assert blocks["train"]["top"] > blocks["main"]["top"]
     # Callees stand below their caller, inside its width.
     train, backward = blocks["train"], blocks["backward"]
-    assert float(train["left"]) <= float(backward["left"])
-    assert (
-        float(backward["left"]) + float(backward["width"])
-        <= float(train["left"]) + float(train["width"]) + 0.01
-    )
+    assert train["left"] <= backward["left"]
+    assert backward["left"] + backward["width"] <= train["left"] + train["width"] + 0.01
     # What got slower by itself is red; what only calls it is not.
     for name in ("average_gradients", "forward", "backward"):
-        assert " m" in str(blocks[name]["classes"]), name
+        assert " m" in blocks[name]["classes"], name
     for name in ("train", "main"):
-        assert "same" in str(blocks[name]["classes"]), name
+        assert "same" in blocks[name]["classes"], name
     # Two runs of 186 and 200 iterations: times are those of one.
     assert "per iteration" in texts(tab, "#flame-key")[0]
     widths = {name: block["width"] for name, block in blocks.items()}
@@ -342,43 +327,39 @@ def test_the_flame_graph_zooms_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -
     assert "backward (mpi_train.py:70)" in texts(tab, "#flame-said")[0]
     for part in ("with all it calls per iteration", "queued", "running", " of the whole"):
         assert part in texts(tab, "#flame-said")[0], part
-    assert tab.run("document.activeElement.ariaLabel").startswith("backward")
+    assert active(tab).startswith("backward")
     tab.press("Escape")
     assert flame(tab)["train"]["width"] == 100
     tab.press("ArrowDown")
-    first = tab.run("document.activeElement.ariaLabel")
+    first = active(tab)
     assert first.startswith("average_gradients")
     tab.press("ArrowRight")
-    assert tab.run("document.activeElement.ariaLabel") != first
+    assert active(tab) != first
     tab.press("ArrowLeft")
-    assert tab.run("document.activeElement.ariaLabel") == first
+    assert active(tab) == first
     tab.press("ArrowUp")
-    assert tab.run("document.activeElement.ariaLabel").startswith("train")
+    assert active(tab).startswith("train")
     tab.press("Enter")
     tab.click("#flame-whole")
     assert tab.run("document.getElementById('flame-whole').disabled")
     # One block can be reached by Tab, the others from there.
-    assert (
-        tab.run(
-            "[...document.querySelectorAll('#flame-picture .block')].filter(b => b.tabIndex === 0).length"
-        )
-        == 1
-    )
+    assert count(tab, "#flame-picture .block[tabindex='0']") == 1
     tab.click('#flame-picture .block[aria-label^="backward"]')
     tab.click("#flame-said .link")
     assert tab.run("document.getElementById('calls').open")
     assert focused(tab) == "backward"
 
 
+def hit(tab: Tab) -> set[str]:
+    return {block["name"] for block in tab.run(BLOCKS) if " hit" in block["classes"]}
+
+
 def test_the_flame_graph_is_searched(tab: Tab, pages: Path) -> None:
     tab.open(pages / "mpi.html")
 
     def searched(name: str) -> tuple[str, set[str]]:
-        tab.run("document.getElementById('flame-find').value = ''")
-        tab.click("#flame-find")
-        tab.type(name)
-        hits = {block["name"] for block in tab.run(BLOCKS) if " hit" in block["classes"]}
-        return texts(tab, "#flame-found")[0], hits
+        search(tab, "flame-find", name)
+        return texts(tab, "#flame-found")[0], hit(tab)
 
     said, hits = searched("train")
     assert hits == {"train"}, "an exact name wins over those that contain it"
@@ -392,7 +373,7 @@ def test_the_flame_graph_is_searched(tab: Tab, pages: Path) -> None:
     tab.press("Escape")
     assert tab.run("document.getElementById('flame-find').value") == "backward"
     assert float(flame(tab)["backward"]["width"]) < 100
-    assert {block["name"] for block in tab.run(BLOCKS) if " hit" in block["classes"]} == {"backward"}
+    assert hit(tab) == {"backward"}
 
 
 def test_a_phone_shows_function_change_and_per_call(tab: Tab, pages: Path) -> None:
@@ -401,7 +382,7 @@ def test_a_phone_shows_function_change_and_per_call(tab: Tab, pages: Path) -> No
     heads = "[...document.querySelectorAll('#table-rows thead th')]"
     shown = f"{heads}.filter(h => h.offsetWidth).map(h => h.dataset.key)"
     assert tab.run(shown) == ["name", "change", "ratio"]
-    assert tab.run("document.documentElement.scrollWidth") <= 360
+    assert fits(tab, 360)
     tab.open(pages / "show.html")
     assert tab.run(shown) == ["name", "after", "each"]
 
@@ -412,20 +393,25 @@ def test_the_time_line_zooms(tab: Tab, pages: Path) -> None:
     def ticks() -> list[str]:
         return texts(tab, "#time-picture svg:first-of-type > text:not([class])")
 
-    whole, drawn = ticks(), tab.run("document.querySelectorAll('#time-picture .range rect').length")
+    whole, drawn = ticks(), count(tab, "#time-picture .range rect")
     assert drawn > 1000
     tab.click("#time-in")
     tab.click("#time-in")
     assert ticks() != whole
-    assert tab.run("document.querySelectorAll('#time-picture .range rect').length") < drawn
+    assert count(tab, "#time-picture .range rect") < drawn
     tab.run("document.querySelector('#time-picture svg').focus()")
     inside = ticks()
     tab.press("ArrowRight")
     assert ticks() != inside
     tab.click("#time-all")
     assert ticks() == whole
-    names = texts(tab, "#time-picture .names li")
-    assert set(names) == {"allreduce", "backward", "forward", "load", "optimiser"}
+    assert set(texts(tab, "#time-picture .names li")) == {
+        "allreduce",
+        "backward",
+        "forward",
+        "load",
+        "optimiser",
+    }
 
 
 def test_counters_over_time_are_drawn(tab: Tab, pages: Path) -> None:
@@ -435,38 +421,28 @@ def test_counters_over_time_are_drawn(tab: Tab, pages: Path) -> None:
     assert "≤ 64 runnable, 64 CPUs" in said
     assert said.count("100 %") == said.count("0") == 2, "an axis for the one process of each side"
     for kind in ("running", "queued", "blocked"):
-        assert tab.run(f"document.querySelector('#time-picture .{kind}').getAttribute('d').length") > 500, (
-            kind
-        )
+        drawn = tab.run(f"document.querySelector('#time-picture .{kind}').getAttribute('d').length")
+        assert drawn > 500, kind
     box = tab.run(
         "(() => { const b = document.querySelector('#time-picture svg').getBoundingClientRect(); "
         "scrollTo(0, scrollY + b.top - 100); const c = document.querySelector('#time-picture svg')"
         ".getBoundingClientRect(); return [c.left + c.width / 2, c.top + 30] })()"
     )
     tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
-    said_there = texts(tab, "#time-said")[0]
-    assert "rank 0: running" in said_there
-    assert "queued" in said_there
-    assert "off the CPU" in said_there
-    assert "runnable threads" in said_there
+    for part in ("rank 0: running", "queued", "off the CPU", "runnable threads"):
+        assert part in texts(tab, "#time-said")[0]
 
 
 def test_every_process_is_shown_when_asked_for(tab: Tab, pages: Path) -> None:
     at = np.arange(3, dtype=np.int64) * 1_000_000_000
     one = build.captured_run().processes[0]
     seen = replace(one.threads[0], slices=(Slice(1, 0, 1_500_000_000, 1.5),))
-    processes = tuple(
-        replace(
-            one,
-            pid=100 + i,
-            role="worker" if i else "main",
-            rank=None,
-            threads=(seen,),
-            samples=ThreadSamples(np.full(3, 100 + i), at, at * i // 20, at * 0).validate(),
-        )
-        for i in range(17)
-    )
-    run = replace(build.captured_run(), processes=processes)
+    processes = []
+    for i in range(17):
+        samples = ThreadSamples(np.full(3, 100 + i), at, at * i // 20, at * 0).validate()
+        role = "worker" if i else "main"
+        processes.append(replace(one, pid=100 + i, role=role, rank=None, threads=(seen,), samples=samples))
+    run = replace(build.captured_run(), processes=tuple(processes))
     page = pages / "workers.html"
     page.write_text(of_runs(build.contended(), run), encoding="utf-8")
     for width in (500, 1400):
@@ -479,7 +455,7 @@ def test_every_process_is_shown_when_asked_for(tab: Tab, pages: Path) -> None:
         assert len(texts(tab, labels)) == 17
         lanes = texts(tab, "#time-picture svg:first-of-type .range rect title")
         assert lanes == ["TransformerBlock.forward: 1.50 s from 0 s on"] * 17
-        assert tab.run("document.documentElement.scrollWidth") <= width
+        assert fits(tab, width)
         tab.click("#time-every")
         assert len(texts(tab, labels)) == 5
     assert not tab.run("document.querySelector('#waits details').open")
@@ -488,7 +464,6 @@ def test_every_process_is_shown_when_asked_for(tab: Tab, pages: Path) -> None:
 
 
 def test_what_is_read_aloud_has_names_and_roles(tab: Tab, pages: Path) -> None:
-    """Every control has a name, every picture a text, and headings follow each other."""
     for name in ("mpi", "show"):
         tab.open(pages / f"{name}.html")
         nodes = tab.call("Accessibility.getFullAXTree")["nodes"]
@@ -566,10 +541,9 @@ def test_it_says_what_it_says_without_a_script(tab: Tab, pages: Path) -> None:
     tab.open(pages / "mpi.html")
     tab.call("Emulation.setScriptExecutionDisabled", value=False)
     seen = tab.run("document.querySelector('main').innerText")
-    assert "slower, " in seen
-    assert ": resource contention by the program itself" in seen
+    for part in ("slower, ", ": resource contention by the program itself", "drawn by a script"):
+        assert part in seen
     assert "average_gradients rose from #5 to #1" in seen
-    assert "drawn by a script" in seen
     assert "Search" not in seen
 
 
@@ -577,8 +551,7 @@ def test_ten_thousand_functions_are_quick_and_small(tab: Tab, tmp_path: Path) ->
     """Below 1 MB and whole; how fast is the benchmark's question (``python -m benchmarks html``)."""
     for seed in (1, 2):
         big_profiles.write(tmp_path / f"{seed}.prof", 10_000, seed)
-    with pytest.raises(SystemExit):
-        main(["diff", str(tmp_path / "1.prof"), str(tmp_path / "2.prof"), "-o", str(tmp_path / "big.html")])
+    in_process(tmp_path, "diff", "1.prof", "2.prof", "-o", "big.html")
     assert (tmp_path / "big.html").stat().st_size < 1_000_000
     tab.open(tmp_path / "big.html")
     assert texts(tab, "#table-count") == ["1–10 of 10,000"]
@@ -590,9 +563,8 @@ def test_ten_thousand_functions_are_quick_and_small(tab: Tab, tmp_path: Path) ->
 def test_one_run_has_a_page_too(tab: Tab, tmp_path: Path) -> None:
     for name, run in (("foreign", build.foreign_run()), ("captured", build.captured_run())):
         page = tmp_path / f"{name}.html"
-        page.write_text(
-            html.render(replace(show_document(run), figures=run_figures(run, "tottime"))), encoding="utf-8"
-        )
+        document = replace(show_document(run), figures=run_figures(run, "tottime"))
+        page.write_text(html.render(document), encoding="utf-8")
         tab.open(page)
         assert table(tab)[0][1] == "solve"
-        assert tab.run("document.querySelectorAll('input[name=width]').length") == 0
+        assert count(tab, "input[name=width]") == 0

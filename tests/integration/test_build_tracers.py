@@ -14,7 +14,7 @@ import pytest
 
 from profkit.capture.agent import settings
 from profkit.formats import load_run
-from tests.integration.capturing import ROOT, calls, environment
+from tests.integration.capturing import ROOT, calls, codes, environment, works
 from tests.interpreters import find
 from tests.requirements import require
 from tests.shared import finished
@@ -29,7 +29,6 @@ def other() -> str:
     versions = [f"3.{minor}" for minor in (9, 10, 8, 11) if sys.version_info[:2] != (3, minor)]
     found = next(filter(None, map(find, versions)), None)
     require("interpreters", found is not None, f"no CPython of {', '.join(versions)} here")
-    assert found is not None
     return found
 
 
@@ -48,24 +47,23 @@ def native(tree: Path) -> Path:
     return tree / "profkit" / "capture" / "native"
 
 
-def profkit(
+def installed(
     tree: Path, *words: str, before: tuple[str, ...] = (), **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the installation's profkit; what is compiled is not measured here: quickly."""
-    inherited = environment(PYTHONPATH=str(tree), CFLAGS="-O0", XDG_DATA_HOME=str(tree / "data"))
+    env = environment(PYTHONPATH=str(tree), CFLAGS="-O0", XDG_DATA_HOME=str(tree / "data"))
     for name in ("CC", "PROFKIT_REQUIRE_NATIVE", settings.TRACERS_VARIABLE, settings.DISABLE_NATIVE_VARIABLE):
-        inherited.pop(name, None)
-    return finished(
-        [*before, sys.executable, "-m", "profkit", *words], tree, env={**inherited, **variables}, timeout=300
-    )
+        env.pop(name, None)
+    command = [*before, sys.executable, "-m", "profkit", *words]
+    return finished(command, tree, env=env | variables, timeout=300)
 
 
 def capture(tree: Path, python: str) -> tuple[dict[str, int], set[str], str]:
     """Return the calls of `PROGRAM` under capture, the codes of the run's notices, and what was said."""
-    done = profkit(tree, "capture", "--exact", "-o", "run.prof", "--", python, "-c", PROGRAM)
+    done = installed(tree, "capture", "--exact", "-o", "run.prof", "--", python, "-c", PROGRAM)
     assert done.returncode == 0, done.stderr
     run = load_run(tree / "run.prof")
-    return calls(run.processes[0]), {notice.code for notice in run.warnings}, done.stderr
+    return calls(run.processes[0]), set(codes(run)), done.stderr
 
 
 def test_a_missing_tracer_is_named_built_and_used(tree: Path, other: str) -> None:
@@ -73,23 +71,23 @@ def test_a_missing_tracer_is_named_built_and_used(tree: Path, other: str) -> Non
     assert not seen
     assert "tracer-missing" in notices
     command = next(line for line in said.splitlines() if "--build-tracers" in line).split("`")[1].split()
-    asked = profkit(tree, "doctor", "--python", other, "--format", "md")
+    asked = installed(tree, "doctor", "--python", other, "--format", "md")
     assert " ".join(command) in asked.stdout
     assert command[:-1] == ["profkit", "doctor", "--build-tracers"]
 
     words = (*command[1:-1], other)
-    done = profkit(tree, *words)
+    done = installed(tree, *words)
     assert done.returncode == 0, done.stderr
     (built,) = (native(tree) / "lib").glob(f"{TRACER}*")
     assert done.stdout.endswith(f": built {built}\n")
     assert done.stdout.startswith(f"{other}: Python 3.")
-    again = profkit(tree, *words)
+    again = installed(tree, *words)
     assert again.stdout.endswith(": has a tracer\n")
 
     seen, notices, _ = capture(tree, other)
     assert (seen["inner"], seen["outer"]) == (123, 1)
     assert "tracer-missing" not in notices
-    assert command[-1] not in profkit(tree, "doctor", "--python", other).stdout
+    assert command[-1] not in installed(tree, "doctor", "--python", other).stdout
 
 
 def test_an_installation_that_is_not_writable(tree: Path, other: str) -> None:
@@ -97,12 +95,9 @@ def test_an_installation_that_is_not_writable(tree: Path, other: str) -> None:
     before: tuple[str, ...] = ()
     if os.geteuid() == 0:
         before = ("setpriv", "--bounding-set=-dac_override")
-        may = (
-            shutil.which("setpriv") and subprocess.run([*before, "true"], capture_output=True).returncode == 0
-        )
-        require("setpriv", bool(may), "root cannot give a right away here")
+        require("setpriv", works(*before, "true"), "root cannot give a right away here")
     (native(tree) / "lib").chmod(0o555)
-    done = profkit(tree, "doctor", "--build-tracers", other, before=before)
+    done = installed(tree, "doctor", "--build-tracers", other, before=before)
     (native(tree) / "lib").chmod(0o755)
     assert done.returncode == 0, done.stderr
     (built,) = (tree / "data" / "profkit" / "tracers").glob(f"*/{TRACER}*")
@@ -118,16 +113,13 @@ def test_an_installation_that_is_not_writable(tree: Path, other: str) -> None:
 
 def test_what_is_missing_is_said(tree: Path, other: str) -> None:
     def says(python: str, **variables: str) -> str:
-        done = profkit(tree, "doctor", "--build-tracers", python, **variables)
-        assert done.returncode == 2
-        assert done.stderr == ""
+        done = installed(tree, "doctor", "--build-tracers", python, **variables)
+        assert (done.returncode, done.stderr) == (2, "")
         (line,) = done.stdout.splitlines()
         assert line.startswith(f"{python}: Python 3.")
         return line.partition(": not built: ")[2]
 
-    assert says(other, CC="/no/such/compiler").startswith(
-        "there is no C compiler (/no/such/compiler); install "
-    )
+    assert says(other, CC="/none").startswith("there is no C compiler (/none); install ")
     assert says(other, CC="cc -nostdinc").split(" is missing; install ")[0].endswith(".h")
     assert "does not compile: " in says(other, CFLAGS="-fno-such-flag")
     # The same Python without its headers.
@@ -150,22 +142,22 @@ def test_those_of_the_path_and_of_pyenv_are_found(tree: Path, other: str) -> Non
     (tree / "bin" / "python").write_text("#!/bin/sh\necho no version is selected\nexit 127\n")
     (tree / "bin" / "python").chmod(0o755)
     nothing = {"PATH": str(tree / "bin"), "CC": "/no/such/compiler", "PYENV_ROOT": str(tree / "pyenv")}
-    done = profkit(tree, "doctor", "--build-tracers", **nothing)
+    done = installed(tree, "doctor", "--build-tracers", **nothing)
     assert done.returncode == 0, done.stderr
     lines = sorted(line.partition(": ")[0] for line in done.stdout.splitlines())
     assert lines == sorted([sys.executable, str(tree / "bin" / "python3.1")]), "each once"
     (tree / "bin" / "python3.1").unlink()
-    done = profkit(tree, "doctor", "--build-tracers", "python3.1", **nothing)
+    done = installed(tree, "doctor", "--build-tracers", "python3.1", **nothing)
     assert done.stdout.startswith(str(tree / "pyenv"))
 
 
 def test_what_is_no_python_is_refused(tree: Path) -> None:
     for word in ("python3.1", "/no/such/python", "/bin/true"):
-        done = profkit(tree, "doctor", "--build-tracers", word, PATH="/nowhere", PYENV_ROOT="/nowhere")
+        done = installed(tree, "doctor", "--build-tracers", word, PATH="/nowhere", PYENV_ROOT="/nowhere")
         assert done.returncode == 2
         assert done.stderr.startswith(f"profkit: error: {word}: no working Python")
         assert done.stderr.count("\n") == 1
-    done = profkit(tree, "doctor", "--build-tracers", "--ranks", "2")
+    done = installed(tree, "doctor", "--build-tracers", "--ranks", "2")
     assert done.returncode == 2
     assert "no other option" in done.stderr
 
@@ -173,7 +165,6 @@ def test_what_is_no_python_is_refused(tree: Path) -> None:
 def test_a_python_that_is_too_old(tree: Path) -> None:
     old = find("2.7") or find("3.7")
     require("interpreters", old is not None, "no CPython before 3.8 here")
-    assert old is not None
-    done = profkit(tree, "doctor", "--build-tracers", old)
+    done = installed(tree, "doctor", "--build-tracers", old)
     assert done.returncode == 2
     assert done.stdout.endswith(": not profiled: profkit profiles Python 3.8 and later\n")

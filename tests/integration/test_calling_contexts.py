@@ -20,7 +20,7 @@ from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_tables import decode_tables
 from profkit.model import Thread
 from profkit.model.paths import depths, with_callees
-from tests.integration.capturing import ROOT, captured, environment, in_process, profkit_command
+from tests.integration.capturing import ROOT, captured, environment, in_process
 from tests.requirements import require
 
 INJECT = Path(records.__file__).parent / "agent" / "inject"
@@ -61,17 +61,14 @@ def chains(thread: Thread) -> dict[tuple[str, ...], tuple[int, float]]:
     paths, profile = thread.paths, thread.profile
     within = with_callees(paths.parent, paths.tottime)
     found: dict[tuple[str, ...], tuple[int, float]] = {}
-    names: list[tuple[str, ...]] = []
-    for at in range(len(paths)):
-        row, parent = int(paths.function[at]), int(paths.parent[at])
-        name = (
-            "…"
-            if row < 0
-            else profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
-        )
-        names.append((*(names[parent] if parent >= 0 else ()), name))
-        calls, seconds = found.get(names[-1], (0, 0.0))
-        found[names[-1]] = calls + int(paths.ncalls[at]), seconds + float(within[at])
+    reached: list[tuple[str, ...]] = []
+    own = zip(profile.qualname, profile.name, strict=True)
+    functions = [profile.strings[qualname or name] for qualname, name in own]
+    for at, (row, parent) in enumerate(zip(paths.function.tolist(), paths.parent.tolist(), strict=True)):
+        chain = (*(reached[parent] if parent >= 0 else ()), "…" if row < 0 else functions[row])
+        reached.append(chain)
+        calls, seconds = found.get(chain, (0, 0.0))
+        found[chain] = calls + int(paths.ncalls[at]), seconds + float(within[at])
     return found
 
 
@@ -88,18 +85,15 @@ def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> N
         assert paths.ncalls.sum() == profile.ncalls.sum()
         for ours, theirs in ((paths.wait, profile.wait), (paths.blocked, profile.blocked)):
             assert ours.sum() == pytest.approx(theirs.sum(), rel=1e-6, abs=1e-9)
-        of_function = np.bincount(
-            paths.function[paths.function >= 0], paths.tottime[paths.function >= 0], len(profile)
-        )
+        known = paths.function >= 0
+        of_function = np.bincount(paths.function[known], paths.tottime[known], len(profile))
         assert (of_function <= 1.02 * profile.tottime + taken + 0.02 * profile.total).all()
     for thread in (thread for thread in threads if thread.name in ("MainThread", "other")):
         found = chains(thread)
         (top,) = {chain[: chain.index("many") + 1] for chain in found if "many" in chain}
         assert found[(*top, "left", "leaf")][0] == 5
-        (of_right,) = [
-            count for chain, (count, _) in found.items() if chain[-1] == "leaf" and "right" in chain
-        ]
-        assert of_right == 15
+        of_right = [count for chain, (count, _) in found.items() if chain[-1] == "leaf" and "right" in chain]
+        assert of_right == [15]
         # Recursion is with the outermost call, its own function or not.
         assert found[(*top, "down")][0] == 50 * 301
         assert not any(chain.count("down") > 1 or chain.count("even") > 1 for chain in found)
@@ -110,15 +104,8 @@ def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> N
 def test_a_page_shows_which_caller_made_it_slower(tmp_path: Path) -> None:
     """Three times the calls from `right`: those are red, and `left`, which calls the same function, is not."""
     for name, times in (("a", "5"), ("b", "15")):
-        done = subprocess.run(
-            profkit_command(
-                "capture", "--exact", "-o", f"{name}.prof", "--", sys.executable, "-c", PROGRAM, times
-            ),
-            cwd=tmp_path,
-            env=environment(),
-            timeout=60,
-        )
-        assert done.returncode == 0
+        captured(tmp_path, sys.executable, "-c", PROGRAM, times)
+        (tmp_path / "run.prof").rename(tmp_path / f"{name}.prof")
     in_process(tmp_path, "diff", "a.prof", "b.prof", "-o", "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "reconstructed" not in text
@@ -132,9 +119,8 @@ def test_a_page_shows_which_caller_made_it_slower(tmp_path: Path) -> None:
     ):
         around = [*around[:depth], names[row] if row >= 0 else "…"]
         if around[-1] == "leaf":
-            calls.setdefault(
-                next(name for name in reversed(around) if name in ("left", "right", "down")), []
-            ).append(after - before)
+            caller = next(name for name in reversed(around) if name in ("left", "right", "down"))
+            calls.setdefault(caller, []).append(after - before)
     assert calls["left"] == [0, 0]
     assert sum(calls["right"]) == 20
 
@@ -164,20 +150,16 @@ def test_so_many_contexts_that_not_all_are_kept_lose_no_time(tmp_path: Path) -> 
     assert done.returncode == -signal.SIGKILL
     (path,) = tmp_path.glob("*" + RESERVE_SUFFIX)
     (table,) = decode_tables(path.read_bytes()).threads(None, {}, {})
-    most = int(
-        re.search(r"MOST_PATHS = (\d+)", (Path(compiled.__file__).parent / "tracer" / "paths.h").read_text())[
-            1
-        ]
-    )  # type: ignore[index]
+    header = (Path(compiled.__file__).parent / "tracer" / "paths.h").read_text()
+    most = int(re.search(r"MOST_PATHS = (\d+)", header)[1])
     paths = table.paths
     # One more for each that others were called from; a few are the agent's own, which are left out.
     assert most - 10 <= len(paths.parent) <= 2 * most
     assert (paths.function < 0).any()
     calls = table.functions.calls.sum() + len(table.open.function)
     assert paths.calls.sum() == calls
-    assert paths.tottime.sum() == pytest.approx(
-        table.functions.tottime.sum() + table.open.own.sum(), rel=1e-9
-    )
+    seconds = table.functions.tottime.sum() + table.open.own.sum()
+    assert paths.tottime.sum() == pytest.approx(seconds, rel=1e-9)
     assert depths(paths.parent).max() < 40
 
 
@@ -197,11 +179,8 @@ outer()
 
 
 def test_calls_that_were_open_when_tracing_began_are_around_what_they_called(tmp_path: Path) -> None:
-    run = captured(
-        *(tmp_path, sys.executable, "-c", WINDOW),
-        options=("--start-paused",),
-        env=environment(PYTHONPATH=str(ROOT)),
-    )
+    env = environment(PYTHONPATH=str(ROOT))
+    run = captured(tmp_path, sys.executable, "-c", WINDOW, options=("--start-paused",), env=env)
     thread = run.processes[0].threads[0]
     found = chains(thread)
     assert {chain for chain in found if chain[-1] == "leaf"} == {("<module>", "outer", "measured", "leaf")}

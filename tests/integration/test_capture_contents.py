@@ -7,9 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from profkit.capture.agent import settings
@@ -17,30 +17,21 @@ from profkit.formats import load_run
 from profkit.model import Run
 from tests.integration.capturing import (
     PROGRAMS,
-    ROOT,
     calls,
     captured,
     column,
     environment,
     in_process,
+    names,
+    profkit,
     profkit_command,
     run_capture,
+    script,
 )
 from tests.integration.test_capture_transparency import VERSIONS
 from tests.interpreters import interpreter
 from tests.requirements import require
 from tests.shared import finished
-
-
-def tracer_environment() -> dict[str, str]:
-    """An environment in which targets are traced."""
-    require("native", tracer_built(), "the tracer was not compiled for this checkout")
-    return environment()
-
-
-def tracer_built() -> bool:
-    """Whether this checkout holds compiled tracers; the one for 3.12 and later is built with any of them."""
-    return (ROOT / "profkit" / "capture" / "native" / "lib" / "_tracer_abi3.abi3.so").is_file()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -56,19 +47,18 @@ def test_counts_equal_cprofile(tmp_path: Path, version: str) -> None:
         check=True,
     )
     plain = marshal.loads((tmp_path / "plain.prof").read_bytes())
-    process = captured(tmp_path, python, program, env=tracer_environment()).processes[0]
+    process = captured(tmp_path, python, program).processes[0]
     assert process.python.startswith(version)
     profile = process.threads[0].profile
     mine: dict[tuple[int, str], tuple[int, int]] = {}
-    lambda_rows = 0
-    for row in range(len(profile)):
+    functions = names(profile)
+    for row, name in enumerate(functions):
         if profile.strings[profile.file[row]] == program:
-            key = int(profile.line[row]), profile.strings[profile.name[row]]
-            lambda_rows += key[1] == "<lambda>"
-            have = mine.get(key, (0, 0))
+            key = int(profile.line[row]), name
+            calls_before, primitive_before = mine.get(key, (0, 0))
             mine[key] = (
-                have[0] + int(profile.ncalls[row]),
-                have[1] + int(profile.primitive_calls[row]),
+                calls_before + int(profile.ncalls[row]),
+                primitive_before + int(profile.primitive_calls[row]),
             )
     # Two lambdas on one line share a row of cProfile's, which keeps one of them: TRAPS 1. Ours are both there.
     theirs = {(line, name): (v[1], v[0]) for (file, line, name), v in plain.items() if file == program}
@@ -77,46 +67,38 @@ def test_counts_equal_cprofile(tmp_path: Path, version: str) -> None:
     assert theirs.pop(lambdas[0]) == (1, 1)
     assert mine.pop(lambdas[0]) == (2, 2)
     assert mine == theirs
-    assert lambda_rows == 2
+    assert functions.count("<lambda>") == 2
 
 
 def test_functions_carry_qualname_module_and_source(tmp_path: Path) -> None:
-    (tmp_path / "lib.py").write_text(
-        "class Layer:\n    def forward(self, x):\n        # a comment\n        return x + 1\n"
-    )
+    lib = tmp_path / "lib.py"
+    lib.write_text("class Layer:\n    def forward(self, x):\n        # a comment\n        return x + 1\n")
     (tmp_path / "train.py").write_text("import lib\nlib.Layer().forward(1)\n")
-    hashes = []
-    for version in ("3.8", "3.11", "3.13", "3.15"):
-        process = captured(tmp_path, interpreter(version), "train.py").processes[0]
-        profile = process.threads[0].profile
-        (row,) = np.flatnonzero([profile.strings[n] == "forward" for n in profile.name])
-        assert profile.strings[profile.qualname[row]] == "Layer.forward"
-        assert profile.strings[profile.module[row]] == "lib"
-        hashes.append(profile.strings[profile.source_hash[row]])
-    assert hashes[0]
-    assert len(set(hashes)) == 1, "the same source hashes differently under another Python"
-    (tmp_path / "lib.py").write_text(
-        "\n# moved\nclass Layer:\n    def forward(self, x):\n        return x + 2\n"
-    )
-    profile = captured(tmp_path, sys.executable, "train.py").processes[0].threads[0].profile
-    (row,) = np.flatnonzero([profile.strings[n] == "forward" for n in profile.name])
-    assert profile.strings[profile.source_hash[row]] not in hashes
+
+    def seen(python: str) -> list[str]:
+        profile = captured(tmp_path, python, "train.py").processes[0].threads[0].profile
+        row = names(profile).index("forward")
+        return [profile.strings[c[row]] for c in (profile.qualname, profile.module, profile.source_hash)]
+
+    found = [seen(interpreter(version)) for version in ("3.8", "3.11", "3.13", "3.15")]
+    qualname, module, digest = found[0]
+    assert (qualname, module, bool(digest)) == ("Layer.forward", "lib", True)
+    assert found == [found[0]] * 4, "the same source hashes differently under another Python"
+    lib.write_text("\n# moved\nclass Layer:\n    def forward(self, x):\n        return x + 2\n")
+    assert seen(sys.executable)[2] != digest
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.15"])
 def test_threads_are_apart(tmp_path: Path, version: str) -> None:
-    env = tracer_environment()
-    program = str(PROGRAMS / "threaded.py")
-    run = captured(tmp_path, interpreter(version), program, env=env)
+    run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"))
     (process,) = run.processes
     by_name = {t.name: t for t in process.threads}
     seconds = {}
     for name in ("short", "long"):
-        profile = by_name[name].profile
-        names = [profile.strings[i] for i in profile.name]
+        profile, functions = by_name[name].profile, names(by_name[name].profile)
         # What the tracer took is in no function's time.
-        seconds[name] = float(profile.cumtime[names.index("spin")]) + (by_name[name].tracer_s or 0.0)
-        assert ("long" in names) == (name == "long")
+        seconds[name] = float(profile.cumtime[functions.index("spin")]) + (by_name[name].tracer_s or 0.0)
+        assert ("long" in functions) == (name == "long")
     # They spin by the clock: a busy machine can make them longer, never shorter.
     assert seconds["short"] >= 0.095
     assert seconds["long"] >= 0.295
@@ -127,12 +109,9 @@ def test_threads_are_apart(tmp_path: Path, version: str) -> None:
 
 
 def test_manifest(tmp_path: Path) -> None:
-    done = run_capture(
-        *(tmp_path, sys.executable, "-c", "import os; os.environ['MKL_NUM_THREADS'] = '7'"),
-        env=environment(OMP_NUM_THREADS="3", MY_SECRET_TOKEN="hunter2-hunter2"),
-    )
-    assert done.returncode == 0
-    run = load_run(tmp_path / "run.prof")
+    env = environment(OMP_NUM_THREADS="3", MY_SECRET_TOKEN="hunter2-hunter2")
+    program = "import os; os.environ['MKL_NUM_THREADS'] = '7'"
+    run = captured(tmp_path, sys.executable, "-c", program, env=env)
     manifest = run.manifest
     assert manifest.schema == "profkit.run/2"
     assert manifest.exit_status == 0
@@ -146,8 +125,6 @@ def test_manifest(tmp_path: Path) -> None:
     assert manifest.git is None
     assert run.machine.wall_s == pytest.approx(manifest.wall_s, abs=2.0)
     assert b"hunter2" not in (tmp_path / "run.prof").read_bytes()
-    import zipfile
-
     with zipfile.ZipFile(tmp_path / "run.prof") as archive:
         assert all(b"hunter2" not in archive.read(name) for name in archive.namelist())
 
@@ -177,24 +154,15 @@ def test_git_revision(tmp_path: Path) -> None:
     for words in (["init", "-q"], ["add", "train.py"], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], cwd=tmp_path, check=True, capture_output=True)
     revision = finished(["git", "rev-parse", "HEAD"], tmp_path, check=True).stdout.strip()
-    run = captured(tmp_path, sys.executable, "train.py")
-    assert run.manifest.git == {"revision": revision, "dirty": False}
-    (tmp_path / "train.py").write_text("print(2)\n")
-    run = captured(tmp_path, sys.executable, "train.py")
-    assert run.manifest.git == {"revision": revision, "dirty": True}
+    for dirty in (False, True):
+        run = captured(tmp_path, sys.executable, "train.py")
+        assert run.manifest.git == {"revision": revision, "dirty": dirty}
+        (tmp_path / "train.py").write_text("print(2)\n")
 
 
 def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:
-    from tests.integration.capturing import profkit_command
-
     def capture(*words: str) -> None:
-        subprocess.run(
-            profkit_command("capture", *words, "--", sys.executable, "-c", "1"),
-            cwd=tmp_path,
-            env=environment(),
-            check=True,
-            capture_output=True,
-        )
+        assert profkit(tmp_path, "capture", *words, "--", sys.executable, "-c", "1").returncode == 0
 
     capture("--repeat", "2", "-o", "a.prof")
     capture()
@@ -210,7 +178,6 @@ def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["3.11", "3.13"])
 def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path, version: str) -> None:
     """On one CPU with a busy neighbour, recursion and calls that never returned included."""
-    env = tracer_environment()
     name = f"{sys.version_info.major}.{sys.version_info.minor}"
     require("interpreters", version in (name, "3.13"), f"no tracer is built for {version} here")
     cpu = min(os.sched_getaffinity(0))
@@ -218,7 +185,7 @@ def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path
     program = [interpreter(version), str(PROGRAMS / "recursion.py"), "0.7"]
     with subprocess.Popen([*pin, sys.executable, str(PROGRAMS / "busy.py"), "60"]) as neighbour:
         try:
-            done = run_capture(tmp_path, *pin, "timeout", "-s", "KILL", "6", *program, env=env)
+            done = run_capture(tmp_path, *pin, "timeout", "-s", "KILL", "6", *program)
         finally:
             neighbour.kill()
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -259,8 +226,7 @@ def hashes(run: Run) -> dict[tuple[str, str], str]:
 @pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-1]])
 def test_hashes_are_the_same_from_the_sources_and_from_what_was_kept(tmp_path: Path, version: str) -> None:
     """Qualified names of old interpreters come from the sources, too."""
-    program = tmp_path / "parse.py"
-    program.write_text("import argparse\nargparse.ArgumentParser(prog='p').parse_args([])\n")
+    program = script(tmp_path, "import argparse\nargparse.ArgumentParser(prog='p').parse_args([])\n")
     python = interpreter(version)
     home = tmp_path / "home"
     home.mkdir()
@@ -272,16 +238,16 @@ def test_hashes_are_the_same_from_the_sources_and_from_what_was_kept(tmp_path: P
     }
     found = {}
     for name, place in places.items():
-        found[name] = hashes(captured(tmp_path, python, str(program), env=environment(**place)))
+        found[name] = hashes(captured(tmp_path, python, program, env=environment(**place)))
         if name == "none":
             assert not list(home.iterdir())
-    assert (str(program), "<module>") in found["none"]
+    assert (program, "<module>") in found["none"]
     assert any(qualname == "ArgumentParser.parse_known_args" for _, qualname in found["none"])
     for name in places:
         assert found[name] == found["none"], name
     written = [path for path in home.rglob("*") if path.is_file()]
     assert written == [home / ".cache" / "profkit" / "sources"]
     assert "argparse.py" in written[0].read_text()
-    program.write_text("import argparse\nargparse.ArgumentParser(prog='q').parse_args([])\n")
-    changed = hashes(captured(tmp_path, python, str(program), env=environment(**places["again"])))
-    assert {key for key in changed if changed[key] != found["none"].get(key)} == {(str(program), "<module>")}
+    script(tmp_path, "import argparse\nargparse.ArgumentParser(prog='q').parse_args([])\n")
+    changed = hashes(captured(tmp_path, python, program, env=environment(**places["again"])))
+    assert {key for key in changed if changed[key] != found["none"].get(key)} == {(program, "<module>")}

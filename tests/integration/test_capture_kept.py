@@ -16,11 +16,22 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import Popen
+from typing import Any
 
 import pytest
 
 from profkit.formats import load_run
-from tests.integration.capturing import PROGRAMS, ROOT, environment, in_process, profkit_command, run_capture
+from tests.integration.capturing import (
+    PROGRAMS,
+    ROOT,
+    environment,
+    in_process,
+    profkit,
+    profkit_command,
+    run_capture,
+    started,
+)
 from tests.integration.nvtx_ranges import require_collector
 from tests.requirements import require
 from tests.shared import finished
@@ -28,28 +39,29 @@ from tests.shared import finished
 BUSY = "print('ready', flush=True)\nwhile True:\n    sum(range(1000))\n"
 
 
-def start(
-    directory: Path,
-    *command: str,
-    before: tuple[str, ...] = (),
-    options: tuple[str, ...] = (),
-    stderr: int = subprocess.PIPE,
-) -> subprocess.Popen[str]:
-    """Start a capture in a process group of its own."""
+def start(directory: Path, *command: str, options: tuple[str, ...] = (), **kwargs: Any) -> Popen[str]:
     directory.mkdir(exist_ok=True)
-    return subprocess.Popen(
-        [*before, *profkit_command("capture", "-o", "run.prof", *options, "--", *command)],
-        cwd=directory,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        text=True,
-        start_new_session=True,
-    )
+    words = ("capture", "-o", "run.prof", *options, "--", *command)
+    return started(directory, *words, start_new_session=True, **kwargs)
 
 
-def first_line(process: subprocess.Popen[str]) -> str:
+def busy(directory: Path, **kwargs: Any) -> Popen[str]:
+    """Start a capture of a program that never ends, and wait until that runs."""
+    launcher = start(directory, sys.executable, "-c", BUSY, **kwargs)
+    assert first_line(launcher) == "ready\n"
+    return launcher
+
+
+def first_line(process: Popen[str]) -> str:
     return process.stdout.readline()
+
+
+def interrupted(launcher: Popen[str], directory: Path, status: int = -signal.SIGINT) -> str:
+    """Return what a capture said that has ended so, and left its run file alone."""
+    _, err = launcher.communicate(timeout=60)
+    assert launcher.returncode == status, err
+    assert left(directory) == ["run.prof"], err
+    return str(err)
 
 
 def left(directory: Path) -> list[str]:
@@ -67,51 +79,38 @@ def merged(directory: Path, said: str) -> subprocess.CompletedProcess[str]:
     return in_process(directory, *words)
 
 
-def send(process: subprocess.Popen[str], number: int) -> None:
+def send(process: Popen[str], number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 
 
 @pytest.mark.parametrize("pinned", [False, True])
 def test_two_interrupts_in_a_row(tmp_path: Path, pinned: bool) -> None:
-    cpu = min(os.sched_getaffinity(0))
+    before = ("taskset", "-c", str(min(os.sched_getaffinity(0)))) if pinned else ()
     for number in range(2):
-        directory = tmp_path / str(number)
-        before = ("taskset", "-c", str(cpu)) if pinned else ()
-        launcher = start(directory, sys.executable, "-c", BUSY, before=before)
-        assert first_line(launcher) == "ready\n"
+        launcher = busy(tmp_path / str(number), before=before)
         send(launcher, signal.SIGINT)
         time.sleep(0.05)
         send(launcher, signal.SIGINT)
-        _, err = launcher.communicate(timeout=60)
-        assert launcher.returncode == -signal.SIGINT, err
-        assert left(directory) == ["run.prof"], err
+        err = interrupted(launcher, tmp_path / str(number))
         assert err.count("KeyboardInterrupt") <= 1, "a traceback that is not the target's"
 
 
 def test_an_interrupt_within_the_first_moments(tmp_path: Path) -> None:
     for number in range(4):
-        directory = tmp_path / str(number)
-        launcher = start(directory, sys.executable, "-c", BUSY)
-        assert first_line(launcher) == "ready\n"
+        launcher = busy(tmp_path / str(number))
         time.sleep(0.024 * number)
         send(launcher, signal.SIGINT)
-        _, err = launcher.communicate(timeout=60)
-        assert launcher.returncode == -signal.SIGINT, err
-        assert left(directory) == ["run.prof"], err
+        interrupted(launcher, tmp_path / str(number))
 
 
 def test_a_program_that_signals_the_launcher_and_its_group(tmp_path: Path) -> None:
     """As ``timeout`` does when its time is out, which an alarm makes it."""
     for number in range(2):
-        directory = tmp_path / str(number)
-        launcher = start(directory, sys.executable, "-c", BUSY, before=("timeout", "-s", "INT", "60"))
-        assert first_line(launcher) == "ready\n"
+        launcher = busy(tmp_path / str(number), before=("timeout", "-s", "INT", "60"))
         time.sleep(0.1 * number)
         launcher.send_signal(signal.SIGALRM)
-        _, err = launcher.communicate(timeout=60)
-        assert launcher.returncode == 124
-        assert left(directory) == ["run.prof"], err
+        interrupted(launcher, tmp_path / str(number), 124)
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
@@ -225,7 +224,7 @@ def test_a_second_signal_stops_packing_and_keeps_the_records(tmp_path: Path, sta
     assert left(work) == [spool_of(work).name]
     said = merged(work, err)
     assert f"rm -r {spool_of(work)}" in said.stderr, "who merges is not told that the records are still there"
-    assert load_run(work / "run.prof").manifest.exit_status == status  # type: ignore[union-attr]
+    assert load_run(work / "run.prof").manifest.exit_status == status
 
 
 WITHOUT_NUMPY = "import sys; sys.modules['numpy'] = None\n"
@@ -265,18 +264,11 @@ def hostile(directory: Path) -> Path:
     return directory
 
 
-def as_installed(directory: Path, modules: Path) -> subprocess.CompletedProcess[str]:
-    program = "import os, sys; print(os.environ['PYTHONPATH']); import secrets"
-    return finished(
-        profkit_command("capture", "-o", "run.prof", "--", sys.executable, "-c", program),
-        directory,
-        env=environment(PYTHONPATH=f"{modules}:"),
-    )
-
-
 def test_the_target_s_modules_are_not_the_launcher_s(tmp_path: Path) -> None:
     modules = hostile(tmp_path / "modules")
-    done = as_installed(tmp_path, modules)
+    program = "import os, sys; print(os.environ['PYTHONPATH']); import secrets"
+    env = environment(PYTHONPATH=f"{modules}:")
+    done = run_capture(tmp_path, sys.executable, "-c", program, env=env)
     inject, _, inherited = done.stdout.strip().partition(":")
     assert inject == str(ROOT / "profkit" / "capture" / "agent" / "inject"), done.stderr
     assert inherited == f"{modules}:", "the target has another PYTHONPATH than without profkit"
@@ -309,19 +301,15 @@ def test_profkit_and_what_it_needs_in_one_directory_on_pythonpath(tmp_path: Path
         "import sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p]\n"
         "from profkit.cli import main; main()"
     )
-    needed = tmp_path / "needed"
+    needed, together = tmp_path / "needed", tmp_path / "together"
     needed.mkdir()
-    for module in (click, rich, numpy):
-        site = Path(module.__file__ or "").parents[1]
-        for entry in site.iterdir():
-            with contextlib.suppress(FileExistsError):
-                (needed / entry.name).symlink_to(entry)
-    together = tmp_path / "together"
     together.mkdir()
     (together / "profkit").symlink_to(ROOT / "profkit")
-    for entry in needed.iterdir():
-        with contextlib.suppress(FileExistsError):
-            (together / entry.name).symlink_to(entry)
+    for site in {Path(module.__file__ or "").parents[1] for module in (click, rich, numpy)}:
+        for entry in site.iterdir():
+            for directory in (needed, together):
+                with contextlib.suppress(FileExistsError):
+                    (directory / entry.name).symlink_to(entry)
     for path in (str(together), f"{ROOT}:{needed}"):
         done = finished(
             [sys.executable, "-c", only, "capture", "-o", "run.prof", "--", "echo", "ran"],
@@ -352,20 +340,14 @@ def test_a_hangup_that_is_ignored_stays_so(tmp_path: Path) -> None:
     launcher = start(tmp_path / "work", sys.executable, "-c", program, before=("env", "--ignore-signal=HUP"))
     assert first_line(launcher) == "True\n"
     send(launcher, signal.SIGHUP)
-    _, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 0, err
-    assert left(tmp_path / "work") == ["run.prof"]
+    interrupted(launcher, tmp_path / "work", 0)
 
 
 def test_captures_at_once_have_names_of_their_own(tmp_path: Path) -> None:
     for repetition in (1, 2):
-        captures = [
-            subprocess.Popen(
-                profkit_command("capture", "--quiet", "--", "true"), cwd=tmp_path, env=environment()
-            )
-            for _ in range(4)
-        ]
-        assert [capture.wait(timeout=120) for capture in captures] == [0] * 4
+        captures = [started(tmp_path, "capture", "--quiet", "--", "true") for _ in range(4)]
+        assert [capture.communicate(timeout=120) for capture in captures] == [("", "")] * 4
+        assert [capture.returncode for capture in captures] == [0] * 4
         names = ["run.prof", *(f"run-{number}.prof" for number in range(2, 4 * repetition + 1))]
         assert left(tmp_path) == sorted(names)
 
@@ -374,21 +356,11 @@ def test_captures_at_once_have_names_of_their_own(tmp_path: Path) -> None:
 def test_a_second_capture_to_the_same_file_is_refused(tmp_path: Path, series: bool) -> None:
     options = ("--repeat", "2") if series else ()
     program = "import os; print('ready', flush=True); os.read(0, 1)"
-    first = subprocess.Popen(
-        profkit_command("capture", "-o", "run.prof", *options, "--", sys.executable, "-c", program),
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert first.stdout.readline() == "ready\n"
+    first = start(tmp_path, sys.executable, "-c", program, options=options, stdin=subprocess.PIPE)
+    assert first_line(first) == "ready\n"
     (tmp_path / "link.prof").symlink_to("run.prof")
     for name in ["run.prof", str(tmp_path / "run.prof")]:
-        second = finished(
-            profkit_command("capture", "-o", name, *options, "--", "echo", "ran"), tmp_path, env=environment()
-        )
+        second = profkit(tmp_path, "capture", "-o", name, *options, "--", "echo", "ran")
         assert (second.returncode, second.stdout) == (2, "")
         assert second.stderr.startswith(f"profkit: error: -o {name}: another capture is writing it")
         assert second.stderr.count("\n") == 1
@@ -398,24 +370,19 @@ def test_a_second_capture_to_the_same_file_is_refused(tmp_path: Path, series: bo
     assert left(tmp_path) == (["run-1.prof", "run-2.prof"] if series else ["run.prof"])
 
 
-def make_link(path: Path) -> str:
-    path.symlink_to("missing")
-    return "is a broken link to missing; remove it"
-
-
-def make_pipe(path: Path) -> str:
-    os.mkfifo(path)
-    return "is not a regular file"
-
-
-def make_directory(path: Path) -> str:
-    path.mkdir()
-    return "is a directory"
-
-
-@pytest.mark.parametrize("make", [make_link, make_pipe, make_directory])
-def test_outputs_that_are_refused_before_the_run(tmp_path: Path, make: Callable[[Path], str]) -> None:
-    why = make(tmp_path / "run.prof")
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda path: path.symlink_to("missing"), "is a broken link to missing; remove it"),
+        (os.mkfifo, "is not a regular file"),
+        (os.mkdir, "is a directory"),
+    ],
+    ids=["link", "pipe", "directory"],
+)
+def test_outputs_that_are_refused_before_the_run(
+    tmp_path: Path, make: Callable[[Path], None], why: str
+) -> None:
+    make(tmp_path / "run.prof")
     done = run_capture(tmp_path, "echo", "ran")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"profkit: error: -o run.prof: {why}")
@@ -433,18 +400,11 @@ def test_outputs_that_are_refused_before_the_run(tmp_path: Path, make: Callable[
 def test_streams_and_places_that_are_refused_before_the_run(tmp_path: Path, name: str, to_file: bool) -> None:
     ran, output = tmp_path / "ran", tmp_path / "output"
     with output.open("w") if to_file else contextlib.nullcontext(subprocess.PIPE) as stdout:
-        done = subprocess.run(
-            profkit_command("capture", "-o", name, "--", "touch", str(ran)),
-            cwd=tmp_path,
-            env=environment(),
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"profkit: error: -o {name}: ")
-    assert done.stderr.count("\n") == 1
+        launcher = started(tmp_path, "capture", "-o", name, "--", "touch", str(ran), stdout=stdout)
+        _, err = launcher.communicate(timeout=60)
+    assert launcher.returncode == 2
+    assert err.startswith(f"profkit: error: -o {name}: ")
+    assert err.count("\n") == 1
     assert not ran.exists()
     assert not list(Path("/dev").glob(".*.spool-*"))
 
@@ -457,7 +417,7 @@ def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
         ("capture", "-o", f"no/{name}", "--", "true"),
         ("show", name, "--format", "md", "--ticket", "-o", f"{name}.md"),
     ):
-        done = finished(profkit_command(*words), tmp_path, env=environment())
+        done = profkit(tmp_path, *words)
         assert "a\\x1b]0;owned\\x07" in done.stderr
         assert not set(done.stdout + done.stderr) & {"\x1b", "\x07"}
     assert (tmp_path / name).exists()

@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
-from tests.integration.capturing import PROGRAMS, calls, captured, column, environment, run_capture
+from tests.integration.capturing import (
+    PROGRAMS,
+    calls,
+    captured,
+    codes,
+    column,
+    environment,
+    run_capture,
+    script,
+)
 from tests.interpreters import interpreter, packages
 
 CHILDREN = str(PROGRAMS / "children.py")
@@ -27,8 +36,7 @@ def test_multiprocessing_children(tmp_path: Path, way: str) -> None:
     main = run.processes[0]
     assert main.role == "main"
     assert "child_work" not in calls(main), "a child's calls are counted in its parent"
-    pids = {p.pid for p in run.processes}
-    assert all(w.parent in pids for w in workers)
+    assert {w.parent for w in workers} <= {p.pid for p in run.processes}
     files = [text for p in run.processes for thread in p.threads for text in thread.profile.strings]
     assert not [file for file in files if "profkit/capture" in file], "the agent's own functions"
 
@@ -36,8 +44,7 @@ def test_multiprocessing_children(tmp_path: Path, way: str) -> None:
 def test_pools(tmp_path: Path) -> None:
     run = captured(tmp_path, sys.executable, CHILDREN, "executor")
     workers = [p for p in run.processes if p.role == "worker"]
-    done = sum(calls(w).get("child_work", 0) for w in workers)
-    assert done >= 4
+    assert sum(calls(w).get("child_work", 0) for w in workers) >= 4
     # How much is up to the load of the machine: the tasks run for a time, not for a number of steps.
     assert all(w.cpu_s for w in workers)
 
@@ -76,22 +83,17 @@ def test_module_script_and_job(tmp_path: Path) -> None:
     assert calls(captured(tmp_path, "./script").processes[0])["g"] == 1
 
 
-def test_ranks_by_environment(tmp_path: Path) -> None:
-    run = captured(tmp_path, sys.executable, str(PROGRAMS / "launches_ranks.py"))
+@pytest.mark.parametrize("launcher", ["launches_ranks.py", "launches_as_lightning.py"])
+def test_ranks_by_environment(tmp_path: Path, launcher: str) -> None:
+    run = captured(tmp_path, sys.executable, str(PROGRAMS / launcher))
     assert run.processes[0].rank == 0, "viewers see rank 0"
-    ranks = [p for p in run.processes if p.role == "rank"]
-    assert sorted(p.rank for p in ranks if p.rank is not None) == [0, 1, 2]
-    assert all(calls(p)["train"] == 1 for p in ranks)
-    assert [p.role for p in run.processes].count("main") == 1
-
-
-def test_ranks_that_lightning_starts(tmp_path: Path) -> None:
-    """The first process is one of them, and starts the others."""
-    run = captured(tmp_path, sys.executable, str(PROGRAMS / "launches_as_lightning.py"))
     ranks = [p for p in run.processes if p.role == "rank"]
     assert [p.rank for p in ranks] == [0, 1, 2]
     assert all(calls(p)["train"] == 1 for p in ranks)
-    assert ranks[1].parent == ranks[2].parent == ranks[0].pid
+    if launcher == "launches_ranks.py":
+        assert [p.role for p in run.processes].count("main") == 1
+    else:  # the first of them starts the others
+        assert ranks[1].parent == ranks[2].parent == ranks[0].pid
 
 
 def test_ranks_of_two_steps_in_one_capture_are_said(tmp_path: Path) -> None:
@@ -107,41 +109,38 @@ def test_ranks_of_two_steps_in_one_capture_are_said(tmp_path: Path) -> None:
 
 
 def test_a_process_that_replaces_its_program_is_one_in_what_is_said(tmp_path: Path) -> None:
-    (tmp_path / "again.py").write_text(
+    program = script(
+        tmp_path,
         "import ctypes, os, sys\n"
         "if hasattr(sys, 'monitoring'): sys.monitoring.set_events(2, 0)\n"
         "ctypes.pythonapi.PyEval_SetProfile(None, None)\n"
         "more = int(sys.argv[1])\n"
-        "if more: os.execv(sys.executable, [sys.executable, __file__, str(more - 1)])\n"
+        "if more: os.execv(sys.executable, [sys.executable, __file__, str(more - 1)])\n",
     )
-    run = captured(tmp_path, sys.executable, "again.py", "2")
+    run = captured(tmp_path, sys.executable, program, "2")
     (said,) = (notice for notice in run.warnings if notice.code == "profile-function-replaced")
     assert said.numbers == {"pids": (run.processes[0].pid,)}
 
 
 def test_one_file_per_rank_when_launched_inside(tmp_path: Path) -> None:
-    for rank in (0, 1):
-        done = run_capture(
-            tmp_path,
-            sys.executable,
-            str(PROGRAMS / "busy.py"),
-            "0.05",
-            env=environment(RANK=str(rank), WORLD_SIZE="2", TORCHELASTIC_RUN_ID="job 1"),
-        )
+    for rank in ("0", "1"):
+        env = environment(RANK=rank, WORLD_SIZE="2", TORCHELASTIC_RUN_ID="job 1")
+        done = run_capture(tmp_path, sys.executable, str(PROGRAMS / "busy.py"), "0.05", env=env)
         assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in tmp_path.glob("*.prof")) == ["run-rank0.prof", "run-rank1.prof"]
 
 
 def test_child_that_outlives_the_target(tmp_path: Path) -> None:
-    (tmp_path / "child.py").write_text(
+    program = script(
+        tmp_path,
         "import os\n"
         "def leaf():\n"
         "    return sum(range(1000))\n"
         "for _ in range(100): leaf()\n"
         "open('begun', 'w').close()\n"
-        "while not os.path.exists('end'): leaf()\n"
+        "while not os.path.exists('end'): leaf()\n",
     )
-    start = f"'{sys.executable}' child.py </dev/null >/dev/null 2>&1 &"
+    start = f"'{sys.executable}' {program} </dev/null >/dev/null 2>&1 &"
     try:
         run = captured(tmp_path, "bash", "-c", f"{start} until test -e begun; do sleep 0.05; done; sleep 0.5")
     finally:
@@ -157,38 +156,34 @@ def test_child_that_outlives_the_target(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
     """The agent's thread is stopped and started around each fork; here several threads do so at once."""
-    program = tmp_path / "forks.py"
-    program.write_text(
+    program = script(
+        tmp_path,
         "import os, threading\n"
-        "def child():\n"
-        "    os._exit(0)\n"
+        "def child(): os._exit(0)\n"
         "def forks():\n"
         "    for _ in range(8):\n"
         "        pid = os.fork()\n"
-        "        if pid == 0:\n"
-        "            child()\n"
+        "        if pid == 0: child()\n"
         "        os.waitpid(pid, 0)\n"
         "threads = [threading.Thread(target=forks) for _ in range(6)]\n"
-        "for thread in threads:\n"
-        "    thread.start()\n"
-        "for thread in threads:\n"
-        "    thread.join()\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n",
     )
     # From 3.12 on such a program is warned by Python itself.
-    command = [interpreter(version), "-W", "ignore::DeprecationWarning", str(program)]
+    command = [interpreter(version), "-W", "ignore::DeprecationWarning", program]
     done = run_capture(tmp_path, *command, options=("--quiet",), timeout=30)
     assert (done.returncode, done.stderr) == (0, "")
     run = load_run(tmp_path / "run.prof")
     assert len(run.processes) == 49
     assert {p.exit for p in run.processes} == {"exited"}
-    assert "snapshots-not-written" not in {notice.code for notice in run.warnings}
+    assert "snapshots-not-written" not in codes(run)
     assert run.manifest.wall_s < 1.9, "a fork waited for the agent's thread until its time was out"
 
 
-#: What makes greenlets of threads, with what it depends on.
+#: What makes greenlets of threads: how, and the packages that it needs.
 GREEN = {
-    "gevent": ("gevent", "greenlet", "zope.event", "zope.interface"),
-    "eventlet": ("eventlet", "greenlet", "dnspython"),
+    "gevent": ("from gevent import monkey; monkey.patch_all()", "greenlet", "zope.event", "zope.interface"),
+    "eventlet": ("import eventlet; eventlet.monkey_patch()", "greenlet", "dnspython"),
 }
 
 
@@ -197,12 +192,10 @@ GREEN = {
 def test_greenlets_that_stand_for_threads_are_recorded_with_the_thread_that_runs_them(
     tmp_path: Path, library: str, version: str
 ) -> None:
-    start = {
-        "gevent": "from gevent import monkey; monkey.patch_all()",
-        "eventlet": "import eventlet; eventlet.monkey_patch()",
-    }
-    (tmp_path / "green.py").write_text(
-        f"{start[library]}\n"
+    start, *needed = GREEN[library]
+    program = script(
+        tmp_path,
+        f"{start}\n"
         "import threading, time\n"
         "def at_first(): time.sleep(0.01)\n"
         "def leaf(): pass\n"
@@ -215,19 +208,17 @@ def test_greenlets_that_stand_for_threads_are_recorded_with_the_thread_that_runs
         "threads = [threading.Thread(target=inside) for _ in range(3)]\n"
         "for thread in threads: thread.start()\n"
         "for thread in threads: thread.join()\n"
-        "at_last()\n"
+        "at_last()\n",
     )
     python = interpreter(version)
-    extra = {"PYTHONPATH": str(packages(python, *GREEN[library]))}
-    env = environment(**extra)
+    env = environment(PYTHONPATH=str(packages(python, library, *needed)))
     # eventlet warns that it is deprecated.
-    run = captured(tmp_path, python, "-W", "ignore", "green.py", env=env)
+    run = captured(tmp_path, python, "-W", "ignore", program, env=env)
     (main,) = (thread for thread in run.processes[0].threads if len(thread.profile))
     assert main.name == "MainThread"
     found = calls(run.processes[0])
-    assert (found["inside"], found["leaf"], found["at_last"]) == (3, 300, 1)
-    assert found["at_first"] == 1
-    assert "profile-function-replaced" not in [notice.code for notice in run.warnings]
+    assert [found[name] for name in ("at_first", "inside", "leaf", "at_last")] == [1, 3, 300, 1]
+    assert "profile-function-replaced" not in codes(run)
 
 
 def test_exec_that_fails_leaves_the_targets_own_profiler_on(tmp_path: Path) -> None:
@@ -247,9 +238,7 @@ def test_exec_that_fails_leaves_the_targets_own_profiler_on(tmp_path: Path) -> N
 
 def test_a_title_that_a_process_gave_itself_is_its_command(tmp_path: Path) -> None:
     """As workers of Ray and of PostgreSQL do: the kernel shows zeros behind it."""
-    (tmp_path / "program.py").write_text(
-        "import setproctitle, time\nsetproctitle.setproctitle('ray::task')\ntime.sleep(0.3)\n"
-    )
+    script(tmp_path, "import setproctitle, time\nsetproctitle.setproctitle('ray::task')\ntime.sleep(0.3)\n")
     env = environment(PYTHONPATH=str(packages(sys.executable, "setproctitle")))
     words = [sys.executable, "program.py", *["an argument"] * 20]
     (process,) = (process for process in captured(tmp_path, *words, env=env).processes if process.profiled)
@@ -267,7 +256,7 @@ def test_target_that_stops_the_clock(tmp_path: Path) -> None:
     """Tests freeze time by replacing what the module `time` holds: the record must not be of that time."""
     program = "import time\nreal = time.sleep\ntime.time = time.perf_counter = lambda: 1e12\nreal(0.2)"
     run = captured(tmp_path, sys.executable, "-c", program)
-    assert 0.2 <= run.processes[0].wall_s < 10  # type: ignore[operator]
+    assert 0.2 <= run.processes[0].wall_s < 10
 
 
 def test_target_that_profiles_itself_very_often(tmp_path: Path) -> None:

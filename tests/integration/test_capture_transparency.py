@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -20,11 +21,15 @@ from profkit.formats import load_run
 from tests.integration.capturing import (
     PROGRAMS,
     calls,
-    captured,
+    codes,
     column,
     environment,
+    profkit,
     profkit_command,
     run_capture,
+    script,
+    started,
+    wait_until,
 )
 from tests.interpreters import interpreter, packages
 from tests.shared import finished
@@ -35,32 +40,30 @@ PINNED = (
     "os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])\n"
     "os.execvp(sys.argv[2], sys.argv[2:])\n"
 )
+HANDLES_SIGNALS = str(PROGRAMS / "handles_signals.py")
 VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_target_sees_nothing_but_the_environment(tmp_path: Path, version: str) -> None:
-    python = interpreter(version)
-    command = [python, "-W", "error", str(PROGRAMS / "inspector.py"), "-o", "x", "--", "y"]
-    bare = finished(command, tmp_path, env=environment(), input="typed")
-    assert bare.returncode == 0, bare.stderr
+def test_arguments_and_streams_are_the_target_s(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; print(sys.argv, os._exit.__name__, sys.stdin.read()); print('e', file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, "-o", "x", "--", "y"]
     done = run_capture(tmp_path, *command, options=("--quiet",), input="typed")
-    assert done.stdout.splitlines() == bare.stdout.splitlines()
-    assert done.stderr == bare.stderr
-    assert done.returncode == bare.returncode
+    assert done.stdout == "['-c', '-o', 'x', '--', 'y'] _exit typed\n"
+    assert (done.returncode, done.stderr) == (0, "e\n")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) -> None:
     command = [interpreter(version), str(PROGRAMS / "own_profiler.py")]
     bare = finished(command, tmp_path, env=environment())
-    assert bare.returncode == 0, bare.stderr
+    assert (bare.returncode, bare.stderr) == (0, "")
     assert "inside" in bare.stdout
     done = run_capture(tmp_path, *command, options=("--quiet",))
-    assert done.stderr.replace("\n", "") == "" == bare.stderr
-    assert done.stdout == bare.stdout
-    run = captured(tmp_path, *command)
-    assert [notice.code for notice in run.warnings].count("own-cprofile") == 2
+    assert (done.returncode, done.stdout, done.stderr.strip("\n")) == (0, bare.stdout, "")
+    run = load_run(tmp_path / "run.prof")
+    assert codes(run).count("own-cprofile") == 2
     assert calls(run.processes[0])["outside"] >= 2, "profiling did not go on after the target's own"
 
 
@@ -70,19 +73,18 @@ def test_profile_functions_of_the_target_s_see_what_they_see_alone(tmp_path: Pat
     command = [interpreter(version), str(PROGRAMS / "own_function.py")]
     bare = finished(command, tmp_path, env=environment())
     assert bare.returncode == 0, bare.stderr
-    env = environment()
-    done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
+    done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
     run = load_run(tmp_path / "run.prof")
     found = calls(run.processes[0])
     assert (found["before"], found["between"], found["after"]) == (1, 1, 1)
     meanwhile = version not in VERSIONS[: VERSIONS.index("3.12")]
     assert found.get("meanwhile", 0) == (4 if meanwhile else 0)
-    codes = [notice.code for notice in run.warnings]
-    assert ("own-cprofile" in codes, "profile-function-replaced" in codes) == (not meanwhile, False)
+    said = codes(run)
+    assert ("own-cprofile" in said, "profile-function-replaced" in said) == (not meanwhile, False)
 
 
-@pytest.mark.parametrize("version", [version for version in VERSIONS if version != "3.14"])
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
 @pytest.mark.parametrize(
     "tool",
     [
@@ -106,6 +108,10 @@ def test_tools_of_the_standard_library_say_what_they_say_alone(
     assert _calls_of(done.stdout, "calls.py") == _calls_of(bare.stdout, "calls.py") != []
 
 
+def without_profkit(directory: Path, *command: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return finished(command, directory, env=env)
+
+
 def _without_times(text: str) -> str:
     return re.sub(r"\d+\.\d+|0x[0-9a-f]+", "", text)
 
@@ -119,76 +125,53 @@ def _calls_of(output: str, file: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11"])
-def test_a_profiler_in_c_that_takes_the_place_ends_the_records(tmp_path: Path, version: str) -> None:
+REPLACED = "replaced profkit's profile function: functions are not recorded from then on"
+#: What takes the tracer's place, and whether records go on; ``None`` where nothing is said of what comes later.
+TAKES_THE_PLACE = [
+    *((version, "ctypes.pythonapi.PyEval_SetProfile(None, None)", False) for version in VERSIONS[:4]),
+    *(
+        (version, f"monitoring = sys.monitoring; {text}", goes_on)
+        for version in ("3.12", "3.13", "3.15")
+        for text, goes_on in (
+            ("monitoring.set_events(2, 0); monitoring.free_tool_id(2)", False),  # as VizTracer leaves it
+            ("monitoring.free_tool_id(2)", version < "3.14"),  # then events stop with their place
+            ("monitoring.free_tool_id(2); monitoring.use_tool_id(2, 'other')", None),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("version", "text", "goes_on"), TAKES_THE_PLACE)
+def test_a_target_that_takes_the_profilers_place_keeps_its_record(
+    tmp_path: Path, version: str, text: str, goes_on: bool | None
+) -> None:
+    """What came before is in the run, and it is said where the rest is not; nobody's events are unset."""
     program = (
         "import ctypes, sys, time\n"
         "def before(): sum(range(1000))\n"
         "def after(): time.sleep(0.5)\n"
-        "before()\n"
-        "ctypes.pythonapi.PyEval_SetProfile(None, None)\n"
-        "after()\n"
+        f"before()\n{text}\nafter()\n"
         "sys.exit(3)\n"
     )
-    env = environment()
-    done = run_capture(tmp_path, interpreter(version), "-c", program, env=env)
+    done = run_capture(tmp_path, interpreter(version), "-c", program)
     assert done.returncode == 3
-    assert (
-        done.stderr.count("replaced profkit's profile function: functions are not recorded from then on") == 1
-    )
-    run = load_run(tmp_path / "run.prof")
-    found = calls(run.processes[0])
-    assert (found["before"], found.get("after", 0)) == (1, 0)
-    assert all(column(run.processes[0], name, "cumtime") < 0.4 for name in found), (
-        "charged with what came later"
-    )
-
-
-@pytest.mark.parametrize("version", ["3.12", "3.13", "3.15"])
-@pytest.mark.parametrize(
-    ("done_to_it", "goes_on"),
-    [
-        # As VizTracer leaves it.
-        ("monitoring.set_events(2, 0); monitoring.free_tool_id(2)", False),
-        ("monitoring.free_tool_id(2)", True),
-        ("monitoring.free_tool_id(2); monitoring.use_tool_id(2, 'other')", None),
-    ],
-)
-def test_a_target_that_takes_the_profilers_place_from_us_keeps_its_record(
-    tmp_path: Path, version: str, done_to_it: str, goes_on: bool | None
-) -> None:
-    """What came before is in the run, and it is said where the rest is not; nobody's events are unset."""
-    if version == "3.15" and goes_on:
-        goes_on = False  # from Python 3.14 on events stop with their place
-    program = (
-        "import sys, time\n"
-        "from sys import monitoring\n"
-        "def before(): sum(range(1000))\n"
-        "def after(): time.sleep(0.5)\n"
-        "before()\n"
-        f"{done_to_it}\n"
-        "after()\n"
-        "sys.exit(3)\n"
-    )
-    env = environment()
-    done = run_capture(tmp_path, interpreter(version), "-c", program, env=env)
-    assert done.returncode == 3
-    said = "replaced profkit's profile function: functions are not recorded from then on"
-    assert (done.stderr.count(said), "agent failed" in done.stderr) == (not goes_on, False), done.stderr
+    assert (done.stderr.count(REPLACED), "agent failed" in done.stderr) == (not goes_on, False), done.stderr
     main = load_run(tmp_path / "run.prof").processes[0]
     assert main.exit == "exited"
     found = calls(main)
     assert found["before"] == 1
     if goes_on is not None:
         assert found.get("after", 0) == goes_on
-        late = [name for name in found if "monitoring" in name and column(main, name, "cumtime") > 0.4]
+        ours = "monitoring" if "monitoring" in text else ""
+        late = [name for name in found if ours in name and column(main, name, "cumtime") > 0.4]
         assert late == [], "charged with what came later"
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_viztracer_traces_as_without_capture(tmp_path: Path, version: str) -> None:
     """It takes the profiler's place in both threads, and has an audit hook; its own trace is whole."""
-    (tmp_path / "program.py").write_text(
+    script(
+        tmp_path,
         "import sys, threading\n"
         "def leaf(): pass\n"
         "def work():\n"
@@ -197,25 +180,17 @@ def test_viztracer_traces_as_without_capture(tmp_path: Path, version: str) -> No
         "thread = threading.Thread(target=work)\n"
         "thread.start()\n"
         "thread.join()\n"
-        "sys.exit(3)\n"
+        "sys.exit(3)\n",
     )
     python = interpreter(version)
     env = environment(PYTHONPATH=str(packages(python, "viztracer", "objprint")))
     command = [python, "-m", "viztracer", "--quiet", "-o", "trace.json", "program.py"]
     traced = []
     for under_capture in (False, True):
-        if under_capture:
-            done = run_capture(tmp_path, *command, env=env)
-            assert "agent failed" not in done.stderr
-            assert (
-                done.stderr.count(
-                    "replaced profkit's profile function: functions are not recorded from then on"
-                )
-                == 1
-            )
-        else:
-            done = finished(command, tmp_path, env=env)
-        assert done.returncode == 3, done.stderr
+        run = run_capture if under_capture else without_profkit
+        done = run(tmp_path, *command, env=env)
+        assert (done.returncode, "agent failed" in done.stderr) == (3, False), done.stderr
+        assert done.stderr.count(REPLACED) == under_capture
         events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
         (tmp_path / "trace.json").unlink()
         names = Counter(event["name"].split()[0] for event in events if event["ph"] == "X")
@@ -227,20 +202,6 @@ def test_viztracer_traces_as_without_capture(tmp_path: Path, version: str) -> No
     assert calls(main)["run_code"] == 1, "what came before VizTracer began"
 
 
-@pytest.mark.parametrize("version", ["2.7", "3.6"])
-def test_interpreters_too_old_for_the_agent_are_left_alone(tmp_path: Path, version: str) -> None:
-    python = interpreter(version)
-    done = run_capture(tmp_path, python, "-c", "import sys; sys.stdout.write('fine'); sys.exit(4)")
-    assert (done.returncode, done.stdout) == (4, "fine")
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("code", [0, 3, 255])
-def test_exit_code(tmp_path: Path, code: int) -> None:
-    done = run_capture(tmp_path, sys.executable, str(PROGRAMS / "busy.py"), "0.01", str(code))
-    assert done.returncode == code
-
-
 def test_uncaught_exception_looks_the_same(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "def f():\n    return 1 / 0\nf()"]
     bare = finished(command, env=environment())
@@ -248,35 +209,30 @@ def test_uncaught_exception_looks_the_same(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (bare.returncode, bare.stdout, bare.stderr)
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT"])
-def test_death_by_signal_is_passed_on(tmp_path: Path, name: str) -> None:
-    what = "segfault" if name == "SIGSEGV" else name
-    done = run_capture(tmp_path, sys.executable, str(PROGRAMS / "killed.py"), "0.1", what)
-    assert done.returncode == -getattr(signal, name)
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [
+        *((f"busy.py 0.01 {status}", status) for status in (0, 3, 255)),
+        *((f"killed.py 0.1 {name}", -getattr(signal, name)) for name in ("SIGTERM", "SIGKILL", "SIGABRT")),
+        ("killed.py 0.1 segfault", -signal.SIGSEGV),
+    ],
+)
+def test_the_status_is_passed_on(tmp_path: Path, program: str, status: int) -> None:
+    name, *words = program.split()
+    assert run_capture(tmp_path, sys.executable, str(PROGRAMS / name), *words).returncode == status
     assert (tmp_path / "run.prof").exists()
 
 
-def start(tmp_path: Path, program: str, *words: str, **kwargs: object) -> subprocess.Popen[str]:
-    """Start a capture whose target says when it is ready, as a session of its own."""
-    launcher = subprocess.Popen(
-        profkit_command(
-            "capture", "-o", "run.prof", "--quiet", "--", sys.executable, str(PROGRAMS / program), *words
-        ),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        **kwargs,  # type: ignore[call-overload]
-    )
+def start(tmp_path: Path) -> subprocess.Popen[str]:
+    words = ("capture", "-o", "run.prof", "--quiet", "--", sys.executable, HANDLES_SIGNALS)
+    launcher = started(tmp_path, *words, start_new_session=True)
     assert launcher.stdout.readline() == "ready\n"
     return launcher
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1"])
 def test_signal_to_the_launcher_reaches_the_target_once(tmp_path: Path, name: str) -> None:
-    launcher = start(tmp_path, "handles_signals.py")
+    launcher = start(tmp_path)
     os.kill(launcher.pid, getattr(signal, name))
     out, err = launcher.communicate(timeout=30)
     assert out == f"['{name}']\n", err
@@ -306,21 +262,10 @@ def test_signal_that_the_target_blocks_and_waits_for(tmp_path: Path, version: st
 
 
 def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
-    import pty
-
     leader, follower = pty.openpty()
-    launcher = subprocess.Popen(
-        [
-            *("setsid", "--ctty", "--wait"),
-            *profkit_command("capture", "-o", "run.prof", "--quiet", "--"),
-            *(sys.executable, str(PROGRAMS / "handles_signals.py")),
-        ],
-        cwd=tmp_path,
-        env=environment(),
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-    )
+    words = ("capture", "-o", "run.prof", "--quiet", "--", sys.executable, HANDLES_SIGNALS)
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), follower)
+    launcher = started(tmp_path, *words, before=("setsid", "--ctty", "--wait"), **streams)
     os.close(follower)
     seen = b""
     while b"ready" not in seen:
@@ -334,28 +279,28 @@ def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     assert launcher.returncode == 5
 
 
-def test_existing_sitecustomize_still_runs(tmp_path: Path) -> None:
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
     (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text("import sys\nsys.custom = __file__\n")
+    return tmp_path / "site"
+
+
+def test_existing_sitecustomize_still_runs(tmp_path: Path, site: Path) -> None:
+    (site / "sitecustomize.py").write_text("import sys\nsys.custom = __file__\n")
     program = "import sys, sitecustomize; print(sys.custom == sitecustomize.__file__, sys.custom)"
-    done = run_capture(
-        *(tmp_path, sys.executable, "-c", program),
-        options=("--quiet",),
-        env=environment(PYTHONPATH=str(tmp_path / "site")),
-    )
-    assert done.stdout == f"True {tmp_path / 'site' / 'sitecustomize.py'}\n"
-    assert done.stderr == ""
+    env = environment(PYTHONPATH=str(site))
+    done = run_capture(tmp_path, sys.executable, "-c", program, options=("--quiet",), env=env)
+    assert (done.stdout, done.stderr) == (f"True {site / 'sitecustomize.py'}\n", "")
 
 
-def test_sitecustomize_that_fails_is_reported_as_always(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
+def test_sitecustomize_that_fails_is_reported_as_always(tmp_path: Path, site: Path) -> None:
     # For the target alone: profkit's launcher is a Python program too, and would say the same of itself.
-    (tmp_path / "site" / "sitecustomize.py").write_text(
+    (site / "sitecustomize.py").write_text(
         "import sys\n"
         "if sys.orig_argv[1] == '-c' and sys.orig_argv[2] == \"print('on')\":\n"
         "    raise RuntimeError('mine')\n"
     )
-    env = environment(PYTHONPATH=str(tmp_path / "site"))
+    env = environment(PYTHONPATH=str(site))
     command = [sys.executable, "-c", "print('on')"]
     bare = finished(command, env=env)
     done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
@@ -365,49 +310,35 @@ def test_sitecustomize_that_fails_is_reported_as_always(tmp_path: Path) -> None:
 
 
 def test_who_comes_after_a_killed_capture_is_told(tmp_path: Path) -> None:
-    def profkit(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return finished(profkit_command(*arguments), tmp_path, env=environment())
-
     # Launcher, guard and target at once, as when a container runs out of memory.
-    launcher = start(tmp_path, "handles_signals.py")
-    while not list(tmp_path.glob(f".run.prof.spool-*/{SAMPLES_NAME}")):
-        time.sleep(0.05)
+    launcher = start(tmp_path)
+    wait_until(lambda: list(tmp_path.glob(f".run.prof.spool-*/{SAMPLES_NAME}")))
+    assert left_behind(tmp_path) == [], "it still runs"
     os.killpg(launcher.pid, signal.SIGKILL)
     launcher.communicate(timeout=10)
+    assert [left.output.name for left in left_behind(tmp_path)] == ["run.prof"]
     (spool,) = tmp_path.glob(".run.prof.spool-*")
     line = f"a capture was killed here and left {spool.name}; rescue it with: profkit merge"
     next_one = run_capture(tmp_path, sys.executable, "-c", "pass", options=("-o", "next.prof"))
     assert next_one.returncode == 0
     assert next_one.stderr.count(line) == 1
-    assert profkit("show", "next.prof").stderr.count(line) == 1
+    assert profkit(tmp_path, "show", "next.prof").stderr.count(line) == 1
     quiet = ("-q", "-o", "q.prof")
     assert line not in run_capture(tmp_path, sys.executable, "-c", "pass", options=quiet).stderr
     # Who asks for the file that was never written is told.
-    shown = profkit("show", "run.prof")
+    shown = profkit(tmp_path, "show", "run.prof")
     assert shown.returncode == 2
     assert f"profkit merge {spool.name} -o run.prof" in shown.stderr
     # Merged without a name: under the one that the capture was to write, and said no more.
-    merged = profkit("merge")
+    merged = profkit(tmp_path, "merge")
     assert merged.returncode == 0, merged.stderr
     run = load_run(tmp_path / "run.prof")
     assert run.processes[0].exit == "ended"
-    assert "capture-unfinished" in {notice.code for notice in run.warnings}
+    assert "capture-unfinished" in codes(run)
     assert run.series is not None, "what was seen from outside"
-    assert "killed here" not in profkit("show", "next.prof").stderr
-    again = profkit("merge")
+    assert "killed here" not in profkit(tmp_path, "show", "next.prof").stderr
+    again = profkit(tmp_path, "merge")
     assert (again.returncode, len(again.stderr.splitlines())) == (2, 1)
-
-
-def test_a_capture_that_runs_is_no_killed_one(tmp_path: Path) -> None:
-    launcher = start(tmp_path, "handles_signals.py")
-    try:
-        time.sleep(0.5)
-        assert list(tmp_path.glob(".run.prof.spool-*"))
-        assert left_behind(tmp_path) == []
-    finally:
-        os.killpg(launcher.pid, signal.SIGKILL)
-        launcher.communicate(timeout=10)
-    assert [left.output.name for left in left_behind(tmp_path)] == ["run.prof"]
 
 
 @pytest.mark.parametrize(("command", "code"), [(["/nonexistent/program"], 127), (["/etc/passwd"], 126)])
@@ -443,19 +374,11 @@ def test_nobody_reads_what_profkit_says(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     command = profkit_command("capture", "-o", "run.prof", "--", sys.executable, "-c", "raise SystemExit(7)")
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=write, check=False
-    )
+    closed = ["bash", "-c", 'exec "$@" 2>&-', "-", *command]
+    for words, stderr in ((command, write), (closed, None)):
+        done = subprocess.run(words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=stderr)
+        assert (done.returncode, done.stdout) == (7, b""), "the message went to the target's output"
     os.close(write)
-    assert (done.returncode, done.stdout) == (7, b"")
-    closed = subprocess.run(
-        ["bash", "-c", 'exec "$@" 2>&-', "-", *command],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        check=False,
-    )
-    assert (closed.returncode, closed.stdout) == (7, b""), "the message went to the target's output"
 
 
 def test_target_that_removes_its_directory(tmp_path: Path) -> None:
@@ -467,10 +390,9 @@ def test_target_that_removes_its_directory(tmp_path: Path) -> None:
 
 
 def test_working_directory_that_is_gone(tmp_path: Path) -> None:
-    script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
-    output = str(tmp_path / "run.prof")
-    command = profkit_command("capture", "-o", output, "--", "echo", "ran")
-    done = finished(["bash", "-c", script, "-", *command], tmp_path, env=environment())
+    leave = ["bash", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "-"]
+    command = profkit_command("capture", "-o", str(tmp_path / "run.prof"), "--", "echo", "ran")
+    done = finished([*leave, *command], tmp_path, env=environment())
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
@@ -480,26 +402,25 @@ def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: P
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) < cpus:
         pytest.skip("this machine has one CPU")
-    (tmp_path / "looks.py").write_text(
+    program = script(
+        tmp_path,
         "import os, time\n"
         "deadline = time.monotonic() + (1.0 if len(os.sched_getaffinity(0)) < 2 else 30.0)\n"
         "found = False\n"
         "while not found and time.monotonic() < deadline:\n"
         "    time.sleep(0.02)\n"
         "    found = 'numpy' in open(f'/proc/{os.getppid()}/maps').read()\n"
-        "print(found)\n"
+        "print(found)\n",
     )
-    launcher = [*profkit_command(), "capture", "--quiet", "-o", "run.prof", "--", sys.executable, "looks.py"]
-    done = finished(
-        [sys.executable, "-c", PINNED, str(cpus), *launcher], tmp_path, env=environment(), check=True
-    )
-    assert done.stdout == f"{cpus > 1}\n"
+    launcher = profkit_command("capture", "--quiet", "-o", "run.prof", "--", sys.executable, program)
+    words = [sys.executable, "-c", PINNED, str(cpus), *launcher]
+    assert finished(words, tmp_path, env=environment(), check=True).stdout == f"{cpus > 1}\n"
 
 
 def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path) -> None:
     """However large it is: soon no record of it is written any more."""
-    program = tmp_path / "program.py"
-    program.write_text(
+    program = script(
+        tmp_path,
         "import os\n"
         "def made(number):\n"
         "    names = {}\n"
@@ -508,18 +429,11 @@ def test_a_process_that_does_nothing_is_left_alone(tmp_path: Path) -> None:
         "for function in [made(number) for number in range(10_000)]:\n"
         "    function()\n"
         "open('idle', 'w').close()\n"
-        "os.read(0, 1)\n"
+        "os.read(0, 1)\n",
     )
-    launcher = subprocess.Popen(
-        profkit_command("capture", "-q", "-o", "run.prof", "--", sys.executable, str(program)),
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.PIPE,
-    )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "idle").exists():
-        assert time.monotonic() < deadline, "the program does not begin"
-        time.sleep(0.05)
+    words = ("capture", "-q", "-o", "run.prof", "--", sys.executable, program)
+    launcher = started(tmp_path, *words, stdin=subprocess.PIPE)
+    wait_until((tmp_path / "idle").exists, "the program does not begin")
     records = set()
     end = time.monotonic() + 4.5
     while time.monotonic() < end:
@@ -538,15 +452,12 @@ try:
     import _interpreters as made
 except ImportError:
     import _xxsubinterpreters as made
-
 def leaf(n):
     return n
-
 def other():
     one = made.create()
     made.run_string(one, "def leaf(i): return i\\nfor k in range(100): leaf(k)")
     made.destroy(one)
-
 other()
 thread = threading.Thread(target=other)
 thread.start()
@@ -558,11 +469,9 @@ print([leaf(n) for n in range(3)])
 @pytest.mark.interpreters
 @pytest.mark.parametrize("version", ["3.8", "3.10", "3.11", "3.12", "3.13", "3.14"])
 def test_further_interpreters_are_left_alone_and_that_is_said(tmp_path: Path, version: str) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(INTERPRETERS)
-    done = run_capture(tmp_path, interpreter(version), str(program))
+    done = run_capture(tmp_path, interpreter(version), script(tmp_path, INTERPRETERS))
     assert (done.returncode, done.stdout) == (0, "[0, 1, 2]\n"), done.stderr
     run = load_run(tmp_path / "run.prof")
-    assert [notice.code for notice in run.warnings] == ["subinterpreters"]
+    assert codes(run) == ["subinterpreters"]
     (process,) = run.processes
     assert calls(process)["leaf"] == 3

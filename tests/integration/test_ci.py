@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.capturing import in_process, run_capture
+from tests.integration.capturing import captured, in_process
 
 SOURCE = """
 def mix(n):
@@ -33,19 +33,24 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     top = tmp_path_factory.mktemp("repository")
     (top / "app").mkdir()
     for name, source in (("before", SOURCE), ("behind", CHANGED)):
+        (top / name).mkdir()
         for i in range(3):
             (top / "app" / "mix.py").write_text(source.format(rounds=60000))
-            done = run_capture(top / "app", "python", "mix.py")
-            assert done.returncode == 0, done.stderr
-            (top / name).mkdir(exist_ok=True)
+            captured(top / "app", "python", "mix.py")
             (top / "app" / "run.prof").rename(top / name / f"{i}.prof")
     return top
 
 
-def test_the_summary_of_the_step_and_the_note_at_the_changed_line(repository: Path, tmp_path: Path) -> None:
-    summary = tmp_path / "summary.md"
+@pytest.fixture
+def variables(repository: Path, tmp_path: Path) -> dict[str, str]:
+    return {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "GITHUB_WORKSPACE": str(repository)}
+
+
+def test_the_summary_of_the_step_and_the_note_at_the_changed_line(
+    repository: Path, variables: dict[str, str]
+) -> None:
+    summary = Path(variables["GITHUB_STEP_SUMMARY"])
     summary.write_text("# before\n")
-    variables = {"GITHUB_STEP_SUMMARY": str(summary), "GITHUB_WORKSPACE": str(repository)}
     done = command(repository, "diff", "before", "behind", "--github", "--min-slowdown", "5%", **variables)
     assert done.returncode == 1, done.stderr
     note = done.stdout.splitlines()[-1]
@@ -58,11 +63,9 @@ def test_the_summary_of_the_step_and_the_note_at_the_changed_line(repository: Pa
     assert "exit status 1: the verdict is code-change" in done.stderr
 
 
-def test_what_does_not_fail_is_a_warning(repository: Path, tmp_path: Path) -> None:
-    variables = {"GITHUB_STEP_SUMMARY": str(tmp_path / "s.md"), "GITHUB_WORKSPACE": str(repository)}
-    done = command(
-        repository, "diff", "before", "behind", "--github", "-o", str(tmp_path / "r.json"), **variables
-    )
+def test_what_does_not_fail_is_a_warning(repository: Path, tmp_path: Path, variables: dict[str, str]) -> None:
+    output = ("-o", str(tmp_path / "r.json"))
+    done = command(repository, "diff", "before", "behind", "--github", *output, **variables)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("::warning file=app/mix.py,line=2,")
     assert done.stdout.count("\n") == 1
@@ -101,13 +104,10 @@ def test_a_history_of_real_runs_finds_the_change_and_names_its_cause(tmp_path: P
     runs.mkdir()
     for i in range(14):
         (tmp_path / "mix.py").write_text((CHANGED if i >= 7 else SOURCE).format(rounds=50_000))
-        done = run_capture(tmp_path, "python", "mix.py")
-        assert done.returncode == 0, done.stderr
+        captured(tmp_path, "python", "mix.py")
         (tmp_path / "run.prof").rename(runs / f"{i * 5 % 14}.prof")
-    done = command(tmp_path, "history", "runs", "--metric", "own")
-    assert done.returncode == 0, done.stderr
+    done = in_process(tmp_path, "history", "runs", "--metric", "own")
     assert "Slower since" in done.stdout
     assert "code-change" in done.stdout
-    page = command(tmp_path, "history", "runs", "--metric", "own", "-o", "trend.html")
-    assert page.returncode == 0
+    in_process(tmp_path, "history", "runs", "--metric", "own", "-o", "trend.html")
     assert 'class="trend-mark bad"' in (tmp_path / "trend.html").read_text()

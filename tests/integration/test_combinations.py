@@ -5,6 +5,7 @@ Every pair of choices is in some row of `ROWS`. What holds of each of them alone
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations, product
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from profkit.formats import load_run
 from profkit.model import Process, Run, Thread
-from tests.integration.capturing import PROGRAMS, ROOT, calls, environment, run_capture
+from tests.integration.capturing import PROGRAMS, ROOT, calls, environment, names, run_capture
 from tests.integration.nvtx_ranges import require_collector, rows
 from tests.interpreters import interpreter
 
@@ -53,19 +54,8 @@ def test_every_pair_of_choices_is_tried() -> None:
         assert {(row[i], row[j]) for row in ROWS} == set(product(some, others))
 
 
-def sums(run: Run) -> dict[str, int]:
-    """Calls by name, of all processes."""
-    found: dict[str, int] = {}
-    for process in run.processes:
-        for name, count in calls(process).items():
-            found[name] = found.get(name, 0) + count
-    return found
-
-
-def row_of(thread: Thread, name: str) -> int:
-    profile = thread.profile
-    (row,) = (row for row in range(len(profile)) if profile.strings[profile.name[row]] == name)
-    return row
+def sums(run: Run) -> Counter[str]:
+    return sum((Counter(calls(process)) for process in run.processes), Counter())
 
 
 def contexts_add_up(thread: Thread) -> None:
@@ -85,14 +75,11 @@ def contexts_add_up(thread: Thread) -> None:
 def in_ranges(process: Process, name: str) -> int:
     """Calls of a function while a range `step {n}` was open."""
     found = 0
-    for thread in process.threads:
-        inside = thread.range_calls
-        if inside is None:
-            continue
+    for thread in (thread for thread in process.threads if thread.range_calls is not None):
+        inside, functions = thread.range_calls, names(thread.profile)
         for at, function in enumerate(inside.function.tolist()):
-            profile = thread.profile
             context = inside.strings[inside.name[inside.context[at]]]
-            if context == "step {n}" and profile.strings[profile.name[function]] == name:
+            if context == "step {n}" and functions[function] == name:
                 found += int(inside.ncalls[at])
     return found
 
@@ -104,14 +91,10 @@ def test_what_holds_alone_holds_together(
 ) -> None:
     if ranges == "ranges" or windows == "range":
         require_collector()
-    done = run_capture(
-        tmp_path,
-        interpreter(python),
-        *(PROGRAM, windows, ranges, workers),
-        str(CALLS[overhead]),
-        options=(*OPTIONS[windows], *(("--exact",) if overhead == "exact" else ("--overhead", overhead))),
-        env=environment(PYTHONPATH=str(ROOT)),
-    )
+    tier = ("--exact",) if overhead == "exact" else ("--overhead", overhead)
+    command = (interpreter(python), PROGRAM, windows, ranges, workers, str(CALLS[overhead]))
+    env = environment(PYTHONPATH=str(ROOT))
+    done = run_capture(tmp_path, *command, options=(*OPTIONS[windows], *tier), env=env)
     assert done.returncode == 0, done.stderr
     run = load_run(tmp_path / "run.prof")
     main, found = run.processes[0], sums(run)
@@ -128,7 +111,7 @@ def test_what_holds_alone_holds_together(
         expected |= {"worked": 20 * captured, "idled": 20 * left_out}
     if not sampled:
         expected["tiny"] = CALLS[overhead] * (captured + left_out)
-        assert {name: found.get(name, 0) for name in expected} == expected
+        assert {name: found[name] for name in expected} == expected
 
     # Own times are whole: of each thread by contexts, and of a caller with what it calls, counted or not.
     for process in run.processes:
@@ -136,9 +119,8 @@ def test_what_holds_alone_holds_together(
             if len(thread.profile) and not sampled:
                 contexts_add_up(thread)
     thread = main.threads[0]
-    at = row_of(thread, "caller")
+    at = names(thread.profile).index("caller")
     took, within = float(done.stdout), float(thread.profile.cumtime[at])
-    assert thread.tracer_s is not None
     slack = 0.3 * took if sampled else 1e-3  # of some hundred samples
     assert within <= took + slack
     assert within + thread.tracer_s >= 0.9 * took - slack
@@ -165,10 +147,8 @@ def test_what_holds_alone_holds_together(
     if windows != "whole":
         lengths = sum(window.end_s - window.begin_s for window in manifest.windows)
         assert manifest.wall_s == pytest.approx(lengths, abs=1e-6)
-        assert manifest.whole_s is not None
         assert manifest.wall_s < manifest.whole_s
     for process in run.processes:
-        assert process.wall_s is not None
         assert process.wall_s <= manifest.wall_s + 0.1
         for thread in process.threads:
             assert thread.profile.total <= process.wall_s + 0.05

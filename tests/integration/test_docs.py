@@ -26,7 +26,6 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path, kind: str) -> list[str]:
-    """Fenced blocks of one kind."""
     return [match[2] for match in _BLOCK.finditer(page.read_text(encoding="utf-8")) if match[1] == kind]
 
 
@@ -69,9 +68,8 @@ def test_commands_print_what_the_page_shows(
     text = page.read_text(encoding="utf-8")
     now = text
     for block in blocks(page, "console"):
-        now = now.replace(
-            f"```console\n{block}```", f"```console\n{rerun(block, PROFKIT_FLEET=str(tmp_path / 'fleet'))}```"
-        )
+        printed_now = rerun(block, PROFKIT_FLEET=str(tmp_path / "fleet"))
+        now = now.replace(f"```console\n{block}```", f"```console\n{printed_now}```")
     if request.config.getoption("--update-golden"):
         page.write_text(now, encoding="utf-8")
     else:
@@ -89,11 +87,8 @@ def test_python_examples_run(page: Path) -> None:
 def test_cells_of_notebooks_run(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "ipython"):
         cells = re.split(r"\n\n(?=%)", block.strip())
-        done = finished(
-            [sys.executable, "-c", _CELLS, *cells],
-            tmp_path,
-            env=environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(tmp_path / "ipython")),
-        )
+        env = environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(tmp_path / "ipython"))
+        done = finished([sys.executable, "-c", _CELLS, *cells], tmp_path, env=env)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -114,7 +109,6 @@ def test_the_picture_of_the_terminal_shows_what_is_printed(request: pytest.Fixtu
 
 
 def written_in(svg: str) -> list[str]:
-    """The texts of an SVG, in order."""
     return re.findall(r"<text [^>]*>(.*?)</text>", svg, re.DOTALL)
 
 

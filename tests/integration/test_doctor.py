@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,15 @@ from typing import Any
 
 import pytest
 
-from tests.integration.capturing import environment, profkit_command
+from tests.integration.capturing import (
+    environment,
+    limited_cgroup,
+    profkit_command,
+    script,
+    started,
+    wait_until,
+    works,
+)
 from tests.requirements import require
 from tests.shared import finished, words_of
 
@@ -67,30 +75,8 @@ def library_sizes(found: Any) -> dict[str, int]:
 @pytest.fixture
 def quota() -> Iterator[Sequence[str]]:
     """Words that put a command into a cgroup with a quota of one CPU."""
-    root = Path("/sys/fs/cgroup")
-    first = root / "cpu" / "cpu.cfs_quota_us"
-    parent = first.parent if first.parent.is_dir() else root
-    group = parent / f"profkit-test-{os.getpid()}"
-    try:
-        group.mkdir()
-    except OSError as error:
-        require("cgroups", False, f"no cgroup can be made: {error.strerror}")
-    try:
-        if parent == root:
-            (group / "cpu.max").write_text("100000 100000")
-        else:
-            (group / "cpu.cfs_period_us").write_text("100000")
-            (group / "cpu.cfs_quota_us").write_text("100000")
-    except OSError as error:
-        group.rmdir()
-        require("cgroups", False, f"no quota can be set: {error.strerror}")
-    yield ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)]
-    for _ in range(1000):
-        try:
-            group.rmdir()
-            return
-        except OSError:  # its last process is not gone yet
-            time.sleep(0.02)
+    with limited_cgroup(100_000, 100_000) as group:
+        yield ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)]
 
 
 @pytest.mark.parametrize("limited", [False, True], ids=["all CPUs", "one CPU"])
@@ -111,9 +97,8 @@ def test_a_quota_is_the_least_limit_and_some_libraries_do_not_see_it(quota: Sequ
     if len(CPUS) < 2:
         pytest.skip("one CPU")
     found = answer("--python", sys.executable, around=quota)
-    assert found["machine"]["quota_cpus"] == 1.0
-    assert found["machine"]["quota_view"] == "nested"
-    assert found["machine"]["effective_cpus"] == 1.0
+    machine = found["machine"]
+    assert (machine["quota_cpus"], machine["quota_view"], machine["effective_cpus"]) == (1.0, "nested", 1.0)
     unseen = {row["library"] for row in found["libraries"] if row["unseen"] == "quota"}
     assert "openblas" in unseen
     assert "polars" not in unseen
@@ -129,8 +114,7 @@ def test_the_quota_of_a_container_is_seen_as_one(quota: Sequence[str]) -> None:
     if not Path("/sys/fs/cgroup/cpu").is_dir():
         mount = 'mount -t cgroup2 none /sys/fs/cgroup && exec "$@"'
     inside = [*quota, "unshare", "-C", "-m", "sh", "-c", mount, "sh"]
-    works = subprocess.run([*inside, "true"], capture_output=True).returncode == 0
-    require("cgroups", works, "no namespace of cgroups can be made")
+    require("cgroups", works(*inside, "true"), "no namespace of cgroups can be made")
     machine = answer("--python", sys.executable, around=inside)["machine"]
     assert machine["quota_cpus"] == 1.0
     assert machine["quota_view"] in ("v1", "v2")
@@ -148,9 +132,8 @@ def test_ranks_of_mpirun_share_the_cpus_or_are_bound() -> None:
 
 
 def test_a_command_that_starts_too_many_is_watched_ended_and_cured(tmp_path: Path) -> None:
-    (tmp_path / "pool.py").write_text(POOL)
-    many = 4 * len(CPUS)
-    command = ["--seconds", "3", "--", sys.executable, str(tmp_path / "pool.py"), "--workers", str(many)]
+    pool, many = script(tmp_path, POOL), 4 * len(CPUS)
+    command = ["--seconds", "3", "--", sys.executable, pool, "--workers", str(many)]
     done = doctor("--format", "json", "--fail-on", "oversubscribed", *command, cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
@@ -161,23 +144,22 @@ def test_a_command_that_starts_too_many_is_watched_ended_and_cured(tmp_path: Pat
     assert {own["kind"] for own in found["own"]} == {"processes", "argument"}
     assert found["advice"] == []
     assert not list(tmp_path.glob("*.prof")), "it left a file"
-    left = finished(["pgrep", "-f", f"{tmp_path}/pool.py"])
-    assert left.stdout == ""
+    assert finished(["pgrep", "-f", pool]).stdout == ""
 
 
 def test_a_command_that_fits_is_not_oversubscribed(tmp_path: Path) -> None:
-    (tmp_path / "short.py").write_text(
-        "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\n"
+    short = script(
+        tmp_path, "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\n"
     )
-    done = doctor("--fail-on", "oversubscribed", "--", sys.executable, "short.py", cwd=tmp_path)
+    done = doctor("--fail-on", "oversubscribed", "--", sys.executable, short, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert done.stdout.startswith("✓ 1 process × 1 thread = 1 runnable thread for ")
     assert len(done.stdout.splitlines()) <= 30
 
 
 def test_how_a_command_ended_is_said(tmp_path: Path) -> None:
-    (tmp_path / "fails.py").write_text("import time\ntime.sleep(0.3)\nraise SystemExit('no such data set')\n")
-    done = doctor("--", sys.executable, "fails.py", cwd=tmp_path)
+    fails = script(tmp_path, "import time\ntime.sleep(0.3)\nraise SystemExit('no such data set')\n")
+    done = doctor("--", sys.executable, fails, cwd=tmp_path)
     assert done.returncode == 0
     assert "exit status 1: no such data set" in done.stdout
 
@@ -194,10 +176,7 @@ def test_a_library_is_found_without_being_imported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (
-            ["--python", "/nowhere/python"],
-            "--python /nowhere/python: cannot be run (No such file or directory)",
-        ),
+        (["--python", "/no/python"], "--python /no/python: cannot be run (No such file or directory)"),
         (["--python", "/bin/true"], "--python /bin/true: is not a working Python"),
         (["--", "no-such-command"], "no-such-command: no such command; nothing was run"),
         (["--ranks", "4", "--", "true"], "--ranks, --workers and --threads describe a plan"),
@@ -215,20 +194,9 @@ def test_bad_usage_is_one_line(arguments: list[str], says: str, tmp_path: Path) 
 
 def test_an_interrupt_ends_the_command(tmp_path: Path) -> None:
     """Ctrl-C reaches profkit alone: its target has a session of its own."""
-    import signal
-
-    (tmp_path / "waits.py").write_text("import time\nopen('began', 'w').close()\ntime.sleep(300)\n")
-    started = subprocess.Popen(
-        profkit_command("doctor", "--seconds", "200", "--", sys.executable, "waits.py"),
-        cwd=tmp_path,
-        env=clean(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    end = time.monotonic() + 60
-    while not (tmp_path / "began").exists() and time.monotonic() < end:
-        time.sleep(0.05)
-    started.send_signal(signal.SIGINT)
-    out, err = started.communicate(timeout=60)
-    assert (started.returncode, out, err) == (130, "", "")
+    waits = script(tmp_path, "import time\nopen('began', 'w').close()\ntime.sleep(300)\n")
+    job = started(tmp_path, "doctor", "--seconds", "200", "--", sys.executable, waits, env=clean())
+    wait_until((tmp_path / "began").exists)
+    job.send_signal(signal.SIGINT)
+    assert job.communicate(timeout=60) == ("", "")
+    assert job.returncode == 130

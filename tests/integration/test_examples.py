@@ -13,8 +13,8 @@ import pytest
 
 from profkit.formats import load_run
 from profkit.verdict.diagnosis import diagnose as diff
-from tests.integration.capturing import ROOT, environment, profkit_command
-from tests.interpreters import VARIABLE, having
+from tests.integration.capturing import ROOT, environment, profkit, profkit_command
+from tests.interpreters import python_with
 from tests.programs import one_side
 from tests.requirements import imported, require
 from tests.shared import finished
@@ -24,32 +24,17 @@ EXAMPLES = ROOT / "examples"
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def python_with(module: str) -> str:
-    python = having(module)
-    require(module, python is not None, f"no interpreter with {module}; name some in {VARIABLE}")
-    assert python is not None
-    return python
-
-
 def studied(name: str, python: str, out: Path, *options: str) -> str:
-    """Run a short study of an example; return what it printed."""
     imported("optuna")
     folder = out / "bin"
     folder.mkdir()
     (folder / "profkit").write_text(f'#!/bin/sh\nexec {shlex.join(profkit_command())} "$@"\n')
     (folder / "profkit").chmod(0o755)
-    variables = environment(
-        EXAMPLE_PYTHON=python,
-        OUT=str(out / "out"),
-        EPOCHS="1",
-        IMAGES="128",
-        BATCHES="16",
-        CHAINER_DATASET_ROOT=str(out),
-    )
+    variables = environment(EXAMPLE_PYTHON=python, OUT=str(out / "out"), CHAINER_DATASET_ROOT=str(out))
+    variables |= {"EPOCHS": "1", "IMAGES": "128", "BATCHES": "16"}
     variables["PATH"] = f"{folder}{os.pathsep}{variables['PATH']}"
-    done = finished(
-        [EXAMPLES / "run", name, "--trials", "2", "--repeat", "0", *options], env=variables, timeout=300
-    )
+    words = [EXAMPLES / "run", name, "--trials", "2", "--repeat", "0", *options]
+    done = finished(words, env=variables, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -58,8 +43,7 @@ def studied(name: str, python: str, out: Path, *options: str) -> str:
 def test_a_study_of_an_example(tmp_path: Path, name: str, module: str) -> None:
     said = studied(name, python_with(module), tmp_path, "--no-profile")
     assert "workers=8" in said
-    trials = list((tmp_path / "out" / "tune" / "runs").glob("*.log"))
-    assert len(trials) == 2
+    assert len(list((tmp_path / "out" / "tune" / "runs").glob("*.log"))) == 2
 
 
 def test_chainermn_is_tuned_by_its_own_log(tmp_path: Path) -> None:
@@ -68,8 +52,7 @@ def test_chainermn_is_tuned_by_its_own_log(tmp_path: Path) -> None:
     assert "workers=4 OMP_NUM_THREADS=4" in said
     log = json.loads((tmp_path / "out" / "result" / "log").read_text())
     assert log[-1]["elapsed_time"] > 0
-    runs = sorted((tmp_path / "out" / "tune" / "runs").glob("*.prof"))
-    assert len(runs) == 2
+    assert len(list((tmp_path / "out" / "tune" / "runs").glob("*.prof"))) == 2
 
 
 @pytest.mark.alone
@@ -80,17 +63,11 @@ def test_more_workers_and_threads_of_chainermn_are_contention_and_no_other_workl
     draw = "import sys; sys.path.insert(0, sys.argv[1]); import mnist; mnist.ensure_mnist()"
     drawn = environment(CHAINER_DATASET_ROOT=str(tmp_path))
     subprocess.run([python, "-c", draw, str(EXAMPLES / "chainermn")], env=drawn, check=True, timeout=60)
+    program = str(EXAMPLES / "chainermn" / "train_mnist.py")
     for size in ("1", "4"):
-        command = [
-            *("mpirun", "--oversubscribe", "-n", "4", python),
-            str(EXAMPLES / "chainermn" / "train_mnist.py"),
-        ]
-        done = finished(
-            profkit_command("capture", "-o", f"{size}.prof", "--", *command, "--workers", size),
-            tmp_path,
-            env=environment(OMP_NUM_THREADS=size, CHAINER_DATASET_ROOT=str(tmp_path), **MPI),
-            timeout=300,
-        )
+        command = ("mpirun", "--oversubscribe", "-n", "4", python, program, "--workers", size)
+        variables = {"OMP_NUM_THREADS": size, "CHAINER_DATASET_ROOT": str(tmp_path), **MPI}
+        done = profkit(tmp_path, "capture", "-o", f"{size}.prof", "--", *command, **variables)
         assert done.returncode == 0, done.stderr
     baseline, candidate = (one_side(load_run(tmp_path / f"{size}.prof")) for size in ("1", "4"))
     found = diff(baseline, candidate)

@@ -2,76 +2,64 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from profkit.capture.pyspy import sampler_command
 from profkit.formats import load_run
-from profkit.model import Profile
-from tests.interpreters import having, interpreter
+from tests.integration.capturing import names, script
+from tests.interpreters import interpreter, python_with
 from tests.requirements import require
+from tests.shared import finished
 
 #: All but a part of its time is in `busy`.
 PROGRAM = """
 import sys, time
-
 class Work:
     def busy(self):
         return sum(i * i for i in range(20000))
-
 def rare():
     return [i for i in range(200)]
-
 def main():
     end = time.perf_counter() + 1.0
     while time.perf_counter() < end:
         Work().busy()
         rare()
-
 main()
 """
 
 TRAINING = """
 import sys, torch
 from torch.profiler import ProfilerActivity, profile, record_function
-
 def step(x):
     with record_function("forward"):
         return (x @ x).relu()
-
 def train():
     for _ in range(7):
         step(torch.ones(8, 8))
-
 with profile(activities=[ProfilerActivity.CPU], with_stack=True) as profiler:
     train()
 profiler.export_chrome_trace(sys.argv[1])
 """
 
 
-def names(profile: Profile) -> list[str]:
-    return [profile.strings[i] for i in profile.name]
-
-
 def run(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    done = finished(words, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
-def check_samples(path: Path, program: Path) -> None:
+def check_samples(path: Path) -> None:
     """Nearly all time is in `busy` and what it calls, and its caller is known; calls are not."""
     (process,) = load_run(path).processes
     profile = process.threads[0].profile
     files = [Path(profile.strings[i]).name for i in profile.file]
     found = list(zip(files, names(profile), strict=True))
-    busy, main = found.index((program.name, "busy")), found.index((program.name, "main"))
+    busy, main = (found.index(("program.py", name)) for name in ("busy", "main"))
     assert profile.strings[profile.qualname[busy]] == "Work.busy"
     assert profile.cumtime[busy] > 0.5 * profile.total
     assert profile.cumtime[main] >= profile.cumtime[busy]
     assert (main, busy) in zip(profile.edges.caller.tolist(), profile.edges.callee.tolist(), strict=True)
-    assert profile.calls_low is not None
     assert (profile.calls_low != profile.calls_low).all()
     # Samples that were missed while the machine was busy are missing here.
     assert 0.2 < profile.total < 5.0
@@ -82,29 +70,24 @@ def test_py_spy(tmp_path: Path, form: str) -> None:
     spy = sampler_command()
     require("py-spy", spy is not None, "py-spy is not installed")
     python = interpreter("3.11")
-    program, output = tmp_path / "program.py", tmp_path / "out"
-    program.write_text(PROGRAM)
-    run(str(spy), "record", "--format", form, "--output", str(output), "--", python, str(program))
-    check_samples(output, program)
+    program, output = script(tmp_path, PROGRAM), tmp_path / "out"
+    run(str(spy), "record", "--format", form, "--output", str(output), "--", python, program)
+    check_samples(output)
 
 
 @pytest.mark.interpreters
 @pytest.mark.parametrize("form", ["binary", "collapsed"])
 def test_tachyon(tmp_path: Path, form: str) -> None:
-    program, output = tmp_path / "program.py", tmp_path / "out"
-    program.write_text(PROGRAM)
+    program, output = script(tmp_path, PROGRAM), tmp_path / "out"
     words = ["--binary", "--compression", "none"] if form == "binary" else ["--collapsed"]
     python = interpreter("3.15")
-    run(python, "-m", "profiling.sampling", "run", *words, "-o", str(output), str(program))
-    check_samples(output, program)
+    run(python, "-m", "profiling.sampling", "run", *words, "-o", str(output), program)
+    check_samples(output)
 
 
 def test_torch_profiler(tmp_path: Path) -> None:
-    python = having("torch")
-    require("torch", python is not None, "no interpreter with torch")
-    program, output = tmp_path / "training.py", tmp_path / "trace.json"
-    program.write_text(TRAINING)
-    run(str(python), str(program), str(output))
+    output = tmp_path / "trace.json"
+    run(python_with("torch"), script(tmp_path, TRAINING), str(output))
     (process,) = load_run(output).processes
     profile = process.threads[0].profile
     calls = dict(zip(names(profile), profile.ncalls.tolist(), strict=True))

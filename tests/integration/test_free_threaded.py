@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from profkit.capture.native import build, users_directory
-from tests.integration.capturing import PROGRAMS, captured, environment, run_capture
+from tests.integration.capturing import PROGRAMS, captured, codes, environment, names, run_capture
 from tests.integration.tracing import compiler, include_directory
 from tests.interpreters import FREE_THREADED, interpreter
+from tests.shared import finished
 
 #: What a user's shell has whose home has no tracers.
 HOME = "XDG_DATA_HOME"
@@ -19,14 +19,12 @@ HOME = "XDG_DATA_HOME"
 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a user who has built the tracer."""
     env = environment(**{HOME: str(tmp_path_factory.mktemp("home"))})
     python = interpreter(FREE_THREADED)
     compiler()
     code = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"
-    suffix = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    suffix = finished([python, "-c", code], check=True).stdout.strip()
     directory = users_directory(env)
-    assert directory is not None
     assert build.build(build.tracer_of((3, 13), include_directory(python), suffix), directory, strict=True)
     return env
 
@@ -36,14 +34,13 @@ def test_threads_are_sampled_without_a_gil(tmp_path: Path, traced: dict[str, str
     program = str(PROGRAMS / "free_threads.py")
     run = captured(tmp_path, interpreter(FREE_THREADED), program, "3", env=traced, options=("--exact",))
     main = run.processes[0]
-    assert {notice.code for notice in run.warnings} == {"calls-not-counted"}
+    assert set(codes(run)) == {"calls-not-counted"}
     assert {tier.kind for tier in main.tiers} == {"sampled"}
     profiles = {thread.name: thread.profile for thread in main.threads}
     assert {"computes", "waits", "makes_code", "begins_threads", "collects"} <= set(profiles)
     computes = profiles["computes"]
-    seconds = {computes.strings[n]: float(t) for n, t in zip(computes.name, computes.tottime, strict=True)}
+    seconds = dict(zip(names(computes), computes.tottime.tolist(), strict=True))
     assert seconds["leaf"] > 0.8 * sum(seconds.values())
-    assert computes.calls_high is not None
     assert np.isnan(computes.calls_high).all(), "a sample is no call"
     assert float(profiles["waits"].blocked.sum()) > 2
     assert len(run.processes) > 5, "children that were forked"

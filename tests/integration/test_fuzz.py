@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from fuzz import native
 from fuzz.target import finding_of, load
 from fuzz.work import inputs_of
+from tests.integration.capturing import works
 from tests.requirements import require
 from tests.shared import finished
 
@@ -32,14 +32,11 @@ def test_seeds(name: str) -> None:
 @pytest.mark.parametrize("name", native.TARGETS)
 def test_native_inputs(name: str, tmp_path: Path) -> None:
     require("compiler", COMPILER is not None, "no C compiler")
-    assert COMPILER is not None
     probe = tmp_path / "probe.c"
     probe.write_text("int main(void) { return 0; }\n")
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    compiles = subprocess.run(
-        [COMPILER, *flags, str(probe), "-o", str(tmp_path / "probe")], capture_output=True
-    )
-    require("sanitizer", compiles.returncode == 0, "the compiler has no AddressSanitizer")
+    compiles = works(COMPILER, *flags, str(probe), "-o", str(tmp_path / "probe"))
+    require("sanitizer", compiles, "the compiler has no AddressSanitizer")
     native.build(name, tmp_path / name, COMPILER, *flags, str(native.FOLDER / "replay.c"))
     inputs = inputs_of(name)
     assert inputs

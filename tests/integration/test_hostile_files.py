@@ -78,17 +78,17 @@ def columns(value: float, *names: str) -> Callable[[Path], dict[str, bytes]]:
     return changes
 
 
-SECONDS = tuple(
-    words_of("wall_s cpu_s run_s run_queue_wait_s busy_s steal_s psi_some_s tree_cpu_s before_s after_s")
+SECONDS = words_of(
+    "wall_s cpu_s run_s run_queue_wait_s busy_s steal_s psi_some_s tree_cpu_s before_s after_s user_s system_s "
+    "throttled_s period_s"
 )
-SECONDS += ("user_s", "system_s", "throttled_s", "period_s")
-COUNTS = ("cpus", "affinity", "timeslices", "voluntary_switches", "involuntary_switches", "peak_memory_bytes")
-COUNTS += ("page_faults", "read_bytes", "peak_threads", "peak_runnable", "periods", "throttled_periods")
-TIMES = tuple(
-    f"functions/{name}" for name in ("tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked")
+COUNTS = words_of(
+    "cpus affinity timeslices voluntary_switches involuntary_switches peak_memory_bytes page_faults read_bytes "
+    "peak_threads peak_runnable periods throttled_periods"
 )
+TIMES = [f"functions/{name}" for name in words_of("tottime cumtime wait blocked cumwait cumblocked")]
 EDGE_TIMES = ("edges/tottime", "edges/cumtime")
-CALLS = tuple(f"{group}/{name}" for group in ("functions", "edges") for name in ("ncalls", "primitive_calls"))
+CALLS = [f"{group}/{name}" for group in ("functions", "edges") for name in ("ncalls", "primitive_calls")]
 
 #: Files that are refused.
 REFUSED = {
@@ -175,22 +175,21 @@ def test_what_cannot_be_is_refused(path: Path, changes: Any) -> None:
         load_run(path)
 
 
-#: Of each member that a command may read or not, one.
-REFUSED_BY_ALL = tuple(
-    words_of(
-        "wall below 0|times that are NaN|calls below 0|ranges around themselves|readings that are infinite",
-        "|",
-    )
+@pytest.mark.parametrize(
+    "what",  # of each member that a command may read or not, one
+    [
+        "wall below 0",
+        "times that are NaN",
+        "calls below 0",
+        "ranges around themselves",
+        "readings that are infinite",
+    ],
 )
-
-
-@pytest.mark.parametrize("what", REFUSED_BY_ALL)
 def test_what_cannot_be_is_refused_by_all_commands(path: Path, good: Path, tmp_path: Path, what: str) -> None:
     rewritten(path, REFUSED[what](path))
     ended = all_commands(path.read_bytes(), good, tmp_path)
-    beside_others = [
-        each for each in ended if "SIDE" in each.command
-    ]  # a directory goes without it, and says so
+    # A directory goes without it, and says so.
+    beside_others = [each for each in ended if "SIDE" in each.command]
     assert {each.code for each in beside_others} == {0}
     assert all("x.prof: " in each.printed or '"x.prof"' in each.printed for each in beside_others)
     alone = [each for each in ended if each not in beside_others]
@@ -216,36 +215,23 @@ def plain(dtypes: Any, group: str, rows: int, **given: Any) -> dict[str, bytes]:
 def one_process(path: Path, **of_process: Any) -> dict[str, bytes]:
     """Keep the first process, with one thread."""
     first = member_of(path, "processes.json")[0]
-    thread = {
-        **first["threads"][0],
-        "functions": [0, 0],
-        "edges": [0, 0],
-        "open_calls": [],
-        "range_calls": None,
-        "paths": None,
-    }
-    thread.update(of_process.pop("thread", {}))
+    none = {"functions": [0, 0], "edges": [0, 0], "open_calls": [], "range_calls": None, "paths": None}
+    thread = first["threads"][0] | none | of_process.pop("thread", {})
     process = {**first, "ranges": None, "samples": None, **of_process, "threads": [thread]}
     return {"processes.json": json.dumps([process]).encode()}
 
 
 def many_functions(path: Path) -> dict[str, bytes]:
     """As many functions as a small file may hold, each with a name and a file of its own."""
-    n = int(FLOOR * 0.9) // (
-        WEIGHTS["functions"] + WEIGHTS["caller–callee sums"] + 2 * WEIGHTS["strings"] + 400
-    )
+    each = WEIGHTS["functions"] + WEIGHTS["caller–callee sums"] + 2 * WEIGHTS["strings"] + 400
+    n = int(FLOOR * 0.9) // each
     texts = ["", *(f"f{i}" for i in range(n)), *(f"/w/{i}.py" for i in range(n))]
     place = np.arange(n) + 1
-    functions = {
-        "file": place + n,
-        "name": place,
-        "qualname": place,
-        "tottime": place / n,
-        "cumtime": place / n,
-    }
+    texts_of = {"file": place + n, "name": place, "qualname": place}
+    numbers = {"tottime": place / n, "cumtime": place / n, "ncalls": place, "primitive_calls": place}
     return {
         **one_process(path, thread={"functions": [0, n], "edges": [0, n]}),
-        **plain(column_dtypes(Profile), "functions", n, **functions, ncalls=place, primitive_calls=place),
+        **plain(column_dtypes(Profile), "functions", n, **texts_of, **numbers),
         **plain(column_dtypes(Edges), "edges", n, caller=place - 1, callee=place[::-1] - 1),
         **plain(column_dtypes(Profile, optional=True), "functions", n),
         "strings.npy": npy(np.frombuffer("".join(texts).encode(), np.uint8)),
@@ -256,16 +242,13 @@ def many_functions(path: Path) -> dict[str, bytes]:
 def many_ranges(path: Path) -> dict[str, bytes]:
     n = int(FLOOR * 0.9) // WEIGHTS["NVTX ranges"]
     begin = np.arange(n) * 1000
-    rows = plain(
-        column_dtypes(Ranges), "ranges", n, begin_ns=begin, end_ns=begin + 900, parent=np.full(n, -1)
-    )
-    return {**one_process(path, ranges={"rows": [0, n]}), **rows, **no_functions(path)}
-
-
-def no_functions(path: Path) -> dict[str, bytes]:
-    return plain(column_dtypes(Profile), "functions", 0) | plain(
-        column_dtypes(Profile, optional=True), "functions", 0
-    )
+    rows = {"begin_ns": begin, "end_ns": begin + 900, "parent": np.full(n, -1)}
+    return {
+        **one_process(path, ranges={"rows": [0, n]}),
+        **plain(column_dtypes(Ranges), "ranges", n, **rows),
+        **plain(column_dtypes(Profile), "functions", 0),
+        **plain(column_dtypes(Profile, optional=True), "functions", 0),
+    }
 
 
 def many_warnings(path: Path) -> dict[str, bytes]:
@@ -274,11 +257,8 @@ def many_warnings(path: Path) -> dict[str, bytes]:
     return {"manifest.json": json.dumps({**member_of(path, "manifest.json"), "warnings": said}).encode()}
 
 
-SHOW, DIFF, MERGE, EXPORT = words_of(
-    "show X --explain -o OUT.html|diff GOOD X --ticket -o OUT.md|merge X -o OUT.prof|"
-    "export X --to perfetto -o OUT.json",
-    "|",
-)
+SHOW, DIFF = "show X --explain -o OUT.html", "diff GOOD X --ticket -o OUT.md"
+MERGE, EXPORT = "merge X -o OUT.prof", "export X --to perfetto -o OUT.json"
 #: Files of which each holds nearly as much of one thing as its size allows, and the commands that take most for it.
 FULL = {
     "functions": (many_functions, (DIFF, MERGE)),
@@ -308,11 +288,8 @@ def test_memory_goes_with_the_size_of_the_file(
     """An explosion fails in a process of its own, and not on the machine."""
     require("resource limits", sys.platform == "linux", "limits of addresses work on Linux")
     rewritten(path, changes(path))
-    done = finished(
-        [sys.executable, "-c", LIMITED, path, good, tmp_path, *commands],
-        Path(__file__).parents[2],
-        timeout=600,
-    )
+    words = [sys.executable, "-c", LIMITED, path, good, tmp_path, *commands]
+    done = finished(words, Path(__file__).parents[2], timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["0"] * len(commands)
 

@@ -23,16 +23,23 @@ from profkit.capture.cpu_limits import Limits
 from profkit.formats import load_run
 from profkit.model import Process
 from profkit.study.launch import fitting, lines
-from tests.integration.capturing import calls, environment, in_process, profkit_command, run_capture
+from tests.integration.capturing import (
+    calls,
+    captured,
+    environment,
+    in_process,
+    profkit_command,
+    script,
+    started,
+    wait_until,
+)
 from tests.requirements import require
 from tests.shared import finished
 
 PROGRAM = """
 import sys, time
-
 def step():
     return sum(range(1000))
-
 for _ in range(20):
     step()
 if "wait" in sys.argv:
@@ -43,10 +50,8 @@ if "wait" in sys.argv:
 #: Rank 3 computes four times as much as the others.
 UNEVEN = """
 import os
-
 def step(n):
     return sum(i * i for i in range(n))
-
 for _ in range(20 if os.environ.get("RANK", os.environ.get("SLURM_PROCID")) != "3" else 80):
     step(20000)
 """
@@ -138,12 +143,6 @@ def slurm() -> Iterator[dict[str, str]]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def program(directory: Path) -> str:
-    file = directory / "train.py"
-    file.write_text(PROGRAM)
-    return str(file)
-
-
 def ranks(processes: list[Process]) -> list[int | None]:
     found = [process for process in processes if process.role == "rank"]
     assert all(calls(process)["step"] == 20 for process in found)
@@ -159,11 +158,15 @@ def shown(*command: str, where: Path) -> str:
     return in_process(where, *command, COLUMNS="200").stdout
 
 
+def behind_srun(where: Path, env: dict[str, str], program: str, *options: str, name: str = "job") -> None:
+    """Run a step of a job whose tasks are each captured."""
+    capture = profkit_command("capture", "-q", "-o", f"{name}.prof", "--", sys.executable, program)
+    words = ["srun", "--overcommit", *options, *capture]
+    subprocess.run(words, cwd=where, env=env, check=True, timeout=60)
+
+
 def test_capture_behind_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
-    capture = profkit_command("capture", "-q", "-o", "job.prof", "--", sys.executable, program(tmp_path))
-    subprocess.run(
-        ["srun", "-n", "2", "--overcommit", *capture], cwd=tmp_path, env=slurm, check=True, timeout=60
-    )
+    behind_srun(tmp_path, slurm, script(tmp_path, PROGRAM), "-n", "2")
     files = sorted(tmp_path.glob("*.prof"))
     assert [path.name for path in files] == ["job-rank0.prof", "job-rank1.prof"]
     in_process(tmp_path, "merge", "-o", "job.prof", *map(str, files))
@@ -171,22 +174,16 @@ def test_capture_behind_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
 
 
 def test_capture_in_front_of_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
-    command = ["srun", "-n", "2", "--overcommit", sys.executable, program(tmp_path)]
-    done = run_capture(tmp_path, *command, env=slurm)
-    assert done.returncode == 0, done.stderr
-    assert ranks(load_run(tmp_path / "run.prof").processes) == [0, 1]
+    command = ["srun", "-n", "2", "--overcommit", sys.executable, script(tmp_path, PROGRAM)]
+    assert ranks(captured(tmp_path, *command, env=slurm).processes) == [0, 1]
 
 
 def test_local_ranks_and_nodes_of_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
-    (tmp_path / "uneven.py").write_text(UNEVEN)
-    command = ["srun", "-N", "2", "-n", "4", "--ntasks-per-node", "2", "--overcommit"]
-    target = [sys.executable, "uneven.py"]
-    capture = profkit_command("capture", "-q", "-o", "job.prof", "--", *target)
-    subprocess.run([*command, *capture], cwd=tmp_path, env=slurm, check=True, timeout=60)
+    behind_srun(tmp_path, slurm, script(tmp_path, UNEVEN), "-N", "2", "-n", "4", "--ntasks-per-node", "2")
     files = [f"job-rank{rank}.prof" for rank in range(4)]
     assert [places(tmp_path / name) for name in files] == [[place] for place in PLACES]
-    jobs = [manifest.job for name in files if (manifest := load_run(tmp_path / name).manifest) is not None]
-    assert [(job["local_rank"], job["node"]) for job in jobs if job is not None] == PLACES
+    jobs = [load_run(tmp_path / name).manifest.job for name in files]
+    assert [(job["local_rank"], job["node"]) for job in jobs] == PLACES
     shown("merge", "-o", "job.prof", *files, where=tmp_path)
     assert places(tmp_path / "job.prof") == PLACES
 
@@ -209,44 +206,27 @@ def test_local_ranks_and_nodes_of_srun(tmp_path: Path, slurm: dict[str, str]) ->
 
 def test_srun_with_pmi2_says_where_ranks_run(tmp_path: Path, slurm: dict[str, str]) -> None:
     command = ["srun", "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2", "--overcommit"]
-    done = run_capture(tmp_path, *command, sys.executable, program(tmp_path), env=slurm)
-    assert done.returncode == 0, done.stderr
+    captured(tmp_path, *command, sys.executable, script(tmp_path, PROGRAM), env=slurm)
     assert places(tmp_path / "run.prof") == PLACES
 
 
 def test_files_of_two_steps_are_not_merged(tmp_path: Path, slurm: dict[str, str]) -> None:
     for name in ("one", "two"):
-        capture = profkit_command(
-            "capture", "-q", "-o", f"{name}.prof", "--", sys.executable, program(tmp_path)
-        )
-        command = ["srun", "-n", "2", "--overcommit", *capture]
-        subprocess.run(command, cwd=tmp_path, env=slurm, check=True, timeout=60)
-    done = in_process(tmp_path, "merge", "-o", "job.prof", "one-rank0.prof", "two-rank1.prof", status=None)
-    assert done.returncode == 2
+        behind_srun(tmp_path, slurm, script(tmp_path, PROGRAM), "-n", "2", name=name)
+    done = in_process(tmp_path, "merge", "-o", "job.prof", "one-rank0.prof", "two-rank1.prof", status=2)
     assert not (tmp_path / "job.prof").exists()
     (line,) = done.stderr.splitlines()
     assert "two-rank1.prof: is of a different job or job step than one-rank0.prof" in line
 
 
 def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, str]) -> None:
-    capture = profkit_command(
-        "capture", "-q", "-o", "job.prof", "--", sys.executable, program(tmp_path), "wait"
-    )
-    job = subprocess.Popen(
-        ["srun", "-n", "1", *capture],
-        cwd=tmp_path,
-        env=slurm,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    words = ("capture", "-q", "-o", "job.prof", "--", sys.executable, script(tmp_path, PROGRAM), "wait")
+    job = started(tmp_path, *words, before=("srun", "-n", "1"), env=slurm)
     assert job.stdout.readline() == "waiting\n"
     names = finished(["squeue", "-h", "-t", "running", "-o", "%A"], env=slurm, check=True)
     subprocess.run(["scancel", names.stdout.split()[-1]], env=slurm, check=True)
     job.communicate(timeout=60)
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "job.prof").exists() and time.monotonic() < deadline:
-        time.sleep(0.2)
+    wait_until((tmp_path / "job.prof").exists, seconds=30)
     (process,) = (p for p in load_run(tmp_path / "job.prof").processes if p.profiled)
     assert calls(process)["step"] == 20
 
@@ -264,31 +244,29 @@ def test_slurm_takes_launch_lines(tmp_path: Path, slurm: dict[str, str]) -> None
     assert sorted((tmp_path / "job.out").read_text().splitlines()) == ["0 1 1", "1 1 1"]
 
 
-def test_hydra(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("hosts", "local_ranks"),
+    [
+        ((), (0, 1)),
+        # Its daemon of each host is started here, by fork instead of ssh.
+        (("-launcher", "fork", "-hosts", "127.0.0.1:2,127.0.0.2:2"), (0, 1, 0, 1)),
+    ],
+    ids=["one host", "two hosts"],
+)
+def test_ranks_of_hydra(tmp_path: Path, hosts: tuple[str, ...], local_ranks: tuple[int, ...]) -> None:
     require("hydra", shutil.which("mpiexec.hydra") is not None, "mpiexec.hydra (MPICH) is not installed")
-    done = run_capture(tmp_path, "mpiexec.hydra", "-n", "2", sys.executable, program(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert ranks(load_run(tmp_path / "run.prof").processes) == [0, 1]
-    assert places(tmp_path / "run.prof") == [(0, None), (1, None)]
-
-
-def test_local_ranks_of_hydra_on_two_hosts(tmp_path: Path) -> None:
-    require("hydra", shutil.which("mpiexec.hydra") is not None, "mpiexec.hydra (MPICH) is not installed")
-    # Its daemon of each host is started here, by fork instead of ssh.
-    hosts = ["-launcher", "fork", "-hosts", "127.0.0.1:2,127.0.0.2:2"]
-    done = run_capture(tmp_path, "mpiexec.hydra", *hosts, "-n", "4", sys.executable, program(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert ranks(load_run(tmp_path / "run.prof").processes) == [0, 1, 2, 3]
-    assert places(tmp_path / "run.prof") == [(local, None) for local, _ in PLACES]
+    target = ("-n", str(len(local_ranks)), sys.executable, script(tmp_path, PROGRAM))
+    run = captured(tmp_path, "mpiexec.hydra", *hosts, *target)
+    assert ranks(run.processes) == list(range(len(local_ranks)))
+    assert places(tmp_path / "run.prof") == [(local, None) for local in local_ranks]
 
 
 def test_torchrun_on_two_nodes(tmp_path: Path) -> None:
     require("torchrun", shutil.which("torchrun") is not None, "torchrun (PyTorch) is not installed")
-    (tmp_path / "uneven.py").write_text(UNEVEN)
+    program = script(tmp_path, UNEVEN)
     port = _free_ports()[0]
     one = f"torchrun --nnodes 2 --nproc_per_node 2 --master_addr 127.0.0.1 --master_port {port} --node_rank"
-    done = run_capture(tmp_path, "sh", "-c", f"{one} 1 uneven.py & {one} 0 uneven.py && wait")
-    assert done.returncode == 0, done.stderr
+    captured(tmp_path, "sh", "-c", f"{one} 1 {program} & {one} 0 {program} && wait")
     assert places(tmp_path / "run.prof") == PLACES
     assert "rank 3 (local rank 1 on node 1)" in shown("ranks", "run.prof", where=tmp_path).lower()
 
@@ -300,11 +278,7 @@ def test_workers_of_pytest_xdist(tmp_path: Path) -> None:
         "@pytest.mark.parametrize('number', range(8))\n"
         "def test_step(number):\n    step()\n"
     )
-    done = run_capture(
-        tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "."
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    run = load_run(tmp_path / "run.prof")
-    workers = [process for process in run.processes if calls(process).get("step")]
-    assert len(workers) == 2
-    assert sum(calls(process)["step"] for process in workers) == 8
+    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", ".")
+    run = captured(tmp_path, sys.executable, *words)
+    steps = [count for process in run.processes if (count := calls(process).get("step"))]
+    assert (len(steps), sum(steps)) == (2, 8)

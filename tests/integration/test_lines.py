@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.model import Run
-from tests.integration.capturing import captured
+from tests.integration.capturing import captured, names, script
 from tests.interpreters import interpreter
 
 #: Rounds of each loop, one of which is `TURN` on each machine that runs the tests.
@@ -45,18 +45,12 @@ def lines_of(run: Run, function: str) -> dict[tuple[str, int], float]:
     found: dict[tuple[str, int], float] = {}
     for process in run.processes:
         for thread in process.threads:
-            p = thread.profile
-            names = [p.strings[i] for i in p.name.tolist()]
+            functions = names(thread.profile)
             for line in thread.lines or ():
-                if function in names[line.function]:
-                    place = names[line.within], line.line
+                if function in functions[line.function]:
+                    place = functions[line.within], line.line
                     found[place] = found.get(place, 0.0) + line.seconds
     return found
-
-
-def program(directory: Path, text: str = PROGRAM) -> str:
-    (directory / "program.py").write_text(text)
-    return "program.py"
 
 
 def eventually(capture: Callable[[], Run], holds: Callable[[Run], bool]) -> None:
@@ -72,10 +66,7 @@ def eventually(capture: Callable[[], Run], holds: Callable[[Run], bool]) -> None
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_shares_of_lines(tmp_path: Path, version: str, tier: str) -> None:
     python = interpreter(version)
-    script = program(tmp_path)
-
-    def capture() -> Run:
-        return captured(tmp_path, python, script, options=(tier,))
+    program = script(tmp_path, PROGRAM)
 
     def holds(run: Run) -> bool:
         loops, sort = lines_of(run, "loops"), lines_of(run, "sort")
@@ -86,11 +77,11 @@ def test_shares_of_lines(tmp_path: Path, version: str, tier: str) -> None:
         sorts_here = max(sort, key=sort.__getitem__, default=None) == ("sorts", SORTED)
         return sorts_here and first > second > third and 0.5 < first / max(whole, 1e-9) < 0.9
 
-    eventually(capture, holds)
+    eventually(lambda: captured(tmp_path, python, program, options=(tier,)), holds)
 
 
 def test_lines_of_a_wait(tmp_path: Path) -> None:
-    script = program(
+    program = script(
         tmp_path,
         "import time\ndef waits():\n    for turn in range(20):\n        time.sleep(0.01)\n"
         "        time.sleep(0.03)\nwaits()\n",
@@ -101,4 +92,4 @@ def test_lines_of_a_wait(tmp_path: Path) -> None:
         assert {line for _, line in found} <= {4, 5}
         return found.get(("waits", 5), 0.0) > found.get(("waits", 4), 0.0) > 0
 
-    eventually(lambda: captured(tmp_path, sys.executable, script), holds)
+    eventually(lambda: captured(tmp_path, sys.executable, program), holds)

@@ -19,17 +19,8 @@ BASE, FACTOR = 500 * 10**6, 20
 
 
 def _many_processes(size: int) -> bytes:
-    seen = {
-        "pid": 10,
-        "ns_pid": 10,
-        "parent": 1,
-        "born": 7,
-        "command": ["x"],
-        "cpu_s": 0.0,
-        "first_ns": 1,
-        "last_ns": 2,
-    }
-    seen.update(peak_threads=1, alive=False, folded=[0, 0, 0], threads=[])
+    seen = {"parent": 1, "born": 7, "command": ["x"], "cpu_s": 0.0, "first_ns": 1, "last_ns": 2}
+    seen |= {"peak_threads": 1, "alive": False, "folded": [0, 0, 0], "threads": []}
     return samples_bytes([{**seen, "pid": 100 + i, "ns_pid": 100 + i} for i in range(9_000)])
 
 

@@ -18,7 +18,6 @@ SHELL = """
 import json, sys
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-
 shell = InteractiveShell.instance()
 shell.colors = "NoColor"
 for cell in json.loads(sys.argv[1]):
@@ -31,22 +30,12 @@ for cell in json.loads(sys.argv[1]):
 """
 
 
-def run_cells(directory: Path, *cells: str, **variables: str) -> list[dict[str, Any]]:
-    home = directory / "ipython"
-    done = finished(
-        [sys.executable, "-c", SHELL, json.dumps(cells)],
-        directory,
-        env=environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(home), COLUMNS="80", NO_COLOR="1", **variables),
-        timeout=120,
-    )
+def run_cells(directory: Path, *cells: str) -> list[dict[str, Any]]:
+    variables = {"IPYTHONDIR": str(directory / "ipython"), "COLUMNS": "80", "NO_COLOR": "1"}
+    env = environment(PYTHONPATH=str(ROOT), **variables)
+    done = finished([sys.executable, "-c", SHELL, json.dumps(cells)], directory, env=env, timeout=120)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"ok"')]
-
-
-def report_of(said: dict[str, Any]) -> dict[str, str]:
-    """The rich output that is a report."""
-    (report,) = [data for data in said["shown"] if "Functions" in data.get("text/plain", "")]
-    return report
 
 
 def test_a_cell_is_captured_and_its_report_shown(tmp_path: Path) -> None:
@@ -59,7 +48,7 @@ def test_a_cell_is_captured_and_its_report_shown(tmp_path: Path) -> None:
     assert captured["ok"], captured
     assert captured["value"] == after["value"] == str(500 * 4950)
     assert captured["profile"] == "None"
-    report = report_of(captured)
+    (report,) = [data for data in captured["shown"] if "Functions" in data.get("text/plain", "")]
     assert "leaf" in report["text/plain"]
     assert report["text/html"].startswith('<div class="profkit">')
     assert "leaf" in report["text/html"]

@@ -10,7 +10,6 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import pytest
 
 from profkit.formats.nvtx_log import NvtxLog, read_nvtx_log
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
+from tests.integration.capturing import works
 from tests.requirements import require
 from tests.shared import finished
 
@@ -34,7 +34,6 @@ class Built:
     """Collector and client, compiled one way."""
 
     def __init__(self, directory: Path, flags: tuple[str, ...]) -> None:
-        assert COMPILER is not None
         self.library, self.client = directory / "collector.so", directory / "client"
         shared = ("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete")
         self._compile(*STRICT, *flags, *shared, *map(str, SOURCES), "-o", str(self.library), "-pthread")
@@ -54,14 +53,9 @@ class Built:
         before: Callable[[], None] | None = None,
         **variables: str,
     ) -> str:
-        """Run a scenario; return what it printed."""
         spool.mkdir(exist_ok=True)
-        environment = {
-            **os.environ,
-            "PROFKIT_SPOOL": str(spool),
-            "NVTX_INJECTION64_PATH": str(self.library),
-            **variables,
-        }
+        own = {"PROFKIT_SPOOL": str(spool), "NVTX_INJECTION64_PATH": str(self.library)}
+        environment = os.environ | own | variables
         done = finished([*under, str(self.client), *words], env=environment, timeout=120, preexec_fn=before)
         assert done.returncode == code, done.stderr
         return done.stdout
@@ -79,8 +73,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Built:
     directory = tmp_path_factory.mktemp("sanitized")
     probe = directory / "probe.c"
     probe.write_text("int main(void) { return 0; }\n")
-    words = [str(COMPILER), *SANITIZED, str(probe), "-o", str(directory / "probe")]
-    compiles = subprocess.run(words, capture_output=True).returncode == 0
+    compiles = works(str(COMPILER), *SANITIZED, str(probe), "-o", str(directory / "probe"))
     require("sanitizer", compiles, "the compiler has no AddressSanitizer")
     return Built(directory, SANITIZED)
 
@@ -204,11 +197,7 @@ def test_a_full_disk(plain: Built, tmp_path: Path) -> None:
     disk.mkdir()
     mount = f"mount -t tmpfs -o size=300k none {disk}"
     private = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
-    try:
-        allowed = subprocess.run([*private, mount], capture_output=True).returncode == 0
-    except FileNotFoundError:
-        allowed = False
-    require("mount", allowed, "this machine lets nobody mount a small disk")
+    require("mount", works(*private, mount), "this machine lets nobody mount a small disk")
     # Copied by the shell, since the disk is gone with its mount namespace.
     script = f'{mount}; "$@"; cp {disk}/* {tmp_path}'
     words = [*private, script, "sh", str(plain.client), "ranges", "20000"]

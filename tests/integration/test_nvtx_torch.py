@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 from profkit.formats import load_run
+from profkit.model import Run
 from profkit.model.ranges import MARK, PUSHED, STARTED
-from tests.integration.capturing import PROGRAMS, captured, environment, run_capture
+from tests.integration.capturing import PROGRAMS, captured, codes, environment, run_capture, script
 from tests.integration.nvtx_ranges import ranges_of, rows
-from tests.interpreters import having, packages
+from tests.interpreters import packages, python_with
 from tests.requirements import require
 
 PROGRAM = str(PROGRAMS / "torch_annotated.py")
@@ -25,18 +26,19 @@ EXPECTED = [
 @functools.cache
 def torch_python() -> str:
     """Return an interpreter whose PyTorch was built without CUDA, or skip the calling test."""
-    found = having("torch")
-    require("torch", found is not None, "no interpreter with torch")
-    assert found is not None
+    found = python_with("torch")
     code = "import torch, sys; sys.exit(hasattr(torch._C, '_nvtx'))"
     require("torch", subprocess.run([found, "-c", code]).returncode == 0, "this torch has NVTX of its own")
     return found
 
 
+def shimmed(directory: Path, program: str, **variables: str) -> Run:
+    env = environment(**variables)
+    return captured(directory, torch_python(), program, options=("--nvtx-shim",), env=env, timeout=120)
+
+
 def test_ranges_are_recorded_and_the_program_runs(tmp_path: Path) -> None:
-    done = run_capture(
-        tmp_path, torch_python(), PROGRAM, options=("--nvtx-shim",), env=environment(), timeout=120
-    )
+    done = run_capture(tmp_path, torch_python(), PROGRAM, options=("--nvtx-shim",), timeout=120)
     assert (done.stdout, done.returncode) == ("done -2\n", 0), done.stderr
     run = load_run(tmp_path / "run.prof")
     (process,) = run.processes
@@ -45,8 +47,7 @@ def test_ranges_are_recorded_and_the_program_runs(tmp_path: Path) -> None:
     assert ranges.ended.sum() == len(EXPECTED) - 1, "all but the mark"
     assert ranges.parent.tolist() == [-1, 0, 0, -1, 3, 3, -1, 6, 6, -1, -1, -1]
     assert ranges.unmatched == 1, "the last pop found nothing"
-    said = {note.code for note in process.notes}
-    assert {"torch-nvtx-shimmed", "torch-emit-nvtx"} <= said
+    assert {"torch-nvtx-shimmed", "torch-emit-nvtx"} <= {note.code for note in process.notes}
 
 
 def test_without_the_collector_nothing_is_run(tmp_path: Path) -> None:
@@ -59,31 +60,27 @@ def test_without_the_collector_nothing_is_run(tmp_path: Path) -> None:
 
 
 def test_beside_another_tool_the_collector_has_them(tmp_path: Path) -> None:
-    env = environment(NVTX_INJECTION64_PATH="/opt/nsight/libToolsInjection64.so")
-    run = captured(tmp_path, torch_python(), PROGRAM, options=("--nvtx-shim",), env=env, timeout=120)
+    run = shimmed(tmp_path, PROGRAM, NVTX_INJECTION64_PATH="/opt/nsight/libToolsInjection64.so")
     assert [(name, kind) for name, _, kind in rows(run.processes[0])] == EXPECTED
-    assert "nvtx-other-tool" in {notice.code for notice in run.warnings}
+    assert "nvtx-other-tool" in codes(run)
 
 
 def test_it_nests_with_the_nvtx_package(tmp_path: Path) -> None:
-    python = torch_python()
-    program = (
+    program = script(
+        tmp_path,
         "import nvtx, torch\n"
         "torch.cuda.nvtx.range_push('outer')\n"
         "with nvtx.annotate('inner'): torch.cuda.nvtx.mark('here')\n"
-        "torch.cuda.nvtx.range_pop()\n"
+        "torch.cuda.nvtx.range_pop()\n",
     )
-    (tmp_path / "program.py").write_text(program)
-    env = environment(PYTHONPATH=str(packages(python, "nvtx")))
-    (process,) = captured(
-        tmp_path, python, "program.py", options=("--nvtx-shim",), env=env, timeout=120
-    ).processes
+    (process,) = shimmed(tmp_path, program, PYTHONPATH=str(packages(torch_python(), "nvtx"))).processes
     assert [name for name, _, _ in rows(process)] == ["outer", "inner", "here"]
     assert ranges_of(process).parent.tolist() == [-1, 0, -1]
 
 
 def test_forked_workers_have_their_own(tmp_path: Path) -> None:
-    program = (
+    program = script(
+        tmp_path,
         "import os, torch\n"
         "torch.cuda.nvtx.range_push('parent')\n"
         "child = os.fork()\n"
@@ -91,12 +88,9 @@ def test_forked_workers_have_their_own(tmp_path: Path) -> None:
         "    with torch.cuda.nvtx.range('child'): pass\n"
         "    os._exit(0)\n"
         "os.waitpid(child, 0)\n"
-        "torch.cuda.nvtx.range_pop()\n"
+        "torch.cuda.nvtx.range_pop()\n",
     )
-    (tmp_path / "program.py").write_text(program)
-    run = captured(
-        tmp_path, torch_python(), "program.py", options=("--nvtx-shim",), env=environment(), timeout=120
-    )
+    run = shimmed(tmp_path, program)
     names = {p.role: [name for name, _, _ in rows(p)] for p in run.processes}
     assert names == {"main": ["parent"], "child": ["child"]}
     assert all(ranges_of(p).ended.all() for p in run.processes)
@@ -111,27 +105,22 @@ def test_without_the_option_nothing_is_changed(tmp_path: Path) -> None:
 
 def test_a_torch_that_has_nvtx_is_left_alone(tmp_path: Path) -> None:
     """Its package is imitated here: a build with CUDA does not fit on every machine."""
-    package = tmp_path / "torch"
-    (package / "cuda").mkdir(parents=True)
-    (package / "autograd").mkdir()
-    (package / "__init__.py").write_text("from torch import _C\n")
-    (package / "_C.py").write_text("class _nvtx:\n    markA = staticmethod(lambda text: 'its own ' + text)\n")
-    (package / "cuda" / "__init__.py").write_text("from torch.cuda import nvtx\n")
-    (package / "cuda" / "nvtx.py").write_text(
-        "from torch._C import _nvtx\ndef mark(text):\n    return _nvtx.markA(text)\n"
-    )
-    (package / "autograd" / "__init__.py").write_text("")
-    (package / "autograd" / "profiler.py").write_text(
-        "class emit_nvtx:\n    def __enter__(self): return 'its own'\n"
-    )
+    for name, text in (
+        ("__init__", "from torch import _C\n"),
+        ("_C", "class _nvtx:\n    markA = staticmethod(lambda text: 'its own ' + text)\n"),
+        ("cuda/__init__", "from torch.cuda import nvtx\n"),
+        ("cuda/nvtx", "from torch._C import _nvtx\ndef mark(text):\n    return _nvtx.markA(text)\n"),
+        ("autograd/__init__", ""),
+        ("autograd/profiler", "class emit_nvtx:\n    def __enter__(self): return 'its own'\n"),
+    ):
+        path = tmp_path / "torch" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     program = (
         "import torch.cuda, torch.autograd.profiler as p\n"
         "print(torch.cuda.nvtx.mark('mark'), p.emit_nvtx().__enter__())\n"
     )
-    done = run_capture(
-        *(tmp_path, sys.executable, "-c", program),
-        options=("--nvtx-shim",),
-        env=environment(PYTHONPATH=str(tmp_path)),
-    )
+    env = environment(PYTHONPATH=str(tmp_path))
+    done = run_capture(tmp_path, sys.executable, "-c", program, options=("--nvtx-shim",), env=env)
     assert done.stdout == "its own mark its own\n", done.stderr
     assert "--nvtx-shim" not in done.stderr

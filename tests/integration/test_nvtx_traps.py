@@ -6,8 +6,6 @@ Also programs without Python.
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,9 +14,11 @@ import pytest
 from profkit.capture.native import nvtx_library
 from profkit.formats import load_run
 from profkit.model.ranges import OPEN
-from tests.integration.capturing import captured, environment, in_process, run_capture
+from tests.integration.capturing import captured, codes, environment, in_process, run_capture, script
 from tests.integration.nvtx_ranges import ranges_of, require_collector, rows
+from tests.integration.tracing import compiler
 from tests.requirements import require
+from tests.shared import finished
 
 NATIVE = Path(__file__).parents[1] / "native"
 
@@ -26,18 +26,14 @@ NATIVE = Path(__file__).parents[1] / "native"
 def compiled(directory: Path, source: str, *flags: str) -> str:
     """Compile one of the C clients, and return what came of it."""
     require_collector()
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    require("compiler", compiler is not None, "no C compiler")
     target = directory / "compiled"
-    words = [str(compiler), *flags, str(NATIVE / source), "-o", str(target), "-pthread", "-ldl"]
-    subprocess.run(words, check=True)
+    words = [compiler(), *flags, str(NATIVE / source), "-o", str(target), "-pthread", "-ldl"]
+    finished(words, check=True)
     return str(target)
 
 
 def shown(directory: Path, *words: str) -> str:
-    done = in_process(directory, "show", "--full", *words, status=None)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return in_process(directory, "show", "--full", *words).stdout
 
 
 @pytest.mark.parametrize("wanted", ["", "0", "1"])
@@ -74,11 +70,8 @@ def test_an_exception_leaks_a_range_and_that_is_told(tmp_path: Path) -> None:
     assert [name for name, end in zip(names, ranges.end_ns, strict=True) if end == OPEN] == ["outer"] * 3
     assert ranges.unmatched == 0
     found = json.loads(shown(tmp_path, "run.prof", "--format", "json"))["ranges"]
-    assert {row["name"]: row["unbalanced"] for row in found} == {
-        "outer": 3,
-        "pushed by hand": 0,
-        "at the end": 0,
-    }
+    unbalanced = {row["name"]: row["unbalanced"] for row in found}
+    assert unbalanced == {"outer": 3, "pushed by hand": 0, "at the end": 0}
     assert "began but never ended" in shown(tmp_path, "run.prof")
 
 
@@ -97,17 +90,17 @@ def test_nothing_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
 
 
 def test_pool_workers_have_their_own(tmp_path: Path) -> None:
-    program = (
+    program = script(
+        tmp_path,
         "import multiprocessing, nvtx, os\n"
         "def work(i):\n"
         "    with nvtx.annotate(f'work {i}', domain='pool'): return os.getpid()\n"
         "if __name__ == '__main__':\n"
         "    with nvtx.annotate('parent'):\n"
         "        with multiprocessing.get_context('spawn').Pool(2) as pool:\n"
-        "            pool.map(work, range(40), chunksize=1)\n"
+        "            pool.map(work, range(40), chunksize=1)\n",
     )
-    (tmp_path / "program.py").write_text(program)
-    main, *others = captured(tmp_path, sys.executable, "program.py").processes
+    main, *others = captured(tmp_path, sys.executable, program).processes
     assert [name for name, _, _ in rows(main)] == ["parent"]
     done = [row for worker in others if worker.ranges is not None for row in rows(worker)]
     assert sorted(name for name, _, _ in done) == sorted(f"work {i}" for i in range(40))
@@ -127,11 +120,8 @@ def test_nvtxs_own_profiler_is_let_through(tmp_path: Path) -> None:
     run = captured(tmp_path, sys.executable, "-c", program)
     names = [name for name, domain, _ in rows(run.processes[0]) if domain == "nvtx.py"]
     assert names.count("sum") == 10
-    if sys.version_info < (3, 12):
-        # Its record goes on when the profiler gives the place back.
-        assert [notice.code for notice in run.warnings] == ["own-cprofile"]
-    else:
-        assert run.warnings == ()
+    # Its record goes on when the profiler gives the place back.
+    assert codes(run) == (["own-cprofile"] if sys.version_info < (3, 12) else [])
 
 
 def test_names_reach_threads_that_python_does_not_know(tmp_path: Path) -> None:
@@ -151,8 +141,9 @@ def test_names_reach_threads_that_python_does_not_know(tmp_path: Path) -> None:
 
 def test_a_program_that_is_not_python(tmp_path: Path) -> None:
     client = compiled(tmp_path, "nvtx_client.c")
-    run = captured(tmp_path, client, "threads", "40")
-    (process,) = run.processes
+    done = run_capture(tmp_path, client, "threads", "40")
+    assert (done.returncode, done.stderr.count("no functions are in this run")) == (0, 1), done.stderr
+    (process,) = load_run(tmp_path / "run.prof").processes
     assert (process.role, process.exit, process.command[1:]) == ("main", "exited", ("threads", "40"))
     assert not process.profiled
     assert len(ranges_of(process)) == 120
@@ -160,18 +151,8 @@ def test_a_program_that_is_not_python(tmp_path: Path) -> None:
     text = shown(tmp_path, "run.prof")
     assert "nothing; 1 process seen" in text
     assert "thread {n}" in text
-    assert "no functions are in this run" in " ".join(text.split())
-
-
-def test_a_command_that_knows_nothing_of_nvtx(tmp_path: Path) -> None:
-    done = run_capture(tmp_path, "sleep", "0.1")
-    assert done.returncode == 0
-    assert done.stderr.count("no functions are in this run") == 1
-    run = load_run(tmp_path / "run.prof")
-    assert [process.profiled for process in run.processes] == [False] * len(run.processes)
-    text = shown(tmp_path, "run.prof")
-    assert "sleep 0.1" in text
     assert "Functions" not in text
+    assert "no functions are in this run" in " ".join(text.split())
 
 
 def test_the_collectors_functions_answer_where_nothing_can_be_written(
@@ -187,5 +168,5 @@ def test_the_collectors_functions_answer_where_nothing_can_be_written(
         "library.profkit_nvtx_mark(b'x'); library.profkit_nvtx_end(5)\n"
     )
     monkeypatch.delenv("PROFKIT_SPOOL", raising=False)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = finished([sys.executable, "-c", program])
     assert (done.stdout, done.returncode) == ("-2 -2 0\n", 0), done.stderr

@@ -13,15 +13,18 @@ from statistics import median
 import pytest
 
 from profkit.formats import load_run
-from profkit.model import Process, Profile, Thread
+from profkit.model import Process, Run, Thread
 from tests.integration.capturing import (
     PROGRAMS,
     calls,
     captured,
+    codes,
     column,
     environment,
     in_process,
+    names,
     run_capture,
+    script,
 )
 from tests.integration.tracing import NEW, OLD
 from tests.interpreters import interpreter
@@ -63,15 +66,11 @@ def kinds(process: Process) -> list[str]:
     return [tier.kind for tier in process.tiers]
 
 
-def name_of(profile: Profile, row: int) -> str:
-    return profile.strings[profile.name[row]]
-
-
 def edges_of(thread: Thread, file: str) -> set[tuple[str, str]]:
     """Callers and callees of the functions of a file."""
-    profile, edges = thread.profile, thread.profile.edges
+    profile, edges, found = thread.profile, thread.profile.edges, names(thread.profile)
     return {
-        (name_of(profile, caller), name_of(profile, callee))
+        (found[caller], found[callee])
         for caller, callee in zip(edges.caller.tolist(), edges.callee.tolist(), strict=True)
         if profile.strings[profile.file[callee]].endswith(file)
     }
@@ -83,10 +82,10 @@ def intervals(process: Process, file: str) -> dict[str, tuple[float, float]]:
     for thread in process.threads:
         profile = thread.profile
         low, high = profile.calls_low, profile.calls_high
-        for row in range(len(profile)):
+        for row, name in enumerate(names(profile)):
             if profile.strings[profile.file[row]].endswith(file):
                 exact = float(profile.ncalls[row])
-                found[name_of(profile, row)] = (
+                found[name] = (
                     exact if low is None else float(low[row]),
                     exact if high is None else float(high[row]),
                 )
@@ -150,30 +149,22 @@ def refuse_reading_memory() -> None:
 
 @pytest.mark.parametrize("version", SOME)
 def test_a_container_that_refuses_to_read_memory(tmp_path: Path, version: str) -> None:
-    done = run_capture(
-        tmp_path,
-        interpreter(version),
-        HOT,
-        "1",
-        options=("--sampled",),
-        preexec_fn=refuse_reading_memory,
-    )
-    assert done.returncode == 0, done.stderr
-    run = load_run(tmp_path / "run.prof")
+    options = {"options": ("--sampled",), "preexec_fn": refuse_reading_memory}
+    run = captured(tmp_path, interpreter(version), HOT, "1", **options)
     main = run.processes[0]
     assert kinds(main)[-1] == "sampled"
-    assert "no-samples" not in {notice.code for notice in run.warnings}
+    assert "no-samples" not in codes(run)
     assert edges_of(main.threads[0], "hot.py") - CLASS - ONCE <= EDGES
     assert column(main, "step", "cumtime") > 0.5 * column(main, "main", "cumtime")
 
 
-def capture_of(directory: Path, version: str, text: str) -> Process:
-    """Return the first process of a program that is captured with the usual budget."""
-    program = directory / "program.py"
-    program.write_text(text)
-    env = environment(PYTHONPATH=str(PROGRAMS))
-    run = captured(directory, interpreter(version), str(program), options=("--overhead", "5%"), env=env)
-    return run.processes[0]
+TIERED = environment(PYTHONPATH=str(PROGRAMS))
+
+
+def capture_of(directory: Path, version: str, text: str, *words: str) -> Run:
+    """Capture a program, which may import `tier`, with the usual budget."""
+    command = (interpreter(version), script(directory, text), *words)
+    return captured(directory, *command, options=("--overhead", "5%"), env=TIERED)
 
 
 @pytest.mark.parametrize("version", SOME)
@@ -188,7 +179,7 @@ def test_a_thread_that_waits_while_the_tier_changes_waits_from_then_on(tmp_path:
         "thread = threading.Thread(target=work)\n"
         "thread.start()\n"
         "thread.join()\n",
-    )
+    ).processes[0]
     assert kinds(main)[:2] == ["exact", "sampled"]
     total = {thread.name: thread.profile.total for thread in main.threads}
     (worked,) = (total[name] for name in total if name.startswith("Thread-1"))
@@ -207,7 +198,7 @@ def test_a_program_that_calls_little_later_is_traced_again(tmp_path: Path, versi
         "tier.until_sampled()\n"
         "tier.until_exact()\n"
         "for _ in range(10): after()\n",
-    )
+    ).processes[0]
     assert kinds(main)[:3] == ["exact", "sampled", "exact"]
     times = [tier.begin_s for tier in main.tiers]
     assert all(one < other for one, other in pairwise(times))
@@ -252,11 +243,7 @@ for _ in range(200_000): turns_hot()
 @pytest.mark.parametrize("version", NEW)
 def test_functions_that_are_called_seldom_stay_exact(tmp_path: Path, version: str, taken: bool) -> None:
     """But where the program itself has the place by which they are counted."""
-    program = tmp_path / "program.py"
-    program.write_text(SELDOM)
-    env = environment(PYTHONPATH=str(PROGRAMS))
-    words = (interpreter(version), str(program), *(["taken"] if taken else []))
-    main = captured(tmp_path, *words, options=("--overhead", "5%"), env=env).processes[0]
+    main = capture_of(tmp_path, version, SELDOM, *(["taken"] if taken else [])).processes[0]
     assert kinds(main) == ["exact", "sampled"]
     stated = intervals(main, "program.py")
     truth = {"seldom": 13, "in_c": 36, "recursive": 48, "raises": 12}
@@ -268,8 +255,7 @@ def test_functions_that_are_called_seldom_stay_exact(tmp_path: Path, version: st
     assert {name: stated[name] for name in truth} == {name: (n, n) for name, n in truth.items()}
     assert calls(main)["in_thread"] == 3
     profile = main.threads[0].profile
-    names = [name_of(profile, row) for row in range(len(profile))]
-    assert profile.primitive_calls[names.index("recursive")] == 12
+    assert profile.primitive_calls[names(profile).index("recursive")] == 12
 
 
 LETS_GO_OF_THE_GIL = """
@@ -287,10 +273,8 @@ for _ in range(400):
 @pytest.mark.parametrize("version", OLD)
 def test_bursts_come_at_times_that_do_not_depend_on_the_gil(tmp_path: Path, version: str) -> None:
     """A thread that takes the GIL gets it where the program lets go of it, and would see only what follows there."""
-    program = tmp_path / "program.py"
-    program.write_text(LETS_GO_OF_THE_GIL)
-    main = captured(tmp_path, interpreter(version), str(program), options=("--sampled",)).processes[0]
-    counted = calls(main)
+    command = (interpreter(version), script(tmp_path, LETS_GO_OF_THE_GIL))
+    counted = calls(captured(tmp_path, *command, options=("--sampled",)).processes[0])
     # In truth, 1.2 and 16 million; few bursts see them, and perhaps none sees the former.
     assert counted.get("behind", 0) < counted["elsewhere"]
     assert 400 * 10_000 < counted["elsewhere"] < 400 * 160_000
@@ -310,11 +294,10 @@ while time.process_time() < until: sum(range(1_000))
 @pytest.mark.parametrize("version", ["3.11", "3.12"])
 def test_looks_come_by_the_cpu_time_that_a_process_gets(tmp_path: Path, version: str) -> None:
     """Not by its wall time, which is eight times as long where eight share a CPU: all would take it for looks."""
-    program = tmp_path / "program.py"
-    program.write_text(SHARES_A_CPU)
+    program = script(tmp_path, SHARES_A_CPU)
 
     def looks(others: int) -> float:
-        command = interpreter(version), str(program), str(others)
+        command = interpreter(version), program, str(others)
         return median(map(samples, captured(tmp_path, *command, options=("--sampled",)).processes))
 
     assert 0 < looks(7) < 4 * looks(0)
@@ -349,12 +332,10 @@ for number in range(12):
 @pytest.mark.parametrize("version", SOME)
 def test_forks(tmp_path: Path, version: str, tier: str) -> None:
     """From Python 3.12 on `os.fork` warns where there are threads: there are none of the tracer's then."""
-    program = tmp_path / "program.py"
-    program.write_text(FORKS)
-    env = environment(PYTHONPATH=str(PROGRAMS))
-    command = (interpreter(version), "-W", "error", str(program), *(["sampled"] if tier == "sampled" else []))
+    words = ("sampled",) if tier == "sampled" else ()
+    command = (interpreter(version), "-W", "error", script(tmp_path, FORKS), *words)
     options = {"exact": ("--exact",), "sampled": ("--overhead", "5%")}[tier]
-    run = captured(tmp_path, *command, options=options, env=env)
+    run = captured(tmp_path, *command, options=options, env=TIERED)
     main, *children = run.processes
     assert len(children) == 24
     for child in children:
@@ -369,17 +350,16 @@ def test_forks(tmp_path: Path, version: str, tier: str) -> None:
 
 @pytest.mark.parametrize("version", SOME)
 def test_workers_of_a_pool_are_sampled_as_well(tmp_path: Path, version: str) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
+    run = capture_of(
+        tmp_path,
+        version,
         "import multiprocessing, tier\n"
         "def work(_): tier.until_sampled(); tier.samples_for(0.5)\n"
         "if __name__ == '__main__':\n"
         "    with multiprocessing.get_context('fork').Pool(2) as pool:\n"
         "        pool.map(work, range(2), chunksize=1)\n"
-        "        pool.close(); pool.join()\n"
+        "        pool.close(); pool.join()\n",
     )
-    env = environment(PYTHONPATH=str(PROGRAMS))
-    run = captured(tmp_path, interpreter(version), str(program), options=("--overhead", "5%"), env=env)
     workers = [process for process in run.processes if column(process, "work", "cumtime")]
     assert workers
     for worker in workers:
@@ -399,10 +379,9 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("version", SOME)
 def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, version: str, end: str) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(f"import os, sys, tier\ntier.until_sampled()\ntier.samples_for(1.5)\n{end}\n")
-    env = environment(PYTHONPATH=str(PROGRAMS))
-    done = run_capture(tmp_path, interpreter(version), str(program), options=("--overhead", "5%"), env=env)
+    text = f"import os, sys, tier\ntier.until_sampled()\ntier.samples_for(1.5)\n{end}\n"
+    command = (interpreter(version), script(tmp_path, text))
+    done = run_capture(tmp_path, *command, options=("--overhead", "5%"), env=TIERED)
     assert done.returncode == (-9 if "kill" in end else 0), done.stderr
     processes = load_run(tmp_path / "run.prof").processes
     (main,) = (process for process in processes if column(process, "samples_for", "cumtime"))
@@ -497,11 +476,10 @@ print(total)
 @pytest.mark.parametrize("name", PROGRAMS_ALIKE)
 @pytest.mark.parametrize("version", SOME)
 def test_a_sampled_program_does_what_it_does_without(tmp_path: Path, version: str, name: str) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAMS_ALIKE[name])
-    env = environment(PYTHONPATH=str(PROGRAMS), PYTHONFAULTHANDLER="1")
-    plain = finished([interpreter(version), str(program), "plain"], check=True, env=env)
-    command = (interpreter(version), "-W", "error", str(program))
+    program = script(tmp_path, PROGRAMS_ALIKE[name])
+    env = TIERED | {"PYTHONFAULTHANDLER": "1"}
+    plain = finished([interpreter(version), program, "plain"], check=True, env=env)
+    command = (interpreter(version), "-W", "error", program)
     done = run_capture(tmp_path, *command, options=("--overhead", "5%", "--quiet"), env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == plain.stdout
@@ -511,17 +489,16 @@ def test_a_sampled_program_does_what_it_does_without(tmp_path: Path, version: st
 @pytest.mark.parametrize("version", ["3.8", "3.11"])
 def test_an_audit_hook_does_not_see_bursts(tmp_path: Path, version: str) -> None:
     """Later the interpreter tells it of each callback that is registered."""
-    program = tmp_path / "program.py"
-    program.write_text(
+    program = script(
+        tmp_path,
         "import sys, tier\n"
         "tier.until_sampled()\n"
         "seen = set()\n"
         "sys.addaudithook(lambda event, _: seen.add(event))\n"
         "tier.samples_for(1)\n"
-        "print('sys.setprofile' in seen)\n"
+        "print('sys.setprofile' in seen)\n",
     )
-    env = environment(PYTHONPATH=str(PROGRAMS))
-    done = run_capture(tmp_path, interpreter(version), str(program), options=("--overhead", "5%"), env=env)
+    done = run_capture(tmp_path, interpreter(version), program, options=("--overhead", "5%"), env=TIERED)
     assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
 
@@ -530,7 +507,6 @@ def test_what_the_tracer_takes_is_taken_out_and_stated(tmp_path: Path, version: 
     main = captured(tmp_path, interpreter(version), HOT, "0.3").processes[0]
     for thread in main.threads:
         took = thread.tracer_s
-        assert took is not None
         # Some tens of nanoseconds a call, whatever the machine; less than what the process ran.
         assert 5e-9 < took / int(thread.profile.ncalls.sum()) < 5e-6
         assert took < (main.cpu_s or 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from profkit import diff
 from profkit.formats import load_run
 from profkit.model import Thread
-from tests.integration.capturing import captured
+from tests.integration.capturing import captured, names, script
 from tests.interpreters import interpreter
 
 #: Seconds of each wait, and of those the part that must be seen to be waited for what it is: looks are random.
@@ -19,35 +18,27 @@ WAIT, SEEN = 0.4, 0.4
 
 KINDS = f"""
 import os, select, socket, subprocess, sys, threading, time
-
 def later(function):
     threading.Timer({WAIT}, function).start()
-
 def for_sleep():
     time.sleep({WAIT})
-
 def for_lock():
     lock = threading.Lock()
     lock.acquire()
     lock.acquire(timeout={WAIT})
-
 def for_child():
     subprocess.call([sys.executable, "-S", "-c", "import time; time.sleep({WAIT})"])
-
 def for_pipe():
     read, write = os.pipe()
     later(lambda: os.write(write, b"x"))
     os.read(read, 1)
-
 def for_socket():
     one, other = socket.socketpair()
     later(lambda: other.send(b"x"))
     one.recv(1)
-
 def for_pipe_by_select():
     read, write = os.pipe()
     select.select([read], [], [], {WAIT})
-
 time.sleep({WAIT})  # the tracer begins to look meanwhile
 for function in (for_sleep, for_lock, for_child, for_pipe, for_socket, for_pipe_by_select):
     function()
@@ -65,13 +56,11 @@ EXPECTED = {
 #: A program that computes, and is stopped by a signal meanwhile.
 STOPPED = """
 import subprocess
-
 def work():
     turns = 0
     while stopper.poll() is None:
         turns += sum(range(10_000)) > 0
     return turns
-
 stopper = subprocess.Popen(
     ["sh", "-c", "sleep 0.3; for turn in 1 2 3 4; do kill -STOP $PPID; sleep 0.4; kill -CONT $PPID; sleep 0.1; done"]
 )
@@ -81,14 +70,11 @@ work()
 #: Two threads of Python, of which one does nothing but run.
 TURNS = """
 import sys, threading
-
 def spin(turns):
     for turn in range(turns):
         pass
-
 def work():
     return sum(i * i for i in range(12_000_000))
-
 if sys.argv[1:]:
     threading.Thread(target=spin, args=(10**9,), daemon=True).start()
 work()
@@ -96,19 +82,15 @@ work()
 
 COLLECTS = """
 import gc
-
 class Node:
     pass
-
 def litter():
     for turn in range(100_000):
         node = Node()
         node.own = node
-
 def tidy():
     for turn in range(5):
         gc.collect()
-
 litter()
 tidy()
 """
@@ -116,11 +98,9 @@ tidy()
 #: A worker that is a new process imports a module that takes long, and does nothing.
 STARTS = """
 import multiprocessing, sys
-
 def work(number):
     import slow_to_import
     return number
-
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         for turn in range(2):
@@ -129,16 +109,19 @@ if __name__ == "__main__":
 """
 
 
-def program(directory: Path, text: str) -> str:
-    (directory / "program.py").write_text(textwrap.dedent(text))
-    return "program.py"
+def both(directory: Path, text: str, word: str) -> tuple[Path, Path]:
+    """Capture a program without and with an argument."""
+    files = directory / "without.prof", directory / "with.prof"
+    for file, words in zip(files, ((), (word,)), strict=True):
+        captured(directory, sys.executable, script(directory, text), *words, options=("--overhead", "5%"))
+        (directory / "run.prof").rename(file)
+    return files
 
 
 def inclusive(thread: Thread, function: str, what: str) -> float:
     """Seconds of a kind in a function and in what it calls, by the calling contexts."""
     profile, paths = thread.profile, thread.paths
-    assert thread.pauses is not None
-    named = {row for row in range(len(profile)) if profile.strings[profile.name[row]] == function}
+    named = {row for row, name in enumerate(names(profile)) if name == function}
     below = set(named)
     inside: set[int] = set()
     for at, (parent, row) in enumerate(zip(paths.parent.tolist(), paths.function.tolist(), strict=True)):
@@ -161,7 +144,7 @@ def inclusive(thread: Thread, function: str, what: str) -> float:
 )
 def test_what_is_waited_for_is_seen(tmp_path: Path, version: str, option: str) -> None:
     python = interpreter(version)
-    run = captured(tmp_path, python, program(tmp_path, KINDS), options=(option,))
+    run = captured(tmp_path, python, script(tmp_path, KINDS), options=(option,))
     thread = run.processes[0].threads[0]
     seen = {name: inclusive(thread, name, what) for name, what in EXPECTED.items()}
     assert {name for name, seconds in seen.items() if seconds >= SEEN * WAIT} == set(EXPECTED), seen
@@ -173,7 +156,7 @@ def test_what_is_waited_for_is_seen(tmp_path: Path, version: str, option: str) -
     [("3.8", "--exact"), ("3.11", "--exact"), ("3.11", "--sampled"), ("3.12", "--sampled")],
 )
 def test_a_process_that_was_stopped_says_so(tmp_path: Path, version: str, option: str) -> None:
-    run = captured(tmp_path, interpreter(version), program(tmp_path, STOPPED), options=(option,))
+    run = captured(tmp_path, interpreter(version), script(tmp_path, STOPPED), options=(option,))
     (thread,) = run.processes[0].threads
     # Of 1.6 s: what it queues for afterwards, and a stop while the sampler waits for the GIL, are no stop to it.
     assert 0.3 <= inclusive(thread, "work", "stopped") <= 2.0
@@ -182,11 +165,11 @@ def test_a_process_that_was_stopped_says_so(tmp_path: Path, version: str, option
 @pytest.mark.interpreters
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_the_interpreters_lock_is_known_and_who_has_it(tmp_path: Path, version: str) -> None:
-    run = captured(tmp_path, interpreter(version), program(tmp_path, TURNS), "threads")
+    run = captured(tmp_path, interpreter(version), script(tmp_path, TURNS), "threads")
     main, *others = run.processes[0].threads
     waited = sum(pause.seconds for pause in main.pauses or () if pause.what == "gil")
     held = {
-        thread.profile.strings[thread.profile.name[pause.function]]
+        names(thread.profile)[pause.function]
         for thread in others
         for pause in thread.pauses or ()
         if pause.what == "gil-held"
@@ -198,11 +181,7 @@ def test_the_interpreters_lock_is_known_and_who_has_it(tmp_path: Path, version: 
 
 def test_threads_that_take_turns_are_the_cause(tmp_path: Path) -> None:
     """Beside other tests CPUs may be lacking as well; the account has the lock apart all the same."""
-    name = program(tmp_path, TURNS)
-    for file, words in (("one.prof", ()), ("two.prof", ("threads",))):
-        captured(tmp_path, sys.executable, name, *words, options=("--overhead", "5%"))
-        (tmp_path / "run.prof").rename(tmp_path / file)
-    found = diff(tmp_path / "one.prof", tmp_path / "two.prof")
+    found = diff(*both(tmp_path, TURNS, "threads"))
     lock = found.account.bucket("gil")
     assert lock.seconds >= 0.1 * found.account.added_s
     assert any(part.kind == "holder" and part.name == "spin" for part in lock.parts)
@@ -229,25 +208,17 @@ def test_an_edit_that_holds_the_interpreters_lock_is_changed_code(tmp_path: Path
     [("3.8", "--exact"), ("3.11", "--sampled"), ("3.11", "--exact"), ("3.13", "--exact")],
 )
 def test_collections_are_summed_by_function(tmp_path: Path, version: str, option: str) -> None:
-    run = captured(tmp_path, interpreter(version), program(tmp_path, COLLECTS), options=(option,))
+    run = captured(tmp_path, interpreter(version), script(tmp_path, COLLECTS), options=(option,))
     thread = run.processes[0].threads[0]
-    counts = {
-        kind: sum(pause.count for pause in thread.pauses or () if pause.what == kind)
-        for kind in ("gc-0", "gc-1", "gc-2")
-    }
-    assert counts["gc-0"] >= 20
-    assert counts["gc-2"] >= 5
+    for kind, least in (("gc-0", 20), ("gc-2", 5)):
+        assert sum(pause.count for pause in thread.pauses if pause.what == kind) >= least
     assert inclusive(thread, "tidy", "gc-2") > 0 or option == "--sampled"
 
 
 @pytest.mark.alone
 def test_what_workers_import_is_their_start(tmp_path: Path) -> None:
     (tmp_path / "slow_to_import.py").write_text("total = sum(i * i for i in range(6_000_000))\n")
-    name = program(tmp_path, STARTS)
-    for file, words in (("none.prof", ()), ("some.prof", ("workers",))):
-        captured(tmp_path, sys.executable, name, *words, options=("--overhead", "5%"))
-        (tmp_path / "run.prof").rename(tmp_path / file)
-    found = diff(tmp_path / "none.prof", tmp_path / "some.prof")
-    assert found.account.imports_s >= 0.3 * found.account.added_s
-    run = load_run(tmp_path / "some.prof")
-    assert len(run.processes) > 2
+    none, some = both(tmp_path, STARTS, "workers")
+    account = diff(none, some).account
+    assert account.imports_s >= 0.3 * account.added_s
+    assert len(load_run(some).processes) > 2

@@ -42,43 +42,35 @@ def git(directory: Path, *words: str) -> None:
 def project(tmp_path: Path) -> Path:
     """A repository with one commit: a module, and a test that is marked."""
     directory = tmp_path / "project"
-    (directory / "src").mkdir(parents=True)
-    (directory / "tests").mkdir()
-    (directory / "src" / "parse.py").write_text(SOURCE)
-    (directory / "tests" / "test_parse.py").write_text(TEST.format(mark=""))
+    for folder in ("src", "tests"):
+        (directory / folder).mkdir(parents=True)
+    write(directory, SOURCE, TEST.format(mark=""))
     (directory / "pytest.ini").write_text("[pytest]\npythonpath = src\n")
-    git(directory, "init", "-q")
-    git(directory, "add", "-A")
-    git(directory, "commit", "-qm", "first")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
+        git(directory, *words)
     return directory
 
 
+def write(project: Path, source: str | None = None, test: str | None = None) -> None:
+    for name, text in (("src/parse.py", source), ("tests/test_parse.py", test)):
+        if text is not None:
+            (project / name).write_text(text)
+
+
 def run_tests(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return finished(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
-        project,
-        env=environment(COLUMNS="100"),
-        timeout=500,
-    )
-
-
-def worktrees(project: Path) -> int:
-    listed = finished(["git", "worktree", "list"], project, check=True)
-    return len(listed.stdout.splitlines())
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+    return finished(command, project, env=environment(COLUMNS="100"), timeout=500)
 
 
 def test_that_nothing_is_marked_is_said(project: Path) -> None:
-    text = (project / "tests" / "test_parse.py").read_text()
-    (project / "tests" / "test_parse.py").write_text(text.replace("@pytest.mark.profkit()", ""))
+    write(project, test=TEST.replace("@pytest.mark.profkit({mark})", ""))
     done = run_tests(project, "--profkit")
-    assert "none of these tests is marked with @pytest.mark.profkit: none was compared" in done.stdout, (
-        done.stdout
-    )
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stdout
+    assert "none of these tests is marked with @pytest.mark.profkit: none was compared" in done.stdout
 
 
 def test_without_the_option_a_marked_test_is_a_test(project: Path) -> None:
-    (project / "src" / "parse.py").write_text(SLOWER)
+    write(project, SLOWER)
     done = run_tests(project, "--strict-markers")
     assert (done.returncode, "2 passed" in done.stdout) == (0, True), done.stdout
     assert "= profkit =" not in done.stdout
@@ -87,20 +79,15 @@ def test_without_the_option_a_marked_test_is_a_test(project: Path) -> None:
 def test_the_plugin_imports_nothing_until_it_is_asked_for(project: Path) -> None:
     code = "import sys, pytest; pytest.main(['-q']); "
     code += "print(*sorted(n for n in sys.modules if n.startswith('profkit')))"
-    done = finished(
-        [sys.executable, "-c", code + "; print('numpy' in sys.modules)"],
-        project,
-        env=environment(),
-        check=True,
-    )
+    code += "; print('numpy' in sys.modules)"
+    done = finished([sys.executable, "-c", code], project, env=environment(), check=True)
     *_, loaded, numpy = done.stdout.splitlines()
     assert (loaded.split(), numpy) == (["profkit", "profkit.api", "profkit.api.pytest_plugin"], "False")
 
 
 @pytest.mark.alone
 def test_a_slower_function_fails_and_is_named(project: Path) -> None:
-    (project / "src" / "parse.py").write_text(SLOWER)
-    (project / "tests" / "test_parse.py").write_text(TEST.format(mark="fail_on='code-change'"))
+    write(project, SLOWER, TEST.format(mark="fail_on='code-change'"))
     done = run_tests(project, "--profkit")
     assert done.returncode == 1, done.stdout
     assert "1 failed, 1 passed" in done.stdout
@@ -108,7 +95,8 @@ def test_a_slower_function_fails_and_is_named(project: Path) -> None:
     assert "times the time at HEAD" in said
     assert "code-change" in said
     assert "The source of parse (parse.py:2) changed" in said
-    assert worktrees(project) == 1
+    listed = finished(["git", "worktree", "list"], project, check=True)
+    assert len(listed.stdout.splitlines()) == 1
 
 
 @pytest.mark.alone
@@ -116,10 +104,7 @@ def test_what_is_not_slower_passes_and_what_is_slower_for_another_reason_too(pro
     done = run_tests(project, "--profkit", "--profkit-baseline", "HEAD")
     assert done.returncode == 0, done.stdout
     assert "no slower" in done.stdout or "not shown to be slower" in done.stdout
-    (project / "src" / "parse.py").write_text(SLOWER)
-    (project / "tests" / "test_parse.py").write_text(
-        TEST.format(mark="fail_on=['blocked', 'data-starvation']")
-    )
+    write(project, SLOWER, TEST.format(mark="fail_on=['blocked', 'data-starvation']"))
     done = run_tests(project, "--profkit")
     assert done.returncode == 0, done.stdout
     assert "slower, and not for blocked or data-starvation" in done.stdout
@@ -127,10 +112,8 @@ def test_what_is_not_slower_passes_and_what_is_slower_for_another_reason_too(pro
 
 def test_what_the_baseline_does_not_have_is_not_compared(project: Path) -> None:
     """A test of new code passes in the present tree alone: there is nothing to be slower than."""
-    (project / "src" / "parse.py").write_text(SOURCE + "\ndef new(): return 1\n")
-    (project / "tests" / "test_parse.py").write_text(
-        "import pytest\n@pytest.mark.profkit\ndef test_new():\n    from parse import new\n    assert new() == 1\n"
-    )
+    test = "import pytest\n@pytest.mark.profkit\ndef test_new():\n    from parse import new\n    assert new() == 1\n"
+    write(project, SOURCE + "\ndef new(): return 1\n", test)
     done = run_tests(project, "--profkit")
     assert done.returncode == 0, done.stdout
     assert "not compared: at the baseline HEAD: the test does not pass" in " ".join(done.stdout.split())
@@ -138,10 +121,11 @@ def test_what_the_baseline_does_not_have_is_not_compared(project: Path) -> None:
 
 def test_a_baseline_that_imports_the_present_tree_is_not_compared(project: Path) -> None:
     """As where the project is installed from it: both sides would run the same code."""
-    (project / "tests" / "test_parse.py").write_text(
-        "import sys\nimport pytest\n"
+    write(
+        project,
+        test="import sys\nimport pytest\n"
         f"sys.path.insert(0, {str(project / 'src')!r})\nsys.modules.pop('parse', None)\n"
-        "from parse import parse\n\n@pytest.mark.profkit\ndef test_parse():\n    assert parse(1000)\n"
+        "from parse import parse\n\n@pytest.mark.profkit\ndef test_parse():\n    assert parse(1000)\n",
     )
     done = run_tests(project, "--profkit")
     assert done.returncode == 0, done.stdout
@@ -167,7 +151,7 @@ def test_another_checkout_can_be_the_baseline(project: Path, tmp_path: Path) -> 
     ],
 )
 def test_a_wrong_marker_is_one_line_before_anything_runs(project: Path, mark: str, said: str) -> None:
-    (project / "tests" / "test_parse.py").write_text(TEST.format(mark=mark))
+    write(project, test=TEST.format(mark=mark))
     done = run_tests(project, "--profkit")
     assert done.returncode == 4, done.stdout
     assert said in done.stdout + done.stderr

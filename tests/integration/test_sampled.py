@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +10,13 @@ import pytest
 
 from profkit import diff
 from profkit.formats import load_run
-from tests.integration.capturing import captured, environment, in_process
+from tests.integration.capturing import captured, environment, in_process, script
 from tests.interpreters import interpreter
-from tests.shared import words_of
+from tests.shared import finished, words_of
 
 #: Three methods over several lines each that take about 4 : 2 : 1, by CPU time; one is recursive, one waits in C.
 PROGRAM = """
 import time
-
 class Layer:
     def forward(self, seconds):
         until = time.thread_time() + seconds
@@ -28,25 +26,21 @@ class Layer:
                 total += i * i
                 total -= i
         return total
-
     def back(self, seconds):
         until = time.thread_time() + seconds
         while time.thread_time() < until:
             sum(range(2000))
-
 def nap(depth, seconds):
     if depth:
         return nap(
             depth - 1, seconds)
     time.sleep(seconds)
-
 def main():
     layer = Layer()
     for _ in range(10):
         layer.forward(0.08)
         layer.back(0.04)
         nap(3, 0.02)
-
 main()
 """
 
@@ -55,15 +49,13 @@ main()
 @pytest.mark.interpreters
 def test_a_capture_against_a_sampled_file(tmp_path: Path) -> None:
     python = interpreter("3.15")
-    (tmp_path / "program.py").write_text(PROGRAM)
-    run = captured(tmp_path, python, "program.py")
+    run = captured(tmp_path, python, script(tmp_path, PROGRAM))
     sampling = words_of("-m profiling.sampling run --pstats -r 2khz -o sampled.pstats program.py")
-    subprocess.run([python, *sampling], cwd=tmp_path, env=environment(), check=True, capture_output=True)
+    finished([python, *sampling], tmp_path, env=environment(), check=True)
     (thread,) = load_run(tmp_path / "sampled.pstats").processes[0].threads
-    names = [thread.profile.strings[i] for i in thread.profile.qualname]
-    assert all(names.count(name) == 1 for name in ("Layer.forward", "Layer.back", "nap", "main")), (
-        "lines are folded"
-    )
+    found = [thread.profile.strings[i] for i in thread.profile.qualname]
+    counts = [found.count(name) for name in ("Layer.forward", "Layer.back", "nap", "main")]
+    assert counts == [1] * 4, "lines are folded"
 
     def profkit(*words: str) -> str:
         return in_process(tmp_path, *words).stdout

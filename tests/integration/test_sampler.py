@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,15 +16,19 @@ import numpy as np
 import pytest
 
 from profkit.formats import load_run
-from profkit.model import Process, Run
+from profkit.model import Machine, Process, Run
 from tests.integration.capturing import (
     PROGRAMS,
     ROOT,
     captured,
     environment,
     in_process,
+    limited_cgroup,
     profkit_command,
+    removed,
     run_capture,
+    wait_until,
+    works,
 )
 from tests.requirements import require
 
@@ -35,6 +37,10 @@ SCHEMA = json.loads((ROOT / "docs" / "schema" / "show-2.json").read_text(encodin
 
 def requires_schedstat() -> None:
     require("schedstat", os.path.exists("/proc/self/schedstat"), "this kernel has no schedstat")
+
+
+#: Words that run a command where it sees no process of others.
+APART = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 @pytest.fixture(scope="session")
@@ -50,13 +56,10 @@ def busy_threads(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def show_run(directory: Path, *words: str) -> str:
-    """What ``profkit show run.prof`` prints."""
     return in_process(directory, "show", "run.prof", *words).stdout
 
 
 def last_rows(process: Process) -> dict[int, tuple[int, int]]:
-    """Run and wait of each thread's last row."""
-    assert process.samples is not None
     samples = process.samples
     ends = np.flatnonzero(np.append(np.diff(samples.tid) != 0, True))
     return {int(samples.tid[i]): (int(samples.run_ns[i]), int(samples.wait_ns[i])) for i in ends}
@@ -64,9 +67,8 @@ def last_rows(process: Process) -> dict[int, tuple[int, int]]:
 
 def watched(run: Run, name: str) -> Process:
     """The one process that was not profiled and whose program has that name."""
-    (found,) = (
-        p for p in run.processes if not p.profiled and p.command and os.path.basename(p.command[0]) == name
-    )
+    others = (p for p in run.processes if not p.profiled and p.command)
+    (found,) = (p for p in others if os.path.basename(p.command[0]) == name)
     return found
 
 
@@ -87,14 +89,10 @@ def test_threads_of_another_language_are_counted_as_the_kernel_does(
     assert process.cpu_s == pytest.approx(used, abs=0.05)
     rows = last_rows(process)
     for thread in process.threads:
-        assert thread.tid is not None
-        assert thread.run_s is not None
-        assert thread.run_queue_wait_s is not None
         assert rows[thread.tid] == (round(thread.run_s * 1e9), round(thread.run_queue_wait_s * 1e9))
-        assert thread.user_s is not None
-        assert thread.voluntary_switches is not None
+        assert None not in (thread.user_s, thread.voluntary_switches)
     waits = [thread.run_queue_wait_s for thread in process.threads]
-    assert process.run_queue_wait_s == pytest.approx(sum(waits))  # type: ignore[arg-type]
+    assert process.run_queue_wait_s == pytest.approx(sum(waits))
     assert run.machine.tree_cpu_s == pytest.approx(used, abs=0.05)
     assert run.series.columns["threads"].max() == 5
     assert run.series.columns["processes"].max() == 1
@@ -108,14 +106,10 @@ def test_a_profiled_program_has_samples_without_the_agents_own_thread(tmp_path: 
     assert set(process.samples.tid.tolist()) == {process.pid}
     assert process.peak_threads == 1
     (thread,) = process.threads
-    assert thread.run_s is not None
     assert thread.run_s >= last_rows(process)[process.pid or 0][0] / 1e9
-    assert thread.user_s is not None
-    assert thread.involuntary_switches is not None
+    assert None not in (thread.user_s, thread.involuntary_switches)
     # On the clock of NVTX and perf_counter: within the run.
-    clocks = run.manifest.clocks if run.manifest else {}
-    first = clocks["monotonic"] * 1e9
-    assert (process.samples.time_ns >= first).all()
+    assert (process.samples.time_ns >= run.manifest.clocks["monotonic"] * 1e9).all()
     assert run.manifest.sampler["samples"] >= 2
     assert run.manifest.sampler["cpu_s"] > 0
 
@@ -133,7 +127,6 @@ def test_threads_that_ended_before_the_process_did(tmp_path: Path) -> None:
     (process,) = captured(tmp_path, sys.executable, "-c", program).processes
     (ended,) = (thread for thread in process.threads if thread.name.startswith("Thread-"))
     # An agent's last record does not know it any more: its counters are the sampler's.
-    assert ended.run_s is not None
     assert 0.3 <= ended.run_s <= (process.cpu_s or 0.0)
 
 
@@ -144,22 +137,17 @@ def test_a_storm_of_short_children(tmp_path: Path) -> None:
     assert run.processes[0].command[0] == "bash"
     seen = sum(process.cpu_s or 0.0 for process in run.processes)
     # What was too short to be seen is known in sum.
-    assert run.machine.tree_cpu_s is not None
     assert run.machine.tree_cpu_s >= seen - 0.05
-    assert run.manifest.sampler is not None
     if run.machine.tree_cpu_s - seen > 0.2:
         assert "cpu-unseen" in {note.code for note in run.manifest.sampler["notes"]}
 
 
-@pytest.mark.parametrize("way", ["env -i", "-I"])
-def test_python_without_an_agent(tmp_path: Path, way: str) -> None:
-    clear = "env -i " if way == "env -i" else ""
-    isolated = "-I " if way == "-I" else ""
+@pytest.mark.parametrize(("clear", "isolated"), [("env -i", ""), ("", "-I")], ids=["env -i", "-I"])
+def test_python_without_an_agent(tmp_path: Path, clear: str, isolated: str) -> None:
     program = (
         "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\ntime.sleep(0.4)"
     )
-    script = f"{clear}'{sys.executable}' {isolated}-c '{program}'; true"
-    run = captured(tmp_path, "bash", "-c", script)
+    run = captured(tmp_path, "bash", "-c", f"{clear} '{sys.executable}' {isolated} -c '{program}'; true")
     # No agent was in it, but bash is its parent.
     child = watched(run, os.path.basename(sys.executable))
     assert child.role == "child"
@@ -199,7 +187,6 @@ def test_what_an_exec_continues_is_counted_once(tmp_path: Path, busy_threads: st
     assert (first.cpu_s or 0) >= 0.4
     assert (first.cpu_s or 0) + (second.cpu_s or 0) == pytest.approx(run.machine.tree_cpu_s, abs=0.05)
     assert len(second.threads) == 2
-    assert second.threads[0].run_s is not None
     assert second.threads[0].run_s < 0.2, "the first image's time is in the second's main thread"
     assert first.samples.time_ns.max() <= second.samples.time_ns.min()
 
@@ -240,43 +227,14 @@ def test_show_tells_the_machine_and_who_watched(tmp_path: Path) -> None:
 
 
 def test_a_quota_of_the_targets_own_cgroup(tmp_path: Path) -> None:
-    group = _limited_cgroup()
-    try:
-        program = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass"
+    program = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass"
+    with limited_cgroup(20_000, 4_000) as group:
         join = f"echo $$ > {group}/cgroup.procs; exec '{sys.executable}' -c '{program}'"
         run = captured(tmp_path, "bash", "-c", join)
-    finally:
-        group.rmdir()
     assert run.machine.quota_cpus == 0.2
     # The launcher is not in that group.
-    assert run.machine.periods is not None
-    assert run.machine.throttled_periods is not None
     assert 0 < run.machine.throttled_periods <= run.machine.periods
-    assert run.machine.throttled_s is not None
     assert run.machine.throttled_s > 0
-
-
-def _limited_cgroup() -> Path:
-    """Make a cgroup with a fifth of a CPU, or skip."""
-    name = f"profkit-test-{os.getpid()}"
-    for root, files in (
-        ("/sys/fs/cgroup/cpu", {"cpu.cfs_period_us": "20000", "cpu.cfs_quota_us": "4000"}),
-        ("/sys/fs/cgroup", {"cpu.max": "4000 20000"}),
-    ):
-        group = Path(root, name)
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            for file, text in files.items():
-                (group / file).write_text(text)
-        except OSError:
-            group.rmdir()
-            continue
-        return group
-    require("cgroup", False, "no cgroup with a CPU quota can be made here")
-    raise AssertionError
 
 
 def test_a_process_on_another_machine_reads_its_own_counters(tmp_path: Path) -> None:
@@ -284,23 +242,12 @@ def test_a_process_on_another_machine_reads_its_own_counters(tmp_path: Path) -> 
     boot = tmp_path / "boot"
     boot.write_text("00000000-1111-2222-3333-444444444444\n")
     elsewhere = ["unshare", "--mount", "--uts", "bash", "-c"]
-    there = (
-        shutil.which("unshare") is not None
-        and not subprocess.run(
-            [*elsewhere, f"hostname nodeb && mount --bind {boot} /proc/sys/kernel/random/boot_id"],
-            capture_output=True,
-            check=False,
-        ).returncode
-    )
-    require("unshare", there, "no namespaces can be made here")
-    script = (
-        f"hostname nodeb; mount --bind {boot} /proc/sys/kernel/random/boot_id; "
-        f"'{sys.executable}' -c 'import time; time.sleep(0.5)'"
-    )
+    moved = f"hostname nodeb && mount --bind {boot} /proc/sys/kernel/random/boot_id"
+    require("unshare", works(*elsewhere, moved), "no namespaces can be made here")
+    script = f"{moved}; '{sys.executable}' -c 'import time; time.sleep(0.5)'"
     run = captured(tmp_path, *elsewhere, script)
     assert set(run.machines) == {run.manifest.host.name, "nodeb"}
     remote = run.machines["nodeb"]
-    assert remote.wall_s is not None
     assert 0.4 <= remote.wall_s <= run.manifest.wall_s
     assert remote.busy_s is not None
     assert run.machines[run.manifest.host.name] == run.machine
@@ -311,8 +258,7 @@ def test_a_process_on_another_machine_reads_its_own_counters(tmp_path: Path) -> 
 def test_ranks_that_capture_themselves_watch_their_own_tree(tmp_path: Path) -> None:
     for rank in (0, 1):
         job = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "job1"}
-        captured_rank = run_capture(tmp_path, "bash", "-c", "sleep 1; true", env=environment(**job))
-        assert captured_rank.returncode == 0
+        assert run_capture(tmp_path, "bash", "-c", "sleep 1; true", env=environment(**job)).returncode == 0
     files = [f"run-rank{rank}.prof" for rank in (0, 1)]
     in_process(tmp_path, "merge", *files, "-o", "job.prof")
     runs = [load_run(tmp_path / name) for name in files]
@@ -320,11 +266,11 @@ def test_ranks_that_capture_themselves_watch_their_own_tree(tmp_path: Path) -> N
     assert len(joined.processes) == sum(len(run.processes) for run in runs) == 4
     assert joined.series.time_ns.tolist() == runs[0].series.time_ns.tolist()
     assert joined.machines == {}
-    costs = [run.manifest.sampler["cpu_s"] for run in runs if run.manifest and run.manifest.sampler]
-    assert joined.manifest.sampler["cpu_s"] == pytest.approx(sum(costs))
+    costs = sum(run.manifest.sampler["cpu_s"] for run in runs)
+    assert joined.manifest.sampler["cpu_s"] == pytest.approx(costs)
     assert all(process.samples is not None for process in joined.processes)
-    used = [run.machine.tree_cpu_s for run in runs if run.machine is not None]
-    assert joined.machine.tree_cpu_s == pytest.approx(sum(time for time in used if time is not None))
+    used = sum(run.machine.tree_cpu_s for run in runs)
+    assert joined.machine.tree_cpu_s == pytest.approx(used)
 
 
 #: Calls itself ``nightly-backup`` and takes the CPU that it is told.
@@ -358,8 +304,7 @@ def backup() -> Iterator[tuple[str, int]]:
 
 
 def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: tuple[str, int]) -> None:
-    (tmp_path / "computes.py").write_text(COMPUTES)
-    run = captured(tmp_path, sys.executable, "computes.py", backup[0])
+    run = captured(tmp_path, sys.executable, "-c", COMPUTES, backup[0])
     found = run.machine.neighbours
     (neighbour,) = (one for one in found.listed if one.pid == backup[1])
     assert neighbour.name == "nightly-backup"
@@ -374,19 +319,16 @@ def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: tuple[str, int]) ->
     assert "nightly-backup" in show_run(tmp_path, "--format", "md")
 
 
+def captured_apart(directory: Path, cpu: str) -> Machine:
+    """The machine as a capture sees it that sees no process of others."""
+    command = profkit_command("capture", "-q", "-o", "run.prof", "--", sys.executable, "-c", COMPUTES, cpu)
+    subprocess.run([*APART, *command], cwd=directory, env=environment(), check=True, timeout=60)
+    return load_run(directory / "run.prof").machine
+
+
 def test_neighbours_in_another_container_are_not_visible(tmp_path: Path, backup: tuple[str, int]) -> None:
-    apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    allowed = (
-        shutil.which("unshare") is not None
-        and not subprocess.run([*apart, "true"], capture_output=True, check=False).returncode
-    )
-    require("unshare", allowed, "this machine does not allow to make a PID namespace")
-    (tmp_path / "computes.py").write_text(COMPUTES)
-    command = profkit_command(
-        "capture", "-q", "-o", "run.prof", "--", sys.executable, "computes.py", backup[0]
-    )
-    subprocess.run([*apart, *command], cwd=tmp_path, env=environment(), check=True, timeout=60)
-    machine = load_run(tmp_path / "run.prof").machine
+    require("unshare", works(*APART, "true"), "this machine does not allow to make a PID namespace")
+    machine = captured_apart(tmp_path, backup[0])
     assert machine.neighbours.all_visible is False
     assert "nightly-backup" not in {one.name for one in machine.neighbours.listed}
     assert (machine.neighbours.unseen_cores or 0.0) > 0
@@ -395,32 +337,20 @@ def test_neighbours_in_another_container_are_not_visible(tmp_path: Path, backup:
 
 def test_hidden_neighbours_are_known_by_their_cgroup(tmp_path: Path, backup: tuple[str, int]) -> None:
     """``hidepid``, or a container that sees the machine's cgroups: their CPU time is readable."""
-    apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     places = [Path("/sys/fs/cgroup", name) for name in ("cpu,cpuacct", "cpuacct", ".")]
     place = next(p for p in places if p.is_dir()) / f"profkit-test-{os.getpid()}.service"
     try:
         place.mkdir()
         (place / "cgroup.procs").write_text(str(backup[1]))
-        subprocess.run([*apart, "true"], capture_output=True, check=True)
+        subprocess.run([*APART, "true"], capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         require("cgroup", False, f"no cgroup and no PID namespace can be made here: {error}")
     try:
-        (tmp_path / "computes.py").write_text(COMPUTES)
-        command = profkit_command(
-            "capture", "-q", "-o", "run.prof", "--", sys.executable, "computes.py", backup[0]
-        )
-        subprocess.run([*apart, *command], cwd=tmp_path, env=environment(), check=True, timeout=60)
-        machine = load_run(tmp_path / "run.prof").machine
-        assert machine is not None
-        assert machine.neighbours is not None
+        machine = captured_apart(tmp_path, backup[0])
         (hidden,) = (one for one in machine.neighbours.listed if one.group == place.name)
         assert (hidden.name, hidden.pid, hidden.user) == ("", None, "")
         assert hidden.cores > 0
         assert "(hidden processes)" in show_run(tmp_path, "--full")
     finally:
         os.kill(backup[1], signal.SIGKILL)  # a cgroup is removed when it is empty
-        for _ in range(100):
-            with contextlib.suppress(OSError):
-                place.rmdir()
-                break
-            time.sleep(0.05)
+        wait_until(lambda: removed(place))

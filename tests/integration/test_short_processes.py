@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
-from tests.integration.capturing import calls, captured, run_capture
-from tests.integration.test_capture_contents import tracer_environment
+from tests.integration.capturing import calls, captured, run_capture, script
 from tests.integration.tracing import NEW, OLD
 from tests.interpreters import interpreter
+from tests.shared import finished
 
 #: What the agent has at hand without importing it.
 MODULES = ("__future__", "functools", "gc", "threading", "types")
@@ -21,13 +21,10 @@ THREADS = """
 import sys
 {before}
 import threading, time
-
 def leaf(i):
     return i
-
 def work():
     return sum([leaf(i) for i in range(10)])
-
 {meanwhile}
 for name in ("one", "two"):
     thread = threading.Thread(target=work, name=name)
@@ -44,7 +41,7 @@ def test_the_agent_imports_nothing_for_a_program_that_does_not(tmp_path: Path, v
     # An environment without packages, whose .pth files may import anything.
     subprocess.run([interpreter(version), "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     command = [str(tmp_path / "env" / "bin" / "python"), "-c", code]
-    plain = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    plain = finished(command, check=True).stdout
     assert "threading" not in plain  # else this would not show that it is left to the program
     assert run_capture(tmp_path, *command).stdout == plain
 
@@ -52,10 +49,8 @@ def test_the_agent_imports_nothing_for_a_program_that_does_not(tmp_path: Path, v
 @pytest.mark.interpreters
 @pytest.mark.parametrize("version", [*OLD, *NEW])
 def test_threads_are_traced_where_the_program_imports_threading_itself(tmp_path: Path, version: str) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(THREADS.format(before="", meanwhile=""))
-    command = [interpreter(version), str(program)]
-    plain = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    command = [interpreter(version), script(tmp_path, THREADS.format(before="", meanwhile=""))]
+    plain = finished(command, check=True).stdout
     done = run_capture(tmp_path, *command)
     assert (done.returncode, done.stdout) == (0, plain), done.stderr
     (process,) = load_run(tmp_path / "run.prof").processes
@@ -64,17 +59,15 @@ def test_threads_are_traced_where_the_program_imports_threading_itself(tmp_path:
 
 def test_threads_are_traced_where_nothing_saw_the_import(tmp_path: Path) -> None:
     """The program has cleared `sys.meta_path`; the tracer looks at the process now and then."""
-    program = tmp_path / "program.py"
     before = "sys.meta_path[:] = [finder for finder in sys.meta_path if isinstance(finder, type)]"
     meanwhile = "end = time.monotonic() + 0.5\nwhile time.monotonic() < end: len(str())"
-    program.write_text(THREADS.format(before=before, meanwhile=meanwhile))
-    (process,) = captured(tmp_path, sys.executable, str(program), env=tracer_environment()).processes
+    program = script(tmp_path, THREADS.format(before=before, meanwhile=meanwhile))
+    (process,) = captured(tmp_path, sys.executable, program).processes
     assert calls(process)["leaf"] == 20
 
 
 COSTS = """
 import glob, os, subprocess, sys
-
 (path,) = glob.glob(os.path.join(os.environ["PROFKIT_SPOOL"], "*.costs"))
 before = os.stat(path)
 child = [sys.executable, "-c", "def leaf(): pass\\nleaf()"]
@@ -94,14 +87,11 @@ print(kept, found)
 @pytest.mark.parametrize("version", ["3.11", *NEW])
 def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
-    build = " ".join(
-        subprocess.check_output([python, "-c", "import sys; print(sys.version)"], text=True).split()
-    )
+    build = " ".join(finished([python, "-c", "import sys; print(sys.version)"], check=True).stdout.split())
     values = "\n".join(["1e-7"] * 5)
     damaged = ["", "garbage", f"{build}\n1e-7", f"{build}\n{values}\n1e-7", f"another\n{values}"]
     damaged += [f"{build}\n{values.replace('1e-7', wrong, 1)}" for wrong in ("nan", "inf", "-1", "60")]
-    (tmp_path / "program.py").write_text(COSTS.format(damaged=damaged))
-    done = run_capture(tmp_path, python, "program.py", env=tracer_environment())
+    done = run_capture(tmp_path, python, script(tmp_path, COSTS.format(damaged=damaged)))
     # Each of them was measured again, and written: a line that says of what, and five figures.
     assert done.stdout == f"True {[6] * len(damaged)}\n", done.stderr
     run = load_run(tmp_path / "run.prof")

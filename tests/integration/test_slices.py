@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 import sys
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
 
 from profkit.model import Run, Slice, Thread
 from profkit.report.timeline import timeline_side
-from tests.integration.capturing import captured
+from tests.integration.capturing import captured, names, script
 from tests.interpreters import interpreter
 
 #: Three parts, one after the other: two that compute, and one that waits.
 PROGRAM = """
 import os, sys, threading, time
-
 def spins(seconds):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         counts()
-
 def counts():
     for i in range(100_000): i * i
-
 def adds():
     return sum(range(100_000))
-
 def adds_up(seconds):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         for _ in range(20): adds()
-
 def rests(seconds):
     time.sleep(seconds)
-
 def all_of_it(seconds):
     spins(seconds)
     adds_up(seconds)
     rests(seconds)
-
 if len(sys.argv) > 1 and os.fork() == 0:
     all_of_it(1.3)
     os._exit(0)
@@ -52,20 +45,19 @@ if len(sys.argv) > 1:
 
 def parts(thread: Thread) -> list[str]:
     """The functions of a thread in the order of time, each once where it follows itself."""
-    p = thread.profile
-    found: list[str] = []
-    for one in thread.slices or ():
-        name = p.strings[p.name[one.function]]
-        if not found or found[-1] != name:
-            found.append(name)
-    return found
+    functions = names(thread.profile)
+    return [name for name, _ in groupby(functions[one.function] for one in thread.slices)]
+
+
+#: Functions of which one comes after one of the group before.
+ORDER = (("counts", "spins"), ("adds", "sum"), ("sleep", "rests"))
 
 
 def in_order(found: list[str], *wanted: tuple[str, ...]) -> bool:
     """Whether one of each group comes after one of the group before."""
     at = 0
-    for names in wanted:
-        while at < len(found) and not any(name in found[at] for name in names):
+    for group in wanted or ORDER:
+        while at < len(found) and not any(name in found[at] for name in group):
             at += 1
     return at < len(found)
 
@@ -77,16 +69,13 @@ def follow_each_other(slices: tuple[Slice, ...]) -> bool:
 @pytest.mark.parametrize("tier", ["--exact", "--sampled"])
 @pytest.mark.parametrize("version", ["3.8", "3.10", "3.11", "3.12", "3.13"])
 def test_parts_of_a_program_come_in_their_order(tmp_path: Path, version: str, tier: str) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    run = captured(tmp_path, interpreter(version), "program.py", options=(tier,))
+    run = captured(tmp_path, interpreter(version), script(tmp_path, PROGRAM), options=(tier,))
     (thread,) = (thread for process in run.processes for thread in process.threads if thread.slices)
-    assert in_order(parts(thread), ("counts", "spins"), ("adds", "sum"), ("sleep", "rests")), parts(thread)
-    assert thread.slices is not None
+    assert in_order(parts(thread)), parts(thread)
     assert follow_each_other(thread.slices)
     assert all(one.seconds > 0 for one in thread.slices)
-    drawn = functions(run)
-    assert len(drawn) == 1
-    assert in_order(drawn[0], ("counts", "spins"), ("adds", "sum"), ("sleep", "rests"))
+    (drawn,) = functions(run)
+    assert in_order(drawn)
 
 
 def functions(run: Run) -> list[list[str]]:
@@ -97,13 +86,11 @@ def functions(run: Run) -> list[list[str]]:
 
 
 def test_a_forked_process_has_slices_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    run = captured(tmp_path, sys.executable, "program.py", "forks")
+    run = captured(tmp_path, sys.executable, script(tmp_path, PROGRAM), "forks")
     assert len(run.processes) == 2
     for process in run.processes:
         (thread,) = (thread for thread in process.threads if thread.slices)
-        assert thread.slices is not None
-        assert in_order(parts(thread), ("counts", "spins"), ("adds", "sum"), ("sleep", "rests"))
+        assert in_order(parts(thread))
         assert follow_each_other(thread.slices)
     for drawn in functions(run):
-        assert in_order(drawn, ("counts", "spins"), ("adds", "sum"))
+        assert in_order(drawn, *ORDER[:2])

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,9 @@ import jsonschema
 import pytest
 
 from profkit.formats import load_run
-from tests.integration.capturing import ROOT, environment, in_process, profkit_command
+from tests.integration.capturing import ROOT, in_process, profkit, started, wait_until
 from tests.requirements import imported
-from tests.shared import finished, words_of
+from tests.shared import words_of
 
 #: Sleeps: its time does not depend on how busy the machine is, and settings differ by far more than the noise.
 PROGRAM = textwrap.dedent(
@@ -43,18 +42,11 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def profkit(
-    place: Path, *words: str, timeout: float = 120, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    return finished(profkit_command(*words), place, env=environment(**variables), timeout=timeout)
-
-
 def target(*words: str) -> tuple[str, ...]:
     return ("--", sys.executable, "train.py", *words)
 
 
 def checked(path: Path) -> Any:
-    """Return a report that follows its schema."""
     report = json.loads(path.read_text())
     name = report["schema"].partition(".")[2].replace("/", "-")
     schema = json.loads((ROOT / "docs" / "schema" / f"{name}.json").read_text())
@@ -73,11 +65,8 @@ def settings_of(place: Path, directory: str) -> list[tuple[str, ...]]:
 
 def test_a_terminal_shows_what_runs_and_how_long_it_takes(place: Path) -> None:
     words = ("sweep", "-p", "w=2,3", "--repeat", "2")
-    whole = profkit_command(*words, "--no-profile", *target("{w}"))
     reading, writing = pty.openpty()
-    with subprocess.Popen(
-        whole, cwd=place, env=environment(), stdout=subprocess.DEVNULL, stderr=writing
-    ) as study:
+    with started(place, *words, "--no-profile", *target("{w}"), stderr=writing) as study:
         os.close(writing)
         text = ""
         with contextlib.suppress(OSError):  # at the end of a terminal
@@ -157,17 +146,12 @@ def test_a_run_that_is_ended_leaves_no_process(place: Path) -> None:
         home = place / f"home{len(option)}"
         home.mkdir()
         (home / "stubborn.py").write_text(stubborn)
-        command = profkit_command(*words, *option, "--", sys.executable, "stubborn.py")
-        study = subprocess.Popen(command, cwd=home, env=environment(), stderr=subprocess.PIPE, text=True)
-        studies.append((home, study))
+        studies.append((home, started(home, *words, *option, "--", sys.executable, "stubborn.py")))
     for home, study in studies:
         _, error = study.communicate(timeout=120)
         assert study.returncode == 0, error
         pid = int((home / "pid").read_text())
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and alive(pid):
-            time.sleep(0.1)
-        assert not alive(pid)
+        wait_until(lambda pid=pid: not alive(pid), seconds=10)
         assert [path.name for path in (home / "sweep" / "runs").iterdir() if path.name.startswith(".")] == []
 
 
@@ -178,29 +162,29 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_an_interrupt_keeps_what_has_run(place: Path) -> None:
-    words = ("sweep", "-p", "w=1,2,3", "--repeat", "2")
-    started = subprocess.Popen(
-        profkit_command(*words, *target("{w}")),
-        cwd=place,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def begun(place: Path, runs: int, *words: str) -> subprocess.Popen[str]:
+    """Start a study; return it when so many of its runs have ended."""
+    study = started(place, *words, *target("{w}"))
     journal = place / "sweep" / "journal.jsonl"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (journal.exists() and journal.read_text().count("\n") >= 2):
-        time.sleep(0.02)
-    started.send_signal(signal.SIGINT)
-    _, error = started.communicate(timeout=60)
-    assert started.returncode == 130
-    assert "run the same command again to continue" in error
-    assert "Traceback" not in error
+    wait_until(lambda: journal.exists() and journal.read_text().count("\n") >= runs)
+    return study
+
+
+@pytest.mark.parametrize(("number", "options"), [(signal.SIGINT, ()), (signal.SIGKILL, ("--no-profile",))])
+def test_a_study_that_was_ended_goes_on(number: int, options: tuple[str, ...], place: Path) -> None:
+    words = ("sweep", "-p", "w=1,2,3", "--repeat", "2", *options)
+    with begun(place, 2, *words) as study:
+        study.send_signal(number)
+        if number == signal.SIGINT:
+            _, error = study.communicate(timeout=60)
+            assert study.returncode == 130
+            assert "run the same command again to continue" in error
+            assert "Traceback" not in error
     had = len(settings_of(place, "sweep"))
     assert 2 <= had < 6
     done = profkit(place, *words, *target("{w}"))
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("profkit: run ") == 6 - had
     assert len(settings_of(place, "sweep")) == 6
 
 
@@ -314,19 +298,10 @@ def test_two_processes_work_on_one_study(storage: str, place: Path) -> None:
     imported("optuna")
     common = ("-p", "w=1..3", "-e", "SLOW=no,yes", "--baseline", "w=3,SLOW=yes")
     common += ("--trials", "6", "--repeat", "0", "--no-profile")
-    running = [
-        subprocess.Popen(
-            profkit_command(
-                "tune", *common, "--storage", storage, "--dir", name, "-o", f"{name}.json", *target("{w}")
-            ),
-            cwd=place,
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for name in ("one", "two")
-    ]
+    running = []
+    for name in ("one", "two"):
+        words = ("--storage", storage, "--dir", name, "-o", f"{name}.json", *target("{w}"))
+        running.append(started(place, "tune", *common, *words))
     ended = [process.communicate(timeout=240) for process in running]
     assert [process.returncode for process in running] == [0, 0], ended
     ran = [len(list((place / name / "runs").glob("*.log"))) for name in ("one", "two")]
@@ -336,19 +311,3 @@ def test_two_processes_work_on_one_study(storage: str, place: Path) -> None:
     most = max(reports, key=lambda report: sum(len(cell["values"]) for cell in report["cells"]))
     assert sum(len(cell["values"]) + cell["failed"] for cell in most["cells"]) == sum(ran) >= 6
     assert most["cells"][most["best"]]["setting"] == {"w": "1", "SLOW": "no"}
-
-
-def test_the_disk_has_what_a_killed_study_did(place: Path) -> None:
-    """SIGKILL in the middle: the lines that were written stand, and the study goes on."""
-    words = ("sweep", "-p", "w=1,2", "--repeat", "3", "--no-profile")
-    started = subprocess.Popen(profkit_command(*words, *target("{w}")), cwd=place, env=environment())
-    journal = place / "sweep" / "journal.jsonl"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (journal.exists() and journal.read_text().count("\n") >= 1):
-        time.sleep(0.02)
-    os.kill(started.pid, signal.SIGKILL)
-    started.wait()
-    had = len(settings_of(place, "sweep"))
-    done = profkit(place, *words, *target("{w}"))
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("profkit: run ") == 6 - had

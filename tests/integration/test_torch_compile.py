@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 from profkit.formats import load_run
 from tests.integration.capturing import PROGRAMS, calls, environment, run_capture
-from tests.interpreters import having
-from tests.requirements import require
+from tests.interpreters import python_with
+from tests.shared import finished
 
 
 def test_the_same_is_compiled_and_all_threads_are_traced(tmp_path: Path) -> None:
-    python = having("torch")
-    require("torch", python is not None, "no interpreter with torch")
-    assert python is not None
     # Neither backend needs a compiler of C++.
-    command = [python, str(PROGRAMS / "torch_compiled.py"), "eager", "aot_eager"]
+    command = [python_with("torch"), str(PROGRAMS / "torch_compiled.py"), "eager", "aot_eager"]
     # What one run keeps would make the next one differ.
     env = environment(TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "cache"))
-    plain = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=120)
+    plain = finished(command, env=env, check=True, timeout=120)
     expected = [json.loads(line) for line in plain.stdout.splitlines()]
     assert all(found["counted"]["graph_break"] for found in expected), "the program breaks a graph"
     done = run_capture(tmp_path, *command, env=env, timeout=120)
@@ -30,4 +26,4 @@ def test_the_same_is_compiled_and_all_threads_are_traced(tmp_path: Path) -> None
     (process,) = (process for process in run.processes if process.role == "main")
     found = calls(process)
     assert (found["by_hand"], found["by_thread"], found["training_step"]) == (200, 200, 10)
-    assert [notice.code for notice in run.warnings] == []
+    assert run.warnings == ()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.integration.tracing import NEW, OLD, TARGET, binary_for, build, include_directory
+from tests.integration.tracing import NEW, OLD, binary_for, build, include_directory
 from tests.interpreters import interpreter
 from tests.shared import finished
 
@@ -51,11 +48,3 @@ def test_the_limited_build_takes_either_headers_and_runs_on_every_new_version(he
 def test_a_free_threaded_interpreter_is_refused(version: str) -> None:
     said = import_error(interpreter(version), binary_for(version), "import sys; sys.abiflags += 't'")
     assert said == "profkit's tracer for free-threaded Python is another one than that for the usual build"
-
-
-def test_a_build_for_this_interpreter_works_here() -> None:
-    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    limited = version not in OLD
-    binary = build(sysconfig.get_path("include"), limited)
-    done = finished([sys.executable, str(TARGET), str(binary), "deep"], check=True)
-    assert json.loads(done.stdout)["calls"] == 20001

@@ -14,30 +14,26 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.integration.tracing import NEW, SOURCES, TARGET, binary_for, build, compiler, include_directory
 from tests.interpreters import interpreter
 from tests.requirements import require, required
-from tests.shared import finished
+from tests.shared import finished, words_of
 
 pytestmark = pytest.mark.interpreters
 
 #: Each way in which the tracer is built.
 VERSIONS = ("3.11", "3.13")
-SANITIZED = (
-    *("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
-)
+SANITIZED = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
 #: Every object is an allocation of its own.
 ONE_BY_ONE = {"PYTHONMALLOC": "malloc"}
 
 
 def sanitizer() -> Path:
-    """Return AddressSanitizer's runtime, as the compiler names it."""
-    said = subprocess.run([compiler(), "-print-file-name=libasan.so"], capture_output=True, text=True).stdout
+    said = finished([compiler(), "-print-file-name=libasan.so"]).stdout
     runtime = Path(said.strip())
     require("sanitizer", runtime.is_absolute() and runtime.exists(), "the compiler has no AddressSanitizer")
     return runtime.resolve()
@@ -51,37 +47,26 @@ def sanitized(version: str) -> Path:
 
 
 def under_sanitizer() -> dict[str, str]:
-    """Return the environment in which an interpreter starts with the sanitizer's runtime."""
     options = "detect_leaks=0:abort_on_error=0:exitcode=9"
     return {**os.environ, **ONE_BY_ONE, "LD_PRELOAD": str(sanitizer()), "ASAN_OPTIONS": options}
 
 
-def checked(command: list[str], environment: dict[str, str]) -> Any:
-    """Run a check of tracer_target.py; return what it says. A report of an error ends it with another status."""
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+#: Checks of tracer_target.py, with their arguments.
+CHECKS = words_of(
+    "parity exceptions|short_threads 700|read_while_running|detach|fork|deep|descriptors|busy_place|displaced",
+    "|",
+)
+
+
+@pytest.mark.parametrize("words", CHECKS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_under_the_sanitizers(version: str, words: str) -> None:
+    """A report of an error ends a check with another status."""
+    command = [interpreter(version), str(TARGET), str(sanitized(version)), *words.split()]
+    done = finished(command, env=under_sanitizer(), timeout=300)
     assert done.returncode == 0, done.stderr
     assert "ERROR" not in done.stderr, done.stderr
-    return json.loads(done.stdout)
-
-
-CHECKS = [
-    ("parity", "exceptions"),
-    ("short_threads", "700"),
-    ("read_while_running",),
-    ("detach",),
-    ("fork",),
-    ("deep",),
-    ("descriptors",),
-    ("busy_place",),
-    ("displaced",),
-]
-
-
-@pytest.mark.parametrize("words", CHECKS, ids=lambda words: words[0])
-@pytest.mark.parametrize("version", VERSIONS)
-def test_under_the_sanitizers(version: str, words: tuple[str, ...]) -> None:
-    command = [interpreter(version), str(TARGET), str(sanitized(version)), *words]
-    assert checked(command, under_sanitizer())
+    assert json.loads(done.stdout)
 
 
 def reports_of_the_tracer(stderr: str) -> list[str]:
@@ -92,7 +77,6 @@ def reports_of_the_tracer(stderr: str) -> list[str]:
 
 
 def under_valgrind(version: str, tracer: Path, *words: str) -> tuple[list[str], dict[str, str]]:
-    """The command of a check, and its environment."""
     valgrind = shutil.which("valgrind")
     require("valgrind", valgrind is not None, "no valgrind")
     under = [str(valgrind), "-q", "--leak-check=no", "--num-callers=30"]
@@ -102,9 +86,8 @@ def under_valgrind(version: str, tracer: Path, *words: str) -> tuple[list[str], 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_under_valgrind(version: str) -> None:
-    interpreter(version)
     command, env = under_valgrind(version, binary_for(version), "fork")
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    done = finished(command, env=env, timeout=300)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["parent"] == 2
     assert reports_of_the_tracer(done.stderr) == []
@@ -136,14 +119,12 @@ def test_a_defect_of_the_tracer_is_seen_by_valgrind(defective: Path) -> None:
     require("valgrind", bool(required() & {"valgrind", "all"}), "it takes a minute, and is not promised")
     tracer = build(include_directory(interpreter("3.11")), False, (), defective)
     command, env = under_valgrind("3.11", tracer, "deep")
-    with subprocess.Popen(
-        command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as job:
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=env, **streams) as job:
         # What was overwritten may keep the program from ending: until the report is there, and no longer.
         timer = threading.Timer(120, job.kill)
         timer.start()
-        stderr = ""
-        found = False
+        stderr, found = "", False
         for line in job.stderr:
             stderr += line
             found = any("Invalid write" in report for report in reports_of_the_tracer(stderr))

@@ -27,6 +27,12 @@ def test_calls_and_edges_equal_cprofiles(version: str, program: str) -> None:
     assert found["different"] == []
     assert found["functions"] >= PROGRAMS[program]
     assert found["edges"] > found["functions"]
+    if program == "documents":
+        # Each as a part of its own run's wall time: on a busy machine one of the two runs may take longer.
+        theirs, ours = found["tottime"]
+        assert 0.3 < ours < 1.001
+        # Ours is less: the time between the events is the interpreter's own.
+        assert 0.3 < ours / theirs < 1.2
 
 
 @pytest.mark.interpreters
@@ -46,13 +52,3 @@ def test_calls_and_edges_equal_cprofiles_in_torch() -> None:
             found = check(version, "parity", "torch_step", python=python)
             assert found["different"] == []
             assert found["functions"] >= 150
-
-
-@pytest.mark.interpreters
-@pytest.mark.parametrize("version", OLD + NEW)
-def test_tottime_is_of_the_same_size(version: str) -> None:
-    # Each as a part of its own run's wall time: on a busy machine one of the two runs may take longer.
-    theirs, ours = check(version, "parity", "documents")["tottime"]
-    assert 0.3 < ours < 1.001
-    # Ours is less: the time between the events is the interpreter's own.
-    assert 0.3 < ours / theirs < 1.2

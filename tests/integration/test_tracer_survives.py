@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 
 from tests.integration.tracing import NEW, OLD, TARGET, binary_for, check
 from tests.interpreters import interpreter, packages
+from tests.shared import finished
 
 pytestmark = pytest.mark.interpreters
 
@@ -38,9 +38,8 @@ def test_a_fork_in_the_middle_of_a_call(version: str) -> None:
 def test_the_end_with_daemon_threads_running(version: str, how: str) -> None:
     command = [interpreter(version), "-X", "dev", str(TARGET), str(binary_for(version)), "shutdown", how]
     for _ in range(3):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-        assert done.returncode == 7, done.stderr
-        assert done.stderr == ""
+        done = finished(command, timeout=30)
+        assert (done.returncode, done.stderr) == (7, "")
         assert json.loads(done.stdout) == {"reached": True}
 
 

@@ -2,51 +2,41 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import profkit
 from profkit.formats.load import load_side
-from profkit.measure.side_facts import side_facts
-from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
-from tests.integration.capturing import environment, in_process, profkit_command, run_capture
+from tests.integration.capturing import environment, in_process, run_capture, script, started
 from tests.requirements import require
 from tests.shared import finished
 
 #: A loop of images: a step loads one, blurs it by sharpening it a few times, and measures it.
 IMAGES = """
 import sys
-
 def sharpen(image):
     return [(a + 3 * b) % 251 for a, b in zip(image, image[1:] + image[:1])]
-
 def blur(image):
     for _ in range({turns}):
         image = sharpen(image)
     return image
-
 def load(step):
     return [(i * step) % 251 for i in range(2000)]
-
 def measure(image):
     return sum(a * a for a in image)
-
 def main(steps):
     total = 0
     for step in range(steps):
         total += measure(blur(load(step)))
     return total
-
 print(main(int(sys.argv[1])))
 """
 
@@ -72,7 +62,6 @@ def largest(found: Diff) -> str:
 
 
 def assert_adds_up(found: Diff) -> None:
-    """The buckets are the difference of the walls."""
     assert sum(bucket.seconds for bucket in found.account.buckets) == pytest.approx(
         found.account.added_s, abs=1e-9 * found.account.candidate_s
     )
@@ -135,8 +124,6 @@ def test_beside_the_same_busy_neighbour_the_change_is_named(tmp_path: Path) -> N
         hog.kill()
         hog.wait()
     found = compared(baseline, changed)
-    assert found.baseline.run_queue_wait_s is not None
-    assert found.baseline.cpu_s is not None
     assert found.baseline.run_queue_wait_s > 0.5 * found.baseline.cpu_s  # the neighbour was there
     assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
     assert found.account.seconds("code") > found.account.seconds("queue")
@@ -148,10 +135,8 @@ def test_beside_the_same_busy_neighbour_the_change_is_named(tmp_path: Path) -> N
 #: A pool whose parent polls for its results, and computes as much in each run.
 POLLING = """
 import multiprocessing, sys, time
-
 def compute():
     return sum(i * i % 7 for i in range(60_000))
-
 def collect(results, how):
     for result in results:
         if how == "sleep":
@@ -161,7 +146,6 @@ def collect(results, how):
             while not result.ready():
                 result.wait(0.0005)
         compute()
-
 if __name__ == "__main__":
     how, seconds = sys.argv[1], float(sys.argv[2])
     with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -174,13 +158,8 @@ if __name__ == "__main__":
 def test_plain_profiles_of_a_pool_that_polls_longer_show_no_more_work(tmp_path: Path, how: str) -> None:
     (tmp_path / "pool.py").write_text(POLLING)
     for name, seconds in (("quick", "0.005"), ("slow", "0.12")):
-        subprocess.run(
-            [sys.executable, "-m", "cProfile", "-o", f"{name}.prof", "pool.py", how, seconds],
-            cwd=tmp_path,
-            env=environment(),
-            check=True,
-            timeout=60,
-        )
+        words = [sys.executable, "-m", "cProfile", "-o", f"{name}.prof", "pool.py", how, seconds]
+        finished(words, tmp_path, env=environment(), check=True, timeout=60)
     found = compared(tmp_path / "quick.prof", tmp_path / "slow.prof")
     calls = {
         name: (found.table.baseline.ncalls[row], found.table.candidate.ncalls[row])
@@ -214,36 +193,14 @@ def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: in
     source = ENDING.format(turns=4)
     whole = capture(tmp_path / "before", source.replace("END", "pass"), "120")
     failed = capture(tmp_path / "after", source.replace("END", end), "120", status=status)
-    done = in_process(Path(), "diff", str(whole), str(failed), status=None)
-    assert done.returncode == 0, done.stderr
+    done = in_process(Path(), "diff", str(whole), str(failed))
     first = " ".join(" ".join(done.stdout.splitlines()[:4]).split())
     assert "? One run failed" in first
     assert f"The baseline ended normally and {said}" in first
-    verdict = as_json(whole, failed)["verdict"]
+    done = in_process(Path(), "diff", "--format", "json", str(whole), str(failed))
+    verdict = json.loads(done.stdout)["verdict"]
     assert (verdict["cause"], verdict["rule"], verdict["confidence"]) == ("inconclusive", "unfinished", None)
     assert verdict["numbers"]["candidate-exit"] == status
-
-
-def as_json(a: Path, b: Path) -> Any:
-    done = in_process(Path(), "diff", "--format", "json", str(a), str(b))
-    return json.loads(done.stdout)
-
-
-#: One rank of two that compute all the time, and add up what they have.
-RANK = """
-from mpi4py import MPI
-
-def compute(n):
-    return sum(i * i % 7 for i in range(n))
-
-def main():
-    total = 0
-    for _ in range(30):
-        total = MPI.COMM_WORLD.allreduce(compute(100_000))
-    return total
-
-main()
-"""
 
 
 @pytest.mark.parametrize("ranked", [True, False])
@@ -251,44 +208,21 @@ def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_p
     """Two captures, each on a CPU of its own, with and without a launcher that names their ranks."""
     cpus = sorted(os.sched_getaffinity(0))[:2]
     require("cpus", len(cpus) == 2, "only one CPU may be used here")
-    (tmp_path / "work.py").write_text("import time\nwhile time.process_time() < 0.5: sum(range(1000))\n")
+    work = script(tmp_path, "import time\nwhile time.process_time() < 0.5: sum(range(1000))\n")
     captured = []
     for rank, cpu in enumerate(cpus):
         job = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"} if ranked else {}
-        command = profkit_command("capture", "-o", f"run{cpu}.prof", "--", sys.executable, "work.py")
-        bound = ["taskset", "-c", str(cpu), *command]
-        captured.append(subprocess.Popen(bound, cwd=tmp_path, env=environment(**job)))
-    assert [process.wait(timeout=120) for process in captured] == [0, 0]
+        words = ("capture", "-o", f"run{cpu}.prof", "--", sys.executable, work)
+        before = ("taskset", "-c", str(cpu))
+        captured.append(started(tmp_path, *words, before=before, env=environment(**job)))
+    for process in captured:
+        process.communicate(timeout=120)
+        assert process.returncode == 0
     in_process(tmp_path, "merge", *(file.name for file in tmp_path.glob("*.prof")), "-o", "job.prof")
     found = profkit.read(tmp_path / "job.prof")
     assert found.whole.manifest.host.affinity_cpus == tuple(cpus)
+    assert sorted(process.host.affinity_cpus for process in found.whole.processes) == [(cpu,) for cpu in cpus]
     shown = json.loads(found.report("json"))
     assert shown["inventory"]["available_cpus"] == 2.0
     assert "share 1 CPUs" not in found.report("terminal")
-
-
-@pytest.mark.mpi
-@pytest.mark.alone
-def test_merged_ranks_that_are_bound_may_use_all_their_cpus(tmp_path: Path) -> None:
-    require("mpi", shutil.which("mpirun") is not None, "mpirun is not installed")
-    require("mpi", importlib.util.find_spec("mpi4py") is not None, "mpi4py is not installed")
-    (tmp_path / "rank.py").write_text(RANK)
-    env = environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
-    inside = profkit_command("capture", "-o", "run.prof", "--", sys.executable, "rank.py")
-    mpirun = ["mpirun", "-n", "2", "--bind-to", "core"]
-    bound = finished([*mpirun, "true"], tmp_path, env=env)
-    if bound.returncode:
-        pytest.skip(f"two ranks cannot be bound here: {bound.stderr.strip()[:200]}")
-    subprocess.run([*mpirun, *inside], cwd=tmp_path, env=env, check=True, capture_output=True, timeout=120)
-    in_process(tmp_path, "merge", "run-rank0.prof", "run-rank1.prof", "-o", "job.prof")
-    side = load_side(tmp_path / "job.prof")
-    (run,) = side.runs
-    ranks = [process for process in run.processes if process.role == "rank"]
-    allowed = [process.host.affinity_cpus for process in ranks if process.host is not None]
-    assert len(allowed) == 2
-    assert len(set(allowed)) == 2  # each on a core of its own
-    assert run.manifest.host.affinity == len({cpu for cpus in allowed for cpu in cpus})
-    facts = side_facts(side, [one.processes for one in side.runs], 1.0)
-    assert facts.available_cpus == len({cpu for cpus in allowed for cpu in cpus})
-    found = judge_run(run, run.processes)
     assert found.verdict is None or found.verdict.kind != "self-oversubscription"

@@ -6,10 +6,8 @@ import cProfile
 import json
 import os
 import signal
-import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +16,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-import profkit
+from profkit import read
 from profkit.formats import load_run
 from profkit.formats.runfile import write_run
 from profkit.model import Notice
-from tests.integration.capturing import ROOT, environment, in_process, profkit_command
+from tests.integration.capturing import ROOT, in_process, profkit, started, wait_until
 from tests.requirements import imported
-from tests.shared import finished
 
 CPUS = len(os.sched_getaffinity(0))
 #: Workers that compete with each other on any machine.
@@ -59,25 +56,17 @@ BY_ARGUMENT = PROGRAM.replace("SIZE", 'int(sys.argv[sys.argv.index("--workers") 
 IN_CODE = PROGRAM.replace(".Pool(workers", f".Pool({MANY}").replace("SIZE", str(MANY))
 
 
-def run_profkit(
-    place: Path, *words: str, timeout: float = 300, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    return finished(profkit_command(*words), place, env=environment(**variables), timeout=timeout)
-
-
 def captured(place: Path, program: str, *words: str, **variables: str) -> Path:
-    """Capture a program in a directory of its own."""
     home = place / "home"
     home.mkdir()
     (home / "train.py").write_text(program)
     capture = ("capture", "-q", "-o", "../slow.prof", "--", sys.executable, "train.py", *words)
-    done = run_profkit(home, *capture, **variables)
+    done = profkit(home, *capture, **variables)
     assert done.returncode == 0, done.stderr
     return place / "slow.prof"
 
 
 def checked(text: str) -> Any:
-    """Return a report that follows its schema."""
     report = json.loads(text)
     schema = json.loads((ROOT / "docs" / "schema" / "verify-1.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(report)
@@ -86,14 +75,14 @@ def checked(text: str) -> Any:
 
 def test_an_argument_is_edited_and_tried_where_the_run_was(tmp_path: Path) -> None:
     run = captured(tmp_path, BY_ARGUMENT, "--workers", str(MANY), "--note", "a b", OMP_NUM_THREADS="3")
-    verdict = profkit.read(run).verdict
+    verdict = read(run).verdict
     assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
     first = verdict.advice[0]
     assert first.kind == "limit-threads"
     assert first.argv == (sys.executable, "train.py", "--workers", str(CPUS), "--note", "a b")
-    assert 0 < first.predicted_gain_s < profkit.read(run).wall_s  # type: ignore[operator]
+    assert 0 < first.predicted_gain_s < read(run).wall_s
     words = ("verify", run.name, "--format", "json", "--full-paths", "--dir", "kept")
-    done = run_profkit(tmp_path, *words, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="5")
+    done = profkit(tmp_path, *words, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="5")
     assert done.returncode == 0, done.stderr
     report = checked(done.stdout)
     assert report["outcome"] == "helps"
@@ -109,7 +98,7 @@ def test_an_argument_is_edited_and_tried_where_the_run_was(tmp_path: Path) -> No
     sizes = [manifest.command[3] for manifest in commands if manifest is not None]
     assert sorted(set(sizes)) == sorted({str(MANY), str(CPUS)})
     # The runs stand: the same command makes none, and says the same.
-    again = run_profkit(tmp_path, *words, OMP_NUM_THREADS="1")
+    again = profkit(tmp_path, *words, OMP_NUM_THREADS="1")
     assert (json.loads(again.stdout), again.stderr) == (report, "")
 
 
@@ -117,10 +106,10 @@ def test_a_number_in_the_program_is_edited_where_it_is_compiled(tmp_path: Path) 
     run = captured(tmp_path, IN_CODE)
     source = tmp_path / "home" / "train.py"
     line = next(i for i, text in enumerate(source.read_text().splitlines(), 1) if ".Pool(" in text)
-    shown = run_profkit(tmp_path, "show", run.name)
+    shown = profkit(tmp_path, "show", run.name)
     assert f"Pool({CPUS}), in work, train.py:{line - 1}" in shown.stdout
     before = source.read_bytes()
-    done = run_profkit(tmp_path, "verify", run.name, "--no-profile")
+    done = profkit(tmp_path, "verify", run.name, "--no-profile")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("✓ The advice helps: ")
     assert f"train.py:{line}: Pool({CPUS})" in done.stdout
@@ -134,7 +123,7 @@ def test_an_advice_that_the_program_does_not_take_fails(tmp_path: Path) -> None:
         "work(int", "int(sys.argv[2]) > 2 * CPUS or sys.exit('too few')\n    work(int"
     )
     run = captured(tmp_path, program.replace("CPUS", str(CPUS)), "--workers", str(MANY))
-    done = run_profkit(tmp_path, "verify", run.name, "--format", "json", "--no-profile")
+    done = profkit(tmp_path, "verify", run.name, "--format", "json", "--no-profile")
     assert done.returncode == 0, done.stderr
     report = checked(done.stdout)
     assert report["outcome"] == "fails"
@@ -154,17 +143,8 @@ def test_what_is_known_is_printed_when_it_is_stopped(tmp_path: Path) -> None:
     program = BY_ARGUMENT.replace("    work(", textwrap.indent(textwrap.dedent(waits), "    ") + "    work(")
     run = captured(tmp_path, program, "--workers", str(MANY))
     words = ("verify", run.name, "--no-profile", "--format", "json")
-    verify = subprocess.Popen(
-        profkit_command(*words),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    end = time.monotonic() + 60
-    while not (tmp_path / "began-3").exists() and verify.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
+    verify = started(tmp_path, *words)
+    wait_until(lambda: (tmp_path / "began-3").exists() or verify.poll() is not None)
     verify.send_signal(signal.SIGINT)
     printed, said = verify.communicate(timeout=60)
     assert verify.returncode == 130
@@ -198,10 +178,10 @@ def test_threads_of_numpy_in_a_pool(tmp_path: Path) -> None:
     )
     workers = max(2, CPUS)
     run = captured(tmp_path, program, "--workers", str(workers), OMP_NUM_THREADS=str(max(2, CPUS)))
-    verdict = profkit.read(run).verdict
+    verdict = read(run).verdict
     (limit,) = (advice for advice in verdict.advice if advice.kind == "limit-threads")
     assert (limit.env, limit.argv[-1]) == ({"OMP_NUM_THREADS": "1"}, str(min(workers, CPUS)))
-    done = run_profkit(tmp_path, "verify", run.name, "--format", "json", "--limit", "60")
+    done = profkit(tmp_path, "verify", run.name, "--format", "json", "--limit", "60")
     assert done.returncode == 0, done.stderr
     report = checked(done.stdout)
     assert report["env"] == {"OMP_NUM_THREADS": "1"}
@@ -222,19 +202,15 @@ REFUSED: Sequence[tuple[tuple[str, ...], str]] = (
 
 def test_what_cannot_be_run_is_one_line(tmp_path: Path) -> None:
     run = captured(tmp_path, BY_ARGUMENT, "--workers", str(MANY), "--token", "hunter2secret")
-    masked = next(iter(profkit.read(run).runs(False).values()))
+    masked = next(iter(read(run).runs(False).values()))
     write_run(tmp_path / "masked.prof", masked)
     whole = load_run(run)
     host = replace(whole.manifest.host, name="elsewhere")
-    for name, changed in (
-        ("elsewhere", replace(whole, manifest=replace(whole.manifest, host=host))),
-        (
-            "rank",
-            replace(whole, manifest=replace(whole.manifest, job={"id": "7", "rank": 1, "world_size": 4})),
-        ),
-        ("attached", replace(whole, warnings=(*whole.warnings, Notice("attached", "", {"seconds": 2.0})))),
-    ):
-        write_run(tmp_path / f"{name}.prof", changed)
+    job = {"id": "7", "rank": 1, "world_size": 4}
+    attached = (*whole.warnings, Notice("attached", "", {"seconds": 2.0}))
+    write_run(tmp_path / "elsewhere.prof", replace(whole, manifest=replace(whole.manifest, host=host)))
+    write_run(tmp_path / "rank.prof", replace(whole, manifest=replace(whole.manifest, job=job)))
+    write_run(tmp_path / "attached.prof", replace(whole, warnings=attached))
     cProfile.run("sum(range(10))", str(tmp_path / "plain.prof"))
     for words, said in REFUSED:
         done = in_process(tmp_path, "verify", *words, status=2)
@@ -242,6 +218,6 @@ def test_what_cannot_be_run_is_one_line(tmp_path: Path) -> None:
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
     (tmp_path / "home" / "train.py").rename(tmp_path / "home" / "other.py")
-    assert "its command needs train.py, which is not here" in run_profkit(tmp_path, "verify", run.name).stderr
+    assert "its command needs train.py, which is not here" in profkit(tmp_path, "verify", run.name).stderr
     (tmp_path / "home").rename(tmp_path / "away")
-    assert "its working directory is not here" in run_profkit(tmp_path, "verify", run.name).stderr
+    assert "its working directory is not here" in profkit(tmp_path, "verify", run.name).stderr

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.capturing import PROGRAMS, ROOT, environment, run_capture
+from tests.integration.capturing import PROGRAMS, ROOT, environment, run_capture, script
 from tests.interpreters import interpreter, packages
 from tests.shared import finished, words_of
 
@@ -88,10 +88,8 @@ def test_what_a_program_sees_is_what_is_listed(tmp_path: Path, version: str) -> 
     done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
     after = json.loads((tmp_path / "seen.json").read_text())
-    fits = {
-        **ALWAYS,
-        **(BEFORE_MONITORING if [int(part) for part in version.split(".")] < [3, 12] else WITH_MONITORING),
-    }
+    monitored = VERSIONS.index(version) >= VERSIONS.index("3.12")
+    fits = ALWAYS | (WITH_MONITORING if monitored else BEFORE_MONITORING)
     if "threading" in before["begin"]["sys.modules"]:
         fits.pop("sys.meta_path", None)
     found = set()
@@ -118,12 +116,12 @@ def test_what_programs_see_is_documented() -> None:
 def test_older_pythons_are_left_alone(tmp_path: Path, version: str, own: bool) -> None:
     if own:
         (tmp_path / "sitecustomize.py").write_text("import sys\nsys.own = 1\n")
-    program = "import sys; print(hasattr(sys, 'own'), sys.path, sorted(sys.modules))"
+    program = "import sys; print(hasattr(sys, 'own'), sys.path, sorted(sys.modules)); sys.exit(4)"
     env = environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
     command = (interpreter(version), "-c", program)
     bare = without_profkit(tmp_path, *command, env=env)
     done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
-    assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
+    assert (done.returncode, done.stdout, done.stderr) == (4, bare.stdout, bare.stderr)
 
 
 def lines_of(text: str) -> list[str]:
@@ -159,27 +157,22 @@ def test_what_the_interpreter_says_of_imports(tmp_path: Path, version: str) -> N
 MEASURED = """
 import cProfile, gc, multiprocessing, os, profile, subprocess, sys, threading
 from package import module
-
 def leaf(n):
     if n > 2:
         return "never" * n
     return n
-
 def watch(frame, event, argument):
     return None
-
 def in_a_thread():
     leaf(1)
     sys.setprofile(watch)
     leaf(1)
     sys.setprofile(None)
-
 def many():
     total = 0
     for n in range(50_000):
         total += module.square(n)
     return total
-
 if __name__ == "__main__":
     profiler = cProfile.Profile()
     profiler.enable()
@@ -209,7 +202,6 @@ if __name__ == "__main__":
 MODULE = """
 def square(n):
     return n * n
-
 def never():
     return 1
 """
@@ -235,11 +227,10 @@ def test_coverage_measures_the_program_alone(
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").touch()
     (tmp_path / "package" / "module.py").write_text(MODULE)
-    (tmp_path / "program.py").write_text(MEASURED)
+    script(tmp_path, MEASURED)
     # Whether a fork warns of other threads depends on whether those of the pool have ended.
-    env = environment(
-        PYTHONPATH=str(packages(python, requirement)), PYTHONWARNINGS="ignore::DeprecationWarning"
-    )
+    path = str(packages(python, requirement))
+    env = environment(PYTHONPATH=path, PYTHONWARNINGS="ignore::DeprecationWarning")
     command = [python, "-m", "coverage", "run", *options, "program.py"]
 
     def measured() -> Any:
@@ -273,8 +264,7 @@ def test_pytest_s_checks_of_threads_and_files_see_the_program_alone(tmp_path: Pa
         "    gc.collect()\n"
         "def test_forked():\n"
         "    pid = os.fork()\n"
-        "    if pid == 0:\n"
-        "        os._exit(0)\n"
+        "    if pid == 0: os._exit(0)\n"
         "    os.waitpid(pid, 0)\n"
         "def test_profile():\n"
         "    assert sys.getprofile() is None\n"

@@ -10,8 +10,7 @@ import pytest
 
 from profkit.formats import load_run
 from profkit.model import Process, Profile
-from tests.integration.capturing import PROGRAMS, captured, run_capture
-from tests.integration.test_capture_contents import tracer_environment
+from tests.integration.capturing import PROGRAMS, captured, names, run_capture, script
 from tests.interpreters import interpreter
 from tests.requirements import require
 
@@ -20,8 +19,7 @@ SECONDS, COMPETITORS, NAP = 3.0, 3, 0.5
 
 
 def value(profile: Profile, function: str, column: str) -> float:
-    """One column of a function of the program, by name."""
-    rows = np.array([profile.strings[i] == function for i in profile.name], bool)
+    rows = np.array([name == function for name in names(profile)], bool)
     return float(getattr(profile, column)[rows].sum())
 
 
@@ -29,11 +27,10 @@ def capture(directory: Path, version: str) -> tuple[Process, dict[str, list[floa
     """Return the process, and what the program said of its threads: seconds queued and off the CPU."""
     require("schedstat", os.path.exists("/proc/self/schedstat"), "this kernel has no schedstat")
     command = [interpreter(version), str(PROGRAMS / "queues.py"), str(SECONDS), str(COMPETITORS)]
-    done = run_capture(directory, *command, env=tracer_environment())
+    done = run_capture(directory, *command)
     assert done.returncode == 0, done.stderr
-    said = {
-        words[0]: [float(word) for word in words[1:]] for words in map(str.split, done.stdout.splitlines())
-    }
+    lines = [line.split() for line in done.stdout.splitlines()]
+    said = {name: list(map(float, seconds)) for name, *seconds in lines}
     assert max(wait for wait, _ in said.values()) > 0.5, "the program was not contended: nothing was tested"
     return load_run(directory / "run.prof").processes[0], said
 
@@ -46,7 +43,6 @@ def test_waiting_is_charged_to_the_function_that_waited(tmp_path: Path, version:
     (wait, blocked), profile = said["MainThread"], process.threads[0].profile
     # The sums are the kernel's own figures: of the work, and with the interpreter's start and end of the thread.
     kernel = process.threads[0].run_queue_wait_s
-    assert kernel is not None
     assert 0.97 * wait <= profile.wait.sum() <= 1.02 * kernel
     assert profile.blocked.sum() >= 0.95 * blocked
     assert value(profile, "heavy", "wait") >= 0.8 * wait
@@ -61,7 +57,8 @@ def test_waiting_is_charged_to_the_function_that_waited(tmp_path: Path, version:
 
 @pytest.mark.alone
 def test_what_runs_under_the_targets_own_profiler_is_left_out(tmp_path: Path) -> None:
-    program = (
+    program = script(
+        tmp_path,
         "import cProfile, time\n"
         "def mine():\n"
         "    time.sleep(0.6)\n"
@@ -69,12 +66,9 @@ def test_what_runs_under_the_targets_own_profiler_is_left_out(tmp_path: Path) ->
         "    time.sleep(0.6)\n"
         "mine()\n"
         "cProfile.Profile().runcall(its)\n"
-        "mine()\n"
+        "mine()\n",
     )
-    (tmp_path / "program.py").write_text(program)
     for version in ("3.11", "3.13"):
-        env = tracer_environment()
-        run = captured(tmp_path, interpreter(version), "program.py", env=env)
-        profile = run.processes[0].threads[0].profile
+        profile = captured(tmp_path, interpreter(version), program).processes[0].threads[0].profile
         assert value(profile, "mine", "cumblocked") == pytest.approx(1.2, abs=0.25)
         assert value(profile, "its", "cumblocked") < 0.15

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,10 +18,12 @@ from tests.integration.capturing import (
     ROOT,
     calls,
     captured,
+    codes,
     environment,
     in_process,
-    profkit_command,
     run_capture,
+    started,
+    wait_until,
 )
 from tests.integration.nvtx_ranges import require_collector, rows
 from tests.interpreters import interpreter
@@ -46,24 +47,17 @@ def windowed(directory: Path, python: str, *words: str, options: tuple[str, ...]
     return load_run(directory / "run.prof")
 
 
-def codes(run: Run) -> list[str]:
-    return [notice.code for notice in run.warnings]
-
-
-def names(process: Process) -> set[str]:
+def called(process: Process) -> set[str]:
     return set(calls(process))
 
 
 def windows_add_up(run: Run) -> None:
-    """The wall is the windows', within the command's."""
     manifest = run.manifest
     lengths = [window.end_s - window.begin_s for window in manifest.windows if window.captured]
     assert manifest.wall_s == pytest.approx(sum(lengths), abs=1e-6)
-    assert manifest.whole_s is not None
     assert 0 < manifest.wall_s < manifest.whole_s
     assert all(0 <= window.begin_s <= window.end_s <= manifest.whole_s for window in manifest.windows)
     for process in run.processes:
-        assert process.wall_s is not None
         assert process.wall_s <= manifest.wall_s + 1e-6
         for thread in process.threads:
             assert (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0) <= manifest.wall_s + 1e-6
@@ -95,11 +89,10 @@ def test_the_program_opens_windows_for_all_threads(tmp_path: Path, python: str) 
 
 def test_named_parts_of_a_whole_run(tmp_path: Path, python: str) -> None:
     program = "import profkit\nwith profkit.window('epoch 3'):\n    pass"
-    env = environment(PYTHONPATH=str(ROOT))
-    run = captured(tmp_path, python, "-c", program, env=env)
+    run = captured(tmp_path, python, "-c", program, env=environment(PYTHONPATH=str(ROOT)))
     assert [(w.name, w.captured) for w in run.manifest.windows] == [("epoch 3", False)]
     assert run.manifest.whole_s is None
-    assert "<module>" in names(run.processes[0])
+    assert "<module>" in called(run.processes[0])
 
 
 @pytest.mark.parametrize(
@@ -109,14 +102,13 @@ def test_a_range_opens_windows(
     tmp_path: Path, python: str, cycles: tuple[str, ...], opened: list[str]
 ) -> None:
     require_collector()
-    run = windowed(
-        tmp_path, python, "range", "epoch 7", *opened, options=("--capture-range", "epoch 7", *cycles)
-    )
+    options = ("--capture-range", "epoch 7", *cycles)
+    run = windowed(tmp_path, python, "range", "epoch 7", *opened, options=options)
     windows_add_up(run)
     assert [window.name for window in run.manifest.windows] == ["epoch 7"] * len(opened)
     process = run.processes[0]
     assert calls(process)["inside"] == 10 * len(opened)
-    assert "outside" not in names(process)
+    assert "outside" not in called(process)
     # Of the ranges, those of the windows.
     assert [name for name, _, _ in rows(process)] == ["epoch 7"] * len(opened)
 
@@ -127,15 +119,14 @@ def test_a_range_that_a_thread_without_the_gil_pushes(tmp_path: Path, python: st
     run = windowed(tmp_path, python, "range-without-gil", "epoch 7", "0", "1", "2", options=options)
     windows_add_up(run)
     assert calls(run.processes[0])["inside"] == 30
-    assert "outside" not in names(run.processes[0])
+    assert "outside" not in called(run.processes[0])
 
 
 @pytest.mark.parametrize("kind", ["range", "call"])
 def test_steps(tmp_path: Path, python: str, kind: str) -> None:
-    if kind == "range":
-        require_collector()
     options = ("--wait", "3", "--warmup", "2", "--active", "4", "--cycles", "2")
     if kind == "range":
+        require_collector()
         options = (*options, "--step-range", "step 0")
     run = windowed(tmp_path, python, "steps", kind, "3", "2", "4", "2", options=options)
     windows_add_up(run)
@@ -152,15 +143,16 @@ def test_a_window_by_the_clock(tmp_path: Path, python: str) -> None:
     windows_add_up(run)
     assert run.manifest.wall_s == pytest.approx(0.5)
     assert run.manifest.windows[0].begin_s == pytest.approx(1.0)
-    assert calls(run.processes[0])["inside"] > 0
-    assert calls(run.processes[0])["by_clock"] == 1
-    assert "outside" not in names(run.processes[0])
+    found = calls(run.processes[0])
+    assert found["inside"] > 0
+    assert found["by_clock"] == 1
+    assert "outside" not in found
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_workers_that_were_there_before_follow(tmp_path: Path, python: str, method: str) -> None:
     run = windowed(tmp_path, python, "pool", method, options=("--start-paused",))
-    workers = [process for process in run.processes if "inside" in names(process)]
+    workers = [process for process in run.processes if "inside" in called(process)]
     assert len(workers) == 2
     assert {process.role for process in workers} == {"worker"}
     assert all(calls(process)["inside"] > 0 and process.cpu_s is not None for process in workers)
@@ -169,7 +161,7 @@ def test_workers_that_were_there_before_follow(tmp_path: Path, python: str, meth
 
 def test_forked_children_are_in_the_window_or_not(tmp_path: Path, python: str) -> None:
     run = windowed(tmp_path, python, "forks", options=("--start-paused",))
-    found = [names(process) for process in run.processes]
+    found = [called(process) for process in run.processes]
     assert sum("inside" in each for each in found) == 1
     assert not any("outside" in each for each in found)
 
@@ -186,8 +178,7 @@ def test_forked_children_are_in_the_window_or_not(tmp_path: Path, python: str) -
 def test_a_window_that_never_opened_is_said(
     tmp_path: Path, python: str, options: tuple[str, ...], code: str, said: str
 ) -> None:
-    program = "import sys; sys.exit(7)"
-    done = run_capture(tmp_path, python, "-c", program, options=options)
+    done = run_capture(tmp_path, python, "-c", "import sys; sys.exit(7)", options=options)
     assert done.returncode == 7
     assert "the window never opened" in done.stderr
     assert said in done.stderr
@@ -197,8 +188,7 @@ def test_a_window_that_never_opened_is_said(
     # All there is are the counters of the whole run.
     assert run.manifest.whole_s is None
     assert run.processes[0].cpu_s is not None
-    shown = in_process(tmp_path, "show", "run.prof", status=None)
-    assert shown.returncode == 0, shown.stderr
+    shown = in_process(tmp_path, "show", "run.prof")
     assert "the window never opened" in " ".join(shown.stdout.split())
 
 
@@ -210,8 +200,7 @@ def test_functions_of_some_ranks(tmp_path: Path, python: str) -> None:
     assert not any(len(thread.profile) for thread in ranks[0].threads)
     assert not ranks[0].profiled
     assert ranks[0].cpu_s is not None
-    assert "inside" in names(ranks[1])
-    assert "inside" in names(ranks[2])
+    assert ["inside" in called(ranks[rank]) for rank in (1, 2)] == [True, True]
     assert "ranks-selected" in codes(run)
 
 
@@ -233,7 +222,7 @@ def test_counters_alone(tmp_path: Path, python: str) -> None:
     for words in (("show", sides[0]), ("show", "--full", sides[0]), ("diff", *sides)):
         done = in_process(tmp_path, *words)
         assert "functions were not captured (--counters-only)" in " ".join(done.stdout.split())
-    done = in_process(tmp_path, "diff", *sides, "--format", "json", status=None)
+    done = in_process(tmp_path, "diff", *sides, "--format", "json")
     account = json.loads(done.stdout)["account"]
     seconds = sum(bucket["seconds"] for bucket in account["buckets"])
     assert seconds == pytest.approx(account["added_s"], abs=1e-6)
@@ -251,9 +240,8 @@ def test_without_a_capture_the_calls_do_nothing(python: str) -> None:
     assert done.returncode == 0, done.stderr
     loaded = done.stdout.strip()
     assert "profkit.api.windows" in loaded
-    assert all(
-        f"'{heavy}'" not in loaded for heavy in ("numpy", "click", "typing", "contextlib", "profkit.api.run")
-    )
+    for heavy in ("numpy", "click", "typing", "contextlib", "profkit.api.run"):
+        assert f"'{heavy}'" not in loaded
 
 
 @pytest.mark.parametrize(
@@ -299,20 +287,14 @@ def test_a_run_that_is_still_going_is_shown(tmp_path: Path, python: str) -> None
         "    while not os.path.exists('end'): piece()\n"
         "going()\n"
     )
-    command = profkit_command("capture", "-q", "--exact", "-o", "run.prof", "--", python, "-c", program)
-    capture = subprocess.Popen(command, cwd=tmp_path, env=environment())
+    capture = started(tmp_path, "capture", "-q", "--exact", "-o", "run.prof", "--", python, "-c", program)
     try:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "begun").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until((tmp_path / "begun").exists)
         (spool,) = tmp_path.glob(".run.prof.spool-*")
         before = contents(spool)
         counted = 0
         for name in ("run.prof", str(spool), str(capture.pid)):
-            shown = in_process(tmp_path, "show", name, "--format", "json", status=None)
-            assert shown.returncode == 0, shown.stderr
-            found = json.loads(shown.stdout)
+            found = json.loads(in_process(tmp_path, "show", name, "--format", "json").stdout)
             assert [notice["code"] for notice in found["warnings"]] == ["capture-running"]
             assert "still running: " in found["warnings"][0]["text"]
             rows = {row["name"]: row["ncalls"] for row in found["functions"]}
@@ -323,7 +305,8 @@ def test_a_run_that_is_still_going_is_shown(tmp_path: Path, python: str) -> None
         assert capture.poll() is None
     finally:
         (tmp_path / "end").touch()
-        assert capture.wait(60) == 0
+        capture.communicate(timeout=60)
+    assert capture.returncode == 0
     assert (tmp_path / "run.prof").is_file()
     assert not spool.exists()
     assert calls(load_run(tmp_path / "run.prof").processes[0])["piece"] > counted
@@ -335,8 +318,7 @@ def all_calls(run: Run) -> int:
 
 def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> None:
     program = [python, str(PROGRAMS / "growing.py"), "end"]
-    command = profkit_command("capture", "-q", "--exact", "-o", "run.prof", "--", *program)
-    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) as job:
+    with started(tmp_path, "capture", "-q", "--exact", "-o", "run.prof", "--", *program) as job:
         assert job.stdout.readline() == "ready\n"
         (spool,) = tmp_path.glob(".run.prof.spool-*")
         counted = read = 0
@@ -346,14 +328,13 @@ def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> No
         while read < 20 or "made_0_250_0" not in found:
             assert time.monotonic() < until, "it does not go on"
             run = read_running(spool)
-            found = {name for process in run.processes for name in names(process)}
+            found = {name for process in run.processes for name in called(process)}
             # Nothing is left out as damaged, and nothing that was there once is missing.
             assert codes(run) == ["capture-running"]
             assert all_calls(run) >= counted
             counted = all_calls(run)
             read += 1
-        shown = in_process(tmp_path, "show", "run.prof", "--format", "json", status=None)
-        assert shown.returncode == 0, shown.stderr
+        shown = in_process(tmp_path, "show", "run.prof", "--format", "json")
         assert [notice["code"] for notice in json.loads(shown.stdout)["warnings"]] == ["capture-running"]
         (tmp_path / "end").touch()
     assert job.returncode == 0
@@ -362,7 +343,6 @@ def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> No
 
 def test_a_name_that_is_no_run_is_refused_as_before(tmp_path: Path) -> None:
     for name in ("missing.prof", "999999999"):
-        done = in_process(tmp_path, "show", name, status=None)
-        assert done.returncode == 2
+        done = in_process(tmp_path, "show", name, status=2)
         assert name in done.stderr
         assert len(done.stderr.splitlines()) == 1

@@ -13,8 +13,16 @@ import pytest
 
 from profkit.formats import load_run
 from profkit.model import Process, Run
-from tests.integration.capturing import PROGRAMS, calls, captured, profkit_command, run_capture
-from tests.integration.test_capture_contents import tracer_environment
+from tests.integration.capturing import (
+    PROGRAMS,
+    calls,
+    captured,
+    names,
+    run_capture,
+    script,
+    started,
+    wait_until,
+)
 from tests.interpreters import interpreter
 
 COUNTS = str(PROGRAMS / "counts_itself.py")
@@ -42,12 +50,8 @@ def killed_at(directory: Path, python: str, seconds: float) -> tuple[Run, list[i
     """Return the run of a program that was killed so long after it began to count, and what it counted."""
     path = page(directory)
     words = ("capture", "-o", "run.prof", "--exact", "--", python, COUNTS, str(path))
-    command = profkit_command(*words)
-    launcher = subprocess.Popen(command, cwd=directory, env=tracer_environment(), stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while not slots(path)[-1]:
-        assert time.monotonic() < deadline, "the program does not begin"
-        time.sleep(0.002)
+    launcher = started(directory, *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: slots(path)[-1], "the program does not begin")
     time.sleep(seconds)
     os.kill(slots(path)[-1], signal.SIGKILL)
     launcher.wait(30)
@@ -79,12 +83,12 @@ ENDS = (
 
 @pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
 def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str) -> None:
-    (tmp_path / "program.py").write_text(
-        "import ctypes, os, sys\ndef step(): pass\nfor _ in range(12345): step()\nexec(sys.argv[1])\n"
+    script(
+        tmp_path, "import ctypes, os, sys\ndef step(): pass\nfor _ in range(12345): step()\nexec(sys.argv[1])"
     )
     one_by_one = 'python="$1"; shift; for end; do "$python" program.py "$end"; done; true'
     words = ("bash", "-c", one_by_one, "-", interpreter(version), *ENDS)
-    run_capture(tmp_path, *words, env=tracer_environment())
+    run_capture(tmp_path, *words)
     ended = [process for process in load_run(tmp_path / "run.prof").processes if process.profiled]
     found = {process.command[-1]: calls(process)["step"] for process in ended}
     assert found == dict.fromkeys(ENDS, 12345)
@@ -95,21 +99,21 @@ def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: st
     """Spawned workers that worked for a tenth of a second; they are terminated when the last result is there."""
     path = page(tmp_path)
     words = (interpreter(version), COUNTS, str(path), "pool")
-    run = captured(tmp_path, *words, env=tracer_environment())
+    run = captured(tmp_path, *words)
     workers = [process for process in run.processes if process.role == "worker"]
     assert workers
     assert sum(calls(process).get("augment", 0) for process in workers) == 6
     assert sum(sum(counted(process)) for process in workers) == sum(slots(path))
     # The process that follows resources may outlive the main one, which is said.
     pids = {process.pid for process in workers}
-    assert not [notice for notice in run.warnings if not pids.isdisjoint(notice.numbers.get("pids", pids))]  # type: ignore[arg-type]
+    assert not [notice for notice in run.warnings if not pids.isdisjoint(notice.numbers.get("pids", pids))]
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
 def test_forked_children_have_tables_of_their_own(tmp_path: Path, version: str) -> None:
     """What a child does is in no table of its parent's, which it shares memory with, nor the other way round."""
-    program = tmp_path / "program.py"
-    program.write_text(
+    program = script(
+        tmp_path,
         "import os\n"
         "def step(): pass\n"
         "def of_child(): pass\n"
@@ -123,9 +127,9 @@ def test_forked_children_have_tables_of_their_own(tmp_path: Path, version: str) 
         "        os.kill(os.getpid(), 9)\n"
         "    os.wait()\n"
         "outer(10)\n"
-        "for _ in range(500): step()\n"
+        "for _ in range(500): step()\n",
     )
-    run = captured(tmp_path, interpreter(version), str(program), env=tracer_environment())
+    run = captured(tmp_path, interpreter(version), program)
     parent, child = run.processes
     assert (calls(parent)["step"], calls(parent)["outer"], "of_child" in calls(parent)) == (511, 11, False)
     assert (calls(child)["of_child"], "outer" in calls(child)) == (1000, False)
@@ -151,30 +155,30 @@ FIRSTS: list[tuple[str, dict[str, int]]] = [
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.15"])
 def test_a_forked_child_has_its_first_call(tmp_path: Path, version: str) -> None:
     """A child's agent begins with what it calls first, whatever that is."""
-    program = tmp_path / "program.py"
     forked = "pid = os.fork()\nif not pid:\n    {}\n    os._exit(0)\nassert os.waitpid(pid, 0)[1] == 0\n"
-    program.write_text(
+    program = script(
+        tmp_path,
         "import os, sys\n"
         "def leaves(): return 1\n"
         "def yields():\n    yield 1\n"
         "waiting = yields()\n"
-        "next(waiting)\n" + "print(pid)\n".join([*(forked.format(first) for first, _ in FIRSTS), ""])
+        "next(waiting)\n" + "print(pid)\n".join([*(forked.format(first) for first, _ in FIRSTS), ""]),
     )
-    done = run_capture(tmp_path, interpreter(version), str(program))
+    done = run_capture(tmp_path, interpreter(version), program)
     run = load_run(tmp_path / "run.prof")
     assert run.manifest.exit_status == 0, done.stderr
     children = {process.pid: process for process in run.processes[1:]}
-    for pid, (first, names) in zip(map(int, done.stdout.split()), FIRSTS, strict=True):
+    for pid, (first, counts) in zip(map(int, done.stdout.split()), FIRSTS, strict=True):
         child = children[pid]
         assert (child.parent, child.exit, child.profiled) == (run.processes[0].pid, "exited", True), first
-        assert {name: calls(child).get(name) for name in names} == names, first
+        assert {name: calls(child).get(name) for name in counts} == counts, first
     assert {notice.code for notice in run.warnings} <= {"own-cprofile"}
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.15"])
 def test_children_that_call_nothing_leave_nothing(tmp_path: Path, version: str) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
+    program = script(
+        tmp_path,
         "import os\n"
         "spool = os.environ['PROFKIT_SPOOL']\n"
         "there = sorted(os.listdir(spool))\n"
@@ -183,9 +187,9 @@ def test_children_that_call_nothing_leave_nothing(tmp_path: Path, version: str) 
         "    if not pid:\n"
         "        os._exit(7)\n"
         "    assert os.waitpid(pid, 0)[1] == 7 << 8\n"
-        "assert set(os.listdir(spool)) - set(there) <= {'sampler.samples'}\n"
+        "assert set(os.listdir(spool)) - set(there) <= {'sampler.samples'}\n",
     )
-    run = captured(tmp_path, interpreter(version), str(program))
+    run = captured(tmp_path, interpreter(version), program)
     assert run.manifest.exit_status == 0
     assert [process.exit for process in run.processes if process.profiled] == ["exited"]
     assert run.warnings == ()
@@ -194,8 +198,8 @@ def test_children_that_call_nothing_leave_nothing(tmp_path: Path, version: str) 
 
 @pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
 def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
+    program = script(
+        tmp_path,
         "import os, threading\n"
         "def step(): pass\n"
         "def task():\n"
@@ -204,9 +208,9 @@ def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) ->
         "    thread = threading.Thread(target=task)\n"
         "    thread.start()\n"
         "    thread.join()\n"
-        "os.kill(os.getpid(), 9)\n"
+        "os.kill(os.getpid(), 9)\n",
     )
-    run_capture(tmp_path, interpreter(version), str(program), env=tracer_environment())
+    run_capture(tmp_path, interpreter(version), program)
     (process,) = load_run(tmp_path / "run.prof").processes
     assert calls(process)["step"] == 7 * 1500
     assert calls(process)["task"] == 1500
@@ -218,23 +222,22 @@ def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) ->
 @pytest.mark.parametrize("version", ["3.11", "3.13", "3.15"])
 def test_code_that_is_compiled_as_it_goes_is_one_function(tmp_path: Path, version: str) -> None:
     """Its code objects are neither kept nor mixed up with others that get their addresses."""
-    program = tmp_path / "program.py"
-    program.write_text(
+    program = script(
+        tmp_path,
         "import weakref\n"
         "codes = []\n"
         "for number in range(3000):\n"
         "    exec(f'def made():\\n    return {number}\\nmade()\\n')\n"
         "    codes.append(weakref.ref(made.__code__))\n"
         "    exec(f'def other():\\n    return {number}\\nother(); other()\\n')\n"
-        "open('alive', 'w').write(str(sum(code() is not None for code in codes)))\n"
+        "open('alive', 'w').write(str(sum(code() is not None for code in codes)))\n",
     )
-    run = captured(tmp_path, interpreter(version), str(program), env=tracer_environment())
+    run = captured(tmp_path, interpreter(version), program)
     (process,) = run.processes
     assert calls(process)["made"] == 3000
     assert int((tmp_path / "alive").read_text()) <= 300, "it is kept, for each code object"
     assert calls(process)["other"] == 6000
-    profile = process.threads[0].profile
-    assert sum(profile.strings[name] in ("made", "other") for name in profile.name) == 2
+    assert sum(name in ("made", "other") for name in names(process.threads[0].profile)) == 2
 
 
 #: Makes cycles that a collection has to find, slowly, so that snapshots of its 3 000 functions come in between.
@@ -265,10 +268,8 @@ print(threads, len(elsewhere), len(here), gc.get_threshold() == before)
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.15"])
 def test_no_finaliser_of_the_targets_runs_in_a_thread_of_ours(tmp_path: Path, version: str) -> None:
-    """The two threads of the tracer run no Python of the target's."""
-    program = tmp_path / "program.py"
-    program.write_text("import gc\nbefore = gc.get_threshold()\n" + FINALISERS)
-    done = run_capture(tmp_path, interpreter(version), str(program), env=tracer_environment())
+    program = script(tmp_path, "import gc\nbefore = gc.get_threshold()\n" + FINALISERS)
+    done = run_capture(tmp_path, interpreter(version), program)
     threads, elsewhere, here, same = done.stdout.split()
     assert (elsewhere, here) == ("0", "300"), done.stderr
     assert threads == "3"

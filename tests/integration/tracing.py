@@ -27,7 +27,6 @@ NEW = ("3.12", "3.13", "3.14", "3.15")
 
 @functools.cache
 def include_directory(python: str) -> str:
-    """Where an interpreter's headers are."""
     code = "import sysconfig; print(sysconfig.get_path('include'))"
     return finished([python, "-c", code], check=True).stdout.strip()
 
@@ -36,7 +35,6 @@ def compiler() -> str:
     """Return the C compiler, or skip the calling test."""
     found = which("gcc") or which("cc")
     require("compiler", found is not None, "no C compiler on this machine")
-    assert found is not None
     return found
 
 
@@ -63,38 +61,14 @@ def binary_for(version: str) -> Path:
 
 
 def check(
-    version: str,
-    name: str,
-    *arguments: str,
-    python: str | None = None,
-    packages: Path | None = None,
-    timeout: float = 60,
+    version: str, name: str, *arguments: str, python: str | None = None, packages: Path | None = None
 ) -> Any:
     """Run a check of tracer_target.py in an interpreter's development mode and return what it says.
 
-    Parameters
-    ----------
-    version, name, arguments
-        The Python, and the check with its arguments.
-    python
-        The interpreter to use instead of the plain one of that version.
-    packages
-        A directory of libraries that the check imports.
-    timeout
-        In seconds.
+    `python` stands in for the plain interpreter of that version; `packages` has libraries that the check imports.
     """
-    done = finished(
-        [
-            python or interpreter(version),
-            *("-X", "dev", "-W", "error"),
-            str(TARGET),
-            str(binary_for(version)),
-            name,
-            *arguments,
-        ],
-        env={**os.environ, "PYTHONPATH": str(packages or "")},
-        timeout=timeout,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    words = [python or interpreter(version), "-X", "dev", "-W", "error", TARGET, binary_for(version), name]
+    env = {**os.environ, "PYTHONPATH": str(packages or "")}
+    done = finished([*words, *arguments], env=env, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
