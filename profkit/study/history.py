@@ -11,10 +11,11 @@ from functools import partial
 import numpy as np
 
 from profkit.errors import FormatError, UsageError
-from profkit.formats.load import join_ranks, load_run, rank_groups
+from profkit.formats.load import join_ranks, rank_groups
 from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, change_points
 from profkit.measure.iterations import iteration_seconds
 from profkit.model import Notice, Run, RunSet
+from profkit.study.rank_read import load
 from profkit.study.setting_results import pooled_spread
 from profkit.study.workers import Crew
 from profkit.verdict.account import RUN_BUCKETS
@@ -102,7 +103,7 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun],
     heads, notices = [], []
     for path in paths:
         try:
-            head = load_run(path, edges=False, processes=False)
+            head = load(path, processes=False)
         except FormatError as error:
             notices.append(_skipped(error))
             continue
@@ -215,5 +216,5 @@ def _nearest(runs: Sequence[HistoryRun], values: Sequence[float], begin: int, en
 
 
 def _read(files: Sequence[str]) -> Run:
-    found = [load_run(file) for file in files]
+    found = [load(file, edges=True) for file in files]
     return found[0] if len(found) == 1 else join_ranks(found)

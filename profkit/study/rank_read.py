@@ -204,11 +204,11 @@ def reference_of(path: str) -> Reference:
     return Reference(path, frozenset(path for root, path in files if root == PROJECT))
 
 
-def load(path: str, *, edges: bool = False) -> Run:
+def load(path: str, *, edges: bool = False, processes: bool = True) -> Run:
     """Return the run of a path or address; raises `FormatError`."""
     with local(path) as file:
         try:
-            return replace(load_run(file, edges=edges), path=path)
+            return replace(load_run(file, edges=edges, processes=processes), path=path)
         except FormatError as error:
             raise FormatError(path, error.problem, error.hint) from None
 
