@@ -201,6 +201,16 @@ def test_a_cause_that_is_not_found(name: str) -> None:
     assert judged(a, b).verdict.cause != cause
 
 
+def test_threads_that_no_pool_explains_are_the_programs_own() -> None:
+    """LightGBM starts as many as its own parameter says, whatever the size of OpenMP's pool."""
+    many = spinning(1.5, 7, 6.0)
+    small = replace(many.processes[0], pools=(Pool("libgomp", threads=2),))
+    found = judged(spinning(1.0, 1, 0.1), replace(many, processes=(small,)))
+    assert found.verdict.kind == "self-oversubscription"
+    assert advice(found, "own-threads").numbers["cpus"] == 2
+    assert "own-threads" not in [piece.kind for piece in judged(spinning(1.0, 1, 0.1), many).verdict.advice]
+
+
 def test_a_doubt_lowers_the_confidence_that_is_printed() -> None:
     sure, mild = (judged(CLEAN, run(scaled(k), wait=3.2 * (k - 1))).verdict for k in (2.0, 1.13))
     assert sure.rule == mild.rule == "run-queue-wait"

@@ -54,6 +54,14 @@ def _more_cpus(a: Advice) -> str:
     return f"it was bound to {n['cpus']:g} of {n['machine']} CPUs"
 
 
+def _own_threads(a: Advice) -> str:
+    where = f", mostly in {display_name(a.subject)}" if a.subject else ""
+    return (
+        f"more threads run than the pools of its libraries have{where}: set its own number of threads "
+        f"(num_threads, n_jobs or the like) to {a.numbers['cpus']}"
+    )
+
+
 def _not_the_code(a: Advice) -> str:
     n = a.numbers
     before, after = (units.seconds(float(n[side] or 0.0)) for side in ("before", "after"))
@@ -93,6 +101,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         (),
         f"its own work fills the {a.numbers['cpus']:g} CPUs that it may use: give it more",
     ),
+    "own-threads": lambda a: ((), _own_threads(a)),
     "not-the-code": lambda a: ((), _not_the_code(a)),
     "list-processes": lambda a: (_command(a), "shows what else uses CPUs"),
     "capture-idle": _capture("quiet.prof", "on an idle or exclusive node"),

@@ -154,7 +154,14 @@ def _contention(case: Judged, lost: float) -> Found:
         found = [*_limit_threads(case, lost), *_more_cpus(case, lost)]
         yield from found
         cpus = side.available_cpus or 0.0
-        if not found and (side.own_cores or 0.0) >= FULL * cpus > 0:
+        if found:
+            return
+        if cpus and any(process.surprising for process in side.inventory.processes):
+            queued = [part.name for part in case.account.bucket("queue").parts if part.kind == "function"]
+            yield Advice(
+                "own-threads", subject=queued[0] if queued else "", numbers={"cpus": max(1, int(cpus))}
+            )
+        elif (side.own_cores or 0.0) >= FULL * cpus > 0:
             yield Advice("give-cpus", numbers={"cpus": cpus})
         return
     yield Advice("capture-idle", side.command, cures="queue")
