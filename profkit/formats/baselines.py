@@ -86,9 +86,9 @@ class Store:
                 }
                 _write(path, json.dumps(document, indent=1) + "\n")
                 self._forget()
+                return self.read(name)  # before another process saves one of this name
         except OSError as error:
             raise _unwritable(self.directory, error) from error
-        return self.read(name)
 
     def use(self, name: str) -> Baseline:
         """Make a baseline the one that ``baseline:`` without a name means; raise `UsageError` on failure."""

@@ -198,7 +198,6 @@ def test_an_edit_that_holds_the_interpreters_lock_is_changed_code(tmp_path: Path
         (tmp_path / "run.prof").rename(tmp_path / file)
     found = diff(tmp_path / "one.prof", tmp_path / "two.prof").account
     assert "spin" in [part.name for part in found.bucket("code").parts]
-    assert "spin" not in [part.name for part in found.bucket("gil").parts]
     assert found.seconds("code") > found.seconds("gil")
 
 
