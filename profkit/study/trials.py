@@ -62,24 +62,26 @@ def run_once(
     if run_file is not None:
         words = [sys.executable, "-m", "profkit", "capture", "-q", "-o", str(run_file), "--", *words]
     started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
-    with open(log, "wb") as output, stoppable():
+    with open(log, "wb") as output, stoppable() as stops:
         begin = time.monotonic()
+        target = None
         try:
-            target = subprocess.Popen(
-                words,
-                env=dict(environment),
-                cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ProfkitError(f"{words[0]}: {error.strerror or error}") from None
-        try:
+            with stops.later():  # a target that `Popen` has not returned yet could not be ended
+                target = subprocess.Popen(
+                    words,
+                    env=dict(environment),
+                    cwd=cwd,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
             status, cpu_s = _wait(target, None if timeout_s is None else begin + timeout_s, hopeless)
-        except BaseException:
-            _end(target)
+        except BaseException as error:
+            if target is not None:
+                _end(target)
+            elif isinstance(error, OSError):
+                raise ProfkitError(f"{words[0]}: {error.strerror or error}") from None
             raise
         wall_s = time.monotonic() - begin
     return Ended(status, wall_s, cpu_s, started, _last_line(log))
@@ -107,16 +109,36 @@ def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
         os.sched_setaffinity(0, mine)
 
 
+class _Stops:
+    """Turns signals into `Interrupted`; inside `later`, once that is left."""
+
+    def __init__(self) -> None:
+        self._held = False
+        self._name = ""
+
+    def stop(self, number: int, _frame: object) -> None:
+        self._name = signal.Signals(number).name
+        if not self._held:
+            raise Interrupted(self._name)
+
+    @contextlib.contextmanager
+    def later(self) -> Iterator[None]:
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._name:
+            raise Interrupted(self._name)
+
+
 @contextlib.contextmanager
-def stoppable() -> Iterator[None]:
+def stoppable() -> Iterator[_Stops]:
     """Let SIGINT and SIGTERM raise `Interrupted`; only for the main thread."""
-
-    def stop(number: int, _frame: object) -> None:
-        raise Interrupted(signal.Signals(number).name)
-
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    stops = _Stops()
+    previous = {number: signal.signal(number, stops.stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield stops
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -19,6 +19,7 @@ import jsonschema
 import pytest
 
 from profkit.formats import load_run
+from profkit.study.trials import Interrupted, run_once
 from tests.integration.capturing import ROOT, in_process, profkit, started, wait_until
 from tests.requirements import imported
 from tests.shared import words_of
@@ -153,6 +154,25 @@ def test_a_run_that_is_ended_leaves_no_process(place: Path) -> None:
         pid = int((home / "pid").read_text())
         wait_until(lambda pid=pid: not alive(pid), seconds=10)
         assert [path.name for path in (home / "sweep" / "runs").iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_run_that_is_just_being_started_is_ended_too(tmp_path: Path) -> None:
+    """Ctrl-C comes when the process is there, and `subprocess` has not said so yet."""
+
+    def interrupt(_frame: object, event: str, what: Any) -> None:
+        if event == "c_return" and what.__name__ == "fork_exec":
+            sys.setprofile(None)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    mine = Path(f"/proc/self/task/{os.getpid()}/children")
+    before = mine.read_text().split()
+    sys.setprofile(interrupt)
+    try:
+        with pytest.raises(Interrupted):
+            run_once(["sleep", "600"], os.environ, log=tmp_path / "log", run_file=None, timeout_s=None)
+    finally:
+        sys.setprofile(None)
+    assert not [pid for pid in mine.read_text().split() if pid not in before and alive(int(pid))]
 
 
 def alive(pid: int) -> bool:
