@@ -50,16 +50,22 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origins:
-    """Parts (0 to 1) of the change that come from changed code, by table row; `found` is sorted."""
+    """Parts (0 to 1) of the change that come from changed code, by table row; `found` is sorted.
+
+    `below` is the part of a function's changed cost that is below changed code, 1 for changed code itself.
+    """
 
     ratios: CallRatios
+    below: Floats
     cost_from_code: Floats
     sites: CallSites
     found: tuple[Origin, ...] = ()
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Origins:
         """Return the same for some rows."""
-        return Origins(self.ratios.taken(rows), self.cost_from_code[rows], self.sites.limited_to(rows))
+        return Origins(
+            self.ratios.taken(rows), self.below[rows], self.cost_from_code[rows], self.sites.limited_to(rows)
+        )
 
 
 def find_origins(
@@ -85,7 +91,7 @@ def find_origins(
     if calls is None or not len(calls):
         part = code.astype(np.float64)
         cost = _cost_part(table, busy, part, ratios, sites)
-        return Origins(ratios, cost, sites.booked(part[sites.row], np.zeros(len(sites.row))))
+        return Origins(ratios, part, cost, sites.booked(part[sites.row], np.zeros(len(sites.row))))
     with np.errstate(divide="ignore", invalid="ignore"):
         with_processes = np.where(calls_b != calls_a, of_processes / (calls_b - calls_a), 0.0)
     edges = _Edges(calls, calls_a, calls_b, waits, ratios)
@@ -108,7 +114,7 @@ def find_origins(
     sites = sites.booked(
         _sites_from_code(sites, edges, blame, from_code, len(calls)), with_processes[sites.row]
     )
-    return Origins(ratios, cost, sites, found)
+    return Origins(ratios, below, cost, sites, found)
 
 
 def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:

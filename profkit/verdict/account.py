@@ -333,13 +333,14 @@ def _book(
     speed = float(shared.sum()) - spinning + b.untraced_run_s - a.untraced_run_s
     polled = with_queue * (b.waits - a.waits)
     imports = with_queue * (_imports(b) - _imports(a))
+    held = _held_by_code(a, b, origins)
     parts: _Booked = {
         "startup": (
             b.startup_s - a.startup_s + float(imports.sum()) + with_queue * float(process_rows.sum()),
             imports + with_queue * process_rows,
         ),
         "work": (with_queue * float(work_rows.sum()), with_queue * work_rows),
-        "code": (with_queue * float(code_rows.sum()), with_queue * code_rows),
+        "code": (with_queue * float(code_rows.sum()) + float(held.sum()), with_queue * code_rows + held),
         "speed": (with_queue * speed, with_queue * shared),
         "queue": (queue + with_queue * spinning, b.queued - a.queued),
         "blocked": (_blocked_seconds(b) - _blocked_seconds(a), b.blocked - a.blocked),
@@ -350,26 +351,26 @@ def _book(
     parts["rest"] = (float(polled.sum()), polled)
     for name, before, after in (("gil", a.gil, b.gil), ("gc", a.collected, b.collected)):
         rows = np.zeros(0) if before is None or after is None else after - before
+        if name == "gil" and held.any():
+            rows = rows * (1.0 - held.sum() / rows.sum())  # which of them waited for changed code is unknown
         parts[name] = (float(rows.sum()), rows)
-    waited, by_row = parts["gil"]
-    held = _held_by_code(a, b, origins)
-    moved = float(held.sum())
-    if waited > 0 and moved > 0:
-        part = min(1.0, waited / moved)
-        code, code_by_row = parts["code"]
-        assert by_row is not None
-        assert code_by_row is not None
-        parts["code"] = (code + part * moved, code_by_row + part * held)
-        parts["gil"] = (waited - part * moved, by_row * (1.0 - part * moved / waited))
     parts[CAPTURE] = (b.capture_s - a.capture_s, None)
     return parts
 
 
 def _held_by_code(a: Composition, b: Composition, origins: Origins) -> Floats:
-    """Return how much longer threads waited while changed code held the interpreter's lock; shape (n,)."""
-    if a.held is None or b.held is None:
-        return np.zeros(len(b.run))
-    return np.maximum(b.held - a.held, 0.0) * origins.cost_from_code
+    """Return the change of waiting for the interpreter's lock while changed code held it; shape (n,).
+
+    It has the sign of the change of all that waiting, and is no greater.
+    """
+    none = np.zeros(len(b.run))
+    if a.gil is None or b.gil is None or a.held is None or b.held is None:
+        return none
+    waited = float(b.gil.sum() - a.gil.sum())
+    sign = math.copysign(1.0, waited)
+    held = sign * np.maximum(sign * (b.held - a.held), 0.0) * origins.below
+    whole = float(held.sum())
+    return held * min(1.0, waited / whole) if whole and waited else none
 
 
 def _errors(a: Composition, b: Composition, origins: Origins) -> dict[str, float]:
@@ -482,6 +483,10 @@ def _for_lock(gil: Floats | None) -> Floats | None:
     return None if gil is None else gil[np.newaxis]
 
 
+#: Fewest seconds for which a function held the lock: the kernel's clocks count ns.
+_RESOLUTION_S = 1e-9
+
+
 def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
     """Return functions that held the interpreter's lock while others waited longer for it."""
     if b is None or not b.size:
@@ -489,7 +494,9 @@ def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[
     more = b if a is None else b - a
     order = np.argsort(-more, kind="stable")[:PARTS]
     return tuple(
-        Part(i, readable_name(names[i]), float(more[i]), "holder") for i in order.tolist() if more[i] > 0
+        Part(i, readable_name(names[i]), float(more[i]), "holder")
+        for i in order.tolist()
+        if more[i] > _RESOLUTION_S
     )
 
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from profkit.compare.call_sites import logarithmic_mean
 from profkit.formats.load import load_side
 from profkit.model import Process, Run, RunSet, Thread
+from profkit.model.pauses import Pause
 from profkit.verdict.account import BUCKETS, RUN_BUCKETS, Account
 from profkit.verdict.alone import judge_run
 from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, one_side, plain, program, sampled, training
@@ -125,6 +126,32 @@ def side(extra: Sequence[Fn] = (), **more: object) -> Run:
 def queued(seconds: float) -> Mapping[str, object]:
     """Options of a loop of 3.16 s CPU time that queues so long, beside others."""
     return {"ratio": seconds / sum(fn.run for fn in training()), "others": 1.5}
+
+
+def with_lock(run: Run, waited: float, holder: str) -> Run:
+    """The run of which a tracer saw that a step waited for the interpreter's lock, and what held it meanwhile."""
+    (process,) = run.processes
+    thread = process.threads[0]
+    names = [thread.profile.strings[name] for name in thread.profile.name.tolist()]
+    pauses = (
+        Pause(names.index(ACQUIRE), "gil", waited, 9),
+        Pause(names.index(holder), "gil-held", waited, 9),
+    )
+    return replace(run, processes=(replace(process, threads=(replace(thread, pauses=pauses),)),))
+
+
+@pytest.mark.parametrize(("holder", "bucket"), [("blur", "code"), ("forward", "gil")])
+def test_waiting_while_changed_code_holds_the_interpreters_lock_is_its_code(holder: str, bucket: str) -> None:
+    before = with_lock(side([lock(0.1)]), 0.1, holder)
+    after = with_lock(side([lock(2.1)], changed={"blur": "holds it"}), 2.1, holder)
+    for a, b, way in ((before, after, 1.0), (after, before, -1.0)):
+        found = account_of(a, b)
+        for name in ("code", "gil", "blocked"):
+            expected = way * 2.0 if name == bucket else 0.0
+            assert found.seconds(name) == pytest.approx(expected, abs=EXACT), name
+        assert math.fsum(one.seconds for one in found.buckets) == pytest.approx(found.added_s)
+    named = [part.name for part in account_of(before, after).bucket("gil").parts if part.kind == "holder"]
+    assert named == ([holder] if bucket == "gil" else [])
 
 
 class TestOneThingChanged:
