@@ -79,7 +79,7 @@ class Meters:
         self._gpus.close()
 
     def find_cgroup(self) -> None:
-        """Find the target's cgroup anew: programs like ``systemd-run`` move. Cheap if unchanged."""
+        """Look up the target's cgroup again, since ``systemd-run`` and the like change it."""
         try:
             membership = os.pread(self._files["cgroup"], 4096, 0)
             if membership == self._membership:

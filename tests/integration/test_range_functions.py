@@ -52,7 +52,7 @@ INSIDE: dict[tuple[str, str], tuple[dict[str, int] | None, dict[str, int]]] = {
     ("inner", ""): ({"nested": 4}, {"work": 4}),
     ("decorated", ""): ({"nested": 4}, {"decorated_body": 4}),
     ("walk", ""): ({"recursive": 4}, {"work": 4}),  # a range in one of its own name counts once
-    ("leaked", ""): ({"leaks": 1}, {"work": 2}),  # it is open until somebody pops it
+    ("leaked", ""): ({"leaks": 1}, {"work": 2}),  # nothing pops it
     ("first", "one"): (None, {"work": 1}),
     ("second", "two"): (None, {"work": 2}),  # each domain has a stack of its own
     ("resume", ""): (None, {"steps": 4, "work": 3}),

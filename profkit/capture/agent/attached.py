@@ -134,7 +134,7 @@ class _Attached:
         return 0.0
 
     def _end(self, state: str) -> None:
-        """Remove everything, and write the last record if somebody can still read it."""
+        """Stop tracing, and write the last record if the spool directory still exists."""
         with self._ending:
             if self._over:
                 return
