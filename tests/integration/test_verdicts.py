@@ -41,11 +41,18 @@ print(main(int(sys.argv[1])))
 """
 
 
-def capture(directory: Path, source: str, *words: str, before: tuple[str, ...] = (), status: int = 0) -> Path:
+def capture(
+    directory: Path,
+    source: str,
+    *words: str,
+    before: tuple[str, ...] = (),
+    options: tuple[str, ...] = (),
+    status: int = 0,
+) -> Path:
     """Capture a program of this source, in a directory of its own as another checkout would be."""
     directory.mkdir()
     (directory / "program.py").write_text(source)
-    done = run_capture(directory, *before, sys.executable, "program.py", *words)
+    done = run_capture(directory, *before, sys.executable, "program.py", *words, options=options)
     # What a signal ended ends the command by the same signal.
     assert done.returncode in (status, 128 - status), done.stderr
     return directory / "run.prof"
@@ -94,20 +101,31 @@ def test_twice_the_steps_is_more_work_that_starts_in_main(tmp_path: Path) -> Non
     assert found.account.seconds("code") == pytest.approx(0.0, abs=0.02)
 
 
+#: An option chooses what blurs: `smooth` or `sharpen`.
+CHOSEN = (
+    IMAGES.format(turns=8)
+    .replace("image = sharpen(image)", "image = (sharpen if int(sys.argv[2]) else smooth)(image)")
+    .replace("def sharpen", "def smooth(image):\n    return image[1:] + image[:1]\n\ndef sharpen")
+)
+
+
 @pytest.mark.alone
 def test_a_function_that_an_option_chose_is_different_work(tmp_path: Path) -> None:
     """Its definition stands on both sides, so that nothing was changed."""
-    options = IMAGES.replace(
-        "image = sharpen(image)", "image = (sharpen if int(sys.argv[2]) else smooth)(image)"
-    )
-    smooth = "def smooth(image):\n    return image[1:] + image[:1]\n\n"
-    source = options.format(turns=8).replace("def sharpen", smooth + "def sharpen")
-    baseline = capture(tmp_path / "before", source, "100", "0")
-    candidate = capture(tmp_path / "after", source, "100", "1")
+    baseline = capture(tmp_path / "before", CHOSEN, "100", "0")
+    candidate = capture(tmp_path / "after", CHOSEN, "100", "1")
     found = compared(baseline, candidate)
     assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "other-function")
     assert found.verdict.subject == "sharpen"
     assert_adds_up(found)
+
+
+@pytest.mark.alone
+def test_samples_do_not_show_that_a_function_was_never_called(tmp_path: Path) -> None:
+    baseline = capture(tmp_path / "before", CHOSEN, "300", "0", options=("--sampled",))
+    candidate = capture(tmp_path / "after", CHOSEN, "300", "1", options=("--sampled",))
+    found = compared(baseline, candidate)
+    assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "calls-unknown")
 
 
 @pytest.mark.alone
