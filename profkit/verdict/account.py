@@ -7,9 +7,9 @@ The identity, along the critical path (`measure.critical_path`):
 A function's CPU time is calls times cost per call for each caller; `compare.call_sites` divides their joint
 effect. Changed calls are *work*, or *code* if they originate in a changed function, or *startup* if they come
 with another number of processes. A changed cost per call is *code* in changed functions and their callees,
-else *speed*. Queueing is run × (queue/run of the candidate − that of the baseline); the part that only grew
-with the CPU time is booked with that. *capture* is what capture added, where known of both sides. The account
-of one run divides its own wall.
+else *speed*. Queueing per second of CPU time that both sides have grows with the CPU time, and is booked
+with that; the rest of the change is *queue*. *capture* is what capture added, where known of both sides.
+The account of one run divides its own wall.
 """
 
 from __future__ import annotations
@@ -272,17 +272,16 @@ def _calls_unknown(whole: Composition, origins: Origins) -> float:
 
 def _own_queue(a: Composition, b: Composition) -> float:
     """Return queueing of the path's own thread beyond what grew with the CPU time."""
+    queue_a, queue_b = a.queue_s - a.helpers_queue_s, b.queue_s - b.helpers_queue_s
     run_a, run_b = float(a.run.sum()), float(b.run.sum())
-    before, after = a.queue_s - a.helpers_queue_s, b.queue_s - b.helpers_queue_s
-    return after - before - (before / run_a if run_a > 0 else 0.0) * (run_b - run_a)
+    return queue_b - queue_a - _queued_per_second(queue_a, queue_b, run_a, run_b) * (run_b - run_a)
 
 
 def _more_of_helpers(a: Composition, b: Composition) -> float:
     """Return queueing of helpers beyond what grew with the CPU time."""
+    queue_a, queue_b = a.helpers_queue_s, b.helpers_queue_s
     cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
-    return (
-        b.helpers_queue_s - a.helpers_queue_s - _queued_per_second(a.helpers_queue_s, cpu_a) * (cpu_b - cpu_a)
-    )
+    return queue_b - queue_a - _queued_per_second(queue_a, queue_b, cpu_a, cpu_b) * (cpu_b - cpu_a)
 
 
 def _cpu_seconds(c: Composition) -> float:
@@ -294,8 +293,13 @@ def _blocked_seconds(c: Composition) -> float:
     return float(c.blocked.sum()) + c.untraced_blocked_s
 
 
-def _queued_per_second(queue_s: float, cpu_s: float) -> float:
-    return min(queue_s / cpu_s, value("queue.most-per-second")) if cpu_s > 0 else 0.0
+def _queued_per_second(queue_a: float, queue_b: float, cpu_a: float, cpu_b: float) -> float:
+    """Return the queueing per second of CPU time that both sides have: it grows with the CPU time.
+
+    It is the smaller one, so that the sides can be exchanged, and what follows the CPU time is never more
+    than a side queued.
+    """
+    return min(queue_a / cpu_a, queue_b / cpu_b) if cpu_a > 0 and cpu_b > 0 else 0.0
 
 
 def _typical(runs: Sequence[Composition], wall_s: float) -> Composition:
@@ -325,10 +329,10 @@ def _book(
         code_rows[unknown_code] += shared[unknown_code]
         shared[unknown_code] = 0.0
     cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
-    ratio_a = _queued_per_second(a.queue_s, cpu_a)
     # Queueing that only grew with the CPU time is booked with the cause of that growth.
-    with_queue = 1.0 + ratio_a
-    queue = b.queue_s - a.queue_s - ratio_a * (cpu_b - cpu_a)
+    per_second = _queued_per_second(a.queue_s, b.queue_s, cpu_a, cpu_b)
+    with_queue = 1.0 + per_second
+    queue = b.queue_s - a.queue_s - per_second * (cpu_b - cpu_a)
     spinning = max(0.0, min(spun_s, float(shared.sum()), b.own_run_s - a.own_run_s))
     speed = float(shared.sum()) - spinning + b.untraced_run_s - a.untraced_run_s
     polled = with_queue * (b.waits - a.waits)
@@ -376,7 +380,8 @@ def _held_by_code(a: Composition, b: Composition, origins: Origins) -> Floats:
 def _errors(a: Composition, b: Composition, origins: Origins) -> dict[str, float]:
     """Return half-widths of 95 % intervals, from estimated calls and the estimated cost of capture."""
     sites = origins.sites
-    error = (1.0 + _queued_per_second(a.queue_s, _cpu_seconds(a))) * sites.errors(a.run, b.run)
+    per_second = _queued_per_second(a.queue_s, b.queue_s, _cpu_seconds(a), _cpu_seconds(b))
+    error = (1.0 + per_second) * sites.errors(a.run, b.run)
     captured = math.hypot(a.capture_error_s, b.capture_error_s)
     cost = origins.cost_from_code[sites.row]
     by_calls = {

@@ -83,12 +83,6 @@ _TABLE = (
         "factor",
         "growth of threads per CPU that is another setting and not chance (convention)",
     ),
-    Threshold(
-        "queue.most-per-second",
-        100.0,
-        "factor",
-        "queueing per CPU time that still follows it (a bound on a division)",
-    ),
     # Parts of the lost time
     Threshold(
         "queue.least", 0.1, "share", f"a benign neighbour makes a program queue too ({_BENCH}, clean pairs)"

@@ -249,6 +249,12 @@ class TestMixtures:
         assert found.seconds("work") == pytest.approx(1.2 * 3.15, rel=EXACT)
         assert found.seconds("queue") == pytest.approx(0.3 * run, rel=EXACT)
 
+    def test_beside_a_baseline_that_queued_for_long_more_work_is_not_more_than_the_wall(self) -> None:
+        """A short baseline that queued for 40 times its CPU time, and a candidate that hardly queues."""
+        found = account_of(side(ratio=40.0, others=1.5), side(steps=1000, ratio=0.1, others=1.5))
+        assert found.seconds("work") == pytest.approx(1.1 * 9 * 3.15, rel=EXACT)
+        assert found.seconds("queue") == pytest.approx(-39.9 * 3.16, rel=EXACT)
+
     def test_everything_at_once(self) -> None:
         a = side([lock(0.1), reduced(0.1)])
         b = side(
@@ -410,7 +416,10 @@ sides = st.lists(runs(), min_size=1, max_size=3).map(lambda found: one_side(*fou
 @given(sides, sides)
 @settings(max_examples=60, deadline=None)
 def test_buckets_of_any_two_sides_add_up(a: RunSet, b: RunSet) -> None:
-    assert_adds_up(account_of(a, b))
+    found = account_of(a, b)
+    assert_adds_up(found)
+    larger = max(found.baseline_s, found.candidate_s)
+    assert abs(found.seconds("queue")) <= larger * (1.0 + ROUNDING)
 
 
 @given(runs(), runs())
