@@ -6,6 +6,7 @@ itself.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,23 +39,39 @@ def edited_rows(joined: Joined, found: Alignment) -> dict[int, int]:
 def standing_rows(joined: Joined, found: Alignment) -> tuple[Ints, Ints]:
     """Return project functions listed by only one side but defined on both: the baseline's, the candidate's.
 
-    Such a function was not called or not seen. The definitions before and after it are equally far apart on
-    both sides, the one before has the same source, and no unmatched function of the other side is in its
-    line. An anonymous function follows the unmatched function around it.
+    Such a function was not called or not seen. Either its file is the same on both sides, or the definitions
+    before and after it are equally far apart on both sides, the one before has the same source, and no
+    unmatched function of the other side is in its line. An anonymous function follows the unmatched function
+    around it.
     """
     a, b = joined.baseline, joined.candidate
     hash_a, hash_b = a.source_hash[found.baseline], b.source_hash[found.candidate]
-    edited = (hash_a != hash_b) & (hash_a != 0) & (hash_b != 0)
+    known = (hash_a != 0) & (hash_b != 0)
+    # The hash of a module is that of its whole file.
+    module = joined.strings.index("<module>") if "<module>" in joined.strings else -1
+    same_file = known & (hash_a == hash_b) & (a.name[found.baseline] == module)
+    same = set(a.file[found.baseline[same_file]].tolist())
+    edited = known & (hash_a != hash_b)
     in_baseline = _standing(
-        joined, (a, found.baseline, found.baseline_only), (b, found.candidate, found.candidate_only), edited
+        joined,
+        (a, found.baseline, found.baseline_only),
+        (b, found.candidate, found.candidate_only),
+        edited,
+        same,
     )
     in_candidate = _standing(
-        joined, (b, found.candidate, found.candidate_only), (a, found.baseline, found.baseline_only), edited
+        joined,
+        (b, found.candidate, found.candidate_only),
+        (a, found.baseline, found.baseline_only),
+        edited,
+        same,
     )
     return in_baseline, in_candidate
 
 
-def _standing(joined: Joined, side: _Side, against: _Side, edited: npt.NDArray[np.bool_]) -> Ints:
+def _standing(
+    joined: Joined, side: _Side, against: _Side, edited: npt.NDArray[np.bool_], same_files: Set[int]
+) -> Ints:
     (own, matched, only), (other, matched_other, only_other) = side, against
     project = np.array([root == PROJECT for root, _ in joined.files], np.bool_)
     only = only[project[own.file[only]]]
@@ -71,7 +88,7 @@ def _standing(joined: Joined, side: _Side, against: _Side, edited: npt.NDArray[n
         known = at >= 0 and int(file[at]) == place[0]
         nameless = joined.strings[own.name[row]].startswith("<")
         if not (nameless and around[0] == place[0] and around[1] > (int(here[at]) if known else -1)):
-            stands = (
+            stands = place[0] in same_files or (
                 known
                 and at + 1 < len(file)
                 and file[at + 1] == file[at]

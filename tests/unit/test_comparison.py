@@ -56,6 +56,18 @@ def test_every_function_of_either_side_is_one_row_in_order_of_change() -> None:
     assert np.isnan(table.per_call_ratio[1])
 
 
+@pytest.mark.parametrize(("text", "match"), [("a file", "uncalled"), ("another file", "new")])
+def test_nothing_is_new_in_a_file_that_is_the_same(text: str, match: str) -> None:
+    """The last function of a file: no definition after it shows that it stood there before."""
+
+    def side(module: str, *rows: Row) -> RunSet:
+        shared = [Row("m.py", 1, "<module>", 1, 0.1, source=module), Row("m.py", 3, "f", 1, 1.0, source="f")]
+        return foreign(profile([*shared, *rows]))
+
+    table = diff(side("a file"), side(text, Row("m.py", 9, "last", 1, 2.0, source="last"))).table
+    assert dict(zip(table.name, table.match, strict=True))["last"] == match
+
+
 def test_doubled_total_shows_in_seconds_though_not_in_shares() -> None:
     found = diff(foreign(profile(FILLER)), foreign(scaled(2.0)))
     assert found.table.candidate.share == pytest.approx(found.table.baseline.share)
