@@ -396,6 +396,7 @@ def test_working_directory_that_is_gone(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="CPUs cannot be chosen on this system")
 @pytest.mark.parametrize("cpus", [1, 2])
 def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: Path, cpus: int) -> None:
