@@ -110,9 +110,8 @@ def _packages(run: Run) -> dict[str, str]:
 def _used(run: Run, packages: Mapping[str, str]) -> dict[str, str]:
     """Return the packages with a function that ran, if named like their modules."""
     roots = roots_of(run)
-    profiles = [thread.profile for process in run.processes for thread in process.threads]
     modules = set()
-    for file in files_of(profiles):
+    for file in files_of(run):
         root, inside = rooted(file, roots)
         if root == SITE:
             modules.add(re.sub(r"\..*", "", inside.partition("/")[0]).lower())
