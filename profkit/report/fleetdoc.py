@@ -7,6 +7,7 @@ import io
 import math
 import shlex
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,15 +44,11 @@ class FleetReport:
     study: Slowest | Trends | Hosts
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        study = self.study
-        if isinstance(study, Slowest):
-            return laid_out("profkit fleet slowest", *_slowest(study, rows))
-        if isinstance(study, Trends):
-            return laid_out("profkit fleet trend", *_trends(study, rows))
-        return Document("profkit fleet hosts", _hosts(study, rows))
+        question, sections = _ANSWERS[type(self.study)]
+        return laid_out(f"profkit fleet {question}", *sections(self.study, rows))
 
     def json(self, rows: int) -> str:
-        question = {Slowest: "slowest", Trends: "trend", Hosts: "hosts"}[type(self.study)]
+        question, _ = _ANSWERS[type(self.study)]
         return dumps({"schema": "profkit.fleet/1", "question": question, **plain(self.study)})
 
 
@@ -278,3 +275,11 @@ _HOSTS_NOTE = (
 
 def _is(host: FleetHost) -> str:
     return " ".join(what for what in ("slower", "starved") if getattr(host, what))
+
+
+#: The question that a study answers, and its sections.
+_ANSWERS: Mapping[type, tuple[str, Callable[[Any, int], tuple[Section, ...]]]] = {
+    Slowest: ("slowest", _slowest),
+    Trends: ("trend", _trends),
+    Hosts: ("hosts", _hosts),
+}
