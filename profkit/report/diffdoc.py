@@ -26,10 +26,12 @@ from profkit.report.document import (
 from profkit.report.estimates import side_calls
 from profkit.report.imports import import_change_sections
 from profkit.report.inventory_sections import pool_differences
+from profkit.report.iterations import change_sections as iteration_sections
 from profkit.report.lines import line_sections
 from profkit.report.listed import Listed, Of, cut_note
 from profkit.report.machine import neighbour_sections
-from profkit.report.notices import notice_text
+from profkit.report.notices import notice_texts
+from profkit.report.range_sections import change_sections as range_sections
 from profkit.report.text import clean
 from profkit.report.ticketdoc import reproduce_section, setting_sections
 from profkit.report.wording.accounts import waterfall
@@ -72,7 +74,8 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
         *_story(diff, limit),
         *_moved(diff, limit),
         *_one_sided(diff, limit),
-        *_ranges(diff, limit),
+        *iteration_sections(diff.iterations),
+        *range_sections(diff.ranges, limit),
         Section("How far the two sides can be compared", _warnings(diff), role="trust"),
         Section("Files left out", (_skipped(diff),)),
         Section(
@@ -84,16 +87,6 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
         Section("What to do next", advice_blocks(verdict.advice), role="advice"),
         reproduce_section(diff, attachment),
     )
-
-
-def _ranges(diff: Diff, limit: int) -> tuple[Section, ...]:
-    """Return NVTX ranges and iterations; without any, their modules are not imported."""
-    if not diff.ranges and diff.iterations == (None, None):
-        return ()
-    from profkit.report.iterations import change_sections as iteration_sections
-    from profkit.report.range_sections import change_sections
-
-    return (*iteration_sections(diff.iterations), *change_sections(diff.ranges, limit))
 
 
 def _sides(diff: Diff) -> Table:
@@ -138,9 +131,7 @@ def _account(diff: Diff) -> list[Section]:
 
 def _evidence(diff: Diff, limit: int) -> tuple[Block, ...]:
     """Return the verdict's evidence, the slow-down's interval, and how far the order of functions moved."""
-    blocks: list[Block] = []
-    if diff.verdict.evidence:
-        blocks.append(evidence_table(diff.verdict.evidence, limit=limit))
+    blocks: list[Block] = [evidence_table(diff.verdict.evidence, limit=limit)]
     slow = diff.slowdown
     if math.isfinite(slow.low):
         tested = "" if math.isnan(slow.p_value) else f"; p = {slow.p_value:.2g}, permutation test"
@@ -298,7 +289,7 @@ def _one_side(diff: Diff, side: SideTable, name: str, text: str, limit: int) -> 
 
 def _warnings(diff: Diff) -> tuple[Block, ...]:
     """Return what limits trust in the numbers, and whether it lowered the confidence."""
-    warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
+    warnings = notice_texts((*diff.comparability.warnings, *diff.warnings))
     if not warnings:
         return ()
     lowered = "Different machines, Pythons or failures" if diff.verdict.doubts else "None of this"
@@ -309,9 +300,7 @@ def _warnings(diff: Diff) -> tuple[Block, ...]:
 
 def _skipped(diff: Diff) -> Bullets:
     sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
-    return Bullets(
-        tuple(f"{name}: {clean(notice_text(notice))}" for name, side in sides for notice in side.skipped)
-    )
+    return Bullets(tuple(f"{name}: {text}" for name, side in sides for text in notice_texts(side.skipped)))
 
 
 def _others(verdict: Verdict) -> list[Finding]:

@@ -85,11 +85,7 @@ def _total(taken: Inventory) -> str:
 
 def _texts(pools: Sequence[Pool] | None) -> tuple[str, ...]:
     """Return a text per pool; copies of a library with one size share one."""
-    return tuple(dict.fromkeys(_pool(pool) for pool in pools or ()))
-
-
-def _pool(pool: Pool) -> str:
-    return f"{pool.library} {_pool_size(pool)}"
+    return tuple(dict.fromkeys(f"{pool.library} {_pool_size(pool)}" for pool in pools or ()))
 
 
 def _pool_size(pool: Pool) -> str:

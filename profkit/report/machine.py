@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from profkit.report import units
 from profkit.report.document import Note, Section
 from profkit.report.jsonvalues import members
 from profkit.report.listed import Listed, Of
-from profkit.report.notices import notice_text
+from profkit.report.notices import notice_texts
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
 
@@ -105,8 +106,7 @@ def _sampler(run: Run) -> str:
         parts.append(f"{samples:,} samples, one every {units.seconds(period)}")
         if cpu is not None and run.manifest is not None and run.manifest.wall_s > 0:
             parts.append(f"{units.share(cpu / run.manifest.wall_s)} of one CPU")
-    parts += [clean(notice_text(note)) for note in sampler.get("notes", ())]
-    return "; ".join(parts)
+    return "; ".join((*parts, *notice_texts(sampler.get("notes", ()))))
 
 
 def machine_object(machine: Machine) -> dict[str, Any]:
@@ -150,7 +150,8 @@ def gpu_sections(use: GpuUse | None, limit: int) -> list[Section]:
 
 #: Name of processes known only by their cgroup.
 HIDDEN = "(hidden processes)"
-_Key = tuple[str, int | None, str, str]
+#: What identifies a program on both sides.
+_key = attrgetter("name", "pid", "user", "group")
 
 
 def neighbour_sections(found: Neighbours | None, before: Neighbours | None = None) -> list[Section]:
@@ -188,10 +189,6 @@ def _program(one: Neighbour) -> str:
     name = clean(one.name) or HIDDEN
     many = f"{one.processes} × " if one.processes > 1 else ""
     return many + name + (", with its children" if one.children else "")
-
-
-def _key(one: Neighbour) -> _Key:
-    return (one.name, one.pid, one.user, one.group)
 
 
 def neighbour_objects(found: Neighbours | None) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from profkit.report.document import (
 )
 from profkit.report.jsonvalues import dumps, json_number, members, plain
 from profkit.report.listed import Listed, Of
-from profkit.report.notices import notice_text
+from profkit.report.notices import notice_texts
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
 from profkit.report.wording.ranks import KINDS, deviation_name, rank_notes, ranks_verdict, wait_sentence
@@ -299,7 +299,7 @@ def _members(study: RankStudy, limit: int) -> Table:
 
 
 def _notices(study: RankStudy) -> list[str]:
-    said = [clean(notice_text(notice)) for notice in study.notices]
+    said = notice_texts(study.notices)
     more = len(said) - MOST_NOTICES
     return [*said[:MOST_NOTICES], *([f"{more:,} more files were skipped (see JSON)."] if more > 0 else [])]
 

@@ -23,7 +23,7 @@ from profkit.report.iterations import model_sections
 from profkit.report.lines import line_sections
 from profkit.report.listed import Listed, Of
 from profkit.report.machine import gpu_sections, machine_items, neighbour_sections
-from profkit.report.notices import notice_text
+from profkit.report.notices import notice_texts
 from profkit.report.range_sections import inside_sections, range_sections
 from profkit.report.text import clean
 from profkit.report.wording.accounts import waterfall
@@ -214,7 +214,7 @@ def run_warnings(run: Run) -> list[str]:
     """Return the run's warnings, and its processes' notes that are not among them."""
     known = {warning.anywhere() for warning in run.warnings}
     notes = [(process.pid, note) for process in run.processes for note in process.notes if note not in known]
-    return [clean(notice_text(notice)) for notice in (*run.warnings, *grouped(notes))]
+    return notice_texts((*run.warnings, *grouped(notes)))
 
 
 def _processes(processes: Sequence[Process], limit: int) -> list[Section]:

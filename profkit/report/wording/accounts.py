@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from profkit.report import units
 from profkit.report.document import Step, Waterfall
@@ -48,8 +48,8 @@ NAMED = 2
 NAMED_PART = 0.1
 #: Part of the greatest bucket below which a bucket gets no line.
 SMALL = 0.005
-
-
+#: Share of the wall (0 to 1) that a bucket needs in some run to be shown beside those of other runs.
+SHOWN = 0.02
 #: Share of the CPU time with unknown call counts from which the account says so.
 UNKNOWN_CALLS = 0.05
 
@@ -80,6 +80,14 @@ def waterfall(account: Account) -> Waterfall:
 
 def _is_alone(account: Account) -> bool:
     return tuple(bucket.name for bucket in account.buckets)[: len(RUN_BUCKETS)] == RUN_BUCKETS
+
+
+def shown_buckets(runs: Iterable[tuple[Sequence[float], float]]) -> list[int]:
+    """Return which of `RUN_BUCKETS` to show of several runs, each given as its buckets and its wall."""
+    several = list(runs)
+    return [
+        at for at in range(len(RUN_BUCKETS)) if any(buckets[at] > SHOWN * wall for buckets, wall in several)
+    ]
 
 
 def bucket_title(bucket: Bucket, account: Account) -> str:

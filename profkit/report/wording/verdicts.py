@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from profkit.compare.signals import signal_number
 from profkit.report import units
 from profkit.report.document import VerdictBlock
-from profkit.report.notices import notice_text
+from profkit.report.notices import notice_texts
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
 from profkit.report.wording.evidence import number_of
@@ -132,11 +132,8 @@ def comparison_block(diff: Diff) -> VerdictBlock:
 
 def _doubts(diff: Diff) -> str:
     """Return what else differs and lowered the confidence; it comes before the cause."""
-    said = []
-    for notice in diff.comparability.warnings:
-        if notice.code in diff.verdict.doubts:
-            text = clean(notice_text(notice))
-            said.append(f"{text[0].upper()}{text[1:]}.")
+    warnings = (notice for notice in diff.comparability.warnings if notice.code in diff.verdict.doubts)
+    said = [f"{text[0].upper()}{text[1:]}." for text in notice_texts(warnings)]
     if "both-failed" in diff.verdict.doubts:
         said.insert(0, "Both runs failed, so they may not have done the same work.")
     return " ".join(said)
