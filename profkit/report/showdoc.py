@@ -11,9 +11,10 @@ from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
 from profkit.measure.range_waiting import waiting_of
 from profkit.model import Host, Manifest, Process, Run
+from profkit.model.arrays import known_sum
 from profkit.model.notices import grouped
 from profkit.report import units
-from profkit.report.document import Block, Bullets, Document, Facts, Section, laid_out
+from profkit.report.document import Bullets, Document, Facts, Section, laid_out
 from profkit.report.estimates import capture_items
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
@@ -33,7 +34,7 @@ from profkit.report.wording.explain import explain_sections
 from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.rules import RULES_ALONE
-from profkit.verdict.types import RunVerdict, Verdict
+from profkit.verdict.types import RunVerdict
 
 #: Share of runnable time (0 to 1) spent queueing from which a process was clearly contended.
 CONTENDED_WAIT = 0.15
@@ -65,6 +66,7 @@ def show_document(
     """
     functions = ranked_run(run, by)
     verdict = None if judged is None else judged.verdict
+    answer = () if verdict is None else (verdict_block(verdict, alone=True),)
     account = None if judged is None else judged.account
     # Without counters, the account would only repeat the functions.
     if account is not None and (account.merged or account.candidate_s <= 0):
@@ -74,7 +76,7 @@ def show_document(
     profiled = not run.processes or any(process.profiled for process in run.processes)
     return laid_out(
         "profkit show",
-        Section("", _head(run, functions, verdict)),
+        Section("", (*answer, Facts(run_facts(run, functions)))),
         Section("Where the time went", (waterfall(account),) if account is not None else (), role="account"),
         Section("Evidence", (evidence_table(evidence, "this run", limit).only((0, 2, 3)),), role="evidence"),
         *line_sections(None if judged is None else judged.lines),
@@ -111,11 +113,6 @@ def _ranges(run: Run, limit: int) -> list[Section]:
         *range_sections(rows, unmatched, limit, max(periods, default=None)),
         *inside_sections(rows, range_functions(run), limit),
     ]
-
-
-def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, ...]:
-    blocks: list[Block] = [] if verdict is None else [verdict_block(verdict, alone=True)]
-    return (*blocks, Facts(run_facts(run, functions)))
 
 
 def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
@@ -167,8 +164,8 @@ def _host(host: Host) -> str:
 
 def _times(run: Run, functions: Ranked) -> str:
     wall = run.manifest.wall_s if run.manifest else None
-    cpu = _sum([process.cpu_s for process in run.processes])
-    wait = _sum([process.run_queue_wait_s for process in run.processes])
+    cpu = known_sum(process.cpu_s for process in run.processes)
+    wait = known_sum(process.run_queue_wait_s for process in run.processes)
     fraction = wait_fraction(cpu, wait)
     of_all = f" ({units.share(fraction)})" if fraction else ""
     parts = (
@@ -203,11 +200,6 @@ def _windows(manifest: Manifest | None, limit: int) -> list[Section]:
         notes=("Seconds after the start of the command.", listed.cut),
     )
     return [Section("Windows", (table,))]
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def run_warnings(run: Run) -> list[str]:
@@ -279,11 +271,7 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
         return []
     every = [(process.pid, thread) for process in processes for thread in process.threads]
     # Idle pool threads say nothing.
-    did = (
-        [row for row in every if len(row[1].profile) or row[1].run_s or row[1].run_queue_wait_s]
-        if limit
-        else every
-    )
+    did = [(pid, t) for pid, t in every if not limit or len(t.profile) or t.run_s or t.run_queue_wait_s]
     idle = len(every) - len(did)
     listed = Listed(did, limit, "threads")
     table = listed.table(

@@ -147,26 +147,25 @@ _FILTERS: Mapping[str, str] = {"list-processes": " | head -15", "lscpu": " | gre
 
 def advice_text(advice: Advice) -> str:
     """Return one line of advice, to paste or to read."""
-    words = ADVICE[advice.kind](advice)[0]
+    words, remark = _line(advice)
     settings = "".join(f"{name}={shlex.quote(value)} " for name, value in advice.env.items())
     command = f"{settings}{shlex.join(words)}{_FILTERS.get(advice.kind, '')}" if words else ""
-    remarks = _remarks(advice)
-    said = f"# {'; '.join(remarks)}" if remarks else ""
+    said = f"# {remark}" if remark else ""
     return clean("  ".join(part for part in (command, said) if part))
 
 
-def _remarks(advice: Advice) -> list[str]:
-    remark = ADVICE[advice.kind](advice)[1]
-    remarks = [remark] if remark else []
+def _line(advice: Advice) -> _Line:
+    words, remark = ADVICE[advice.kind](advice)
     if math.isfinite(advice.predicted_gain_s) and advice.predicted_gain_s > 0:
-        remarks.append(f"should save up to {units.seconds(advice.predicted_gain_s)}")
-    return remarks
+        gain = f"should save up to {units.seconds(advice.predicted_gain_s)}"
+        remark = f"{remark}; {gain}" if remark else gain
+    return words, remark
 
 
 def advice_command(advice: Advice) -> tuple[tuple[str, ...], str]:
     """Return the command's words (empty if the advice is no command), and why to run it."""
-    words = ADVICE[advice.kind](advice)[0]
-    return words, clean("; ".join(_remarks(advice)) or "capture it again like this, and compare")
+    words, remark = _line(advice)
+    return words, clean(remark or "capture it again like this, and compare")
 
 
 def advice_blocks(advice: Sequence[Advice]) -> tuple[Block, ...]:
