@@ -275,15 +275,15 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
 def _one_side(diff: Diff, side: SideTable, name: str, text: str, limit: int) -> Table:
     table, seconds = diff.table, _measure(side, diff.ranking.by)
     only = side.present & table.one_sided
-    listed = Listed(np.flatnonzero(only & (side.share >= SMALL_SHARE) if limit else only).tolist(), limit)
-    return listed.table(
+    shown = np.flatnonzero(only & (side.share >= SMALL_SHARE) if limit else only)[: limit or None].tolist()
+    return Listed(shown).table(
         Of("rank", lambda i: int(side.rank[i]), "rank"),
         Of("function", lambda i: display_name(table.name[i]), "name"),
         Of(name, lambda i: float(seconds[i]), "seconds"),
         Of("share", lambda i: float(side.share[i]), "share", 1),
         Of("calls", lambda i: side_calls(table, side, i), "count", 2),
         Of("where", lambda i: location(table.keys[i], table.file[i], table.line[i]), "path", 3),
-        notes=(text, cut_note(len(listed.shown), int(only.sum()))),
+        notes=(text, cut_note(len(shown), int(only.sum()))),
     )
 
 

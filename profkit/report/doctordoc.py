@@ -144,17 +144,13 @@ def _sizes(sizes: Sequence[Size]) -> tuple[Block, ...]:
 
 
 def _crews(load: Load, limit: int) -> Table:
-    listed = Listed(load.crews, limit)
-    return listed.table(
+    return Listed(load.crews, limit, left_out="{left} kinds not listed.").table(
         Of("processes", lambda crew: _many(crew) + clean(crew.role)),
         Of("threads at once", lambda crew: str(crew.threads) if crew.threads else "waits", "pid"),
         Of("pools", lambda crew: "; ".join(dict.fromkeys(map(_pool, crew.pools))), "prose", 1),
         Of("CPUs used", lambda crew: _cores(crew.cores), "pid", 1),
         Of("with queueing", lambda crew: _cores(crew.demanded), "pid", 2),
-        notes=(
-            "CPUs of each process, over its life.",
-            f"{listed.left} kinds not listed." if listed.left else "",
-        ),
+        notes=("CPUs of each process, over its life.",),
     )
 
 

@@ -117,13 +117,12 @@ def _revision(run: HistoryRun) -> str:
 
 
 def _runs(study: History, limit: int) -> Table:
-    listed = Listed(reversed(study.runs), limit)
     changed = [study.runs[change.at] for change in study.changes]
 
     def part(at: int) -> Of[HistoryRun]:
         return Of(BUCKET_TITLES[RUN_BUCKETS[at]], lambda run: run.buckets[at], "seconds", 2)
 
-    return listed.table(
+    return Listed(reversed(study.runs), limit, left_out="{left} earlier runs are not listed.").table(
         Of("started", when),
         Of("wall", lambda run: run.wall_s, "seconds"),
         *map(part, _parts(study)),
@@ -131,9 +130,6 @@ def _runs(study: History, limit: int) -> Table:
         Of("lacked", lambda run: run.kind or run.cause, "text", 1),
         Of("revision", _revision, "text", 3),
         Of("file", lambda run: run.files[0], "path"),
-        notes=(
-            "● is the first run of a change." if changed else "",
-            f"{listed.left} earlier runs are not listed." if listed.left else "",
-        ),
+        notes=("● is the first run of a change." if changed else "",),
         marked=lambda run: any(run is first for first in changed),
     )

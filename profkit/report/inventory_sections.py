@@ -50,7 +50,6 @@ def pool_sections(run: Run, limit: int) -> list[Section]:
         notes=(
             "Cores per process over its life. Demanded: used plus queued for.",
             "● asked for more than the sizes of its pools explain." if surprising else "",
-            listed.cut,
         ),
         marked=_surprising,
         tone=lambda group: "bad" if _surprising(group) else "",

@@ -130,7 +130,7 @@ def gpu_sections(use: GpuUse | None, limit: int) -> list[Section]:
     if use is None or idle <= 0 or not use.idle:
         return []
     share = units.share(idle / use.span_s)
-    table = Listed(use.idle, min(limit or MOST, MOST)).table(
+    table = Listed(use.idle[: min(limit or MOST, MOST)]).table(
         Of(
             "while the GPU was idle",
             lambda row: display_name(row.function) or "nothing that was recorded",

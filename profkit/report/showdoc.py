@@ -191,13 +191,12 @@ def _windows(manifest: Manifest | None, limit: int) -> list[Section]:
     windows = () if manifest is None else manifest.windows
     if len(windows) < 2 and not any(window.name for window in windows):
         return []
-    listed = Listed(windows, limit, "windows")
-    table = listed.table(
+    table = Listed(windows, limit, "windows").table(
         Of("name", lambda window: window.name),
         Of("from", lambda window: window.begin_s, "seconds"),
         Of("length", lambda window: window.end_s - window.begin_s, "seconds"),
         Of("window", lambda window: "yes" if window.captured else "no", "text", 1),
-        notes=("Seconds after the start of the command.", listed.cut),
+        notes=("Seconds after the start of the command.",),
     )
     return [Section("Windows", (table,))]
 
@@ -242,7 +241,6 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
         notes=(
             "CPU queue: ready to run, but waiting for a CPU." if queued else "",
             f"● waited for more than {units.share(CONTENDED_WAIT)} of its time." if contended else "",
-            listed.cut,
         ),
         marked=_contended,
         tone=lambda p: "bad" if _contended(p) else "",

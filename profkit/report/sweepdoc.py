@@ -160,12 +160,11 @@ def _table(study: Results, limit: int) -> Table:
     """Return all settings, fastest first; those that may be the best are marked."""
     sign = -1.0 if study.objective.maximise else 1.0
     order = sorted(study.cells, key=lambda cell: (not cell.times, sign * cell.median if cell.times else 0.0))
-    listed = Listed(order, limit)
 
     def parameter(at: int) -> Of[Cell]:
         return Of(study.parameters[at].name, lambda cell: cell.setting[at])
 
-    return listed.table(
+    return Listed(order, limit, left_out="{left} slower settings are not listed.").table(
         *map(parameter, range(len(study.parameters))),
         Of(
             "median" if study.objective.seconds else "figure",
@@ -179,10 +178,7 @@ def _table(study: Results, limit: int) -> Table:
         Of("blocked", lambda cell: json_number(cell.blocked_share), "share", 5),
         Of("lacks", _lacks, "text", 2),
         Of("runs", lambda cell: len(cell.times), "count", 3),
-        notes=(
-            "● may be the best setting: these runs cannot tell it apart from the fastest.",
-            f"{listed.left} slower settings are not listed." if listed.left else "",
-        ),
+        notes=("● may be the best setting: these runs cannot tell it apart from the fastest.",),
         marked=lambda cell: cell.best,
     )
 

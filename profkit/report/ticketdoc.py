@@ -157,13 +157,11 @@ def setting_sections(diff: Diff, limit: int) -> list[Section]:
     if diff.baseline.inventory is not None and diff.candidate.inventory is not None:
         # Pools and their variables have a table of their own.
         settings = tuple(s for s in settings if s.kind not in ("variable", "pool"))
-    listed = Listed(settings, limit, "differences")
-    table = listed.table(
+    table = Listed(settings, limit, "differences").table(
         Of("", lambda s: s.kind, "text", 1),
         Of("what", lambda s: clean(s.name)),
         Of("baseline", lambda s: clean(s.baseline) or units.UNKNOWN, "prose"),
         Of("candidate", lambda s: clean(s.candidate) or units.UNKNOWN, "prose"),
-        notes=(listed.cut,),
     )
     return [Section("Differences in the environment", (table,))]
 

@@ -78,16 +78,13 @@ def brief_explanation(
         name: lacks for name, of_one in of_rules.items() if name not in held and (lacks := _lacks(of_one))
     }
     order = sorted(lacking, key=lambda name: len(lacking[name]))
-    nearest = Listed(order, _NEAREST)
+    nearest = Listed(order, _NEAREST, left_out="{left} other rules lack as much or more.")
     table = nearest.table(
         Of("rule", lambda name: name),
         Of("cause", lambda name: by_id[name].cause, "text", 1),
         Of("lacks", lambda name: _lack(lacking[name][0]), "prose"),
         Of("more", lambda name: f"+{len(lacking[name]) - 1}" * (len(lacking[name]) > 1)),
-        notes=(
-            f"{nearest.left} other rules lack as much or more." if nearest.left else "",
-            "--full --explain lists every condition of every rule.",
-        ),
+        notes=(nearest.cut, "--full --explain lists every condition of every rule."),
         whole=True,
     )
     sections.append(Section("Rules that do not hold, nearest first", (table,)))
