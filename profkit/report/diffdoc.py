@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -91,9 +92,10 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
 
 def _sides(diff: Diff) -> Table:
     sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
+    walls = any(side.wall_s is not None for _, side in sides)
     table = Listed(sides).table(
         Of("", lambda row: row[0]),
-        Of("wall", lambda row: row[1].wall_s, "seconds"),
+        *([Of("wall", lambda row: row[1].wall_s, "seconds")] if walls else []),
         Of("CPU", lambda row: row[1].cpu_s, "seconds", 1),
         Of("CPU queue", lambda row: row[1].run_queue_wait_s, "seconds", 2),
         Of("self time", lambda row: row[1].total_s, "seconds", 3),
@@ -108,11 +110,7 @@ def _sides(diff: Diff) -> Table:
         _ratio(a, b) if column.kind == "seconds" else ""
         for column, a, b in zip(table.columns, before, after, strict=True)
     ]
-    rows = (*table.rows, Row(("ratio", *ratios[1:])))
-    # Drop columns that neither side knows.
-    return Table(table.columns, rows).only(
-        i for i, sides in enumerate(zip(before, after, strict=True)) if sides != (None, None)
-    )
+    return replace(table, rows=(*table.rows, Row(("ratio", *ratios[1:]))))
 
 
 def _ratio(before: Cell, after: Cell) -> str:

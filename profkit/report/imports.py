@@ -121,7 +121,7 @@ def _paired(diff: Diff) -> list[_Row]:
         {} if side is None else {row.package: row for row in side.packages} for side in diff.imports
     )
     rows: list[_Row] = [(before.get(package), after.get(package)) for package in {**before, **after}]
-    return sorted(rows, key=lambda row: -abs(_change(row)))
+    return sorted(rows, key=lambda row: -abs(_seconds(row[1]) - _seconds(row[0])))
 
 
 def _package(row: _Row) -> str:
@@ -130,7 +130,3 @@ def _package(row: _Row) -> str:
 
 def _seconds(one: ImportedPackage | None) -> float:
     return 0.0 if one is None else one.seconds
-
-
-def _change(row: _Row) -> float:
-    return _seconds(row[1]) - _seconds(row[0])
