@@ -72,7 +72,7 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
         *neighbour_sections(diff.candidate.neighbours, diff.baseline.neighbours),
         *pool_differences(diff.baseline.inventory, diff.candidate.inventory),
         *import_change_sections(diff, limit),
-        *_story(diff, limit),
+        Section("What moved beyond the noise", (_story(diff, limit),), role="moved"),
         *_moved(diff, limit),
         *_one_sided(diff, limit),
         *iteration_sections(diff.iterations),
@@ -169,18 +169,16 @@ def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_
     return np.array([is_wait(table.name[i], table.keys[i].root) for i in rows.tolist()], np.bool_)
 
 
-def _story(diff: Diff, limit: int) -> list[Section]:
+def _story(diff: Diff, limit: int) -> Bullets:
     """Return a sentence for each function that moved beyond the noise, without waits by design."""
     table = diff.table
     rows = np.flatnonzero(table.anomalous & table.baseline.present & table.candidate.present)
     rows = rows[~_waits(table, rows)]
-    if not len(rows):
-        return []
     shown = rows[: min(limit or MOST_SENTENCES, MOST_SENTENCES)].tolist()
     said = [f"{display_name(table.name[i])} {clean(moved_text(table, i))}." for i in shown]
     if len(shown) < len(rows):
         said.append(f"And {len(rows) - len(shown):,} more, marked ● below.")
-    return [Section("What moved beyond the noise", (Bullets(tuple(said)),), role="moved")]
+    return Bullets(tuple(said))
 
 
 def _moved(diff: Diff, limit: int) -> list[Section]:

@@ -162,5 +162,5 @@ def advice_command(advice: Advice) -> tuple[tuple[str, ...], str]:
 
 
 def advice_blocks(advice: Sequence[Advice]) -> tuple[Block, ...]:
-    """Return all advice as one list of lines that never wrap; empty without advice."""
-    return (Bullets(tuple(advice_text(a) for a in advice), commands=True),) if advice else ()
+    """Return all advice as one list of lines that never wrap."""
+    return (Bullets(tuple(map(advice_text, advice)), commands=True),)

@@ -43,12 +43,8 @@ def explain_sections(
         rule = by_id[name]
         title = f"{'✓' if name in held else '–'} {name}: {rule.cause}{', holds' if name in held else ''}"
         sections.append(Section(title, (_table(group, readings, rule.about),)))
-    if inside:
-        sections.append(Section("Comparisons made inside readings", (_table(inside, readings),)))
-    if findings:
-        sections.append(_chosen(findings))
-    sections.append(_others(checks))
-    return sections
+    inner = Section("Comparisons made inside readings", (_table(inside, readings),))
+    return [*sections, inner, _chosen(findings), _others(checks)]
 
 
 def brief_explanation(
@@ -71,9 +67,8 @@ def brief_explanation(
         ]
         met = sorted(met, key=lambda check: check.part == "requires")[:room]
         room -= len(met)
-        if met:
-            title = f"{name}: {by_id[name].cause}, holds"
-            sections.append(Section(title, (_table(met, readings, by_id[name].about),)))
+        title = f"{name}: {by_id[name].cause}, holds"
+        sections.append(Section(title, (_table(met, readings, by_id[name].about),)))
     lacking = {
         name: lacks for name, of_one in of_rules.items() if name not in held and (lacks := _lacks(of_one))
     }
