@@ -175,7 +175,7 @@ def _story(diff: Diff, limit: int) -> Bullets:
     rows = np.flatnonzero(table.anomalous & table.baseline.present & table.candidate.present)
     rows = rows[~_waits(table, rows)]
     shown = rows[: min(limit or MOST_SENTENCES, MOST_SENTENCES)].tolist()
-    said = [f"{display_name(table.name[i])} {clean(moved_text(table, i))}." for i in shown]
+    said = [f"{display_name(table.name[i])} {moved_text(table, i)}." for i in shown]
     if len(shown) < len(rows):
         said.append(f"And {len(rows) - len(shown):,} more, marked ● below.")
     return Bullets(tuple(said))

@@ -167,7 +167,7 @@ def _by_library(side: Inventory, roles: Collection[str]) -> dict[str, str]:
     for process in side.processes:
         for pool in (process.pools or ()) if process.role in roles else ():
             found.setdefault(pool.library, {})[_pool_size(pool)] = None
-    return {library: clean(", ".join(sorted(texts))) for library, texts in found.items()}
+    return {library: ", ".join(sorted(texts)) for library, texts in found.items()}
 
 
 def _variables(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:

@@ -27,23 +27,23 @@ LEAST_TRACING_S = 0.01
 
 
 def machine_items(run: Run) -> list[tuple[str, str]]:
-    """Return facts of machines, GPU, sampler and tracer; empty if nothing is known."""
+    """Return facts of machines, GPU, sampler and tracer, with an empty text for what is not known."""
+    watched = run.series is not None
     if run.machines:
         own = run.manifest.host.name if run.manifest is not None else None
-        machines = {f"machine {clean(name)}": (m, name == own) for name, m in run.machines.items()}
+        machines = [
+            (f"machine {clean(name)}", _machine(machine, watched=watched and name == own))
+            for name, machine in run.machines.items()
+        ]
     else:
-        machines = {} if run.machine is None else {"machine": (run.machine, True)}
-    items = [
-        (label, _machine(machine, watched=is_own and run.series is not None))
-        for label, (machine, is_own) in machines.items()
-    ]
-    items += [
+        machines = [] if run.machine is None else [("machine", _machine(run.machine, watched=watched))]
+    return [
+        *machines,
         ("fixed work", _fixed_work(run)),
         ("GPU", _gpu(run)),
         ("sampler", _sampler(run)),
         ("tracer", _tracer(run)),
     ]
-    return [(label, text) for label, text in items if text]
 
 
 def _fixed_work(run: Run) -> str:

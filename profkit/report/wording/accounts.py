@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from profkit.report import units
 from profkit.report.document import Step, Waterfall
-from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
 from profkit.verdict.account import RUN_BUCKETS, Account, Bucket
 
@@ -107,10 +106,10 @@ def _about(bucket: Bucket) -> str:
     if bucket.name == "blocked" and waited:
         least = NAMED_PART * abs(bucket.seconds)
         most = [w for w in waited if abs(w.candidate_s - w.baseline_s) >= least][:NAMED]
-        return ", ".join(f"{clean(display_name(w.name))} ({w.what})" for w in most)
+        return ", ".join(f"{display_name(w.name)} ({w.what})" for w in most)
     functions = [p for p in bucket.parts if p.kind == "function"]
     named = [p for p in functions if abs(p.seconds) >= NAMED_PART * abs(bucket.seconds)][:NAMED]
-    return ", ".join(clean(display_name(part.name)) for part in named)
+    return ", ".join(display_name(part.name) for part in named)
 
 
 def _note(account: Account) -> str:

@@ -8,7 +8,6 @@ from itertools import groupby
 
 from profkit.report.document import Bullets, Section, Table
 from profkit.report.listed import Listed, Of
-from profkit.report.text import clean
 from profkit.report.wording.evidence import value_text
 from profkit.verdict.rule import Reading, Rule
 from profkit.verdict.thresholds import THRESHOLDS, value
@@ -160,11 +159,11 @@ def _number(found: float) -> str:
 def _table(checks: Iterable[Checked], readings: Mapping[str, Reading], about: str = "") -> Table:
     return Listed(checks).table(
         Of("", lambda check: "✓" if check.held else "–"),
-        Of("condition", lambda check: clean(_condition(check, readings)), "prose"),
+        Of("condition", lambda check: _condition(check, readings), "prose"),
         Of("value", lambda check: value_text("bool" if check.part == "unless" else check.unit, check.value)),
         Of("threshold", lambda check: "" if check.part == "unless" else _threshold(check)),
         Of("margin", lambda check: "" if math.isnan(check.margin) else f"{check.margin:+.3g}", "text", 1),
-        notes=(clean(about),),
+        notes=(about,),
         whole=True,
     )
 
