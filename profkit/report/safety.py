@@ -24,10 +24,10 @@ from profkit.report.declared import FORMS, Kind, declared
 from profkit.report.known_words import is_said
 from profkit.report.recorded_texts import profiles_of, roots_of
 from profkit.report.secrets import suspects
-from profkit.report.text_mask import HOME, ROOT_NAMES, Owner, TextMask, is_absolute
+from profkit.report.text_mask import ROOT_NAMES, Owner, TextMask, is_absolute
 from profkit.verdict.types import Advice, Checked, Diff, Evidence
 
-__all__ = ["HOME", "Masker", "Owner"]
+__all__ = ["Masker", "Owner"]
 
 T = TypeVar("T")
 #: Masked strings, and by column the new index of each string where two kinds of text share one.

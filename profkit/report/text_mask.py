@@ -27,8 +27,6 @@ from profkit.report.recorded_texts import (
 )
 from profkit.report.secrets import SecretRule, holds_secret, masked_by_rules, suspects
 
-__all__ = ["HOME", "ROOT_NAMES", "Owner", "TextMask", "base_name", "is_absolute"]
-
 _SEPARATOR = r"[\\/]+"
 _NAME = r"[^\\/\s'\":;,<>|*?“”()]+"
 #: Home directories by their form; the last part is the user's name.
