@@ -155,7 +155,8 @@ def _took(diff: Diff, before: float, after: float) -> str:
 def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
     """Return what a verdict or finding says, in a sentence or two."""
     parts = _Parts(found.kind, found.subject, found.numbers, alone)
-    said = SUMMARIES[found.rule](parts)
+    summary = SUMMARIES[found.rule]
+    said = summary if isinstance(summary, str) else summary(parts)
     if found.rule != "capture-itself" and "account.capture" in found.numbers:
         said += f" Capture overhead is {parts.share('account.capture')} of the wall-time change."
     return said
@@ -339,14 +340,6 @@ def _stood_still(p: _Parts) -> str:
     )
 
 
-def _starved(p: _Parts) -> str:
-    return (
-        "The candidate lost CPU in time slices, as under contention: equal calls slowed by very different "
-        "factors. Plain profiles show neither what took the CPUs, nor whether it was a quota or a stopped "
-        "process."
-    )
-
-
 def _other_function(p: _Parts) -> str:
     return (
         f"{display_name(p.subject)} makes up {p.share('uncalled.part')} of the lost time, with what it "
@@ -370,9 +363,14 @@ def _waited_for(p: _Parts) -> str:
     return f"most of it waiting for {what}" if what else ""
 
 
-#: Sentences by rule.
-SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
-    "identical": lambda p: "Both sides are the same capture.",
+_LOST_SLICES = (
+    "The candidate lost CPU in time slices, as under contention: equal calls slowed by very different "
+    "factors. Plain profiles show neither what took the CPUs, nor whether it was a quota or a stopped "
+    "process."
+)
+#: Sentences by rule, or functions that return them.
+SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
+    "identical": "Both sides are the same capture.",
     "within-noise": _within,
     "same-total": lambda p: (
         "Time moved between functions, but none was lost: the candidate takes "
@@ -425,8 +423,8 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"{_stood_still(p)}: longer than a CPU quota's period, and too uniformly for scheduler slices. Stop "
         "signals, or its container was frozen."
     ),
-    "starved": _starved,
-    "starved-repeats": _starved,
+    "starved": _LOST_SLICES,
+    "starved-repeats": _LOST_SLICES,
     "loading": lambda p: (
         f"The main thread waited for its data loaders or workers for {p.share('account.loading')} of the wall "
         "time, not for a CPU."
@@ -478,11 +476,11 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         "for a CPU: the CPU did less per second (clock, memory, other guests on the host)."
     ),
     "less-time": lambda p: f"The candidate takes {p.factor('time.slowdown')} the baseline's time.",
-    "another-program": lambda p: (
+    "another-program": (
         "The two sides seem to be different programs: few functions are in both. Compare runs of one program."
     ),
     "unfinished": _ended,
-    "sampled": lambda p: (
+    "sampled": (
         "A sampling profiler does not count calls, so the cause is not judged: this shows which functions "
         "changed their share of the time."
     ),
