@@ -23,7 +23,7 @@ from profkit.report.wording.doctor import (
     title_of,
 )
 from profkit.study.doctor import Demand, Diagnosis, Size
-from profkit.study.doctor_load import Crew, Load
+from profkit.study.doctor_load import Load
 from profkit.study.launch import Launch, lines
 
 DOCTOR_SCHEMA = "profkit.doctor/1"
@@ -145,17 +145,13 @@ def _sizes(sizes: Sequence[Size]) -> tuple[Block, ...]:
 
 def _crews(load: Load, limit: int) -> Table:
     return Listed(load.crews, limit, left_out="{left} kinds not listed.").table(
-        Of("processes", lambda crew: _many(crew) + clean(crew.role)),
+        Of("processes", lambda crew: f"{crew.processes} × " * (crew.processes != 1) + clean(crew.role)),
         Of("threads at once", lambda crew: str(crew.threads) if crew.threads else "waits", "pid"),
         Of("pools", lambda crew: "; ".join(dict.fromkeys(map(_pool, crew.pools))), "prose", 1),
         Of("CPUs used", lambda crew: _cores(crew.cores), "pid", 1),
         Of("with queueing", lambda crew: _cores(crew.demanded), "pid", 2),
         notes=("CPUs of each process, over its life.",),
     )
-
-
-def _many(crew: Crew) -> str:
-    return "" if crew.processes == 1 else f"{crew.processes} × "
 
 
 def _pool(pool: Pool) -> str:

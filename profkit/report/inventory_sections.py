@@ -9,6 +9,7 @@ from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.measure.inventory import Inventory, ProcessNeed, inventory
 from profkit.model import Pool, Run
 from profkit.model.pools import whole_number
+from profkit.report import units
 from profkit.report.document import Column, Note, Row, Section, Table
 from profkit.report.jsonvalues import json_number, json_text, members, plain
 from profkit.report.listed import Listed, Of
@@ -21,7 +22,6 @@ _IDENTITY = frozenset(
     MV2_COMM_WORLD_RANK SLURM_PROCID SLURM_LOCALID SLURM_STEP_ID NVTX_INJECTION64_PATH JOBLIB_TEMP_FOLDER
     """.split()  # noqa: SIM905
 )
-_UNKNOWN = "–"
 
 
 def pool_sections(run: Run, limit: int) -> list[Section]:
@@ -108,12 +108,12 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def _cores(value: float | None) -> str:
     if value is None:
-        return _UNKNOWN
+        return units.UNKNOWN
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.1f}"
 
 
 def _cpus(value: float | None) -> str:
-    return _UNKNOWN if value is None else f"{value:g}"
+    return units.UNKNOWN if value is None else f"{value:g}"
 
 
 # What differs
@@ -134,7 +134,7 @@ def pool_differences(baseline: Inventory | None, candidate: Inventory | None) ->
     rows += [
         Row((name, before, after))
         for name, before, after in _cores_rows(baseline, candidate)
-        if {before, after} != {_UNKNOWN}
+        if {before, after} != {units.UNKNOWN}
     ]
     columns = (Column("", "text"), Column("baseline", "prose"), Column("candidate", "prose"))
     return [Section("What differs in threads and CPUs", (Table(columns, tuple(rows)),))]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from profkit.measure.intervals import Estimate
 from profkit.report.doctordoc import launch_block, launch_object
-from profkit.report.document import Bullets, Document, HeatCell, HeatMap, Section, Table, laid_out
+from profkit.report.document import Bullets, Document, HeatCell, HeatMap, Section, Table, Waterfall, laid_out
 from profkit.report.jsonvalues import dumps, json_number, members, plain
 from profkit.report.listed import Listed, Of
 from profkit.report.wording.accounts import waterfall
@@ -70,15 +70,13 @@ class TuneReport:
     def document(self, rows: int, *, figures: bool = False) -> Document:
         last, again = self.confirmed or self.study, self.confirmed
         better = None if last.cells[last.baseline].best else last.advised
-        lost = None if better is None or self.account is None else waterfall(self.account)
+        lost: tuple[Waterfall, ...] = ()
+        if better is not None and self.account is not None:
+            lost = (replace(waterfall(self.account), sides=("advised", "default")),)
         return laid_out(
             "profkit tune",
             Section("", (confirmed_verdict(again, _gain(again)) if again else study_verdict(self.study),)),
-            Section(
-                "What the default loses",
-                () if lost is None else (replace(lost, sides=("advised", "default")),),
-                role="account",
-            ),
+            Section("What the default loses", lost, role="account"),
             Section("Run again, in turn", (_table(again, rows),) if again else (), role="account"),
             *_settings(self.study, rows),
             Section(
