@@ -9,9 +9,8 @@ from profkit.report import units
 from profkit.report.document import Bullets, Document, HeatCell, HeatMap, Section, Table, laid_out
 from profkit.report.jsonvalues import dumps, members, next_command
 from profkit.report.listed import Listed, Of
-from profkit.report.notices import notice_text
-from profkit.report.text import clean
-from profkit.report.wording.accounts import BUCKET_TITLES
+from profkit.report.notices import notice_texts
+from profkit.report.wording.accounts import BUCKET_TITLES, shown_buckets
 from profkit.report.wording.runs import (
     comparisons_notes,
     comparisons_verdict,
@@ -20,9 +19,6 @@ from profkit.report.wording.runs import (
 )
 from profkit.study.compare import Compared, Comparisons
 from profkit.verdict.account import RUN_BUCKETS
-
-#: Share of the wall (0 to 1) that a bucket needs in some row to get a column.
-_SHOWN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +29,6 @@ class ComparisonsReport:
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
         study = self.study
-        notices = [clean(notice_text(notice)) for notice in study.notices]
         slower = [row for row in study.rows if row.slowdown.value > 1 and row.cause not in ("", "no-change")]
         worst = sorted(slower, key=lambda row: -row.slowdown.value)[:1]
         commands = tuple(shlex.join(_words(study, row)) for row in worst)
@@ -42,7 +37,7 @@ class ComparisonsReport:
             Section("", (comparisons_verdict(study),)),
             Section("Runs", (_table(study),), role="evidence"),
             Section("Where the time goes", (_heat(study),), role="account"),
-            Section("Notes", (Bullets((*comparisons_notes(study), *notices)),)),
+            Section("Notes", (Bullets((*comparisons_notes(study), *notice_texts(study.notices))),)),
             Section("What to do next", (Bullets(commands, commands=True),), role="advice"),
         )
 
@@ -93,11 +88,7 @@ def _table(study: Comparisons) -> Table:
 
 def _heat(study: Comparisons) -> HeatMap:
     """Return the seconds of each part of the wall; a cell is warmer where other rows have less."""
-    shown = [
-        at
-        for at in range(len(RUN_BUCKETS))
-        if any(row.buckets[at] > _SHOWN * row.median_s for row in study.rows)
-    ]
+    shown = shown_buckets((row.buckets, row.median_s) for row in study.rows)
     longest = max(row.median_s for row in study.rows)
 
     def cell(row: Compared, at: int) -> HeatCell:

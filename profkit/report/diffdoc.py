@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +27,12 @@ from profkit.report.document import (
 from profkit.report.estimates import side_calls
 from profkit.report.imports import import_change_sections
 from profkit.report.inventory_sections import pool_differences
+from profkit.report.iterations import change_sections as iteration_sections
 from profkit.report.lines import line_sections
 from profkit.report.listed import Listed, Of, cut_note
 from profkit.report.machine import neighbour_sections
-from profkit.report.notices import notice_text
+from profkit.report.notices import notice_texts
+from profkit.report.range_sections import change_sections as range_sections
 from profkit.report.text import clean
 from profkit.report.ticketdoc import reproduce_section, setting_sections
 from profkit.report.wording.accounts import waterfall
@@ -69,10 +72,11 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
         *neighbour_sections(diff.candidate.neighbours, diff.baseline.neighbours),
         *pool_differences(diff.baseline.inventory, diff.candidate.inventory),
         *import_change_sections(diff, limit),
-        *_story(diff, limit),
+        Section("What moved beyond the noise", (_story(diff, limit),), role="moved"),
         *_moved(diff, limit),
         *_one_sided(diff, limit),
-        *_ranges(diff, limit),
+        *iteration_sections(diff.iterations),
+        *range_sections(diff.ranges, limit),
         Section("How far the two sides can be compared", _warnings(diff), role="trust"),
         Section("Files left out", (_skipped(diff),)),
         Section(
@@ -86,21 +90,12 @@ def diff_document(diff: Diff, limit: int = 50, attachment: str = "", *, explain:
     )
 
 
-def _ranges(diff: Diff, limit: int) -> tuple[Section, ...]:
-    """Return NVTX ranges and iterations; without any, their modules are not imported."""
-    if not diff.ranges and diff.iterations == (None, None):
-        return ()
-    from profkit.report.iterations import change_sections as iteration_sections
-    from profkit.report.range_sections import change_sections
-
-    return (*iteration_sections(diff.iterations), *change_sections(diff.ranges, limit))
-
-
 def _sides(diff: Diff) -> Table:
     sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
+    walls = any(side.wall_s is not None for _, side in sides)
     table = Listed(sides).table(
         Of("", lambda row: row[0]),
-        Of("wall", lambda row: row[1].wall_s, "seconds"),
+        *([Of("wall", lambda row: row[1].wall_s, "seconds")] if walls else []),
         Of("CPU", lambda row: row[1].cpu_s, "seconds", 1),
         Of("CPU queue", lambda row: row[1].run_queue_wait_s, "seconds", 2),
         Of("self time", lambda row: row[1].total_s, "seconds", 3),
@@ -115,11 +110,7 @@ def _sides(diff: Diff) -> Table:
         _ratio(a, b) if column.kind == "seconds" else ""
         for column, a, b in zip(table.columns, before, after, strict=True)
     ]
-    rows = (*table.rows, Row(("ratio", *ratios[1:])))
-    # Drop columns that neither side knows.
-    return Table(table.columns, rows).only(
-        i for i, sides in enumerate(zip(before, after, strict=True)) if sides != (None, None)
-    )
+    return replace(table, rows=(*table.rows, Row(("ratio", *ratios[1:]))))
 
 
 def _ratio(before: Cell, after: Cell) -> str:
@@ -138,9 +129,7 @@ def _account(diff: Diff) -> list[Section]:
 
 def _evidence(diff: Diff, limit: int) -> tuple[Block, ...]:
     """Return the verdict's evidence, the slow-down's interval, and how far the order of functions moved."""
-    blocks: list[Block] = []
-    if diff.verdict.evidence:
-        blocks.append(evidence_table(diff.verdict.evidence, limit=limit))
+    blocks: list[Block] = [evidence_table(diff.verdict.evidence, limit=limit)]
     slow = diff.slowdown
     if math.isfinite(slow.low):
         tested = "" if math.isnan(slow.p_value) else f"; p = {slow.p_value:.2g}, permutation test"
@@ -180,18 +169,16 @@ def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_
     return np.array([is_wait(table.name[i], table.keys[i].root) for i in rows.tolist()], np.bool_)
 
 
-def _story(diff: Diff, limit: int) -> list[Section]:
+def _story(diff: Diff, limit: int) -> Bullets:
     """Return a sentence for each function that moved beyond the noise, without waits by design."""
     table = diff.table
     rows = np.flatnonzero(table.anomalous & table.baseline.present & table.candidate.present)
     rows = rows[~_waits(table, rows)]
-    if not len(rows):
-        return []
     shown = rows[: min(limit or MOST_SENTENCES, MOST_SENTENCES)].tolist()
-    said = [f"{display_name(table.name[i])} {clean(moved_text(table, i))}." for i in shown]
+    said = [f"{display_name(table.name[i])} {moved_text(table, i)}." for i in shown]
     if len(shown) < len(rows):
         said.append(f"And {len(rows) - len(shown):,} more, marked ● below.")
-    return [Section("What moved beyond the noise", (Bullets(tuple(said)),), role="moved")]
+    return Bullets(tuple(said))
 
 
 def _moved(diff: Diff, limit: int) -> list[Section]:
@@ -284,21 +271,21 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
 def _one_side(diff: Diff, side: SideTable, name: str, text: str, limit: int) -> Table:
     table, seconds = diff.table, _measure(side, diff.ranking.by)
     only = side.present & table.one_sided
-    listed = Listed(np.flatnonzero(only & (side.share >= SMALL_SHARE) if limit else only).tolist(), limit)
-    return listed.table(
+    shown = np.flatnonzero(only & (side.share >= SMALL_SHARE) if limit else only)[: limit or None].tolist()
+    return Listed(shown).table(
         Of("rank", lambda i: int(side.rank[i]), "rank"),
         Of("function", lambda i: display_name(table.name[i]), "name"),
         Of(name, lambda i: float(seconds[i]), "seconds"),
         Of("share", lambda i: float(side.share[i]), "share", 1),
         Of("calls", lambda i: side_calls(table, side, i), "count", 2),
         Of("where", lambda i: location(table.keys[i], table.file[i], table.line[i]), "path", 3),
-        notes=(text, cut_note(len(listed.shown), int(only.sum()))),
+        notes=(text, cut_note(len(shown), int(only.sum()))),
     )
 
 
 def _warnings(diff: Diff) -> tuple[Block, ...]:
     """Return what limits trust in the numbers, and whether it lowered the confidence."""
-    warnings = [clean(notice_text(w)) for w in (*diff.comparability.warnings, *diff.warnings)]
+    warnings = notice_texts((*diff.comparability.warnings, *diff.warnings))
     if not warnings:
         return ()
     lowered = "Different machines, Pythons or failures" if diff.verdict.doubts else "None of this"
@@ -309,9 +296,7 @@ def _warnings(diff: Diff) -> tuple[Block, ...]:
 
 def _skipped(diff: Diff) -> Bullets:
     sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
-    return Bullets(
-        tuple(f"{name}: {clean(notice_text(notice))}" for name, side in sides for notice in side.skipped)
-    )
+    return Bullets(tuple(f"{name}: {text}" for name, side in sides for text in notice_texts(side.skipped)))
 
 
 def _others(verdict: Verdict) -> list[Finding]:

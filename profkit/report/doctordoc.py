@@ -14,16 +14,16 @@ from profkit.report.jsonvalues import dumps, members, plain
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 from profkit.report.wording.doctor import (
+    SIZES_NOTE,
+    UNTRACED,
     limit_items,
     own_texts,
     reason_text,
     risk,
-    sizes_note,
     title_of,
-    untraced,
 )
 from profkit.study.doctor import Demand, Diagnosis, Size
-from profkit.study.doctor_load import Crew, Load
+from profkit.study.doctor_load import Load
 from profkit.study.launch import Launch, lines
 
 DOCTOR_SCHEMA = "profkit.doctor/1"
@@ -43,7 +43,7 @@ class DoctorReport:
         facts = limit_items(diagnosis.limits)
         if python is not None:
             said = f"{clean(python.version)} ({clean(python.path)})"
-            facts.append(("Python", f"{said}; {untraced()}" if python.tracer_missing else said))
+            facts.append(("Python", f"{said}; {UNTRACED}" if python.tracer_missing else said))
         problem = (Note(clean(self.problem), "unsure"),) if self.problem else ()
         did = () if load is None else (*problem, _crews(load, rows))
         return laid_out(
@@ -140,28 +140,18 @@ def _sizes(sizes: Sequence[Size]) -> tuple[Block, ...]:
             items.append((f"{number} {what}", f"{', '.join(names)}: {reason}"))
     if asked_for:
         items.append(("if called", "; ".join(asked_for)))
-    return (Facts(tuple(items)), Note(sizes_note()))
+    return (Facts(tuple(items)), Note(SIZES_NOTE))
 
 
 def _crews(load: Load, limit: int) -> Table:
-    listed = Listed(load.crews, limit)
-    note = (
-        f"CPUs of each process, over its life. {listed.left} kinds not listed."
-        if listed.left
-        else "CPUs of each process, over its life."
-    )
-    return listed.table(
-        Of("processes", lambda crew: _many(crew) + clean(crew.role)),
+    return Listed(load.crews, limit, left_out="{left} kinds not listed.").table(
+        Of("processes", lambda crew: f"{crew.processes} × " * (crew.processes != 1) + clean(crew.role)),
         Of("threads at once", lambda crew: str(crew.threads) if crew.threads else "waits", "pid"),
         Of("pools", lambda crew: "; ".join(dict.fromkeys(map(_pool, crew.pools))), "prose", 1),
         Of("CPUs used", lambda crew: _cores(crew.cores), "pid", 1),
         Of("with queueing", lambda crew: _cores(crew.demanded), "pid", 2),
-        notes=(note,),
+        notes=("CPUs of each process, over its life.",),
     )
-
-
-def _many(crew: Crew) -> str:
-    return "" if crew.processes == 1 else f"{crew.processes} × "
 
 
 def _pool(pool: Pool) -> str:

@@ -7,6 +7,7 @@ import io
 import math
 import shlex
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,15 +44,11 @@ class FleetReport:
     study: Slowest | Trends | Hosts
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
-        study = self.study
-        if isinstance(study, Slowest):
-            return laid_out("profkit fleet slowest", *_slowest(study, rows))
-        if isinstance(study, Trends):
-            return laid_out("profkit fleet trend", *_trends(study, rows))
-        return Document("profkit fleet hosts", _hosts(study, rows))
+        question, sections = _ANSWERS[type(self.study)]
+        return laid_out(f"profkit fleet {question}", *sections(self.study, rows))
 
     def json(self, rows: int) -> str:
-        question = {Slowest: "slowest", Trends: "trend", Hosts: "hosts"}[type(self.study)]
+        question, _ = _ANSWERS[type(self.study)]
         return dumps({"schema": "profkit.fleet/1", "question": question, **plain(self.study)})
 
 
@@ -113,21 +110,18 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
         verdict = VerdictBlock("Too few days to find a change", f"{about} {least}", "unsure")
     else:
         verdict = VerdictBlock("No lasting slow-down", about, "good")
-    jobs = Listed(sorted(study.jobs, key=lambda job: job.before_s / job.after_s), limit, "jobs")
-    functions = Listed(study.functions, limit, "functions")
-    single = Listed(study.outliers, limit, "runs")
     most_in = {f.job: f.key.qualname for f in reversed(study.functions)}
-    of_jobs = jobs.table(
+    jobs = sorted(study.jobs, key=lambda job: job.before_s / job.after_s)
+    of_jobs = Listed(jobs, limit, "jobs").table(
         Of("job", lambda job: job.job, "name"),
         Of("since", lambda job: job.since),
         Of("wall", lambda job: Pair(job.before_s, job.after_s), "seconds"),
         Of("change", lambda job: change_size(job.after_s / job.before_s), "pid"),
         Of("most of it in", lambda job: clean(most_in.get(job.job, "")), "name", 1),
-        notes=(jobs.cut,),
         tone=lambda _: "bad",
         whole=True,
     )
-    of_functions = functions.table(
+    of_functions = Listed(study.functions, limit, "functions").table(
         Of("job", lambda f: f.job, "name"),
         Of("function", lambda f: clean(f.key.qualname), "name"),
         Of("since", lambda f: f.since),
@@ -136,13 +130,10 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
         Of("per call", lambda f: json_number(f.per_call), "factor", 1),
         Of("of the job", lambda f: f.share, "share"),
         Of("where", lambda f: clean(f.key.path), "path", 3),
-        notes=(
-            "Medians of a day's runs, before and since. Changes common to all functions are left out.",
-            functions.cut,
-        ),
+        notes=("Medians of a day's runs, before and since. Changes common to all functions are left out.",),
         whole=True,
     )
-    of_runs = single.table(
+    of_runs = Listed(study.outliers, limit, "runs").table(
         Of("job", lambda run: run.job, "name"),
         Of("day", lambda run: run.day),
         Of("wall", lambda run: run.wall_s, "seconds"),
@@ -150,7 +141,7 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
         Of("queued", lambda run: run.queued, "share", 1),
         Of("host", lambda run: clean(run.host), "text", 2),
         Of("file", lambda run: clean(run.path), "path"),
-        notes=("Longer than other runs of the surrounding two weeks, beyond their scatter.", single.cut),
+        notes=("Longer than other runs of the surrounding two weeks, beyond their scatter.",),
     )
     words = [
         command
@@ -187,7 +178,6 @@ def _trends(study: Trends, limit: int) -> tuple[Section, ...]:
         size = change_size(last.after / last.before)
         head = f"{name}: {'more' if worse else 'less'} since {last.since}, {last.what} {size}"
         verdict = VerdictBlock(head, days, "bad" if worse else "good")
-    others = Listed(study.trends[1:], limit, "functions")
     changes = Listed(first.shifts).table(
         Of("since", lambda shift: shift.since),
         Of("of", lambda shift: shift.what),
@@ -197,14 +187,14 @@ def _trends(study: Trends, limit: int) -> tuple[Section, ...]:
         notes=("Medians from one change to the next. E-divisive with permutation tests.",),
         tone=lambda shift: "bad" if shift.after > shift.before else "good",
     )
-    also = others.table(
+    also = Listed(study.trends[1:], limit, "functions").table(
         Of("job", lambda trend: trend.job, "name"),
         Of("function", lambda trend: clean(trend.key.qualname), "name"),
         Of("days", lambda trend: len(trend.days), "count"),
         Of("self time of a run", lambda trend: trend.self_s[-1], "seconds"),
         Of("share", lambda trend: json_number(trend.share[-1]), "share"),
         Of("where", lambda trend: clean(trend.key.path), "path"),
-        notes=("Latest day.", others.cut),
+        notes=("Latest day.",),
     )
     return (
         Section("", (verdict,)),
@@ -254,8 +244,7 @@ def _hosts(study: Hosts, limit: int) -> tuple[Section, ...]:
         verdict = VerdictBlock("Too few hosts to compare", f"{about} {least}", "unsure")
     else:
         verdict = VerdictBlock("No host is out of line", about, "good")
-    rows = Listed(study.hosts, limit, "rows")
-    table = rows.table(
+    table = Listed(study.hosts, limit, "rows").table(
         Of("host", lambda host: clean(host.host)),
         Of("job", lambda host: host.job, "name"),
         Of("is", _is),
@@ -264,7 +253,7 @@ def _hosts(study: Hosts, limit: int) -> tuple[Section, ...]:
         Of("wall", lambda host: host.wall, "factor", 2),
         Of("queued", lambda host: host.queued, "share"),
         Of("yardsticks", lambda host: host.yardsticks, "factor", 1),
-        notes=(_HOSTS_NOTE, rows.cut),
+        notes=(_HOSTS_NOTE,),
         tone=lambda host: "bad" if _is(host) else "",
     )
     return (Section("", (verdict,)), Section("Hosts", (table,), role="account"))
@@ -278,3 +267,11 @@ _HOSTS_NOTE = (
 
 def _is(host: FleetHost) -> str:
     return " ".join(what for what in ("slower", "starved") if getattr(host, what))
+
+
+#: The question that a study answers, and its sections.
+_ANSWERS: Mapping[type, tuple[str, Callable[[Any, int], tuple[Section, ...]]]] = {
+    Slowest: ("slowest", _slowest),
+    Trends: ("trend", _trends),
+    Hosts: ("hosts", _hosts),
+}

@@ -102,5 +102,4 @@ def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:
 def ranked_run(run: Run, by: str = "tottime", *, edges: bool = False) -> Ranked:
     """Rank a run's functions, summed over threads, so cumulative times may exceed the wall."""
     chosen = select(run, edges=edges)
-    profile, roots = chosen.profile, chosen.roots
-    return ranked(profile, roots, by)
+    return ranked(chosen.profile, chosen.roots, by)

@@ -119,16 +119,12 @@ def throttled_sections(run: Run, limit: int) -> list[Section]:
             calls = thread.profile.ncalls[list(thread.throttled)].tolist()
             for function, counted in zip(_named(process, thread, thread.throttled), calls, strict=True):
                 found.setdefault(function, []).append(counted)
-    listed = Listed(sorted(found.items(), key=lambda item: -sum(item[1])), limit, "functions")
-    table = listed.table(
+    table = Listed(sorted(found.items(), key=lambda item: -sum(item[1])), limit, "functions").table(
         Of("function", lambda item: item[0][0], "name"),
         Of("calls counted", lambda item: sum(item[1]), "count"),
         Of("threads", lambda item: len(item[1]), "count", 1),
         Of("where", lambda item: item[0][1], "path", 2),
-        notes=(
-            "Counting exceeded the overhead budget; later calls and their time are part of the callers.",
-            listed.cut,
-        ),
+        notes=("Counting exceeded the overhead budget; later calls and their time are part of the callers.",),
     )
     return [Section("Functions whose counting stopped early", (table,))]
 
@@ -145,13 +141,12 @@ def open_call_sections(run: Run, limit: int) -> list[Section]:
                 functions = _named(process, thread, [call.function for call in calls])
                 every += [(process, *one) for one in zip(calls, functions, strict=True)]
     # Stacks from the outermost call inwards, workers last.
-    listed = Listed(sorted(every, key=lambda entry: entry[0].role == "worker"), limit, "open calls")
-    table = listed.table(
+    table = Listed(sorted(every, key=lambda entry: entry[0].role == "worker"), limit, "open calls").table(
         Of("function", lambda entry: entry[2][0], "name"),
         Of("open for at least", lambda entry: entry[1].cumtime, "seconds"),
         Of("pid", lambda entry: "" if entry[0].pid is None else str(entry[0].pid), "pid", 1),
         Of("where", lambda entry: entry[2][1], "path", 2),
-        notes=("Not returned when the process was last read; their times are lower bounds.", listed.cut),
+        notes=("Not returned when the process was last read; their times are lower bounds.",),
         whole=True,
     )
     return [Section("Calls that had not returned", (table,))]

@@ -9,21 +9,18 @@ from profkit.report import units
 from profkit.report.document import Bullets, Document, Section, Table, Trend, TrendLine, TrendMark, laid_out
 from profkit.report.jsonvalues import dumps, members, next_command, plain
 from profkit.report.listed import Listed, Of
-from profkit.report.notices import notice_text
-from profkit.report.text import clean
-from profkit.report.wording.accounts import BUCKET_TITLES
+from profkit.report.notices import notice_texts
+from profkit.report.wording.accounts import BUCKET_TITLES, shown_buckets
 from profkit.report.wording.runs import (
     METRIC_TITLES,
     change_size,
     history_notes,
     history_verdict,
+    judged_text,
     when,
 )
 from profkit.study.history import Change, History, HistoryRun
 from profkit.verdict.account import RUN_BUCKETS
-
-#: Share of the wall (0 to 1) that a bucket needs in some run to be drawn.
-_SHOWN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,6 @@ class HistoryReport:
 
     def document(self, rows: int, *, figures: bool = False) -> Document:
         study = self.study
-        notices = [clean(notice_text(notice)) for notice in study.notices]
         commands = tuple(shlex.join(_words(change)) for change in reversed(study.changes))
         return laid_out(
             "profkit history",
@@ -42,16 +38,14 @@ class HistoryReport:
             Section("Trend", (_trend(study),), role="account"),
             Section("Changes", (_changes(study),), role="evidence"),
             Section("Runs, latest first", (_runs(study, rows),), detail=True),
-            Section("Notes", (Bullets((*history_notes(study), *notices)),)),
+            Section("Notes", (Bullets((*history_notes(study), *notice_texts(study.notices))),)),
             Section("What to do next", (Bullets(commands, commands=True),), role="advice"),
         )
 
     def json(self, rows: int) -> str:
         study = self.study
-        runs, changes = (
-            [_run(run) for run in study.runs],
-            [_change(study, change) for change in study.changes],
-        )
+        runs = [_run(run) for run in study.runs]
+        changes = [_change(study, change) for change in study.changes]
         names = "metric least_change spread runs changes failed other_commands=others notices"
         return dumps({"schema": "profkit.history/1", **members(study, names, runs=runs, changes=changes)})
 
@@ -95,11 +89,7 @@ def _trend(study: History) -> Trend:
 
 
 def _parts(study: History) -> list[int]:
-    return [
-        at
-        for at in range(len(RUN_BUCKETS))
-        if any(run.buckets[at] > _SHOWN * run.wall_s for run in study.runs)
-    ]
+    return shown_buckets((run.buckets, run.wall_s) for run in study.runs)
 
 
 def _changes(study: History) -> Table:
@@ -113,7 +103,7 @@ def _changes(study: History) -> Table:
         Of("change", lambda change: change_size(change.ratio), "pid"),
         Of("before", lambda change: change.before_s, "seconds"),
         Of("behind", lambda change: change.after_s, "seconds"),
-        Of("verdict", lambda change: change.cause + (f" ({change.kind})" if change.kind else "")),
+        Of("verdict", judged_text),
         Of("revision", lambda change: _revision(runs[change.at]), "text", 1),
         Of("first run", lambda change: runs[change.at].files[0], "path", 2),
         Of("p", lambda change: f"{change.p_value:.2g}", "pid", 3),
@@ -127,13 +117,12 @@ def _revision(run: HistoryRun) -> str:
 
 
 def _runs(study: History, limit: int) -> Table:
-    listed = Listed(reversed(study.runs), limit)
     changed = [study.runs[change.at] for change in study.changes]
 
     def part(at: int) -> Of[HistoryRun]:
         return Of(BUCKET_TITLES[RUN_BUCKETS[at]], lambda run: run.buckets[at], "seconds", 2)
 
-    return listed.table(
+    return Listed(reversed(study.runs), limit, left_out="{left} earlier runs are not listed.").table(
         Of("started", when),
         Of("wall", lambda run: run.wall_s, "seconds"),
         *map(part, _parts(study)),
@@ -141,9 +130,6 @@ def _runs(study: History, limit: int) -> Table:
         Of("lacked", lambda run: run.kind or run.cause, "text", 1),
         Of("revision", _revision, "text", 3),
         Of("file", lambda run: run.files[0], "path"),
-        notes=(
-            "● is the first run of a change." if changed else "",
-            f"{listed.left} earlier runs are not listed." if listed.left else "",
-        ),
+        notes=("● is the first run of a change." if changed else "",),
         marked=lambda run: any(run is first for first in changed),
     )

@@ -24,14 +24,13 @@ def import_sections(found: Imports | None, limit: int) -> list[Section]:
     if found is None or not found.matter:
         return []
     least = LEAST_PART * max((row.seconds for row in found.packages), default=0.0)
-    listed = Listed([row for row in found.packages if row.seconds >= least or not limit], limit)
     others = found.seconds > found.main_s
-    table = listed.table(
+    table = Listed((row for row in found.packages if row.seconds >= least or not limit), limit).table(
         Of("package", lambda row: clean(row.package), "name"),
         Of("seconds", lambda row: row.seconds, "seconds"),
         Of("main process", lambda row: row.main_s if others else None, "seconds", 1),
         Of("processes", lambda row: row.processes if others else None, "count", 2),
-        notes=(_note(units.seconds(found.seconds), others), listed.cut),
+        notes=(_note(units.seconds(found.seconds), others),),
     )
     return [Section("Imports", (table,))]
 
@@ -51,7 +50,6 @@ def import_change_sections(diff: Diff, limit: int) -> list[Section]:
     was, now = _totals(diff)
     rows = _paired(diff)
     least = LEAST_PART * max((max(map(_seconds, row)) for row in rows), default=0.0)
-    listed = Listed([row for row in rows if max(map(_seconds, row)) >= least or not limit], limit)
     others = any(side is not None and side.seconds > side.main_s for side in diff.imports)
 
     def main(row: _Row) -> Cell:
@@ -60,14 +58,14 @@ def import_change_sections(diff: Diff, limit: int) -> list[Section]:
     def processes(row: _Row) -> Cell:
         return Pair(*(0 if one is None else one.processes for one in row)) if others else None
 
-    table = listed.table(
+    table = Listed((row for row in rows if max(map(_seconds, row)) >= least or not limit), limit).table(
         Of("package", lambda row: clean(_package(row)), "name"),
         Of("baseline", lambda row: None if row[0] is None else row[0].seconds, "seconds"),
         Of("candidate", lambda row: None if row[1] is None else row[1].seconds, "seconds"),
         Of("change", lambda row: Pair(*map(_seconds, row)), "change"),
         Of("main process", main, "change", 2),
         Of("processes", processes, "count", 1),
-        notes=(_note(f"{units.seconds(was)} → {units.seconds(now)}", others), listed.cut),
+        notes=(_note(f"{units.seconds(was)} → {units.seconds(now)}", others),),
     )
     return [Section("Imports", (table,))]
 
@@ -123,7 +121,7 @@ def _paired(diff: Diff) -> list[_Row]:
         {} if side is None else {row.package: row for row in side.packages} for side in diff.imports
     )
     rows: list[_Row] = [(before.get(package), after.get(package)) for package in {**before, **after}]
-    return sorted(rows, key=lambda row: -abs(_change(row)))
+    return sorted(rows, key=lambda row: -abs(_seconds(row[1]) - _seconds(row[0])))
 
 
 def _package(row: _Row) -> str:
@@ -132,7 +130,3 @@ def _package(row: _Row) -> str:
 
 def _seconds(one: ImportedPackage | None) -> float:
     return 0.0 if one is None else one.seconds
-
-
-def _change(row: _Row) -> float:
-    return _seconds(row[1]) - _seconds(row[0])

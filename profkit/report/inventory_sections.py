@@ -9,6 +9,7 @@ from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.measure.inventory import Inventory, ProcessNeed, inventory
 from profkit.model import Pool, Run
 from profkit.model.pools import whole_number
+from profkit.report import units
 from profkit.report.document import Column, Note, Row, Section, Table
 from profkit.report.jsonvalues import json_number, json_text, members, plain
 from profkit.report.listed import Listed, Of
@@ -21,7 +22,6 @@ _IDENTITY = frozenset(
     MV2_COMM_WORLD_RANK SLURM_PROCID SLURM_LOCALID SLURM_STEP_ID NVTX_INJECTION64_PATH JOBLIB_TEMP_FOLDER
     """.split()  # noqa: SIM905
 )
-_UNKNOWN = "–"
 
 
 def pool_sections(run: Run, limit: int) -> list[Section]:
@@ -50,7 +50,6 @@ def pool_sections(run: Run, limit: int) -> list[Section]:
         notes=(
             "Cores per process over its life. Demanded: used plus queued for.",
             "● asked for more than the sizes of its pools explain." if surprising else "",
-            listed.cut,
         ),
         marked=_surprising,
         tone=lambda group: "bad" if _surprising(group) else "",
@@ -85,11 +84,7 @@ def _total(taken: Inventory) -> str:
 
 def _texts(pools: Sequence[Pool] | None) -> tuple[str, ...]:
     """Return a text per pool; copies of a library with one size share one."""
-    return tuple(dict.fromkeys(_pool(pool) for pool in pools or ()))
-
-
-def _pool(pool: Pool) -> str:
-    return f"{pool.library} {_pool_size(pool)}"
+    return tuple(dict.fromkeys(f"{pool.library} {_pool_size(pool)}" for pool in pools or ()))
 
 
 def _pool_size(pool: Pool) -> str:
@@ -113,12 +108,12 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def _cores(value: float | None) -> str:
     if value is None:
-        return _UNKNOWN
+        return units.UNKNOWN
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.1f}"
 
 
 def _cpus(value: float | None) -> str:
-    return _UNKNOWN if value is None else f"{value:g}"
+    return units.UNKNOWN if value is None else f"{value:g}"
 
 
 # What differs
@@ -139,7 +134,7 @@ def pool_differences(baseline: Inventory | None, candidate: Inventory | None) ->
     rows += [
         Row((name, before, after))
         for name, before, after in _cores_rows(baseline, candidate)
-        if {before, after} != {_UNKNOWN}
+        if {before, after} != {units.UNKNOWN}
     ]
     columns = (Column("", "text"), Column("baseline", "prose"), Column("candidate", "prose"))
     return [Section("What differs in threads and CPUs", (Table(columns, tuple(rows)),))]
@@ -172,7 +167,7 @@ def _by_library(side: Inventory, roles: Collection[str]) -> dict[str, str]:
     for process in side.processes:
         for pool in (process.pools or ()) if process.role in roles else ():
             found.setdefault(pool.library, {})[_pool_size(pool)] = None
-    return {library: clean(", ".join(sorted(texts))) for library, texts in found.items()}
+    return {library: ", ".join(sorted(texts)) for library, texts in found.items()}
 
 
 def _variables(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:

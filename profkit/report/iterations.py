@@ -52,7 +52,6 @@ def change_sections(change: Change) -> list[Section]:
         (section,) = model_sections(only)
         return [replace(section, title=f"Iterations of the {'baseline' if a else 'candidate'}")]
     rows = [(title, x, y) for (title, x, _), (_, y, _) in zip(_times(a), _times(b), strict=True) if x or y]
-    notes = dict.fromkeys(("Baseline and candidate: means.", _mean_note(a), _mean_note(b)))
     table = Listed(rows).table(
         Of("in each", lambda row: row[0]),
         Of("baseline", lambda row: _of(row[1], "mean_s"), "seconds"),
@@ -60,7 +59,7 @@ def change_sections(change: Change) -> list[Section]:
         Of("factor", lambda row: _ratio(_of(row[1], "mean_s"), _of(row[2], "mean_s")), "factor"),
         Of("median", lambda row: Pair(_of(row[1], "median_s"), _of(row[2], "median_s")), "seconds", 2),
         Of("p95", _late, "seconds", 1),
-        notes=notes,
+        notes=("Baseline and candidate: means.", _mean_note(a), _mean_note(b)),
         whole=True,
     )
     blocks: tuple[Block, ...] = (

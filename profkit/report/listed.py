@@ -23,13 +23,17 @@ class Of(Generic[Item]):
 
 
 class Listed(Generic[Item]):
-    """The first `limit` items of a list (0: all); `left` counts the others, `cut` says so for `what`."""
+    """The first `limit` items of a list (0: all); `cut` says how many of `what` are shown if not all.
 
-    def __init__(self, items: Iterable[Item], limit: int = 0, what: str = "") -> None:
+    `left_out` is another sentence for this, with ``{left}`` for the number of the others.
+    """
+
+    def __init__(self, items: Iterable[Item], limit: int = 0, what: str = "", *, left_out: str = "") -> None:
         every = list(items)
         self.shown = every[: limit or None]
-        self.left = len(every) - len(self.shown)
         self.cut = cut_note(len(self.shown), len(every), what)
+        if self.cut and left_out:
+            self.cut = left_out.format(left=len(every) - len(self.shown))
 
     def table(
         self,
@@ -39,12 +43,15 @@ class Listed(Generic[Item]):
         tone: Callable[[Item], str] = lambda _: "",
         whole: bool = False,
     ) -> Table:
-        """Return a table; unless `whole`, drop columns without any value, except those of priority 0."""
+        """Return a table; unless `whole`, drop columns without any value, except those of priority 0.
+
+        `cut` is its last note, unless `notes` contain it.
+        """
         if not self.shown:
             return Table((), ())
         rows = (Row(tuple(of.cell(item) for of in columns), marked(item), tone(item)) for item in self.shown)
         heads = tuple(Column(of.title, of.kind, of.priority, of.folds) for of in columns)
-        table = Table(heads, tuple(rows), " ".join(filter(None, notes)))
+        table = Table(heads, tuple(rows), " ".join(dict.fromkeys(filter(None, (*notes, self.cut)))))
         return table if whole else table.without_empty()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from profkit.report import units
 from profkit.report.document import Note, Section
 from profkit.report.jsonvalues import members
 from profkit.report.listed import Listed, Of
-from profkit.report.notices import notice_text
+from profkit.report.notices import notice_texts
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
 
@@ -26,23 +27,23 @@ LEAST_TRACING_S = 0.01
 
 
 def machine_items(run: Run) -> list[tuple[str, str]]:
-    """Return facts of machines, GPU, sampler and tracer; empty if nothing is known."""
+    """Return facts of machines, GPU, sampler and tracer, with an empty text for what is not known."""
+    watched = run.series is not None
     if run.machines:
         own = run.manifest.host.name if run.manifest is not None else None
-        machines = {f"machine {clean(name)}": (m, name == own) for name, m in run.machines.items()}
+        machines = [
+            (f"machine {clean(name)}", _machine(machine, watched=watched and name == own))
+            for name, machine in run.machines.items()
+        ]
     else:
-        machines = {} if run.machine is None else {"machine": (run.machine, True)}
-    items = [
-        (label, _machine(machine, watched=is_own and run.series is not None))
-        for label, (machine, is_own) in machines.items()
-    ]
-    items += [
+        machines = [] if run.machine is None else [("machine", _machine(run.machine, watched=watched))]
+    return [
+        *machines,
         ("fixed work", _fixed_work(run)),
         ("GPU", _gpu(run)),
         ("sampler", _sampler(run)),
         ("tracer", _tracer(run)),
     ]
-    return [(label, text) for label, text in items if text]
 
 
 def _fixed_work(run: Run) -> str:
@@ -105,8 +106,7 @@ def _sampler(run: Run) -> str:
         parts.append(f"{samples:,} samples, one every {units.seconds(period)}")
         if cpu is not None and run.manifest is not None and run.manifest.wall_s > 0:
             parts.append(f"{units.share(cpu / run.manifest.wall_s)} of one CPU")
-    parts += [clean(notice_text(note)) for note in sampler.get("notes", ())]
-    return "; ".join(parts)
+    return "; ".join((*parts, *notice_texts(sampler.get("notes", ()))))
 
 
 def machine_object(machine: Machine) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def gpu_sections(use: GpuUse | None, limit: int) -> list[Section]:
     if use is None or idle <= 0 or not use.idle:
         return []
     share = units.share(idle / use.span_s)
-    table = Listed(use.idle, min(limit or MOST, MOST)).table(
+    table = Listed(use.idle[: min(limit or MOST, MOST)]).table(
         Of(
             "while the GPU was idle",
             lambda row: display_name(row.function) or "nothing that was recorded",
@@ -150,7 +150,8 @@ def gpu_sections(use: GpuUse | None, limit: int) -> list[Section]:
 
 #: Name of processes known only by their cgroup.
 HIDDEN = "(hidden processes)"
-_Key = tuple[str, int | None, str, str]
+#: What identifies a program on both sides.
+_key = attrgetter("name", "pid", "user", "group")
 
 
 def neighbour_sections(found: Neighbours | None, before: Neighbours | None = None) -> list[Section]:
@@ -188,10 +189,6 @@ def _program(one: Neighbour) -> str:
     name = clean(one.name) or HIDDEN
     many = f"{one.processes} × " if one.processes > 1 else ""
     return many + name + (", with its children" if one.children else "")
-
-
-def _key(one: Neighbour) -> _Key:
-    return (one.name, one.pid, one.user, one.group)
 
 
 def neighbour_objects(found: Neighbours | None) -> dict[str, Any] | None:

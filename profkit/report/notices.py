@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 from typing import Any
 
 from profkit.model.notices import CODES, Notice
 from profkit.report import units
+from profkit.report.text import clean
 
 
 class _Count(int):
@@ -408,6 +409,11 @@ def notice_text(notice: Notice) -> str:
         always = set.intersection(*map(names_of, sentence))
         sentence = next((one for one in sentence if names_of(one) - always <= known), sentence[-1])
     return _where(numbers) + (sentence(said) if callable(sentence) else sentence.format_map(_Said(said)))
+
+
+def notice_texts(notices: Iterable[Notice]) -> list[str]:
+    """Return each notice as one sentence for a document."""
+    return [clean(notice_text(notice)) for notice in notices]
 
 
 def _where(numbers: Mapping[str, Any]) -> str:

@@ -22,8 +22,6 @@ def range_sections(
     rows: Sequence[RangeRow], unmatched: int, limit: int, period_s: float | None = None
 ) -> list[Section]:
     """Return one run's ranges; `period_s` is the time between readings of a thread's waiting."""
-    if not rows:
-        return []
     listed = Listed(rows, limit, "ranges")
     notes = [listed.cut]
     if any(row.unbalanced for row in listed.shown):

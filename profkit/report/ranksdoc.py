@@ -22,7 +22,7 @@ from profkit.report.document import (
 )
 from profkit.report.jsonvalues import dumps, json_number, members, plain
 from profkit.report.listed import Listed, Of
-from profkit.report.notices import notice_text
+from profkit.report.notices import notice_texts
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
 from profkit.report.wording.ranks import KINDS, deviation_name, rank_notes, ranks_verdict, wait_sentence
@@ -79,8 +79,7 @@ def _host(study: RankStudy, member: int) -> str | None:
 
 
 def _stragglers(study: RankStudy, limit: int) -> Table:
-    listed = Listed(study.stragglers, limit)
-    return listed.table(
+    return Listed(study.stragglers, limit).table(
         Of("process", lambda s: _label(study, s.member)),
         Of("host", lambda s: _host(study, s.member), "text", 3),
         Of("it", lambda s: KINDS[s.kind], "text", 1),
@@ -92,10 +91,7 @@ def _stragglers(study: RankStudy, limit: int) -> Table:
         Of("waits", lambda s: s.waits_s if study.waiting_seen else None, "seconds", 2),
         Of("others wait", lambda s: s.usual_waits_s if study.waiting_seen else None, "seconds", 3),
         Of("without it", lambda s: s.faster, "factor", 1),
-        notes=(
-            "Own time excludes imports and waits for other processes; others: their median.",
-            listed.cut,
-        ),
+        notes=("Own time excludes imports and waits for other processes; others: their median.",),
         marked=lambda _: True,
         tone=lambda _: "bad",
     )
@@ -118,8 +114,7 @@ def _wait_states(study: RankStudy, limit: int) -> tuple[Bullets, Table]:
 
 
 def _deviations(study: RankStudy, limit: int) -> Table:
-    listed = Listed([(s.member, d) for s in study.stragglers for d in s.deviations], limit)
-    return listed.table(
+    return Listed([(s.member, d) for s in study.stragglers for d in s.deviations], limit).table(
         Of("process", lambda row: _label(study, row[0])),
         Of("function", lambda row: deviation_name(row[1]), "name"),
         Of("where", lambda row: location(row[1].function, "", 0) if row[1].function else "", "path", 2),
@@ -128,7 +123,6 @@ def _deviations(study: RankStudy, limit: int) -> Table:
         Of("ratio", lambda row: _ratio(row[1].value_s, row[1].usual_s), "factor"),
         Of("calls", lambda row: json_number(row[1].calls), "factor", 3),
         Of("z", lambda row: f"{row[1].z:.1f}", "text", 4),
-        notes=(listed.cut,),
     )
 
 
@@ -210,8 +204,7 @@ def _order(study: RankStudy) -> Table:
 
 
 def _imbalance(study: RankStudy, limit: int) -> Table:
-    listed = Listed(study.imbalance, limit)
-    return listed.table(
+    return Listed(study.imbalance, limit).table(
         Of("function", lambda item: display_name(study.functions[item.column].qualname), "name"),
         Of("where", lambda item: location(study.functions[item.column], "", 0), "path", 3),
         Of("mean", lambda item: item.mean_s, "seconds", 1),
@@ -219,10 +212,7 @@ def _imbalance(study: RankStudy, limit: int) -> Table:
         Of("max/mean", lambda item: item.factor, "factor"),
         Of("in", lambda item: _label(study, item.member), "text", 1),
         Of("position", lambda item: " – ".join(map(str, dict.fromkeys(item.order))), "text", 4),
-        notes=(
-            "Most lost seconds (most − mean) first; calls that wait for other processes are left out.",
-            listed.cut,
-        ),
+        notes=("Most lost seconds (most − mean) first; calls that wait for other processes are left out.",),
     )
 
 
@@ -239,8 +229,7 @@ def _total(row: RangeRow, part: str) -> float:
 
 
 def _ranges(study: RankStudy, limit: int) -> Table:
-    listed = Listed(sorted(study.ranges, key=lambda row: -_total(row, "total_s")), limit)
-    return listed.table(
+    return Listed(sorted(study.ranges, key=lambda row: -_total(row, "total_s")), limit).table(
         Of("range", lambda row: clean(row.name)),
         Of("count", lambda row: int(np.median([r.count for r in row.of if r is not None])), "count", 2),
         Of("median", _usual, "seconds"),
@@ -248,10 +237,7 @@ def _ranges(study: RankStudy, limit: int) -> Table:
         Of("ratio", lambda row: _ratio(max(_medians(row))[0], _usual(row)), "factor"),
         Of("in", lambda row: _label(study, max(_medians(row))[1]), "text", 1),
         Of("waiting", _waiting, "share", 3),
-        notes=(
-            "Median durations without warm-up; waiting: for other processes, inside the range.",
-            listed.cut,
-        ),
+        notes=("Median durations without warm-up; waiting: for other processes, inside the range.",),
     )
 
 
@@ -277,8 +263,7 @@ def _members(study: RankStudy, limit: int) -> Table:
     members = study.members
     pace = np.array([m.pace_s for m in members])
     stragglers = {s.member for s in study.stragglers}
-    listed = Listed(np.argsort(-pace, kind="stable").tolist(), limit)
-    return listed.table(
+    return Listed(np.argsort(-pace, kind="stable").tolist(), limit).table(
         Of("process", lambda i: _label(study, i)),
         Of("host", lambda i: _host(study, i), "text", 3),
         Of("local rank", lambda i: members[i].local_rank, "count", 6),
@@ -290,16 +275,13 @@ def _members(study: RankStudy, limit: int) -> Table:
         Of("waits", lambda i: members[i].waits_s if study.waiting_seen else None, "seconds", 1),
         Of("imports", lambda i: members[i].imports_s, "seconds", 5),
         Of("elsewhere", lambda i: float(study.elsewhere[i]), "share", 4),
-        notes=(
-            "Most own time first. Elsewhere: the share of its time in functions other than usual.",
-            listed.cut,
-        ),
+        notes=("Most own time first. Elsewhere: the share of its time in functions other than usual.",),
         marked=lambda i: i in stragglers,
     )
 
 
 def _notices(study: RankStudy) -> list[str]:
-    said = [clean(notice_text(notice)) for notice in study.notices]
+    said = notice_texts(study.notices)
     more = len(said) - MOST_NOTICES
     return [*said[:MOST_NOTICES], *([f"{more:,} more files were skipped (see JSON)."] if more > 0 else [])]
 

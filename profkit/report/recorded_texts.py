@@ -51,10 +51,15 @@ def users_of(run: Run) -> Iterator[str]:
             yield from (one.user for one in machine.neighbours.listed if not one.user.isdigit())
 
 
-def files_of(profiles: Sequence[Profile]) -> list[str]:
-    """Return the distinct files of functions, in the order of their tables."""
+def profiles_of(run: Run) -> list[Profile]:
+    """Return the profiles of all threads of a run."""
+    return [thread.profile for process in run.processes for thread in process.threads]
+
+
+def files_of(run: Run) -> list[str]:
+    """Return the distinct files of a run's functions, in the order of their tables."""
     files: dict[str, None] = {}
-    for profile in profiles:
+    for profile in profiles_of(run):
         files.update(dict.fromkeys(profile.strings[at] for at in np.unique(profile.file).tolist()))
     return list(files)
 
@@ -66,20 +71,14 @@ def paths_of(run: Run) -> list[str]:
         texts += [run.manifest.cwd, *run.manifest.environment.values()]
     for process in run.processes:
         roots = process.roots
-        texts += [
-            *roots.stdlib,
-            *roots.site,
-            *roots.project,
-            *_texts(process.notes),
-            *process.environment.values(),
-        ]
+        texts += (*roots.stdlib, *roots.site, *roots.project)
+        texts += (*_texts(process.notes), *process.environment.values())
     # One joined text is searched faster than many; a line break counts as a word's beginning.
     texts += [
         "\n".join(word for word in command if "/" in word or "\\" in word) for command in commands_of(run)
     ]
-    files = files_of([thread.profile for process in run.processes for thread in process.threads])
     # Homes are directories, and many files share one.
-    directories = {file.rpartition("/")[0] + "/" if "/" in file else file for file in files}
+    directories = {file.rpartition("/")[0] + "/" if "/" in file else file for file in files_of(run)}
     return [*texts, "\n".join(directories)]
 
 
@@ -97,8 +96,7 @@ def roots_of(run: Run) -> Roots:
     known = [process.roots for process in run.processes]
     project = [directory for roots in known for directory in roots.project]
     if not project:
-        profiles = [thread.profile for process in run.processes for thread in process.threads]
-        project = [directory for profile in profiles for directory in infer_roots(profile).project]
+        project = [directory for profile in profiles_of(run) for directory in infer_roots(profile).project]
     return Roots(
         tuple(dict.fromkeys(directory for roots in known for directory in roots.stdlib)),
         tuple(dict.fromkeys(directory for roots in known for directory in roots.site)),

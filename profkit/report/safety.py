@@ -22,12 +22,12 @@ from profkit.model.notices import CODES, WHERE
 from profkit.model.range_calls import RangeCalls
 from profkit.report.declared import FORMS, Kind, declared
 from profkit.report.known_words import is_said
-from profkit.report.recorded_texts import roots_of
+from profkit.report.recorded_texts import profiles_of, roots_of
 from profkit.report.secrets import suspects
-from profkit.report.text_mask import HOME, ROOT_NAMES, Owner, TextMask, is_absolute
+from profkit.report.text_mask import ROOT_NAMES, Owner, TextMask, is_absolute
 from profkit.verdict.types import Advice, Checked, Diff, Evidence
 
-__all__ = ["HOME", "Masker", "Owner"]
+__all__ = ["Masker", "Owner"]
 
 T = TypeVar("T")
 #: Masked strings, and by column the new index of each string where two kinds of text share one.
@@ -64,8 +64,7 @@ class Masker(TextMask):
 
     def run(self, run: Run) -> Run:
         """Mask a run to show it or attach it to a ticket; it compares as before."""
-        profiles = [thread.profile for process in run.processes for thread in process.threads]
-        self._tables = self._masked_tables(profiles, roots_of(run))
+        self._tables = self._masked_tables(profiles_of(run), roots_of(run))
         found: dict[str, list[str]] = {STDLIB: [], SITE: [], PROJECT: []}
         for (root, _), name in self._prefixes.items():
             found[root].append(name)
@@ -150,8 +149,7 @@ class Masker(TextMask):
 
     def _line(self, line: SeenLine) -> SeenLine:
         # Source text may contain anything.
-        masked = self._record(line, ("file", "text"))
-        return cast(SeenLine, replace(masked, file="", text=""))
+        return cast(SeenLine, self._record(replace(line, file="", text="")))
 
     def _notice(self, notice: Notice) -> Notice:
         """Mask a notice's texts; of unknown notices also the code and the names of numbers."""

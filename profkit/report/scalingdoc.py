@@ -9,8 +9,7 @@ from profkit.report import units
 from profkit.report.document import Bullets, Document, HeatCell, HeatMap, Section, Table, laid_out
 from profkit.report.jsonvalues import dumps, json_number, members
 from profkit.report.listed import Listed, Of
-from profkit.report.notices import notice_text
-from profkit.report.text import clean
+from profkit.report.notices import notice_texts
 from profkit.report.wording.runs import place_name, scaling_verdict, slowdown_text
 from profkit.study.scaling import Scaling
 
@@ -33,13 +32,12 @@ class ScalingReport:
     def document(self, rows: int, *, figures: bool = False) -> Document:
         study = self.study
         slowdowns = [slowdown_text(study, slow) for slow in study.slowdowns]
-        notices = [clean(notice_text(notice)) for notice in study.notices]
         return laid_out(
             "profkit scaling",
             Section("", (scaling_verdict(study),)),
             Section("Time by processes and nodes", _heat(study), role="account"),
             Section("Scaling", (_table(study),), role="account"),
-            Section("Notes", (Bullets((*slowdowns, *notices)),)),
+            Section("Notes", (Bullets((*slowdowns, *notice_texts(study.notices))),)),
         )
 
     def json(self, rows: int) -> str:

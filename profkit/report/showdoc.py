@@ -11,9 +11,10 @@ from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
 from profkit.measure.range_waiting import waiting_of
 from profkit.model import Host, Manifest, Process, Run
+from profkit.model.arrays import known_sum
 from profkit.model.notices import grouped
 from profkit.report import units
-from profkit.report.document import Block, Bullets, Document, Facts, Section, laid_out
+from profkit.report.document import Bullets, Document, Facts, Section, laid_out
 from profkit.report.estimates import capture_items
 from profkit.report.functions import Ranked, ranked_run
 from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
@@ -23,7 +24,7 @@ from profkit.report.iterations import model_sections
 from profkit.report.lines import line_sections
 from profkit.report.listed import Listed, Of
 from profkit.report.machine import gpu_sections, machine_items, neighbour_sections
-from profkit.report.notices import notice_text
+from profkit.report.notices import notice_texts
 from profkit.report.range_sections import inside_sections, range_sections
 from profkit.report.text import clean
 from profkit.report.wording.accounts import waterfall
@@ -33,7 +34,7 @@ from profkit.report.wording.explain import explain_sections
 from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.rules import RULES_ALONE
-from profkit.verdict.types import RunVerdict, Verdict
+from profkit.verdict.types import RunVerdict
 
 #: Share of runnable time (0 to 1) spent queueing from which a process was clearly contended.
 CONTENDED_WAIT = 0.15
@@ -65,6 +66,7 @@ def show_document(
     """
     functions = ranked_run(run, by)
     verdict = None if judged is None else judged.verdict
+    answer = () if verdict is None else (verdict_block(verdict, alone=True),)
     account = None if judged is None else judged.account
     # Without counters, the account would only repeat the functions.
     if account is not None and (account.merged or account.candidate_s <= 0):
@@ -74,7 +76,7 @@ def show_document(
     profiled = not run.processes or any(process.profiled for process in run.processes)
     return laid_out(
         "profkit show",
-        Section("", _head(run, functions, verdict)),
+        Section("", (*answer, Facts(run_facts(run, functions)))),
         Section("Where the time went", (waterfall(account),) if account is not None else (), role="account"),
         Section("Evidence", (evidence_table(evidence, "this run", limit).only((0, 2, 3)),), role="evidence"),
         *line_sections(None if judged is None else judged.lines),
@@ -111,11 +113,6 @@ def _ranges(run: Run, limit: int) -> list[Section]:
         *range_sections(rows, unmatched, limit, max(periods, default=None)),
         *inside_sections(rows, range_functions(run), limit),
     ]
-
-
-def _head(run: Run, functions: Ranked, verdict: Verdict | None) -> tuple[Block, ...]:
-    blocks: list[Block] = [] if verdict is None else [verdict_block(verdict, alone=True)]
-    return (*blocks, Facts(run_facts(run, functions)))
 
 
 def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
@@ -167,8 +164,8 @@ def _host(host: Host) -> str:
 
 def _times(run: Run, functions: Ranked) -> str:
     wall = run.manifest.wall_s if run.manifest else None
-    cpu = _sum([process.cpu_s for process in run.processes])
-    wait = _sum([process.run_queue_wait_s for process in run.processes])
+    cpu = known_sum(process.cpu_s for process in run.processes)
+    wait = known_sum(process.run_queue_wait_s for process in run.processes)
     fraction = wait_fraction(cpu, wait)
     of_all = f" ({units.share(fraction)})" if fraction else ""
     parts = (
@@ -194,27 +191,21 @@ def _windows(manifest: Manifest | None, limit: int) -> list[Section]:
     windows = () if manifest is None else manifest.windows
     if len(windows) < 2 and not any(window.name for window in windows):
         return []
-    listed = Listed(windows, limit, "windows")
-    table = listed.table(
+    table = Listed(windows, limit, "windows").table(
         Of("name", lambda window: window.name),
         Of("from", lambda window: window.begin_s, "seconds"),
         Of("length", lambda window: window.end_s - window.begin_s, "seconds"),
         Of("window", lambda window: "yes" if window.captured else "no", "text", 1),
-        notes=("Seconds after the start of the command.", listed.cut),
+        notes=("Seconds after the start of the command.",),
     )
     return [Section("Windows", (table,))]
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def run_warnings(run: Run) -> list[str]:
     """Return the run's warnings, and its processes' notes that are not among them."""
     known = {warning.anywhere() for warning in run.warnings}
     notes = [(process.pid, note) for process in run.processes for note in process.notes if note not in known]
-    return [clean(notice_text(notice)) for notice in (*run.warnings, *grouped(notes))]
+    return notice_texts((*run.warnings, *grouped(notes)))
 
 
 def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
@@ -250,7 +241,6 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
         notes=(
             "CPU queue: ready to run, but waiting for a CPU." if queued else "",
             f"● waited for more than {units.share(CONTENDED_WAIT)} of its time." if contended else "",
-            listed.cut,
         ),
         marked=_contended,
         tone=lambda p: "bad" if _contended(p) else "",
@@ -279,11 +269,7 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
         return []
     every = [(process.pid, thread) for process in processes for thread in process.threads]
     # Idle pool threads say nothing.
-    did = (
-        [row for row in every if len(row[1].profile) or row[1].run_s or row[1].run_queue_wait_s]
-        if limit
-        else every
-    )
+    did = [(pid, t) for pid, t in every if not limit or len(t.profile) or t.run_s or t.run_queue_wait_s]
     idle = len(every) - len(did)
     listed = Listed(did, limit, "threads")
     table = listed.table(

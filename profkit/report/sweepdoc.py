@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from profkit.measure.intervals import Estimate
 from profkit.report.doctordoc import launch_block, launch_object
-from profkit.report.document import Bullets, Document, HeatCell, HeatMap, Section, Table, laid_out
+from profkit.report.document import Bullets, Document, HeatCell, HeatMap, Section, Table, Waterfall, laid_out
 from profkit.report.jsonvalues import dumps, json_number, members, plain
 from profkit.report.listed import Listed, Of
 from profkit.report.wording.accounts import waterfall
@@ -70,15 +70,13 @@ class TuneReport:
     def document(self, rows: int, *, figures: bool = False) -> Document:
         last, again = self.confirmed or self.study, self.confirmed
         better = None if last.cells[last.baseline].best else last.advised
-        lost = None if better is None or self.account is None else waterfall(self.account)
+        lost: tuple[Waterfall, ...] = ()
+        if better is not None and self.account is not None:
+            lost = (replace(waterfall(self.account), sides=("advised", "default")),)
         return laid_out(
             "profkit tune",
             Section("", (confirmed_verdict(again, _gain(again)) if again else study_verdict(self.study),)),
-            Section(
-                "What the default loses",
-                () if lost is None else (replace(lost, sides=("advised", "default")),),
-                role="account",
-            ),
+            Section("What the default loses", lost, role="account"),
             Section("Run again, in turn", (_table(again, rows),) if again else (), role="account"),
             *_settings(self.study, rows),
             Section(
@@ -160,12 +158,11 @@ def _table(study: Results, limit: int) -> Table:
     """Return all settings, fastest first; those that may be the best are marked."""
     sign = -1.0 if study.objective.maximise else 1.0
     order = sorted(study.cells, key=lambda cell: (not cell.times, sign * cell.median if cell.times else 0.0))
-    listed = Listed(order, limit)
 
     def parameter(at: int) -> Of[Cell]:
         return Of(study.parameters[at].name, lambda cell: cell.setting[at])
 
-    return listed.table(
+    return Listed(order, limit, left_out="{left} slower settings are not listed.").table(
         *map(parameter, range(len(study.parameters))),
         Of(
             "median" if study.objective.seconds else "figure",
@@ -179,10 +176,7 @@ def _table(study: Results, limit: int) -> Table:
         Of("blocked", lambda cell: json_number(cell.blocked_share), "share", 5),
         Of("lacks", _lacks, "text", 2),
         Of("runs", lambda cell: len(cell.times), "count", 3),
-        notes=(
-            "● may be the best setting: these runs cannot tell it apart from the fastest.",
-            f"{listed.left} slower settings are not listed." if listed.left else "",
-        ),
+        notes=("● may be the best setting: these runs cannot tell it apart from the fastest.",),
         marked=lambda cell: cell.best,
     )
 

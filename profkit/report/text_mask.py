@@ -27,8 +27,6 @@ from profkit.report.recorded_texts import (
 )
 from profkit.report.secrets import SecretRule, holds_secret, masked_by_rules, suspects
 
-__all__ = ["HOME", "ROOT_NAMES", "Owner", "TextMask", "base_name", "is_absolute"]
-
 _SEPARATOR = r"[\\/]+"
 _NAME = r"[^\\/\s'\":;,<>|*?“”()]+"
 #: Home directories by their form; the last part is the user's name.
@@ -114,7 +112,6 @@ class TextMask:
         self._hosts: dict[str, str] = {}
         self._host_count = 0
         self._jobs: dict[str, str] = {}
-        self._homes: list[str] = []
         self._prefixes: dict[tuple[str, str], str] = {}
         #: Project and working directories: private even if their names are common.
         self._places: dict[str, None] = {}
@@ -134,19 +131,18 @@ class TextMask:
             self._learn_machines_and_users(run)
         self._learn_host(owner.host)
         self._learn_user(owner.user)
-        if len(owner.home.strip("/\\")) > 1:
-            self._homes.append(owner.home.rstrip("/\\"))
-            self._learn_user(re.split(_SEPARATOR, owner.home.rstrip("/\\"))[-1])
-        homes = map(re.escape, sorted(self._homes, key=len, reverse=True))
-        self._home = re.compile("|".join(rf"{home}(?![\w.-])" for home in homes)) if self._homes else None
+        self._home: re.Pattern[str] | None = None
+        home = owner.home.rstrip("/\\")
+        if len(home.lstrip("/\\")) > 1:
+            self._home = re.compile(rf"{re.escape(home)}(?![\w.-])")
+            self._learn_user(base_name(home))
         for run in gathered:
             self._learn_places(run)
             self._learn_files(run)
         if pseudonyms is not None:
             self._files = set(filter(pseudonyms.are_public, self._files))
             self._parts = set(filter(pseudonyms.are_public, self._parts))
-        self._lost -= self._parts
-        self._lost = {part for part in self._lost if not is_known(part)}
+        self._lost = {part for part in self._lost - self._parts if not is_known(part)}
         for run in gathered:
             self._learn_secrets(run)
         self._commands = CommandMask(
@@ -258,9 +254,8 @@ class TextMask:
         """Learn which parts of file and module names are shown, and which are not."""
         if run.manifest is not None:
             self._parts.update(re.sub(r"[-.]+", "_", name) for name in run.manifest.packages)
-        profiles = [thread.profile for process in run.processes for thread in process.threads]
         roots = roots_of(run)
-        for file in files_of(profiles):
+        for file in files_of(run):
             root, inside = rooted(file, roots)
             if root in ROOT_NAMES and not file.endswith(">"):
                 if not is_absolute(inside):

@@ -110,9 +110,8 @@ def _packages(run: Run) -> dict[str, str]:
 def _used(run: Run, packages: Mapping[str, str]) -> dict[str, str]:
     """Return the packages with a function that ran, if named like their modules."""
     roots = roots_of(run)
-    profiles = [thread.profile for process in run.processes for thread in process.threads]
     modules = set()
-    for file in files_of(profiles):
+    for file in files_of(run):
         root, inside = rooted(file, roots)
         if root == SITE:
             modules.add(re.sub(r"\..*", "", inside.partition("/")[0]).lower())
@@ -158,13 +157,11 @@ def setting_sections(diff: Diff, limit: int) -> list[Section]:
     if diff.baseline.inventory is not None and diff.candidate.inventory is not None:
         # Pools and their variables have a table of their own.
         settings = tuple(s for s in settings if s.kind not in ("variable", "pool"))
-    listed = Listed(settings, limit, "differences")
-    table = listed.table(
+    table = Listed(settings, limit, "differences").table(
         Of("", lambda s: s.kind, "text", 1),
         Of("what", lambda s: clean(s.name)),
         Of("baseline", lambda s: clean(s.baseline) or units.UNKNOWN, "prose"),
         Of("candidate", lambda s: clean(s.candidate) or units.UNKNOWN, "prose"),
-        notes=(listed.cut,),
     )
     return [Section("Differences in the environment", (table,))]
 

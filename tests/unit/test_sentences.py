@@ -32,7 +32,16 @@ SEARCHES = {
 NO_TEXT = {"np", "shlex"}
 #: Fields and functions that hold or return our own sentences.
 FIELDS = {"summary", "headline", "says", "about", "provenance"}
-MAKERS = {"summary_of", "notice_text", "evidence_texts", "advice_text", "finding_text", "moved_text", "told"}
+MAKERS = {
+    "summary_of",
+    "notice_text",
+    "notice_texts",
+    "evidence_texts",
+    "advice_text",
+    "finding_text",
+    "moved_text",
+    "told",
+}
 
 #: Modules that look for something in a text, by the kind of text, which is not ours.
 FOREIGN: Mapping[str, Sequence[str]] = {

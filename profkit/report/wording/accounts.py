@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from profkit.report import units
 from profkit.report.document import Step, Waterfall
-from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
 from profkit.verdict.account import RUN_BUCKETS, Account, Bucket
 
@@ -48,8 +47,8 @@ NAMED = 2
 NAMED_PART = 0.1
 #: Part of the greatest bucket below which a bucket gets no line.
 SMALL = 0.005
-
-
+#: Share of the wall (0 to 1) that a bucket needs in some run to be shown beside those of other runs.
+SHOWN = 0.02
 #: Share of the CPU time with unknown call counts from which the account says so.
 UNKNOWN_CALLS = 0.05
 
@@ -82,6 +81,14 @@ def _is_alone(account: Account) -> bool:
     return tuple(bucket.name for bucket in account.buckets)[: len(RUN_BUCKETS)] == RUN_BUCKETS
 
 
+def shown_buckets(runs: Iterable[tuple[Sequence[float], float]]) -> list[int]:
+    """Return which of `RUN_BUCKETS` to show of several runs, each given as its buckets and its wall."""
+    several = list(runs)
+    return [
+        at for at in range(len(RUN_BUCKETS)) if any(buckets[at] > SHOWN * wall for buckets, wall in several)
+    ]
+
+
 def bucket_title(bucket: Bucket, account: Account) -> str:
     """Return a bucket's title in reports."""
     if bucket.name in account.merged[:1]:
@@ -99,10 +106,10 @@ def _about(bucket: Bucket) -> str:
     if bucket.name == "blocked" and waited:
         least = NAMED_PART * abs(bucket.seconds)
         most = [w for w in waited if abs(w.candidate_s - w.baseline_s) >= least][:NAMED]
-        return ", ".join(f"{clean(display_name(w.name))} ({w.what})" for w in most)
+        return ", ".join(f"{display_name(w.name)} ({w.what})" for w in most)
     functions = [p for p in bucket.parts if p.kind == "function"]
     named = [p for p in functions if abs(p.seconds) >= NAMED_PART * abs(bucket.seconds)][:NAMED]
-    return ", ".join(clean(display_name(part.name)) for part in named)
+    return ", ".join(display_name(part.name) for part in named)
 
 
 def _note(account: Account) -> str:

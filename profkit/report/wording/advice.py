@@ -16,17 +16,12 @@ from profkit.verdict.types import Advice
 _Line = tuple[tuple[str, ...], str]
 
 
-def _capture(output: str, remark: str = "") -> Callable[[Advice], _Line]:
-    return lambda a: (_command(a, ("profkit", "capture", "-o", output, "--")), remark)
+def _command(advice: Advice) -> tuple[str, ...]:
+    return (*(advice.argv or ("python", "your_script.py")), *advice.files)
 
 
-def _capture_side(advice: Advice, *options: str) -> tuple[str, ...]:
-    return _command(advice, ("profkit", "capture", *options, "-o", f"{advice.subject}.prof", "--"))
-
-
-def _command(advice: Advice, before: Sequence[str] = ()) -> tuple[str, ...]:
-    words = advice.argv or ("python", "your_script.py")
-    return (*before, *words, *advice.files)
+def _capture(advice: Advice, output: str, *options: str) -> tuple[str, ...]:
+    return ("profkit", "capture", *options, "-o", f"{output}.prof", "--", *_command(advice))
 
 
 def _start_fewer(a: Advice) -> str:
@@ -47,11 +42,6 @@ def _place(a: Advice) -> str:
     in_module = name == "<module>"
     where = location(a.where, "", 0 if in_module else a.line)
     return f", in {where}" if in_module else f", in {display_name(name)}, {where}"
-
-
-def _more_cpus(a: Advice) -> str:
-    n = a.numbers
-    return f"it was bound to {n['cpus']:g} of {n['machine']} CPUs"
 
 
 def _own_threads(a: Advice) -> str:
@@ -93,10 +83,13 @@ _AWAIT: Mapping[str, str] = {
 
 #: A command with a remark, or a remark alone, by the kind of advice.
 ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
-    "limit-threads": _capture("limited.prof"),
+    "limit-threads": lambda a: (_capture(a, "limited"), ""),
     "edit-code": lambda a: ((), f"the program itself sets this; change it there: {a.subject}{_place(a)}"),
     "start-fewer": lambda a: ((), _start_fewer(a)),
-    "more-cpus": lambda a: (_capture("more-cpus.prof")(a)[0], _more_cpus(a)),
+    "more-cpus": lambda a: (
+        _capture(a, "more-cpus"),
+        f"it was bound to {a.numbers['cpus']:g} of {a.numbers['machine']} CPUs",
+    ),
     "give-cpus": lambda a: (
         (),
         f"its own work fills the {a.numbers['cpus']:g} CPUs that it may use: give it more",
@@ -104,16 +97,16 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "own-threads": lambda a: ((), _own_threads(a)),
     "not-the-code": lambda a: ((), _not_the_code(a)),
     "list-processes": lambda a: (_command(a), "shows what else uses CPUs"),
-    "capture-idle": _capture("quiet.prof", "on an idle or exclusive node"),
+    "capture-idle": lambda a: (_capture(a, "quiet"), "on an idle or exclusive node"),
     "look-at-quota": lambda a: (_command(a), "raise the quota; this shows it and how often it was hit"),
-    "within-quota": _capture("within-quota.prof"),
-    "capture-side": lambda a: (_capture_side(a), ""),
-    "run-to-end": lambda a: (_capture_side(a), "until it ends without an error"),
-    "capture-exact": lambda a: (_capture_side(a, "--exact"), "counts every call"),
-    "capture-sampled": lambda a: (_capture_side(a, "--sampled"), "adds little wall time"),
+    "within-quota": lambda a: (_capture(a, "within-quota"), ""),
+    "capture-side": lambda a: (_capture(a, a.subject), ""),
+    "run-to-end": lambda a: (_capture(a, a.subject), "until it ends without an error"),
+    "capture-exact": lambda a: (_capture(a, a.subject, "--exact"), "counts every call"),
+    "capture-sampled": lambda a: (_capture(a, a.subject, "--sampled"), "adds little wall time"),
     "more-runs": lambda a: ((), _more_runs(a)),
-    "same-settings": _capture(
-        "same-settings.prof",
+    "same-settings": lambda a: (
+        _capture(a, "same-settings"),
         "with the variables of the baseline: if the difference goes away, they are its cause",
     ),
     "compare-inputs": lambda a: ((), "compare runs with equal options, inputs, epochs and batch sizes"),
@@ -147,28 +140,27 @@ _FILTERS: Mapping[str, str] = {"list-processes": " | head -15", "lscpu": " | gre
 
 def advice_text(advice: Advice) -> str:
     """Return one line of advice, to paste or to read."""
-    words = ADVICE[advice.kind](advice)[0]
+    words, remark = _line(advice)
     settings = "".join(f"{name}={shlex.quote(value)} " for name, value in advice.env.items())
     command = f"{settings}{shlex.join(words)}{_FILTERS.get(advice.kind, '')}" if words else ""
-    remarks = _remarks(advice)
-    said = f"# {'; '.join(remarks)}" if remarks else ""
+    said = f"# {remark}" if remark else ""
     return clean("  ".join(part for part in (command, said) if part))
 
 
-def _remarks(advice: Advice) -> list[str]:
-    remark = ADVICE[advice.kind](advice)[1]
-    remarks = [remark] if remark else []
+def _line(advice: Advice) -> _Line:
+    words, remark = ADVICE[advice.kind](advice)
     if math.isfinite(advice.predicted_gain_s) and advice.predicted_gain_s > 0:
-        remarks.append(f"should save up to {units.seconds(advice.predicted_gain_s)}")
-    return remarks
+        gain = f"should save up to {units.seconds(advice.predicted_gain_s)}"
+        remark = f"{remark}; {gain}" if remark else gain
+    return words, remark
 
 
 def advice_command(advice: Advice) -> tuple[tuple[str, ...], str]:
     """Return the command's words (empty if the advice is no command), and why to run it."""
-    words = ADVICE[advice.kind](advice)[0]
-    return words, clean("; ".join(_remarks(advice)) or "capture it again like this, and compare")
+    words, remark = _line(advice)
+    return words, clean(remark or "capture it again like this, and compare")
 
 
 def advice_blocks(advice: Sequence[Advice]) -> tuple[Block, ...]:
-    """Return all advice as one list of lines that never wrap; empty without advice."""
-    return (Bullets(tuple(advice_text(a) for a in advice), commands=True),) if advice else ()
+    """Return all advice as one list of lines that never wrap."""
+    return (Bullets(tuple(map(advice_text, advice)), commands=True),)

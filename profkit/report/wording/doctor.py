@@ -46,6 +46,10 @@ LIBRARY_TITLES = {
 MOST_TERMS = 2
 #: CPUs used by other processes from which the reader is told.
 OTHERS = 0.2
+#: Note below the list of sizes.
+SIZES_NOTE = "Defaults, for each process. docs/doctor.md says how they were measured."
+#: What is said of a Python without a tracer.
+UNTRACED = "profkit has no tracer for it: a capture would record no functions"
 _LIMITS = {"quota": "the CPU quota", "affinity": "the affinity", "slurm": "Slurm's grant"}
 _HOW_TO_SET = {
     "torch": "torch.set_num_threads",
@@ -227,13 +231,3 @@ def _own_text(own: Own) -> str:
     if own.kind == "python-threads":
         return f"{own.number:,} threads of Python code ran at once in one process ({clean(own.name)}): start fewer."
     return f"{clean(own.name)} {own.number:,} on the command line asks for more than there are CPUs."
-
-
-def sizes_note() -> str:
-    """Return the note on the list of sizes."""
-    return "Defaults, for each process. docs/doctor.md says how they were measured."
-
-
-def untraced() -> str:
-    """Say that a Python has no tracer."""
-    return "profkit has no tracer for it: a capture would record no functions"

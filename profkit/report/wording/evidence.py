@@ -45,7 +45,7 @@ def value_text(unit: str, value: Value) -> str:
     return f"{value:.2f}"
 
 
-#: What is measured, by `Evidence.signal`; ``{subject}`` is the function, range or variable.
+#: What is measured, by `Evidence.signal`: templates of `_words`; ``{subject}`` is the function, range or variable.
 SIGNALS: Mapping[str, str] = {
     "wall": "wall time",
     "self-time": "self time of all functions",
@@ -150,79 +150,84 @@ def _who_ran(e: Evidence) -> str:
     return ", ".join(said)
 
 
-#: What the values say, by `Evidence.reading`.
-READINGS: Mapping[str, Callable[[Evidence], str]] = {
-    "": lambda e: "",
-    "times": lambda e: units.factor(_number(e, "factor")),
-    "identical": lambda e: "equal to the last bit throughout",
-    "same": lambda e: "the same",
-    "changed": lambda e: "changed",
-    "differs": lambda e: "not the same",
-    "no-cpu-free": lambda e: "ready to run, but no CPU was free",
-    "others-wait-for-rank": lambda e: "the other ranks wait for it",
-    "main-waits-for-helpers": lambda e: "the main thread waits for them, and they wait for a CPU",
-    "cpus-were-free": lambda e: "CPUs were free for it",
-    "baseline-starved": lambda e: "the baseline was the one that lacked CPUs",
-    "own-threads-compete": lambda e: "more than the CPUs available: its own threads and processes compete",
-    "within-cpus": lambda e: "within the CPUs available",
-    "quota": lambda e: "against what the quota and the affinity allow",
+def _words(e: Evidence) -> dict[str, str]:
+    """Return what templates may name."""
+    return {
+        "subject": clean(e.subject),
+        "caller": clean(str(e.numbers.get("caller", ""))),
+        "what": WAITED_FOR.get(str(e.numbers.get("what", "")), ""),
+        "seconds": units.seconds(_number(e, "seconds")),
+        **{name: units.share(_number(e, name)) for name in ("share", "within")},
+        **{name: units.factor(_number(e, name)) for name in ("factor", "low", "high")},
+    }
+
+
+#: What the values say, by `Evidence.reading`: a template of `_words`, or a function.
+READINGS: Mapping[str, str | Callable[[Evidence], str]] = {
+    "": "",
+    "times": "{factor}",
+    "identical": "equal to the last bit throughout",
+    "same": "the same",
+    "changed": "changed",
+    "differs": "not the same",
+    "no-cpu-free": "ready to run, but no CPU was free",
+    "others-wait-for-rank": "the other ranks wait for it",
+    "main-waits-for-helpers": "the main thread waits for them, and they wait for a CPU",
+    "cpus-were-free": "CPUs were free for it",
+    "baseline-starved": "the baseline was the one that lacked CPUs",
+    "own-threads-compete": "more than the CPUs available: its own threads and processes compete",
+    "within-cpus": "within the CPUs available",
+    "quota": "against what the quota and the affinity allow",
     "pool": _pool,
-    "machine-idle": lambda e: "the rest of the machine was idle",
-    "other-programs": lambda e: "other programs take CPUs",
-    "as-beside-baseline": lambda e: "about as much as during the baseline",
-    "who-ran": lambda e: _who_ran(e),
-    "other-guests": lambda e: "the hypervisor's other guests take CPUs",
-    "gpu-waited": lambda e: "the GPU waited more for the program",
-    "pressure": lambda e: "time in which a task of the machine waited for a CPU",
-    "quota-used-up": lambda e: "the cgroup's CPU quota was used up again and again",
-    "of-all-queueing": lambda e: f"{units.share(_number(e, 'share'))} of all queueing in functions",
-    "nvtx-range": lambda e: "NVTX range",
-    "of-lost-time": lambda e: f"{units.share(_number(e, 'share'))} of the lost time",
-    "waiting-for-something": lambda e: "waiting for something other than a CPU",
-    "had-the-lock": lambda e: "",
-    "mostly-in": lambda e: f"most in {clean(e.subject)}",
-    "functions-that-hand-over": lambda e: "in the functions that deliver their results",
+    "machine-idle": "the rest of the machine was idle",
+    "other-programs": "other programs take CPUs",
+    "as-beside-baseline": "about as much as during the baseline",
+    "who-ran": _who_ran,
+    "other-guests": "the hypervisor's other guests take CPUs",
+    "gpu-waited": "the GPU waited more for the program",
+    "pressure": "time in which a task of the machine waited for a CPU",
+    "quota-used-up": "the cgroup's CPU quota was used up again and again",
+    "of-all-queueing": "{share} of all queueing in functions",
+    "nvtx-range": "NVTX range",
+    "of-lost-time": "{share} of the lost time",
+    "waiting-for-something": "waiting for something other than a CPU",
+    "had-the-lock": "",
+    "mostly-in": "most in {subject}",
+    "functions-that-hand-over": "in the functions that deliver their results",
     "iteration-rate": lambda e: (
         f"{_number(e, 'after') or 0:.3g} iterations/s, against {_number(e, 'before') or 0:.3g}"
     ),
     "calls-of-same-functions": lambda e: (
         f"{'more' if (number_of(e.candidate) or 0) > 1 else 'fewer'} calls of the same functions"
     ),
-    "known-within": lambda e: f"to within {units.share(_number(e, 'within'))}, on both sides",
-    "between": lambda e: f"{units.factor(_number(e, 'low'))} to {units.factor(_number(e, 'high'))}",
-    "of-difference": lambda e: f"{units.share(_number(e, 'share'))} of what changed the wall time",
-    "not-clearly": lambda e: "no clear change",
-    "waiting-left-out": lambda e: "waiting left out",
+    "known-within": "to within {within}, on both sides",
+    "between": "{low} to {high}",
+    "of-difference": "{share} of what changed the wall time",
+    "not-clearly": "no clear change",
+    "waiting-left-out": "waiting left out",
     "per-call-of": lambda e: (
         f"{units.count(_number(e, 'calls'))} call{'' if _number(e, 'calls') == 1 else 's'} of "
         f"{clean(str(e.numbers.get('caller')))}: the change starts there"
     ),
-    "code-part": lambda e: (
-        f"{units.share(_number(e, 'share'))} of the lost time, in changed and new functions and their callees"
-    ),
-    "of-gains": lambda e: f"{units.share(_number(e, 'share'))} of the added time of all functions",
-    "uncalled-part": lambda e: (
-        f"makes up {units.share(_number(e, 'share'))} of the lost time, with its callees"
-    ),
-    "waits-part": lambda e: f"{units.share(_number(e, 'share'))} of the lost time is in functions that wait",
-    "source-new": lambda e: "new",
-    "source-gone": lambda e: "gone",
-    "source-changed": lambda e: "changed",
+    "code-part": "{share} of the lost time, in changed and new functions and their callees",
+    "of-gains": "{share} of the added time of all functions",
+    "uncalled-part": "makes up {share} of the lost time, with its callees",
+    "waits-part": "{share} of the lost time is in functions that wait",
+    "source-new": "new",
+    "source-gone": "gone",
+    "source-changed": "changed",
     "source-lines": lambda e: f"changed: {_lines(_number(e, 'lines') or 0.0)}, per the functions below it",
-    "median-of-all": lambda e: f"median of all functions: {units.factor(_number(e, 'factor'))}",
+    "median-of-all": "median of all functions: {factor}",
     "scatter-over-functions": lambda e: f"scatter over functions {_number(e, 'spread') or 0:.2f}",
-    "another-cpu": lambda e: "another CPU",
-    "machine-slower": lambda e: "the machine itself was slower",
-    "machine-as-fast": lambda e: "the machine was equally fast",
-    "other-instructions": lambda e: "libraries use another instruction set",
-    "more-data": lambda e: f"{units.factor(_number(e, 'factor'))}: more data",
+    "another-cpu": "another CPU",
+    "machine-slower": "the machine itself was slower",
+    "machine-as-fast": "the machine was equally fast",
+    "other-instructions": "libraries use another instruction set",
+    "more-data": "{factor}: more data",
     "noise-reaches": lambda e: f"noise reaches {value_text(e.unit, e.threshold)}",
-    "only-lost-slices": lambda e: "another machine, a regression or a larger input would not change it",
+    "only-lost-slices": "another machine, a regression or a larger input would not change it",
     "signs-weighed": lambda e: f"at most 15 in 1,000 uncontended pairs reach {units.share(e.threshold)}",
-    "lost-slices": lambda e: (
-        f"{units.seconds(_number(e, 'seconds'))} each; the other functions kept their time, as under time "
-        "slicing"
-    ),
+    "lost-slices": "{seconds} each; the other functions kept their time, as under time slicing",
 }
 
 
@@ -240,12 +245,11 @@ def _value(evidence: Evidence, side: int) -> str:
 
 def evidence_texts(evidence: Evidence) -> EvidenceTexts:
     """Return one piece of evidence in words."""
-    caller = clean(str(evidence.numbers.get("caller", "")))
-    what = WAITED_FOR.get(str(evidence.numbers.get("what", "")), "")
-    signal = SIGNALS[evidence.signal].format(subject=clean(evidence.subject), caller=caller, what=what)
+    words, reading = _words(evidence), READINGS[evidence.reading]
+    says = reading.format_map(words) if isinstance(reading, str) else reading(evidence)
     unknown_text = evidence.unit == "text" and evidence.baseline is None and evidence.candidate is None
     values = ("", "") if unknown_text else (_value(evidence, 0), _value(evidence, 1))
-    return EvidenceTexts(signal, *values, READINGS[evidence.reading](evidence))
+    return EvidenceTexts(SIGNALS[evidence.signal].format_map(words), *values, says)
 
 
 def evidence_table(evidence: Sequence[Evidence], candidate: str = "candidate", limit: int = 0) -> Table:

@@ -8,7 +8,6 @@ from itertools import groupby
 
 from profkit.report.document import Bullets, Section, Table
 from profkit.report.listed import Listed, Of
-from profkit.report.text import clean
 from profkit.report.wording.evidence import value_text
 from profkit.verdict.rule import Reading, Rule
 from profkit.verdict.thresholds import THRESHOLDS, value
@@ -43,12 +42,8 @@ def explain_sections(
         rule = by_id[name]
         title = f"{'✓' if name in held else '–'} {name}: {rule.cause}{', holds' if name in held else ''}"
         sections.append(Section(title, (_table(group, readings, rule.about),)))
-    if inside:
-        sections.append(Section("Comparisons made inside readings", (_table(inside, readings),)))
-    if findings:
-        sections.append(_chosen(findings))
-    sections.append(_others(checks))
-    return sections
+    inner = Section("Comparisons made inside readings", (_table(inside, readings),))
+    return [*sections, inner, _chosen(findings), _others(checks)]
 
 
 def brief_explanation(
@@ -71,23 +66,19 @@ def brief_explanation(
         ]
         met = sorted(met, key=lambda check: check.part == "requires")[:room]
         room -= len(met)
-        if met:
-            title = f"{name}: {by_id[name].cause}, holds"
-            sections.append(Section(title, (_table(met, readings, by_id[name].about),)))
+        title = f"{name}: {by_id[name].cause}, holds"
+        sections.append(Section(title, (_table(met, readings, by_id[name].about),)))
     lacking = {
         name: lacks for name, of_one in of_rules.items() if name not in held and (lacks := _lacks(of_one))
     }
     order = sorted(lacking, key=lambda name: len(lacking[name]))
-    nearest = Listed(order, _NEAREST)
+    nearest = Listed(order, _NEAREST, left_out="{left} other rules lack as much or more.")
     table = nearest.table(
         Of("rule", lambda name: name),
         Of("cause", lambda name: by_id[name].cause, "text", 1),
         Of("lacks", lambda name: _lack(lacking[name][0]), "prose"),
         Of("more", lambda name: f"+{len(lacking[name]) - 1}" * (len(lacking[name]) > 1)),
-        notes=(
-            f"{nearest.left} other rules lack as much or more." if nearest.left else "",
-            "--full --explain lists every condition of every rule.",
-        ),
+        notes=(nearest.cut, "--full --explain lists every condition of every rule."),
         whole=True,
     )
     sections.append(Section("Rules that do not hold, nearest first", (table,)))
@@ -168,11 +159,11 @@ def _number(found: float) -> str:
 def _table(checks: Iterable[Checked], readings: Mapping[str, Reading], about: str = "") -> Table:
     return Listed(checks).table(
         Of("", lambda check: "✓" if check.held else "–"),
-        Of("condition", lambda check: clean(_condition(check, readings)), "prose"),
+        Of("condition", lambda check: _condition(check, readings), "prose"),
         Of("value", lambda check: value_text("bool" if check.part == "unless" else check.unit, check.value)),
         Of("threshold", lambda check: "" if check.part == "unless" else _threshold(check)),
         Of("margin", lambda check: "" if math.isnan(check.margin) else f"{check.margin:+.3g}", "text", 1),
-        notes=(clean(about),),
+        notes=(about,),
         whole=True,
     )
 

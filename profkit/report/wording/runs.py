@@ -51,9 +51,8 @@ def history_verdict(study: History) -> VerdictBlock:
 
 
 def _why(change: Change) -> str:
-    kind = f" ({change.kind})" if change.kind else ""
     sure = "" if change.confidence is None else f", confidence {units.confidence(change.confidence)}"
-    return f"Runs before and after it compared: {change.cause}{kind}{sure}."
+    return f"Runs before and after it compared: {judged_text(change)}{sure}."
 
 
 def history_notes(study: History) -> list[str]:
@@ -89,10 +88,9 @@ def configuration_text(configuration: Configuration) -> str:
     )
 
 
-def judged_text(row: Compared) -> str:
-    """Return the verdict of a row against the reference."""
-    kind = f" ({row.kind})" if row.kind else ""
-    return f"{row.cause}{kind}"
+def judged_text(compared: Compared | Change) -> str:
+    """Return the verdict of a row against the reference, or of runs after a change against those before."""
+    return f"{compared.cause} ({compared.kind})" if compared.kind else compared.cause
 
 
 def comparisons_verdict(study: Comparisons) -> VerdictBlock:

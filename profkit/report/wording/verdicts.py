@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from profkit.compare.signals import signal_number
 from profkit.report import units
 from profkit.report.document import VerdictBlock
-from profkit.report.notices import notice_text
+from profkit.report.notices import notice_texts
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
 from profkit.report.wording.evidence import number_of
@@ -50,8 +50,24 @@ _UNDECIDED = {
 }
 _OF_RULE = {**_UNDECIDED, "starved": _STARVED, "starved-repeats": _STARVED}
 
-#: What a summary is made from: kind, subject, numbers, and whether it is of one run alone.
-_Parts = tuple["str | None", str, Mapping[str, Value], bool]
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a summary is made from; `alone`: it is of one run."""
+
+    kind: str | None
+    subject: str
+    numbers: Mapping[str, Value]
+    alone: bool
+
+    def number(self, name: str) -> float | None:
+        return number_of(self.numbers.get(name))
+
+    def share(self, name: str) -> str:
+        return units.share(self.number(name))
+
+    def factor(self, name: str) -> str:
+        return units.factor(self.number(name))
 
 
 def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
@@ -116,11 +132,8 @@ def comparison_block(diff: Diff) -> VerdictBlock:
 
 def _doubts(diff: Diff) -> str:
     """Return what else differs and lowered the confidence; it comes before the cause."""
-    said = []
-    for notice in diff.comparability.warnings:
-        if notice.code in diff.verdict.doubts:
-            text = clean(notice_text(notice))
-            said.append(f"{text[0].upper()}{text[1:]}.")
+    warnings = (notice for notice in diff.comparability.warnings if notice.code in diff.verdict.doubts)
+    said = [f"{text[0].upper()}{text[1:]}." for text in notice_texts(warnings)]
     if "both-failed" in diff.verdict.doubts:
         said.insert(0, "Both runs failed, so they may not have done the same work.")
     return " ".join(said)
@@ -141,9 +154,11 @@ def _took(diff: Diff, before: float, after: float) -> str:
 
 def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
     """Return what a verdict or finding says, in a sentence or two."""
-    said = SUMMARIES[found.rule]((found.kind, found.subject, found.numbers, alone))
+    parts = _Parts(found.kind, found.subject, found.numbers, alone)
+    summary = SUMMARIES[found.rule]
+    said = summary if isinstance(summary, str) else summary(parts)
     if found.rule != "capture-itself" and "account.capture" in found.numbers:
-        said += f" Capture overhead is {_share(found.numbers, 'account.capture')} of the wall-time change."
+        said += f" Capture overhead is {parts.share('account.capture')} of the wall-time change."
     return said
 
 
@@ -158,49 +173,36 @@ def finding_text(finding: Finding) -> str:
     return f"{finding.cause}{brackets}: {summary_of(finding)}"
 
 
-def _share(numbers: Mapping[str, Value], name: str) -> str:
-    return units.share(_number(numbers, name))
-
-
-def _factor(numbers: Mapping[str, Value], name: str) -> str:
-    return units.factor(_number(numbers, name))
-
-
-def _number(numbers: Mapping[str, Value], name: str) -> float | None:
-    return number_of(numbers.get(name))
-
-
-def _by_whom(kind: str | None, numbers: Mapping[str, Value]) -> str:
-    if kind == "self-oversubscription":
-        others = numbers.get("contention.others") or numbers.get("contention.beside")
+def _by_whom(p: _Parts) -> str:
+    if p.kind == "self-oversubscription":
+        others = p.numbers.get("contention.others") or p.numbers.get("contention.beside")
         return f"by its own threads and processes{', and by other programs too' if others else ''}"
-    if kind == "external-load":
-        itself = numbers.get("contention.itself")
+    if p.kind == "external-load":
+        itself = p.numbers.get("contention.itself")
         also = ", and by its own threads and processes too" if itself else ""
         return f"by other programs on the machine{also}"
     return "by something that the counters do not show"
 
 
-def _queue(parts: _Parts) -> str:
-    kind, _, n, alone = parts
-    who = n.get("contention.who")
-    side = "run" if alone else "candidate"
+def _queue(p: _Parts) -> str:
+    who = p.numbers.get("contention.who")
+    side = "run" if p.alone else "candidate"
     name, of = {
         "main": ("its main thread", "main.wait"),
         "rank": ("one rank", "rank.wait"),
         "helpers": ("the workers and threads that its main thread waits for", "helpers.wait"),
     }[str(who)]
-    against = "" if alone else f", against {_share(n, f'{of}-before')} in the baseline"
-    tail = ", and the other ranks wait for it" if who == "rank" and not alone else ""
+    against = "" if p.alone else f", against {p.share(f'{of}-before')} in the baseline"
+    tail = ", and the other ranks wait for it" if who == "rank" and not p.alone else ""
     return (
-        f"The {side} was starved of CPU {_by_whom(kind, n)}: {name} queued for a CPU for {_share(n, of)} of the "
+        f"The {side} was starved of CPU {_by_whom(p)}: {name} queued for a CPU for {p.share(of)} of the "
         f"active time{against}{tail}."
     )
 
 
-def _code(parts: _Parts) -> str:
-    _, subject, n, _ = parts
-    name = display_name(subject) if subject else "A function"
+def _code(p: _Parts) -> str:
+    n = p.numbers
+    name = display_name(p.subject) if p.subject else "A function"
     if n.get("code.place"):
         name += f" ({clean(str(n['code.place']))})"
     what = f"{name} is new" if n.get("code.new") else f"The source of {name} changed"
@@ -209,66 +211,66 @@ def _code(parts: _Parts) -> str:
         what += f" between {before} and {after}"
     elif before and before == after:
         what += f" on top of revision {before}"
-    return f"{what}; changed functions and callees make up {_share(n, 'account.code')} of the lost time."
+    return f"{what}; changed functions and callees make up {p.share('account.code')} of the lost time."
 
 
-def _work(parts: _Parts) -> str:
-    _, subject, n, _ = parts
-    often = "more often" if (_number(n, "calls.factor") or 1) > 1 else "less often"
-    origin = f" The changed calls start in {display_name(subject)}." if subject else ""
+def _work(p: _Parts) -> str:
+    often = "more often" if (p.number("calls.factor") or 1) > 1 else "less often"
+    origin = f" The changed calls start in {display_name(p.subject)}." if p.subject else ""
     return (
-        f"The candidate does {_factor(n, 'calls.factor')} the work: the functions where the time is spent are called "
+        f"The candidate does {p.factor('calls.factor')} the work: the functions where the time is spent are called "
         f"{often}.{origin}"
     )
 
 
-def _within(parts: _Parts) -> str:
-    n = parts[2]
-    total = f"the total ({_factor(n, 'time.slowdown')}) is within the drift of clean repeats"
-    if not n.get("pair.counters"):
+def _within(p: _Parts) -> str:
+    total = f"the total ({p.factor('time.slowdown')}) is within the drift of clean repeats"
+    if not p.numbers.get("pair.counters"):
         return f"No reordering beyond noise, and {total}; waiting for a CPU was not measured."
-    return (
-        f"No reordering beyond noise, {total}, and the main thread queued for a CPU for {_share(n, 'main.wait')} of "
-        f"its active time, against {_share(n, 'main.wait-before')}."
-    )
+    return f"No reordering beyond noise, {total}, and the {_main_queued(p)}."
 
 
-def _undecided(parts: _Parts) -> str:
-    _, subject, n, _ = parts
+def _main_queued(p: _Parts) -> str:
+    before = p.share("main.wait-before")
+    return f"main thread queued for a CPU for {p.share('main.wait')} of its active time, against {before}"
+
+
+def _undecided(p: _Parts) -> str:
+    n = p.numbers
     if n.get("waited.function"):
         return (
-            f"{_share(n, 'account.waits')} of the lost time is in functions that wait, mainly "
+            f"{p.share('account.waits')} of the lost time is in functions that wait, mainly "
             f"{display_name(str(n['waited.function']))}. A plain profile holds one thread: it does not show "
             "what the program's other threads and processes did meanwhile."
         )
     if n.get("uncalled.function"):
         return (
-            f"{display_name(str(n['uncalled.function']))} makes up {_share(n, 'uncalled.part')} of the lost "
+            f"{display_name(str(n['uncalled.function']))} makes up {p.share('uncalled.part')} of the lost "
             "time, with what it calls. The baseline defines it but never calls it: an option, the data or an "
             "edit selects it."
         )
     if n.get("lumps.periodic"):
         return (
-            f"{_stood_still(parts)}, too uniformly for scheduler slices: stop signals, or a CPU quota with a "
+            f"{_stood_still(p)}, too uniformly for scheduler slices: stop signals, or a CPU quota with a "
             "short period."
         )
     if n.get("native.subject"):
         return (
             f"{display_name(str(n['native.subject']))} alone got slower per call "
-            f"({_factor(n, 'native.apart')} the factor of all functions) and makes up "
-            f"{_share(n, 'native.part')} of the added time. It is native: more threads than CPUs, more data "
+            f"({p.factor('native.apart')} the factor of all functions) and makes up "
+            f"{p.share('native.part')} of the added time. It is native: more threads than CPUs, more data "
             "or another build of its library look alike in a plain profile."
         )
     if n.get("reordered"):
         what = "The order of functions moved beyond noise"
     elif n.get("shifted"):
         what = "Time moved between functions beyond noise"
-    elif subject:
-        what = f"{display_name(subject)} moved beyond the noise"
+    elif p.subject:
+        what = f"{display_name(p.subject)} moved beyond the noise"
     elif n.get("lost"):
-        what = f"Every repeat takes longer (median {_factor(n, 'factor')})"
+        what = f"Every repeat takes longer (median {p.factor('factor')})"
     elif n.get("drifted"):
-        what = f"Everything is slower by about the same factor ({_factor(n, 'factor')})"
+        what = f"Everything is slower by about the same factor ({p.factor('factor')})"
     else:
         what = "Little moved"
     queued = "the candidate did not wait for CPUs"
@@ -277,8 +279,8 @@ def _undecided(parts: _Parts) -> str:
         if not n.get("helpers"):
             who, of = "main thread", "main.wait"
         queued = (
-            f"its {who} queued for a CPU for {_share(n, of)} of the active time, against "
-            f"{_share(n, f'{of}-before')}"
+            f"its {who} queued for a CPU for {p.share(of)} of the active time, against "
+            f"{p.share(f'{of}-before')}"
         )
     why = (
         f"{queued}, and neither call counts nor sources explain it"
@@ -288,9 +290,8 @@ def _undecided(parts: _Parts) -> str:
     return f"{what}, but {why}."
 
 
-def _calls_unknown(parts: _Parts) -> str:
-    n = parts[2]
-    known, low, high = (_number(n, f"calls.{name}") for name in ("known", "low", "high"))
+def _calls_unknown(p: _Parts) -> str:
+    known, low, high = (p.number(f"calls.{name}") for name in ("known", "low", "high"))
     if not known or units.share(known) == units.share(0.0):
         counts = "so no call counts are known well enough"
     else:
@@ -303,11 +304,10 @@ def _calls_unknown(parts: _Parts) -> str:
     )
 
 
-def _ended(parts: _Parts) -> str:
-    n = parts[2]
+def _ended(p: _Parts) -> str:
     said = []
     for side in ("baseline", "candidate"):
-        status = int(_number(n, f"{side}-exit") or 0)
+        status = int(p.number(f"{side}-exit") or 0)
         signal = signal_number(status)
         if signal is not None:
             said.append(f"the {side} was killed by signal {signal}")
@@ -319,108 +319,99 @@ def _ended(parts: _Parts) -> str:
     return f"{text[0].upper()}{text[1:]}: they may have done different work: their times cannot be compared."
 
 
-def _more_started(parts: _Parts) -> str:
-    n = parts[2]
+def _more_started(p: _Parts) -> str:
     found = [
         f"{units.count(after)} {what} instead of {units.count(before)}"
         for what in ("processes", "threads")
-        for before, after in ((_number(n, f"started.{what}-before"), _number(n, f"started.{what}")),)
+        for before, after in ((p.number(f"started.{what}-before"), p.number(f"started.{what}")),)
         if before is not None and after is not None and after > before
     ]
     return (
-        f"The candidate starts {' and '.join(found)} and takes longer: {_share(n, 'account.waits')} of the "
+        f"The candidate starts {' and '.join(found)} and takes longer: {p.share('account.waits')} of the "
         "lost time is in functions that wait for them. Try the baseline's number, or one per CPU. Plain "
         "profiles do not show the number of CPUs."
     )
 
 
-def _stood_still(parts: _Parts) -> str:
-    n = parts[2]
+def _stood_still(p: _Parts) -> str:
     return (
-        f"The candidate stalled repeatedly for about {units.seconds(_number(n, 'lumps.median'))} each (in "
-        f"{units.count(_number(n, 'lumps.count'))} short functions)"
+        f"The candidate stalled repeatedly for about {units.seconds(p.number('lumps.median'))} each (in "
+        f"{units.count(p.number('lumps.count'))} short functions)"
     )
 
 
-def _starved(parts: _Parts) -> str:
+def _other_function(p: _Parts) -> str:
     return (
-        "The candidate lost CPU in time slices, as under contention: equal calls slowed by very different "
-        "factors. Plain profiles show neither what took the CPUs, nor whether it was a quota or a stopped "
-        "process."
-    )
-
-
-def _other_function(parts: _Parts) -> str:
-    _, subject, n, _ = parts
-    return (
-        f"{display_name(subject)} makes up {_share(n, 'uncalled.part')} of the lost time, with what it "
+        f"{display_name(p.subject)} makes up {p.share('uncalled.part')} of the lost time, with what it "
         "calls. The baseline defines it too but never calls it: an option, a setting or the data selects it."
     )
 
 
-def _more_work(parts: _Parts, found: str, so: str) -> str:
+def _more_work(p: _Parts, found: str, so: str) -> str:
     """Return that there is more work, and in which function if one has most of it."""
-    _, subject, numbers, _ = parts
-    other = " The command lines differ." if numbers.get("command.differs") is True else ""
-    if not subject:
+    other = " The command lines differ." if p.numbers.get("command.differs") is True else ""
+    if not p.subject:
         return f"{found}: {so}.{other}"
     return (
-        f"{display_name(subject)} makes up {_share(numbers, 'function.part')} of the added time, and its "
+        f"{display_name(p.subject)} makes up {p.share('function.part')} of the added time, and its "
         f"source did not change. {found}: {so}.{other}"
     )
 
 
-def _waited_for(numbers: Mapping[str, Value]) -> str:
-    what = WAITED_FOR.get(str(numbers.get("blocked.on")))
+def _waited_for(p: _Parts) -> str:
+    what = WAITED_FOR.get(str(p.numbers.get("blocked.on")))
     return f"most of it waiting for {what}" if what else ""
 
 
-#: Sentences by rule.
-SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
-    "identical": lambda p: "Both sides are the same capture.",
+_LOST_SLICES = (
+    "The candidate lost CPU in time slices, as under contention: equal calls slowed by very different "
+    "factors. Plain profiles show neither what took the CPUs, nor whether it was a quota or a stopped "
+    "process."
+)
+#: Sentences by rule, or functions that return them.
+SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
+    "identical": "Both sides are the same capture.",
     "within-noise": _within,
     "same-total": lambda p: (
         "Time moved between functions, but none was lost: the candidate takes "
-        f"{_factor(p[2], 'time.slowdown')} the baseline's time, and its main thread queued for a CPU for "
-        f"{_share(p[2], 'main.wait')} of its active time, against {_share(p[2], 'main.wait-before')}."
+        f"{p.factor('time.slowdown')} the baseline's time, and its {_main_queued(p)}."
     ),
     "nothing-beyond": lambda p: (
         "No part of the time changed more than between repeats: the candidate takes "
-        f"{_factor(p[2], 'time.slowdown')} the baseline's time, and its main thread queued for a CPU for "
-        f"{_share(p[2], 'main.wait')} of its active time, against {_share(p[2], 'main.wait-before')}."
+        f"{p.factor('time.slowdown')} the baseline's time, and its {_main_queued(p)}."
     ),
     "call-counts": _work,
     "other-function": _other_function,
     "larger-input": lambda p: _more_work(
         p,
-        f"The same calls take {_factor(p[2], 'time.slowdown')} the time on the same kind of CPU",
+        f"The same calls take {p.factor('time.slowdown')} the time on the same kind of CPU",
         "each has more data to work on",
     ),
     "more-per-call": lambda p: _more_work(
         p,
-        f"The same calls of the same source take {_factor(p[2], 'time.slowdown')} the time on one machine, whose CPU "
+        f"The same calls of the same source take {p.factor('time.slowdown')} the time on one machine, whose CPU "
         "was as fast as before",
         "each has more to do",
     ),
     "more-to-do": lambda p: _more_work(
         p,
-        f"The same source takes {_factor(p[2], 'time.slowdown')} the time on one machine, whose CPU was as fast as "
+        f"The same source takes {p.factor('time.slowdown')} the time on one machine, whose CPU was as fast as "
         "before",
         "there is more to do, in more calls or in each of them",
     ),
     "throttling": lambda p: (
-        f"A CPU quota throttled the {'run' if p[3] else 'candidate'} in {_share(p[2], 'throttled')} of its periods."
+        f"A CPU quota throttled the {'run' if p.alone else 'candidate'} in {p.share('throttled')} of its periods."
     ),
     "run-queue-wait": _queue,
     "shared-hardware": lambda p: (
-        f"The same calls cost {_factor(p[2], 'per-call')} the CPU time, in functions that hold "
-        f"{_share(p[2], 'per-call.everywhere')} of it, on the same machine and without queueing, while other "
-        f"programs used {_number(p[2], 'others.added') or 0:.2f} more cores: they share caches, memory, "
+        f"The same calls cost {p.factor('per-call')} the CPU time, in functions that hold "
+        f"{p.share('per-call.everywhere')} of it, on the same machine and without queueing, while other "
+        f"programs used {p.number('others.added') or 0:.2f} more cores: they share caches, memory, "
         "cores and clock with it."
     ),
     "waits": lambda p: (
-        f"{_share(p[2], 'account.waits')} of the lost time is in functions that wait, mainly "
-        f"{display_name(p[1])}. The program started neither processes nor threads, so it waits for something "
+        f"{p.share('account.waits')} of the lost time is in functions that wait, mainly "
+        f"{display_name(p.subject)}. The program started neither processes nor threads, so it waits for something "
         "outside itself. Plain profiles do not show what."
     ),
     "more-started": _more_started,
@@ -432,70 +423,70 @@ SUMMARIES: Mapping[str, Callable[[_Parts], str]] = {
         f"{_stood_still(p)}: longer than a CPU quota's period, and too uniformly for scheduler slices. Stop "
         "signals, or its container was frozen."
     ),
-    "starved": _starved,
-    "starved-repeats": _starved,
+    "starved": _LOST_SLICES,
+    "starved-repeats": _LOST_SLICES,
     "loading": lambda p: (
-        f"The main thread waited for its data loaders or workers for {_share(p[2], 'account.loading')} of the wall "
+        f"The main thread waited for its data loaders or workers for {p.share('account.loading')} of the wall "
         "time, not for a CPU."
-        if p[3]
+        if p.alone
         else "The candidate's main thread waited for its data loaders or workers, not for a CPU: "
-        f"{units.seconds(_number(p[2], 'delivery'))} against {units.seconds(_number(p[2], 'delivery-before'))}."
+        f"{units.seconds(p.number('delivery'))} against {units.seconds(p.number('delivery-before'))}."
     ),
     "off-cpu": lambda p: (
-        f"The main thread was off-CPU, not queueing, for {_share(p[2], 'off')} of its time: "
-        f"{_waited_for(p[2]) or 'I/O, locks or sleep'}."
-        if p[3]
-        else f"The candidate was off-CPU, not queueing, for {_share(p[2], 'off')} of its time, against "
-        f"{_share(p[2], 'off-before')}: {_waited_for(p[2]) or 'I/O, locks, or it was stopped'}."
+        f"The main thread was off-CPU, not queueing, for {p.share('off')} of its time: "
+        f"{_waited_for(p) or 'I/O, locks or sleep'}."
+        if p.alone
+        else f"The candidate was off-CPU, not queueing, for {p.share('off')} of its time, against "
+        f"{p.share('off-before')}: {_waited_for(p) or 'I/O, locks, or it was stopped'}."
     ),
     "stopped": lambda p: (
-        f"The whole process was stopped for {_share(p[2], 'account.stopped')} of the wall: by a signal, with its "
+        f"The whole process was stopped for {p.share('account.stopped')} of the wall: by a signal, with its "
         "container, or with the machine."
     ),
     "worker-imports": lambda p: (
-        f"For {_share(p[2], 'account.imports')} of the wall the program waited while other processes imported "
+        f"For {p.share('account.imports')} of the wall the program waited while other processes imported "
         "modules."
-        if p[3]
+        if p.alone
         else "The program waited while other processes imported modules: that makes up "
-        f"{_share(p[2], 'account.imports')} of the lost time."
+        f"{p.share('account.imports')} of the lost time."
     ),
     "gil": lambda p: (
-        f"Threads of one Python process run in turns: for {_share(p[2], 'account.gil')} of the wall the program "
+        f"Threads of one Python process run in turns: for {p.share('account.gil')} of the wall the program "
         "waited for its turn."
-        if p[3]
+        if p.alone
         else "Threads of one Python process take turns (GIL): waiting for a turn makes up "
-        f"{_share(p[2], 'account.gil')} of the lost time."
+        f"{p.share('account.gil')} of the lost time."
     ),
     "changed-source": _code,
     "calls-per-call": lambda p: (
-        f"{display_name(p[1])} calls other functions, or calls them more often, each time it runs; no other "
-        f"caller changed. That makes up {_share(p[2], 'account.code')} of the lost time. Its source is not "
+        f"{display_name(p.subject)} calls other functions, or calls them more often, each time it runs; no other "
+        f"caller changed. That makes up {p.share('account.code')} of the lost time. Its source is not "
         "in the files."
     ),
     "one-function": lambda p: (
-        f"Only {display_name(p[1])} got slower per call; it makes up {_share(p[2], 'function.part')} of the "
+        f"Only {display_name(p.subject)} got slower per call; it makes up {p.share('function.part')} of the "
         "added time of all functions."
     ),
     "slower-cpu": lambda p: (
-        f"The same calls take {_factor(p[2], 'time.slowdown')} the time on another CPU model or instruction "
+        f"The same calls take {p.factor('time.slowdown')} the time on another CPU model or instruction "
         "set, without waiting for a CPU."
     ),
     "one-factor": lambda p: (
-        f"Every function takes about {_factor(p[2], 'per-call')} the CPU time for the same calls, without waiting "
+        f"Every function takes about {p.factor('per-call')} the CPU time for the same calls, without waiting "
         "for a CPU: the CPU did less per second (clock, memory, other guests on the host)."
     ),
-    "less-time": lambda p: f"The candidate takes {_factor(p[2], 'time.slowdown')} the baseline's time.",
-    "another-program": lambda p: (
+    "less-time": lambda p: f"The candidate takes {p.factor('time.slowdown')} the baseline's time.",
+    "another-program": (
         "The two sides seem to be different programs: few functions are in both. Compare runs of one program."
     ),
     "unfinished": _ended,
-    "sampled": lambda p: (
+    "sampled": (
         "A sampling profiler does not count calls, so the cause is not judged: this shows which functions "
         "changed their share of the time."
     ),
     "capture-itself": lambda p: (
         "Capture overhead changed the wall times more than the program did "
-        f"({_share(p[2], 'account.capture')} of both): their difference says nothing about the program."
+        f"({p.share('account.capture')} of both): their difference says nothing about the program."
     ),
     "calls-unknown": _calls_unknown,
     "nothing-decides": _undecided,
