@@ -16,7 +16,7 @@ import numpy.typing as npt
 from profkit.measure.intervals import Estimate
 from profkit.study.journal import Trial
 from profkit.study.objectives import WALL, Objective
-from profkit.study.space import Parameter, Setting, Space
+from profkit.study.space import Parameter, Setting, Space, is_number
 
 Floats = npt.NDArray[np.float64]
 
@@ -126,9 +126,11 @@ def results(
                 high=float(medians[i] * math.exp(width)),
                 speedup=float(speedup),
                 efficiency=float(efficiency[i]),
-                cores=_median(trial.cpu_s / trial.wall_s for trial in runs if trial.cpu_s and trial.wall_s),
-                queue_share=_median(_shares(runs, "queue_s")),
-                blocked_share=_median(_shares(runs, "blocked_s")),
+                cores=_median(t.cpu_s / t.wall_s for t in runs if t.cpu_s and t.wall_s),
+                queue_share=_median(t.queue_s / t.wall_s for t in runs if t.queue_s is not None and t.wall_s),
+                blocked_share=_median(
+                    t.blocked_s / t.wall_s for t in runs if t.blocked_s is not None and t.wall_s
+                ),
                 cause=cause,
                 kind=kind,
                 best=bool(np.isfinite(medians[i]) and (i == best or worse <= spread * apart)),
@@ -187,7 +189,7 @@ def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:
         i
         for i, parameter in enumerate(parameters)
         if any(word in parameter.name.lower() for word in _RESOURCES)
-        and all(value.isascii() and value.isdigit() for value in parameter.values)
+        and all(map(is_number, parameter.values))
     )
     return found or None
 
@@ -195,7 +197,7 @@ def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:
 def _product(setting: Setting, positions: Sequence[int]) -> float:
     """Return how many threads and processes a setting asks for; NaN if a library takes its default."""
     values = [setting[i] for i in positions]
-    if not all(value.isdigit() for value in values):
+    if not all(map(is_number, values)):
         return math.nan
     # 0 workers: one process does the work.
     return float(math.prod(max(1, int(value)) for value in values))
@@ -208,15 +210,6 @@ def _counted(found: Sequence[Trial]) -> list[Trial]:
         if trial.status == "done" or (trial.status == "disturbed" and trial.round not in rounds):
             rounds[trial.round] = trial
     return [rounds[number] for number in sorted(rounds)]
-
-
-def _shares(runs: Sequence[Trial], field: str) -> list[float]:
-    parts = []
-    for trial in runs:
-        part: float | None = getattr(trial, field)
-        if part is not None and trial.wall_s:
-            parts.append(part / trial.wall_s)
-    return parts
 
 
 def _median(values: Iterable[float]) -> float:

@@ -128,6 +128,11 @@ class Space:
         return " ".join(f"{name}={value}" for name, value in self.named(setting).items())
 
 
+def is_number(value: str) -> bool:
+    """Return whether a value is a whole number."""
+    return value.isascii() and value.isdigit()
+
+
 def parse_parameter(text: str, *, environment: bool) -> Parameter:
     """Parse ``NAME=VALUES``, where VALUES are separated by commas; raises `UsageError` for another form.
 
