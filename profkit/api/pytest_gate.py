@@ -120,17 +120,13 @@ class _Runner:
         shutil.copyfile(test.file, copy)
         self._imported = _import_roots(top)
 
-    def run(self, side: str, number: int) -> list[Reading]:
-        """Run a side once and return its calls."""
-        return self._started(side, number, "")
-
     def cause(self) -> tuple[str, str]:
         """Capture some runs of both sides, and return why the candidate is slower, with a sentence."""
         files: dict[str, list[str | os.PathLike[str]]] = {BASELINE: [], CANDIDATE: []}
         for number in range(CAPTURED):
             for side in (BASELINE, CANDIDATE):
                 path = self._work / f"{side}-{number}.prof"
-                self._started(side, number, str(path))
+                self.run(side, number, str(path))
                 files[side].append(path)
         found = diff(files[BASELINE], files[CANDIDATE])
         _, summary = found.said(False)
@@ -140,7 +136,8 @@ class _Runner:
             return "code-change", f"The source of {found.table.name[row]} changed."
         return "inconclusive", ""
 
-    def _started(self, side: str, number: int, profile: str) -> list[Reading]:
+    def run(self, side: str, number: int, profile: str = "") -> list[Reading]:
+        """Run a side once, and return its calls; `profile` is the run file to capture."""
         test = self._test
         base = self._tree if side == BASELINE else self._top
         root = base / test.root.relative_to(self._top)
@@ -194,12 +191,8 @@ class _Runner:
             # Another order of sets for each pair, but the same on both sides.
             "PYTHONHASHSEED": str(1000 + number),
         }
-        dropped = (
-            "PYTEST_XDIST_WORKER",
-            "PYTEST_XDIST_WORKER_COUNT",
-            "PYTEST_CURRENT_TEST",
-            "PYTEST_ADDOPTS",
-        )
+        xdist = ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT")
+        dropped = (*xdist, "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS")
         return {name: value for name, value in {**os.environ, **own}.items() if name not in dropped}
 
 

@@ -104,39 +104,32 @@ def _read(
 
 def _recorded(run: model.Run, here: bool) -> _Recorded:
     """Return how the command was run; raises `FormatError` if it cannot be repeated."""
+
+    def refused(problem: str, hint: str) -> FormatError:
+        return FormatError(run.path, problem, hint)
+
     manifest = run.manifest
     if manifest is None or not manifest.command:
-        raise FormatError(run.path, "holds no command that could be run", "capture it with profkit capture")
+        raise refused("holds no command that could be run", "capture it with profkit capture")
     masked = (*manifest.command, manifest.cwd, *manifest.environment.values())
     if any(PLACEHOLDER.search(text) for text in masked):
-        raise FormatError(run.path, "its command is masked", "use the file that profkit capture wrote")
+        raise refused("its command is masked", "use the file that profkit capture wrote")
     if manifest.job is not None:
-        raise FormatError(
-            run.path, "is of a job that other commands started too", "try the advice where you start the job"
-        )
+        raise refused("is of a job that other commands started too", "try the advice where you start the job")
     if any(notice.code == "attached" for notice in run.warnings):
-        raise FormatError(
-            run.path, "was taken of a program that ran already", "capture its command from the start"
-        )
+        raise refused("was taken of a program that ran already", "capture its command from the start")
     host = manifest.host.name
     if host and host != platform.node() and not here:
-        raise FormatError(
-            run.path,
-            f"was captured on another machine ({host})",
-            "run this there, or say that it is to run here",
-        )
+        hint = "run this there, or say that it is to run here"
+        raise refused(f"was captured on another machine ({host})", hint)
     cwd = Path(manifest.cwd)
     if not cwd.is_dir():
-        raise FormatError(
-            run.path, f"its working directory is not here: {manifest.cwd}", "run this where it ran"
-        )
+        raise refused(f"its working directory is not here: {manifest.cwd}", "run this where it ran")
     program = manifest.command[0]
     found = shutil.which(program if os.sep not in program else str(cwd / program))
     missing = program if found is None else _missing_script(manifest.command, cwd)
     if missing:
-        raise FormatError(
-            run.path, f"its command needs {missing}, which is not here", "run this where it ran"
-        )
+        raise refused(f"its command needs {missing}, which is not here", "run this where it ran")
     roots = dict.fromkeys(Path(root) for process in run.processes for root in process.roots.project)
     return _Recorded(
         manifest.command,

@@ -76,15 +76,11 @@ def _refused(error: ClickException) -> int:
 
 
 def one_line(error: ProfkitError) -> str:
-    """Return an error's message in one line, whatever foreign text it contains."""
-    return " ".join(told(error).split())
-
-
-def told(error: ProfkitError) -> str:
-    """Return an error's message, with the option in place of the API's parameter."""
-    if not isinstance(error, UsageError):
-        return str(error)
-    return error.told(_OPTIONS.get(error.parameter, f"--{error.parameter.replace('_', '-')}"))
+    """Return an error's message in one line, with the option in place of the API's parameter."""
+    said = str(error)
+    if isinstance(error, UsageError):
+        said = error.told(_OPTIONS.get(error.parameter, f"--{error.parameter.replace('_', '-')}"))
+    return " ".join(said.split())  # it may contain foreign text
 
 
 def say(line: str) -> None:

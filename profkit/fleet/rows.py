@@ -96,7 +96,6 @@ def schema_of(table: str) -> pa.Schema:
 class FileRows:
     """What one file adds to each table, and to which job and day."""
 
-    run: str
     job: str
     day: str
     tables: Mapping[str, pa.Table]
@@ -130,7 +129,7 @@ def stamp_of(path: str) -> tuple[str, int, int | None]:
     return os.path.abspath(path), known.st_size, known.st_mtime_ns
 
 
-def read_rows(path: str, digest: str, job: str = "") -> FileRows:
+def read_rows(path: str, digest: str, job: str) -> FileRows:
     """Read a file with this digest, for `job` or its command's; raises `FormatError` if unreadable."""
     run = load(path)
     whole, size, modified_ns = stamp_of(path)
@@ -171,7 +170,7 @@ def read_rows(path: str, digest: str, job: str = "") -> FileRows:
         "ranges": _table("ranges", [{"run": digest, **r} for r in _ranges(run)]),
         "counters": _table("counters", [{"run": digest, **c} for c in _counters(run)]),
     }
-    return FileRows(digest, job or job_of(command, path), day, tables)
+    return FileRows(job or job_of(command, path), day, tables)
 
 
 def job_of(command: Sequence[str], path: str = "") -> str:

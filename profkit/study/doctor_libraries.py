@@ -140,9 +140,7 @@ def honours_of(library: str, python: str) -> Honours:
     """Return what is known of a library's limits under a Python version such as ``3.11.7``."""
     late = tuple(int(part) for part in python.split(".")[:2] if part.isdigit()) >= (3, 13)
     wanted = ("", ">=3.13" if late else "<3.13")
-    found = [row for row in (*TABLE.limits, *DOCUMENTED) if row.library == library and row.python in wanted]
-    return (
-        found[0]
-        if found
-        else Honours(library, "", affinity=False, quota="", views=(), variables=(), source="")
-    )
+    for row in (*TABLE.limits, *DOCUMENTED):
+        if row.library == library and row.python in wanted:
+            return row
+    return Honours(library, "", affinity=False, quota="", views=(), variables=(), source="")

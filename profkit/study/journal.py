@@ -151,9 +151,8 @@ def _unwritable(directory: Path, error: OSError) -> UsageError:
 def read_plan(directory: Path) -> Plan | None:
     """Return the plan in a directory, ``None`` without one; raises `FormatError` if it is damaged."""
     path = directory / _PLAN
-    try:
-        data = _bytes_of(path)
-    except FileNotFoundError:
+    data = _bytes_of(path)
+    if data is None:
         return None
     try:
         plan = _PLANS.read("study", json.loads(data))
@@ -172,10 +171,7 @@ def read_trials(directory: Path) -> list[Trial]:
 def _read_trials(directory: Path) -> tuple[list[Trial], int]:
     """Return the trials, and the number of bytes in complete lines."""
     path = directory / _JOURNAL
-    try:
-        data = _bytes_of(path)
-    except FileNotFoundError:
-        return [], 0
+    data = _bytes_of(path) or b""
     whole = data.rfind(b"\n") + 1
     trials = []
     for number, line in enumerate(data[:whole].splitlines(), 1):
@@ -186,11 +182,12 @@ def _read_trials(directory: Path) -> tuple[list[Trial], int]:
     return trials, whole
 
 
-def _bytes_of(path: Path) -> bytes:
+def _bytes_of(path: Path) -> bytes | None:
+    """Return what is in a file, ``None`` if there is none; raises `FormatError` if it cannot be read."""
     try:
         return read_regular(path, _MOST_BYTES)
     except FileNotFoundError:
-        raise
+        return None
     except OSError as error:
         raise FormatError(path, f"cannot be read: {error.strerror}", "check path and permissions") from None
     except NotRegularError as error:
