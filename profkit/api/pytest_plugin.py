@@ -118,10 +118,8 @@ class _Gates:
         from profkit.errors import ProfkitError
 
         if self._baselines is None:
-            self._baselines = Baselines(self._baseline, ("-p", "profkit"))
-        test = Test(
-            item.nodeid, item.path, self._config.rootpath, float(asked["min_slowdown"]) - 1, asked["calls"]
-        )
+            self._baselines = Baselines(self._baseline, self._config.rootpath)
+        test = Test(item.nodeid, item.path, float(asked["min_slowdown"]) - 1, asked["calls"])
         try:
             outcome = self._baselines.judge(test)
         except RefusedError as refused:

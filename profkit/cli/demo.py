@@ -163,10 +163,11 @@ def _short(path: Path) -> str:
 
 
 def run_and_follow(
-    command: Sequence[str], variables: dict[str, str], on_epoch: Callable[[int, float], None]
-) -> None:
-    """Run a training, and report each epoch's number and seconds; raises `ProfkitError` if it fails."""
+    command: Sequence[str], variables: dict[str, str], on_epoch: Callable[[int], None]
+) -> list[float]:
+    """Run a training, report each epoch's number, and return their seconds; raises `ProfkitError`."""
     environment = {**os.environ, **variables}
+    seconds = []
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             command,
@@ -180,7 +181,8 @@ def run_and_follow(
         try:
             for line in process.stdout:
                 if found := _EPOCH.match(line):
-                    on_epoch(int(found[1]), float(found[2]))
+                    on_epoch(int(found[1]))
+                    seconds.append(float(found[2]))
             status = process.wait()
         except BaseException:
             process.terminate()
@@ -192,29 +194,24 @@ def run_and_follow(
             errors.seek(0)
             last = (errors.read().strip().splitlines() or ["it wrote no message"])[-1]
             raise ProfkitError(f"the demo's training failed with status {status}: {last}")
+    return seconds
 
 
-def measure_step(side: Side, cpus: Sequence[int], on_epoch: Callable[[int, float], None]) -> float:
+def measure_step(side: Side, cpus: Sequence[int], on_epoch: Callable[[int], None]) -> float:
     """Return the seconds of a training step in this configuration, without the profiler."""
-    seconds: list[float] = []
-
-    def keep(number: int, taken: float) -> None:
-        seconds.append(taken)
-        on_epoch(number, taken)
-
     with on_cpus(cpus):
-        run_and_follow(training_command(side, TRIAL), side.variables, keep)
+        seconds = run_and_follow(training_command(side, TRIAL), side.variables, on_epoch)
     if len(seconds) < TRIAL.epochs:
         raise ProfkitError("the demo's training did not report its epochs")
     return statistics.median(seconds[1:-1]) / (TRIAL.images / BATCH)
 
 
 @contextlib.contextmanager
-def _running(text: str, epochs: int) -> Iterator[Callable[[int, float], None]]:
+def _running(text: str, epochs: int) -> Iterator[Callable[[int], None]]:
     """Announce a run; yield a function to call after each epoch, which updates a terminal."""
     print(text, file=sys.stderr, flush=True)
     with Progress("epoch") as show:
-        yield lambda number, _seconds: show(f"{number} of {epochs}")
+        yield lambda number: show(f"{number} of {epochs}")
 
 
 @click.command(context_settings=CONTEXT)

@@ -20,7 +20,7 @@ from profkit.errors import FormatError, UsageError
 from profkit.identity.function_keys import function_keys
 from profkit.measure.machine_speed import speeds
 from profkit.measure.range_stats import range_rows
-from profkit.model import ROOTS, Machine, Process, Run
+from profkit.model import ROOTS, Host, Machine, Process, Run
 from profkit.model.merge import merge_profiles
 from profkit.study.rank_read import addressed, load, local
 
@@ -153,10 +153,8 @@ def read_rows(path: str, digest: str, job: str) -> FileRows:
         "launcher_job": launched.get("id"),
         "rank": launched.get("rank"),
         "world_size": launched.get("world_size"),
-        "host": host and (host.name or None),
-        "cpu_model": host and (host.cpu_model or None),
+        **_host(host),
         "cpus": host and host.cpus,
-        "available_cpus": host and host.available_cpus,
         "python": processes[0]["python"] if processes else None,
         "profkit": None if manifest is None else manifest.profkit,
         "processes": len(processes),
@@ -211,7 +209,6 @@ def _sum(values: Any) -> float | None:
 
 def _process(run: Run, number: int, process: Process) -> dict[str, Any]:
     manifest = run.manifest
-    host = process.host or (manifest.host if manifest is not None else None)
     same = (
         "pid parent role rank local_rank node wall_s cpu_s run_queue_wait_s voluntary_switches involuntary_switches "
         "peak_threads peak_memory_bytes page_faults read_bytes"
@@ -219,15 +216,21 @@ def _process(run: Run, number: int, process: Process) -> dict[str, Any]:
     return {
         "process": number,
         **{name: getattr(process, name) for name in same.split()},
-        "host": host and (host.name or None),
-        "cpu_model": host and (host.cpu_model or None),
-        "available_cpus": host and host.available_cpus,
+        **_host(process.host or (None if manifest is None else manifest.host)),
         "command": shlex.join(process.command) or None,
         "exit": process.exit or None,
         "python": process.python or None,
         "threads": len(process.threads),
         "total_s": math.fsum(thread.profile.total for thread in process.threads),
         "sampled": any(thread.profile.calls_low is not None for thread in process.threads),
+    }
+
+
+def _host(host: Host | None) -> dict[str, Any]:
+    return {
+        "host": host and (host.name or None),
+        "cpu_model": host and (host.cpu_model or None),
+        "available_cpus": host and host.available_cpus,
     }
 
 

@@ -177,24 +177,17 @@ def _place(
 
 
 def _slowdowns(places: Sequence[Place]) -> list[SlowDown]:
-    """Compare each place with its nearest neighbours that have fewer processes or fewer nodes."""
+    """Compare each place with its nearest neighbours that have fewer processes or fewer nodes.
+
+    They have as many nodes, as many processes, or as many processes on each node.
+    """
+    sizes = [(place.nodes, place.processes, place.processes / place.nodes) for place in places]
     found = []
     for i, place in enumerate(places):
         neighbours = set()
-        for same in ("nodes", "processes"):
-            fewer = [
-                j
-                for j, other in enumerate(places)
-                if getattr(other, same) == getattr(place, same)
-                and (other.processes, other.nodes) < (place.processes, place.nodes)
-            ]
-            neighbours.update(fewer[-1:])
-        # Also fewer nodes with as many processes on each.
-        on_each = place.processes / place.nodes
-        alike = [
-            j for j, o in enumerate(places) if o.nodes < place.nodes and o.processes / o.nodes == on_each
-        ]
-        neighbours.update(alike[-1:])
+        for size in range(3):
+            alike = [j for j in range(i) if sizes[j][size] == sizes[i][size]]
+            neighbours.update(alike[-1:])
         for j in sorted(neighbours):
             factor = place.median_s / places[j].median_s
             known = math.isfinite(place.low_s) and math.isfinite(places[j].high_s)
