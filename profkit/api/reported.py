@@ -126,9 +126,9 @@ class Reported(ABC):
     def laid_out(self, layout: Layout) -> Report:
         """Return the input of renderers, masked unless `layout.full_paths`."""
 
-    @abstractmethod
     def whole_runs(self) -> Mapping[str, model.Run]:
-        """Return the runs of an archive, by their names in it, unmasked."""
+        """Return the runs of an archive, by their names in it, unmasked; none for a study."""
+        return {}
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """Return the runs of an archive, masked unless `full_paths`."""
@@ -156,10 +156,6 @@ class Studied(Reported, Generic[Study]):
     def laid_out(self, layout: Layout) -> Report:
         """Implement `Reported`."""
         return self._report if layout.full_paths else self._masker.value(self._report)
-
-    def whole_runs(self) -> Mapping[str, model.Run]:
-        """Return no runs: a study has no archive."""
-        return {}
 
     def known(self) -> Iterable[model.Run]:
         """Implement `Reported`."""

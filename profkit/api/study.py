@@ -103,7 +103,7 @@ def tune(
     `storage` and `search` (`name`, `sampler`, `pruner`, `seed`) are as for `profkit.study.tune.open_search`.
     """
     wanted = parse_objective(objective, maximise=maximise)
-    if wanted.needs_profile() and not profiled:
+    if wanted.kind == "range" and not profiled:
         raise UsageError(
             "NVTX ranges are captured with the profile: leave out --no-profile",
             parameter="objective",

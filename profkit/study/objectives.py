@@ -44,10 +44,6 @@ class Objective:
         """Return the figure of a trial that succeeded."""
         return trial.wall_s if self.kind == "wall" else trial.objective
 
-    def needs_profile(self) -> bool:
-        """Return whether the run must be captured."""
-        return self.kind == "range"
-
     def of_output(self, log: Path) -> list[float]:
         """Return every number in the output so far, in order."""
         printed = (_number(match[1]) for match in re.finditer(self.what, tail(log, MOST_OUTPUT)))

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError, UsageError
-from profkit.formats.load import files_of
+from profkit.formats.load import files_of, unreadable
 from profkit.model import PROJECT, FunctionKey, Notice
 from profkit.model.notices import MOST_RANKS, missing_ranks
 from profkit.study.rank_read import (
@@ -168,10 +168,10 @@ def rank_table(paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = 
 def _unreadable(paths: Sequence[str], task: Task) -> FormatError:
     skipped = read_file(paths[0], task).skipped
     assert skipped is not None
-    problem, hint = str(skipped.numbers["problem"]), str(skipped.numbers.get("hint", ""))
-    if len(paths) > 1:
-        problem, hint = f"{problem}; nor can the {len(paths) - 1} other files be read", ""
-    return FormatError(paths[0], problem, hint)
+    error = unreadable(skipped)
+    if len(paths) == 1:
+        return error
+    return FormatError(paths[0], f"{error.problem}; nor can the {len(paths) - 1} other files be read")
 
 
 def _most(shares: dict[FunctionKey, float], found: Iterable[tuple[FunctionKey, float]]) -> None:

@@ -93,18 +93,15 @@ def read_points(
             continue
         members = [reading.member for reading in file.readings]
         if len(members) == 1 and members[0].rank is not None:
-            groups.setdefault(_job(members[0]), []).append(members[0])
+            # Without a job name from the launcher, the command and the number of ranks identify the job.
+            job = (members[0].job or members[0].command, members[0].size)
+            groups.setdefault(job, []).append(members[0])
         else:
             points.append(_point(members))
     for group in groups.values():
         in_order = sorted(group, key=lambda m: m.started)
         points += [_point(members) for members in repetitions(in_order, lambda m: m.rank)]
     return points, notices
-
-
-def _job(member: Member) -> tuple[object, ...]:
-    # Without a job name from the launcher, the command and the number of ranks identify the job.
-    return (member.job or member.command, member.size)
 
 
 def _point(members: Sequence[Member]) -> Point:
