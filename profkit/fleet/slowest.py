@@ -182,7 +182,7 @@ def _slower_functions(connection: duckdb.DuckDBPyConnection, job: str) -> tuple[
         seconds, calls = np.zeros((2, len(rows), len(days)))
         for at, (_, on, s, n) in enumerate(rows):
             where = [place[day] for day in on]
-            seconds[at, where], calls[at, where] = s, [np.nan if count is None else count for count in n]
+            seconds[at, where], calls[at, where] = s, np.array(n, np.float64)
         series += len(rows)
         grown = _grown([day.isoformat() for day in days], seconds, calls)
         found += [(of_job, rows[row][0], last, facts) for row, last, facts in grown]

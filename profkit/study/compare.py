@@ -124,7 +124,7 @@ def _facts(run: Run) -> _Facts:
     git = manifest.git or {}
     return _Facts(
         manifest.command,
-        tuple(sorted(set_by_hand(manifest.environment).items())),
+        tuple(set_by_hand(manifest.environment).items()),
         manifest.host.available_cpus,
         git.get("revision", ""),
         git.get("dirty", False),

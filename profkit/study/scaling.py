@@ -29,7 +29,6 @@ class Point:
     nodes: int
     wall_s: float
     efficiency: Efficiency
-    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,6 @@ def _point(members: Sequence[Member]) -> Point:
         nodes=len({m.host for m in members if m.host}) or 1,
         wall_s=max(m.life_s if m.wall_s is None else m.wall_s for m in members),
         efficiency=efficiency(members),
-        files=tuple(dict.fromkeys(m.path for m in members)),
     )
 
 
