@@ -31,7 +31,11 @@ _store = click.option(
     type=FILE,
     help="Where the store is.  [default: PROFKIT_FLEET, else ./fleet]",
 )
-_job = click.option("--job", metavar="NAME", default="", help="Only this job.  [default: all]")
+_study_options = options(
+    click.option("--job", metavar="NAME", default="", help="Only this job.  [default: all]"),
+    _store,
+    many_runs_options,
+)
 
 
 def _opened(store: Path | None) -> Fleet:
@@ -120,9 +124,7 @@ def query(sql: str, store: Path | None, report: ReportOptions) -> None:
 
 
 @fleet.command(context_settings=CONTEXT)
-@_job
-@_store
-@many_runs_options
+@_study_options
 def slowest(job: str, store: Path | None, report: ReportOptions) -> None:
     """Show jobs, functions and runs that got slower, and since when."""
     report.write("looking for what got slower", lambda: _opened(store).slowest(job))
@@ -130,9 +132,7 @@ def slowest(job: str, store: Path | None, report: ReportOptions) -> None:
 
 @fleet.command(context_settings=CONTEXT)
 @click.argument("function", metavar="FUNCTION")
-@_job
-@_store
-@many_runs_options
+@_study_options
 def trend(function: str, job: str, store: Path | None, report: ReportOptions) -> None:
     """Follow a function's self time and share over days, with their lasting changes.
 
@@ -142,9 +142,7 @@ def trend(function: str, job: str, store: Path | None, report: ReportOptions) ->
 
 
 @fleet.command(context_settings=CONTEXT)
-@_job
-@_store
-@many_runs_options
+@_study_options
 def hosts(job: str, store: Path | None, report: ReportOptions) -> None:
     """Show which hosts are slower at the same work, and which lack CPU time."""
     report.write("comparing the hosts", lambda: _opened(store).hosts(job))

@@ -432,14 +432,14 @@ class _Names:
         thread = first_thread(process)
         if thread is None:
             return
-        ours, theirs = thread.profile, profile
+        ours = thread.profile
         known: dict[str, int] = {}
 
         def numbered(one: Profile) -> npt.NDArray[np.int32]:
             table = np.array([known.setdefault(text, len(known)) for text in one.strings], np.int32)
             return table[one.name]
 
-        found = match_files(ours, theirs, process.roots, roots, numbered(ours), numbered(theirs))
+        found = match_files(ours, profile, process.roots, roots, numbered(ours), numbered(profile))
         files_there = _used(ours.file, len(ours.strings)).tolist()
         places_there = [self.raw_place(ours.strings[f], process.roots) for f in files_there]
         number_of = dict(zip(ours.file.tolist(), found.baseline.tolist(), strict=True))

@@ -580,8 +580,6 @@ def efficiency(members: Sequence[Member]) -> Efficiency:
 
 def _slow_host(members: Sequence[Member], stragglers: Sequence[int]) -> str:
     hosts = {members[r].host for r in stragglers}
-    if len(hosts) != 1:
-        return ""
-    (host,) = hosts
-    there = {i for i, member in enumerate(members) if member.host == host}
-    return host if host and len(there) > 1 and there == set(stragglers) and len(there) < len(members) else ""
+    there = {i for i, member in enumerate(members) if member.host in hosts}
+    alone = len(hosts) == 1 and there == set(stragglers) and 1 < len(there) < len(members)
+    return hosts.pop() if alone else ""
