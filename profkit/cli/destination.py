@@ -43,17 +43,15 @@ class Destination:
         """Raise `UsageError` if the report or the archive would overwrite an input."""
         keep_inputs(inputs, self.output, self.archive)
 
-    @property
-    def stays(self) -> bool:
-        """Whether the report is text on stdout only, where users paste its commands."""
-        return self.output is None and self.archive is None and isinstance(self.renderer, Terminal)
-
     def write(self, result: Reported, *, masked: bool = False) -> None:
         """Write report and archive; text on stdout is masked only if `masked` or by ``--mask-names``."""
         if self.wanted.mask_names:
             result.mask(names_hidden=True)
             masked = True
-        full_paths = self.wanted.full_paths or (self.stays and not masked)
+        elsewhere = self.output is not None or self.archive is not None
+        # Users paste the commands of text that is on stdout only.
+        shown = isinstance(self.renderer, Terminal) and not elsewhere
+        full_paths = self.wanted.full_paths or (shown and not masked)
         limit, explain = self.wanted.limit, self.wanted.explain
         if self.archive is None:
             with Progress("writing the report"):
@@ -69,7 +67,7 @@ class Destination:
             emit(made.markdown, self.output)
             write_file((made.archive,), self.archive)
             _say_archive(self.archive, made.runs, len(made.archive))
-        if not full_paths and (self.output is not None or self.archive is not None):
+        if not full_paths and elsewhere:
             say("paths, hosts and words of commands are masked: --full-paths leaves them unmasked")
 
 

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -257,6 +258,7 @@ def _iteration(runs: Iterable[Run]) -> float | None:
 def _reference(groups: Sequence[_Group], against: str, best: int) -> int:
     if against in ("first", "best"):
         return 0 if against == "first" else best
+    wrong = partial(UsageError, parameter="against", value=against)
     for named in (str, os.path.basename):
         places = [
             i
@@ -266,9 +268,5 @@ def _reference(groups: Sequence[_Group], against: str, best: int) -> int:
         if len(places) == 1:
             return places[0]
         if places:
-            raise UsageError(
-                f"matches {len(places)} rows; give a file of one of them", parameter="against", value=against
-            )
-    raise UsageError(
-        "is not one of the rows; use first, best or a name you gave", parameter="against", value=against
-    )
+            raise wrong(f"matches {len(places)} rows; give a file of one of them")
+    raise wrong("is not one of the rows; use first, best or a name you gave")

@@ -35,10 +35,10 @@ class Honours:
 
     library: str
     version: str
-    affinity: bool
-    quota: str
-    views: tuple[str, ...]
-    variables: tuple[Variable, ...]
+    affinity: bool = False
+    quota: str = ""
+    views: tuple[str, ...] = ()
+    variables: tuple[Variable, ...] = ()
     python: str = ""
     source: str = "measured"
 
@@ -118,18 +118,11 @@ DOCUMENTED = (
     Honours(
         "chainer-iterator",
         "chainer 7.8.1",
-        affinity=False,
-        quota="",
-        views=(),
-        variables=(),
         source="github.com/chainer/chainer, chainer/iterators/multiprocess_iterator.py",
     ),
     Honours(
         "blis",
         "BLIS 2.0 with threads",
-        affinity=False,
-        quota="",
-        views=(),
         variables=(Variable("BLIS_NUM_THREADS", cap=""), Variable("OMP_NUM_THREADS", cap="")),
         source="github.com/flame/blis, docs/Multithreading.md",
     ),
@@ -143,4 +136,4 @@ def honours_of(library: str, python: str) -> Honours:
     for row in (*TABLE.limits, *DOCUMENTED):
         if row.library == library and row.python in wanted:
             return row
-    return Honours(library, "", affinity=False, quota="", views=(), variables=(), source="")
+    return Honours(library, "", source="")

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -81,6 +82,7 @@ class Journal:
 
     def __init__(self, directory: Path, space: Space, *, profiled: bool) -> None:
         self.directory, self.profiled = directory, profiled
+        refused = partial(UsageError, parameter="dir", value=directory)
         wanted = Plan(_SCHEMA, space.command, space.parameters, profiled, space.listed)
         try:
             make_runs(directory)
@@ -89,21 +91,14 @@ class Journal:
             raise _unwritable(directory, error) from None
         try:
             if not lock(self._file, wait=False):
-                raise UsageError(
-                    "another process works on this study; wait for it, or choose another place",
-                    parameter="dir",
-                    value=directory,
-                )
+                raise refused("another process works on this study; wait for it, or choose another place")
             found = read_plan(directory)
             if found is None:
                 with replacing(directory / _PLAN) as file:
                     file.write(json.dumps(_PLANS.write(wanted), indent=1).encode() + b"\n")
             elif found != wanted:
-                raise UsageError(
-                    f"holds a study of {_difference(found, wanted)}; choose another place, or remove it",
-                    parameter="dir",
-                    value=directory,
-                )
+                other = _difference(found, wanted)
+                raise refused(f"holds a study of {other}; choose another place, or remove it")
             self.trials, whole = _read_trials(directory)
             # A line torn by a crash of the machine would spoil the next one.
             self._file.truncate(whole)
