@@ -27,6 +27,7 @@ from profkit.cli.app import CONTEXT
 from profkit.cli.options import ReportOptions, directory_option
 from profkit.cli.progress import Progress
 from profkit.errors import ProfkitError, UsageError
+from profkit.report.units import counted
 from profkit.study.trials import on_cpus
 
 if TYPE_CHECKING:
@@ -60,11 +61,6 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 _EPOCH = re.compile(r"epoch (\d+): .*, ([0-9.]+) s$")
 
 
-def count(number: int, thing: str) -> str:
-    """Return a number of things in words."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
 @dataclass(frozen=True, slots=True)
 class Side:
     """A configuration: augmenting `workers` (0: the training process), and BLAS `threads` per process."""
@@ -82,7 +78,7 @@ class Side:
     def size(self) -> str:
         """Its processes and threads in words."""
         processes = f"{self.workers + 1} process{'es' if self.workers else ''}"
-        return f"{processes} with {count(self.threads, 'BLAS thread')} each"
+        return f"{processes} with {counted(self.threads, 'BLAS thread')} each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +234,7 @@ def demo(directory: Path) -> None:
         with _running(text, length.epochs) as advance, on_cpus(cpus):
             run_and_follow([sys.executable, "-m", "profkit", *arguments], side.variables, advance)
 
-    with _running(f"trial: how fast is it on {count(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
+    with _running(f"trial: how fast is it on {counted(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
         length = plan_length(measure_step(clean, cpus, advance))
     capture(clean, f"{clean.name}: {clean.size}")
     trouble = _check_clean(files[clean.name])
@@ -253,7 +249,7 @@ def demo(directory: Path) -> None:
         say(f"the demo ends here, since a comparison would be wrong: {trouble.remedy}")
         raise click.exceptions.Exit(NOT_SHOWN)
 
-    print(f"The same training twice on {count(len(cpus), 'CPU')}:")
+    print(f"The same training twice on {counted(len(cpus), 'CPU')}:")
     print(f"  baseline   {clean.size}\n  candidate  {above.size}\n", flush=True)
     trouble = _compare(files[clean.name], files[above.name])
     if trouble is not None:

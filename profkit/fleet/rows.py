@@ -135,7 +135,8 @@ def read_rows(path: str, digest: str, job: str) -> FileRows:
     whole, size, modified_ns = stamp_of(path)
     manifest = run.manifest
     command = () if manifest is None else manifest.command
-    day = _day(manifest.started if manifest is not None else "", (modified_ns or 0) / 1e9)
+    started = None if manifest is None else _moment(manifest.started)
+    moment = started or datetime.datetime.fromtimestamp((modified_ns or 0) / 1e9, datetime.timezone.utc)
     processes = [_process(run, number, process) for number, process in enumerate(run.processes)]
     host = None if manifest is None else manifest.host
     launched = (manifest.job if manifest is not None else None) or {}
@@ -145,7 +146,7 @@ def read_rows(path: str, digest: str, job: str) -> FileRows:
         "path": whole,
         "bytes": size,
         "modified_ns": modified_ns,
-        "started": _moment(manifest.started) if manifest is not None else None,
+        "started": started,
         "command": shlex.join(command) or None,
         "revision": git.get("revision"),
         "dirty": git.get("dirty"),
@@ -168,7 +169,7 @@ def read_rows(path: str, digest: str, job: str) -> FileRows:
         "ranges": _table("ranges", [{"run": digest, **r} for r in _ranges(run)]),
         "counters": _table("counters", [{"run": digest, **c} for c in _counters(run)]),
     }
-    return FileRows(job or job_of(command, path), day, tables)
+    return FileRows(job or job_of(command, path), moment.date().isoformat(), tables)
 
 
 def job_of(command: Sequence[str], path: str = "") -> str:
@@ -183,13 +184,6 @@ def job_of(command: Sequence[str], path: str = "") -> str:
         return PurePath(command[0].replace("\\", "/")).name or "unknown"
     # train-2026-03-01.rank3.prof belongs to the job train.
     return PurePath(path).name.partition(".")[0].rstrip("0123456789-_T") or "unknown"
-
-
-def _day(started: str, modified: float) -> str:
-    moment = _moment(started)
-    if moment is None:
-        moment = datetime.datetime.fromtimestamp(modified, datetime.timezone.utc)
-    return moment.date().isoformat()
 
 
 def _moment(text: str) -> datetime.datetime | None:

@@ -74,9 +74,7 @@ def sweep(
             progress(Progress(space.label(settings[0]), 0, total))
             trial = run_trial(runner, settings[0], "warm-up", 0)
             progress(Progress(space.label(settings[0]), 0, total, trial))
-    number = total - len(left)
-    for round_, setting in left:
-        number += 1
+    for number, (round_, setting) in enumerate(left, total - len(left) + 1):
         label = space.label(setting)
         if _hopeless(journal.trials, space, setting):
             continue
