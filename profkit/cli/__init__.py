@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 #: Options whose names differ from the API's parameters.
-_OPTIONS = {"output": "-o", "path": "-o"}
+_OPTIONS = {"output": "-o"}
 #: Garbage collector threshold: imports reach its default, 700, a hundred times.
 _NEW_OBJECTS = 100_000
 
@@ -76,11 +76,15 @@ def _refused(error: ClickException) -> int:
 
 
 def one_line(error: ProfkitError) -> str:
-    """Return an error's message in one line, with the option in place of the API's parameter."""
-    said = str(error)
-    if isinstance(error, UsageError):
-        said = error.told(_OPTIONS.get(error.parameter, f"--{error.parameter.replace('_', '-')}"))
-    return " ".join(said.split())  # it may contain foreign text
+    """Return an error's message in one line, whatever foreign text it contains."""
+    return " ".join(told(error).split())
+
+
+def told(error: ProfkitError) -> str:
+    """Return an error's message, with the option in place of the API's parameter."""
+    if not isinstance(error, UsageError):
+        return str(error)
+    return error.told(_OPTIONS.get(error.parameter, f"--{error.parameter.replace('_', '-')}"))
 
 
 def say(line: str) -> None:
