@@ -15,7 +15,7 @@ from profkit.measure.intervals import Estimate
 from profkit.measure.iterations import iteration_seconds
 from profkit.measure.run_settings import set_by_hand
 from profkit.model import Notice, Run, RunSet
-from profkit.study.setting_results import median_quantiles, pooled_spread
+from profkit.study.setting_results import median_of, median_quantiles, pooled_spread
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose
@@ -189,7 +189,7 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
         )
     measured = [_measured(group) for group in groups]
     times = [np.array([_wall(run) for run in runs]) for runs, _ in measured]
-    medians = np.array([float(np.median(found)) for found in times])
+    medians = np.array([median_of(found) for found in times])
     spread = pooled_spread(times)
     half, apart = median_quantiles(tuple(map(len, times)))
     best = int(np.argmin(medians))
@@ -247,7 +247,7 @@ def _wall(run: Run) -> float:
 
 def _account(runs: Sequence[Run]) -> tuple[float, ...]:
     accounts = [judge_run(run, run.processes).account for run in runs]
-    return tuple(float(np.median([account.whole(name) for account in accounts])) for name in RUN_BUCKETS)
+    return tuple(median_of(account.whole(name) for account in accounts) for name in RUN_BUCKETS)
 
 
 def _iteration(runs: Iterable[Run]) -> float | None:

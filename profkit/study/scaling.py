@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ from profkit.formats.load import repetitions
 from profkit.model import Notice
 from profkit.study.rank_read import Member, Task, read_file
 from profkit.study.ranks import Efficiency, efficiency
-from profkit.study.setting_results import median_quantiles, pooled_spread
+from profkit.study.setting_results import median_of, median_quantiles, pooled_spread
 from profkit.study.workers import Crew
 
 #: Ratio from which a place is slower where nothing ran twice; repeats on a quiet machine vary by less.
@@ -139,19 +139,15 @@ def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[No
     return Scaling(tuple(places), tuple(_slowdowns(places)), weak, spread, tuple(notices))
 
 
-def _median(values: Iterable[float]) -> float:
-    return float(np.median(list(values)))
-
-
 def _useful(points: Sequence[Point], *, weak: bool) -> float:
-    return _median(p.efficiency.useful_s * (1 if weak else p.efficiency.processes) for p in points)
+    return median_of(p.efficiency.useful_s * (1 if weak else p.efficiency.processes) for p in points)
 
 
 def _place(
     key: tuple[int, int], points: Sequence[Point], reference: Sequence[Point], width: float, *, weak: bool
 ) -> Place:
-    median = _median(point.wall_s for point in points)
-    parallel = _median(point.efficiency.parallel for point in points)
+    median = median_of(point.wall_s for point in points)
+    parallel = median_of(point.efficiency.parallel for point in points)
     useful = _useful(points, weak=weak)
     computation = _useful(reference, weak=weak) / useful if useful > 0 else math.nan
     return Place(
@@ -161,11 +157,11 @@ def _place(
         median_s=median,
         low_s=median * math.exp(-width),
         high_s=median * math.exp(width),
-        speedup=_median(point.wall_s for point in reference) / median if median > 0 else math.nan,
+        speedup=median_of(point.wall_s for point in reference) / median if median > 0 else math.nan,
         ideal=1.0 if weak else key[0] / reference[0].processes,
         parallel=parallel,
-        balance=_median(point.efficiency.balance for point in points),
-        communication=_median(point.efficiency.communication for point in points),
+        balance=median_of(point.efficiency.balance for point in points),
+        communication=median_of(point.efficiency.communication for point in points),
         computation=computation,
         whole=parallel * computation,
     )

@@ -98,7 +98,7 @@ def results(
         np.array([x for x in map(objective.figure, counted[setting]) if x is not None and x > 0])
         for setting in settings
     ]
-    medians = np.array([float(np.median(t)) if len(t) else math.nan for t in times])
+    medians = np.array([median_of(t) for t in times])
     spread = pooled_spread(times)
     half, apart = median_quantiles(tuple(len(t) for t in times))
     known = np.flatnonzero(np.isfinite(medians))
@@ -126,9 +126,11 @@ def results(
                 high=float(medians[i] * math.exp(width)),
                 speedup=float(speedup),
                 efficiency=float(efficiency[i]),
-                cores=_median(t.cpu_s / t.wall_s for t in runs if t.cpu_s and t.wall_s),
-                queue_share=_median(t.queue_s / t.wall_s for t in runs if t.queue_s is not None and t.wall_s),
-                blocked_share=_median(
+                cores=median_of(t.cpu_s / t.wall_s for t in runs if t.cpu_s and t.wall_s),
+                queue_share=median_of(
+                    t.queue_s / t.wall_s for t in runs if t.queue_s is not None and t.wall_s
+                ),
+                blocked_share=median_of(
                     t.blocked_s / t.wall_s for t in runs if t.blocked_s is not None and t.wall_s
                 ),
                 cause=cause,
@@ -175,10 +177,10 @@ def _efficiency(settings: Sequence[Setting], medians: Floats, counts: tuple[int,
     if counts is None:
         return np.full(len(settings), math.nan)
     used = np.array([_product(setting, counts) for setting in settings])
-    known = np.flatnonzero(np.isfinite(medians) & np.isfinite(used))
+    cost: Floats = medians * used
+    known = np.flatnonzero(np.isfinite(cost))
     if not len(known):
-        return np.full(len(settings), math.nan)
-    cost = medians * used
+        return cost
     fewest = min(known.tolist(), key=lambda i: (float(used[i]), float(medians[i])))
     return np.asarray(cost[fewest] / cost)
 
@@ -212,7 +214,8 @@ def _counted(found: Sequence[Trial]) -> list[Trial]:
     return [rounds[number] for number in sorted(rounds)]
 
 
-def _median(values: Iterable[float]) -> float:
+def median_of(values: Iterable[float]) -> float:
+    """Return the median; NaN without values."""
     found = list(values)
     return float(np.median(found)) if found else math.nan
 
