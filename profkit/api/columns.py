@@ -65,9 +65,7 @@ def texts(values: Iterable[str | None]) -> Column:
 
 def numbers(values: Iterable[float | None] | npt.NDArray[np.floating]) -> Column:
     """Make a column of floats; NaN and infinities are unknown."""
-    if not isinstance(values, np.ndarray):
-        values = np.array([np.nan if value is None else value for value in values], np.float64)
-    array = np.ascontiguousarray(values, np.float64)
+    array = np.ascontiguousarray(values if isinstance(values, np.ndarray) else list(values), np.float64)
     return Column("number", array, np.isfinite(array))
 
 
@@ -83,10 +81,8 @@ def wholes(
     return Column("whole", array, np.ones(len(array), np.bool_) if known is None else known)
 
 
-def flags(values: Iterable[bool | None] | npt.NDArray[np.bool_]) -> Column:
+def flags(values: Iterable[bool | None]) -> Column:
     """Make a column of truth values."""
-    if isinstance(values, np.ndarray):
-        return Column("flag", values, np.ones(len(values), np.bool_))
     found = list(values)
     known = np.array([value is not None for value in found], np.bool_)
     return Column("flag", np.array([bool(value) for value in found], np.bool_), known)

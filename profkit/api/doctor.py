@@ -46,10 +46,9 @@ def doctor(
         raise UsageError(f"{command[0]}: no such command; nothing was run")
     chosen = os.fspath(python) if python is not None else find_python(command, os.environ)
     interpreter = None if chosen is None else read_interpreter(chosen)
-    limits = read_limits(os.environ)
     load, problem = _tried(command, seconds) if command else (None, "")
     diagnosis = diagnose(
-        limits,
+        read_limits(os.environ),
         interpreter,
         os.environ,
         ranks=ranks,
@@ -68,20 +67,21 @@ def diagnosed(
     """Diagnose a command from a captured run (raises `FormatError`), or from its Python and `workers`."""
     limits = read_limits(environ)
     if run_file is not None:
-        from profkit.formats.load import load_run
-        from profkit.study.doctor_load import load_of
-
-        load = load_of(load_run(run_file, edges=False))
-        return diagnose(limits, None, environ, load=load, command=command)
+        return diagnose(limits, None, environ, load=_load_of(run_file), command=command)
     chosen = find_python(command, environ)
     interpreter = None if chosen is None else read_interpreter(chosen)
     return diagnose(limits, interpreter, environ, workers=workers, command=command)
 
 
-def _tried(command: Sequence[str], seconds: float) -> tuple[Load, str]:
-    """Run a command for a while; return its load, and a sentence if it failed by itself."""
+def _load_of(run_file: Path) -> Load:
     from profkit.formats.load import load_run
     from profkit.study.doctor_load import load_of
+
+    return load_of(load_run(run_file, edges=False))
+
+
+def _tried(command: Sequence[str], seconds: float) -> tuple[Load, str]:
+    """Run a command for a while; return its load, and a sentence if it failed by itself."""
     from profkit.study.trials import run_once
 
     with tempfile.TemporaryDirectory(prefix="profkit-doctor-") as folder:
@@ -90,7 +90,7 @@ def _tried(command: Sequence[str], seconds: float) -> tuple[Load, str]:
         if not run_file.exists():
             said = ended.last_line or "no record was written; if this machine is very busy, try again"
             raise UsageError(f"{command[0]}: could not be watched: {said}")
-        load = load_of(load_run(run_file, edges=False))
+        load = _load_of(run_file)
     if not ended.exit_status:
         return load, ""
     said = f": {ended.last_line}" if ended.last_line else ""

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from profkit import model
 from profkit.api.reported import Studied
-from profkit.errors import FormatError, UsageError
-from profkit.formats.load import load_side
+from profkit.errors import UsageError
+from profkit.formats.load import load_side, unreadable
 from profkit.measure.changepoints import LEAST_CHANGE
 from profkit.report.comparedoc import ComparisonsReport
 from profkit.report.historydoc import HistoryReport
@@ -78,7 +78,7 @@ def read_scaling(
     with crew(paths, jobs=jobs, dask=dask) as workers:
         points, notices = read_points(paths, workers, waits=tuple(waits))
     if not points:
-        raise _unreadable(notices[0], paths[0])
+        raise unreadable(notices[0])
     study = scaling(points, weak=weak, notices=notices)
     return Studied(study, ScalingReport(study), paths)
 
@@ -95,7 +95,7 @@ def read_history_runs(
     with crew(paths, jobs=jobs) as workers:
         read, notices = read_history(paths, workers)
     if not read:
-        raise _unreadable(notices[0], notices[0].subject)
+        raise unreadable(notices[0])
     study = history(read, metric=metric, least_change=least_change, notices=notices)
     return Studied(study, HistoryReport(study), paths)
 
@@ -108,7 +108,3 @@ def read_compared(runs: _Paths, *, by: str = "auto", against: str = "first") -> 
     study = compare_runs(sides, by=by, against=against)
     read = [run for side in sides for run in side.runs]
     return Studied(study, ComparisonsReport(study), [run.path for run in read], read)
-
-
-def _unreadable(notice: model.Notice, path: str) -> FormatError:
-    return FormatError(path, str(notice.numbers["problem"]), str(notice.numbers.get("hint", "")))

@@ -10,8 +10,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from profkit.api.diff import diff
@@ -39,13 +40,12 @@ class RefusedError(ProfkitError):
 class Test:
     """A gated test.
 
-    `name`: its node id, relative to pytest's directory `root`. `least`: the slow-down (1) to detect. `calls`:
-    calls per run.
+    `name`: its node id, relative to pytest's directory. `least`: the slow-down (1) to detect. `calls`: calls
+    per run.
     """
 
     name: str
     file: Path
-    root: Path
     least: float
     calls: int
 
@@ -62,29 +62,25 @@ class Outcome:
 class Baselines:
     """The present tree, and the baseline's: another checkout, or a revision that is checked out on first use.
 
-    `options`: pytest options of each run, such as those that load plugins.
+    `root` is pytest's directory in the present tree.
     """
 
-    def __init__(self, baseline: str, options: Sequence[str] = ()) -> None:
+    def __init__(self, baseline: str, root: Path) -> None:
         self.baseline = baseline
-        self._options = tuple(options)
+        self._root = root
         self._open = contextlib.ExitStack()
-        self._tree: Path | None = None
-        self._top: Path | None = None
 
     def close(self) -> None:
         """Remove the checkout."""
         self._open.close()
 
-    def _trees(self, root: Path) -> tuple[Path, Path]:
-        """Return the top of the present tree, and of the baseline's."""
-        if self._tree is None or self._top is None:
-            if os.path.isdir(self.baseline):
-                self._top, self._tree = root, Path(os.path.realpath(self.baseline))
-            else:
-                self._top = top_of(root)
-                self._tree = self._open.enter_context(checked_out(self._top, self.baseline))
-        return self._top, self._tree
+    @cached_property
+    def _trees(self) -> tuple[Path, Path]:
+        """The top of the present tree, and of the baseline's."""
+        if os.path.isdir(self.baseline):
+            return self._root, Path(os.path.realpath(self.baseline))
+        top = top_of(self._root)
+        return top, self._open.enter_context(checked_out(top, self.baseline))
 
     def judge(self, test: Test) -> Outcome:
         """Run a test on both sides, and return whether it became slower.
@@ -92,9 +88,8 @@ class Baselines:
         Raises `RefusedError` if it fails or cannot run on a side; `ProfkitError` if the baseline cannot be
         checked out.
         """
-        top, tree = self._trees(test.root)
         with _alone(), tempfile.TemporaryDirectory(prefix="profkit-gate-") as work:
-            runner = _Runner(test, top, tree, Path(work), self._options, self.baseline)
+            runner = _Runner(test, self._root, *self._trees, Path(work), self.baseline)
             for side in (BASELINE, CANDIDATE):
                 runner.run(side, 0)  # compiles, fills the page cache, and checks that the test passes
             gated = gate(runner.run, test.least)
@@ -107,12 +102,9 @@ class Baselines:
 class _Runner:
     """Runs one test in separate processes."""
 
-    def __init__(
-        self, test: Test, top: Path, tree: Path, work: Path, options: tuple[str, ...], baseline: str
-    ) -> None:
+    def __init__(self, test: Test, root: Path, top: Path, tree: Path, work: Path, baseline: str) -> None:
         self._test = test
-        self._top, self._tree, self._work = top, tree, work
-        self._options = options
+        self._root, self._top, self._tree, self._work = root, top, tree, work
         self._name = baseline
         # Both sides run the present test, so that only the tested code differs.
         copy = tree / test.file.relative_to(top)
@@ -120,17 +112,13 @@ class _Runner:
         shutil.copyfile(test.file, copy)
         self._imported = _import_roots(top)
 
-    def run(self, side: str, number: int) -> list[Reading]:
-        """Run a side once and return its calls."""
-        return self._started(side, number, "")
-
     def cause(self) -> tuple[str, str]:
         """Capture some runs of both sides, and return why the candidate is slower, with a sentence."""
         files: dict[str, list[str | os.PathLike[str]]] = {BASELINE: [], CANDIDATE: []}
         for number in range(CAPTURED):
             for side in (BASELINE, CANDIDATE):
                 path = self._work / f"{side}-{number}.prof"
-                self._started(side, number, str(path))
+                self.run(side, number, str(path))
                 files[side].append(path)
         found = diff(files[BASELINE], files[CANDIDATE])
         _, summary = found.said(False)
@@ -140,10 +128,11 @@ class _Runner:
             return "code-change", f"The source of {found.table.name[row]} changed."
         return "inconclusive", ""
 
-    def _started(self, side: str, number: int, profile: str) -> list[Reading]:
+    def run(self, side: str, number: int, profile: str = "") -> list[Reading]:
+        """Run a side once, and return its calls; `profile` is the run file to capture."""
         test = self._test
         base = self._tree if side == BASELINE else self._top
-        root = base / test.root.relative_to(self._top)
+        root = base / self._root.relative_to(self._top)
         result = self._work / "result.json"
         result.unlink(missing_ok=True)
         task = {
@@ -154,7 +143,7 @@ class _Runner:
             "foreign": str(self._top) if side == BASELINE else "",
         }
         words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(root)]
-        words += [*self._options, test.name]
+        words += ["-p", "profkit", test.name]
         done = subprocess.run(
             words,
             cwd=root,
@@ -194,12 +183,8 @@ class _Runner:
             # Another order of sets for each pair, but the same on both sides.
             "PYTHONHASHSEED": str(1000 + number),
         }
-        dropped = (
-            "PYTEST_XDIST_WORKER",
-            "PYTEST_XDIST_WORKER_COUNT",
-            "PYTEST_CURRENT_TEST",
-            "PYTEST_ADDOPTS",
-        )
+        xdist = ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT")
+        dropped = (*xdist, "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS")
         return {name: value for name, value in {**os.environ, **own}.items() if name not in dropped}
 
 

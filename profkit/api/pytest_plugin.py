@@ -78,24 +78,23 @@ class _Gates:
     """In the user's pytest: gates marked tests when they have passed."""
 
     def __init__(self, config: pytest.Config, baseline: str) -> None:
-        from profkit.verdict.types import CAUSES
-
         self._config = config
         self._baseline = baseline
-        self._causes = CAUSES
         self._baselines: Baselines | None = None
         self._lines: list[str] = []
         self._none_marked = False
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Check all markers before any test runs."""
-        self._none_marked = bool(items) and not any(_asked(item) for item in items)
-        for item in items:
-            asked = _asked(item)
-            for cause in _named(asked["fail_on"]) if asked else ():
-                if cause not in (*self._causes, "any"):
+        from profkit.verdict.types import CAUSES
+
+        marked = [(item, asked) for item in items if (asked := _asked(item)) is not None]
+        self._none_marked = bool(items) and not marked
+        for item, asked in marked:
+            for cause in _named(asked["fail_on"]):
+                if cause not in (*CAUSES, "any"):
                     raise pytest.UsageError(
-                        f"{item.nodeid}: fail_on={cause!r} is no cause; they are any, {', '.join(self._causes)}"
+                        f"{item.nodeid}: fail_on={cause!r} is no cause; they are any, {', '.join(CAUSES)}"
                     )
 
     @pytest.hookimpl(hookwrapper=True)
@@ -118,10 +117,8 @@ class _Gates:
         from profkit.errors import ProfkitError
 
         if self._baselines is None:
-            self._baselines = Baselines(self._baseline, ("-p", "profkit"))
-        test = Test(
-            item.nodeid, item.path, self._config.rootpath, float(asked["min_slowdown"]) - 1, asked["calls"]
-        )
+            self._baselines = Baselines(self._baseline, self._config.rootpath)
+        test = Test(item.nodeid, item.path, float(asked["min_slowdown"]) - 1, asked["calls"])
         try:
             outcome = self._baselines.judge(test)
         except RefusedError as refused:

@@ -109,37 +109,26 @@ class Reported(ABC):
 
     # For profkit's own packages
 
-    #: Whether its reports are for posting, and mask the machine's other programs.
-    _posted = False
+    #: Options of `masker` for its reports.
+    _masking: Mapping[str, bool] = {}
 
-    #: Whether its reports show pseudonyms of functions, ranges and files.
-    _names_hidden = False
-
-    def post(self) -> None:
-        """Mask reports for posting from now on."""
-        self._posted = True
-        self._mask_again()
-
-    def hide_names(self) -> None:
-        """Use pseudonyms for the program's names from now on (`profkit.report.pseudonyms`)."""
-        self._names_hidden = True
-        self._mask_again()
-
-    def _mask_again(self) -> None:
+    def mask(self, **how: bool) -> None:
+        """Mask reports with further options of `masker` from now on."""
+        self._masking = {**self._masking, **how}
         for name in ("_masker", "_masked", "_masked_first"):
             self.__dict__.pop(name, None)
 
     @cached_property
     def _masker(self) -> Masker:
-        return masker(self.known(), posted=self._posted, names_hidden=self._names_hidden)
+        return masker(self.known(), **self._masking)
 
     @abstractmethod
     def laid_out(self, layout: Layout) -> Report:
         """Return the input of renderers, masked unless `layout.full_paths`."""
 
-    @abstractmethod
     def whole_runs(self) -> Mapping[str, model.Run]:
-        """Return the runs of an archive, by their names in it, unmasked."""
+        """Return the runs of an archive, by their names in it, unmasked; none for a study."""
+        return {}
 
     def runs(self, full_paths: bool) -> Mapping[str, model.Run]:
         """Return the runs of an archive, masked unless `full_paths`."""
@@ -167,10 +156,6 @@ class Studied(Reported, Generic[Study]):
     def laid_out(self, layout: Layout) -> Report:
         """Implement `Reported`."""
         return self._report if layout.full_paths else self._masker.value(self._report)
-
-    def whole_runs(self) -> Mapping[str, model.Run]:
-        """Return no runs: a study has no archive."""
-        return {}
 
     def known(self) -> Iterable[model.Run]:
         """Implement `Reported`."""

@@ -319,12 +319,9 @@ class Run(Reported):
         """The run with all processes."""
         return self._whole
 
-    def _report_of(self, run: model.Run) -> RunReport:
-        return RunReport(run, self._by, _judge(run, self._by), self._names)
-
     @property
     def _unmasked(self) -> RunReport:
-        judged = _judge(self._selected, self._by)
+        judged = self._judged
         if judged.lines is not None:
             from profkit.api.source_lines import with_text
 
@@ -333,7 +330,8 @@ class Run(Reported):
 
     @cached_property
     def _masked(self) -> RunReport:
-        return self._report_of(self._masker.run(self._selected))
+        run = self._masker.run(self._selected)
+        return RunReport(run, self._by, _judge(run, self._by), self._names)
 
 
 def _judge(run: model.Run, by: str) -> RunVerdict:

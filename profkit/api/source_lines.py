@@ -15,12 +15,8 @@ if TYPE_CHECKING:
     from profkit.model import Run
 
 
-def with_text(
-    lines: FunctionLines | None, baseline: Sequence[Run], candidate: Sequence[Run]
-) -> FunctionLines | None:
+def with_text(lines: FunctionLines, baseline: Sequence[Run], candidate: Sequence[Run]) -> FunctionLines:
     """Return the lines of a function on both sides with their text, where the source is unchanged."""
-    if lines is None:
-        return None
     before, after = _began(baseline), _began(candidate)
     return replace(
         lines,

@@ -26,7 +26,7 @@ from profkit.study.journal import Journal, Plan, Trial, make_runs, read_plan, re
 from profkit.study.launch import Launch, of_setting
 from profkit.study.objectives import WALL, Objective, parse_objective
 from profkit.study.setting_results import Results, resources, results
-from profkit.study.space import Setting, Space, parse_parameter, parse_setting
+from profkit.study.space import Setting, Space, is_number, parse_parameter, parse_setting
 from profkit.study.sweep import Progress, Runner
 from profkit.study.sweep import sweep as run_grid
 from profkit.study.tune import advised_settings, baseline_of, figures, finalists, first_settings, open_search
@@ -103,7 +103,7 @@ def tune(
     `storage` and `search` (`name`, `sampler`, `pruner`, `seed`) are as for `profkit.study.tune.open_search`.
     """
     wanted = parse_objective(objective, maximise=maximise)
-    if wanted.needs_profile() and not profiled:
+    if wanted.kind == "range" and not profiled:
         raise UsageError(
             "NVTX ranges are captured with the profile: leave out --no-profile",
             parameter="objective",
@@ -136,7 +136,7 @@ def _launch(space: Space, found: _Grid) -> Launch | None:
     counts = {
         space.parameters[i].name: int(setting[i])
         for i in resources(space.parameters) or ()
-        if setting[i].isascii() and setting[i].isdigit()
+        if is_number(setting[i])
     }
     return of_setting(read_limits(os.environ), counts, space.command_of(setting))
 
@@ -149,7 +149,7 @@ def _advice_of(runner: Runner, baseline: Setting, trial: Trial) -> list[Setting]
     counts = [
         i for i in resources(runner.space.parameters) or () if not runner.space.parameters[i].environment
     ]
-    workers = math.prod(int(baseline[i]) for i in counts if baseline[i].isascii() and baseline[i].isdigit())
+    workers = math.prod(int(baseline[i]) for i in counts if is_number(baseline[i]))
     try:
         diagnosis = diagnosed(
             runner.space.command_of(baseline),

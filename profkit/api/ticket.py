@@ -48,7 +48,7 @@ def ticket(
     from profkit.report.ticketdoc import archive_readme
 
     rows = rows_of(limit, Markdown())
-    result.post()
+    result.mask(posted=True)
     report = result.laid_out(Layout(full_paths, explain, drawn=True, attachment=attachment))
     if not isinstance(report, Ticketed):
         raise TypeError(f"there is no ticket of a {type(result).__name__}")

@@ -61,7 +61,8 @@ def verify(
     recorded = _recorded(whole, here)
     verdict = result.verdict
     every = verdict.advice if verdict is not None else ()
-    chosen, change = _chosen(every, number, recorded)
+    number, change = _chosen(every, number, recorded)
+    chosen = every[number - 1]
     space = space_of_two(change, recorded.variables)
     plan = plan_of(recorded.wall_s, chosen.predicted_gain_s, limit_s, timeout_s)
     mine = set_by_hand({n: v for n, v in os.environ.items() if n in THREAD_VARIABLES})
@@ -72,7 +73,6 @@ def verify(
         with on_cpus(recorded.cpus), Journal(place, space, profiled=profiled) as journal:
             runner = Runner(space, journal.runs, profiled, environment, plan.timeout_s, cwd=recorded.cwd)
             tried = try_change(journal, runner, plan, progress=progress)
-    number = next(i for i, advice in enumerate(every, 1) if advice is chosen)
     words = () if change.edit else change.changed
     report = VerifyReport(
         tried, chosen, number, change.command, words, dict(change.variables), change.edit, recorded.wall_s
@@ -104,39 +104,32 @@ def _read(
 
 def _recorded(run: model.Run, here: bool) -> _Recorded:
     """Return how the command was run; raises `FormatError` if it cannot be repeated."""
+
+    def refused(problem: str, hint: str) -> FormatError:
+        return FormatError(run.path, problem, hint)
+
     manifest = run.manifest
     if manifest is None or not manifest.command:
-        raise FormatError(run.path, "holds no command that could be run", "capture it with profkit capture")
+        raise refused("holds no command that could be run", "capture it with profkit capture")
     masked = (*manifest.command, manifest.cwd, *manifest.environment.values())
     if any(PLACEHOLDER.search(text) for text in masked):
-        raise FormatError(run.path, "its command is masked", "use the file that profkit capture wrote")
+        raise refused("its command is masked", "use the file that profkit capture wrote")
     if manifest.job is not None:
-        raise FormatError(
-            run.path, "is of a job that other commands started too", "try the advice where you start the job"
-        )
+        raise refused("is of a job that other commands started too", "try the advice where you start the job")
     if any(notice.code == "attached" for notice in run.warnings):
-        raise FormatError(
-            run.path, "was taken of a program that ran already", "capture its command from the start"
-        )
+        raise refused("was taken of a program that ran already", "capture its command from the start")
     host = manifest.host.name
     if host and host != platform.node() and not here:
-        raise FormatError(
-            run.path,
-            f"was captured on another machine ({host})",
-            "run this there, or say that it is to run here",
-        )
+        hint = "run this there, or say that it is to run here"
+        raise refused(f"was captured on another machine ({host})", hint)
     cwd = Path(manifest.cwd)
     if not cwd.is_dir():
-        raise FormatError(
-            run.path, f"its working directory is not here: {manifest.cwd}", "run this where it ran"
-        )
+        raise refused(f"its working directory is not here: {manifest.cwd}", "run this where it ran")
     program = manifest.command[0]
     found = shutil.which(program if os.sep not in program else str(cwd / program))
     missing = program if found is None else _missing_script(manifest.command, cwd)
     if missing:
-        raise FormatError(
-            run.path, f"its command needs {missing}, which is not here", "run this where it ran"
-        )
+        raise refused(f"its command needs {missing}, which is not here", "run this where it ran")
     roots = dict.fromkeys(Path(root) for process in run.processes for root in process.roots.project)
     return _Recorded(
         manifest.command,
@@ -154,16 +147,15 @@ def _missing_script(command: Sequence[str], cwd: Path) -> str:
     return "" if not script or (cwd / script).is_file() else script
 
 
-def _chosen(every: Sequence[Advice], number: int | None, recorded: _Recorded) -> tuple[Advice, Change]:
-    """Return the advice to try, and what it changes; raises `UsageError` if none can be tried."""
+def _chosen(every: Sequence[Advice], number: int | None, recorded: _Recorded) -> tuple[int, Change]:
+    """Return the number of the advice to try, and what it changes; `UsageError` if none can be tried."""
     if not every:
         raise UsageError("there is no advice: the run lacked nothing that settings would give it")
     changes = [advised(advice, recorded.command, recorded.roots) for advice in every]
     if number is None:
-        found = next(((a, c) for a, c in zip(every, changes, strict=True) if c is not None), None)
-        if found is None:
+        number = next((place for place, change in enumerate(changes, 1) if change is not None), None)
+        if number is None:
             raise UsageError("none of the advice is a change of the command or of a line of the program")
-        return found
     if not 1 <= number <= len(every):
         raise UsageError(f"there is no advice {number}: the report lists {len(every)}")
     change = changes[number - 1]
@@ -171,4 +163,4 @@ def _chosen(every: Sequence[Advice], number: int | None, recorded: _Recorded) ->
         raise UsageError(
             f"advice {number} is no change of the command, or of a line of the program that is here"
         )
-    return every[number - 1], change
+    return number, change

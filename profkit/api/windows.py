@@ -10,7 +10,6 @@ import sys
 
 TYPE_CHECKING = False  # importing `typing` takes longer than this whole module
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any
 
 
@@ -71,9 +70,7 @@ class window:  # noqa: N801  (it reads as a function, as `profkit.capture`)
             self._entered = control.enter(self._name)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         control = _control()
         if control is not None and self._entered is not None:
             control.exit(self._entered)

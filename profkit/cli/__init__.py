@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 #: Options whose names differ from the API's parameters.
-_OPTIONS = {"output": "-o", "path": "-o"}
+_OPTIONS = {"output": "-o"}
 #: Garbage collector threshold: imports reach its default, 700, a hundred times.
 _NEW_OBJECTS = 100_000
 

@@ -47,17 +47,11 @@ def _place(shell: str) -> Path:
     return Path(data) / "bash-completion" / "completions" / "profkit"
 
 
-def _show(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    if value is None or ctx.resilient_parsing:
-        return
-    click.echo(_script(ctx, _shell(value)))
-    ctx.exit()
+def _show(ctx: click.Context, shell: str) -> None:
+    click.echo(_script(ctx, shell))
 
 
-def _install(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    if value is None or ctx.resilient_parsing:
-        return
-    shell = _shell(value)
+def _install(ctx: click.Context, shell: str) -> None:
     path = _place(shell)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,10 +63,16 @@ def _install(ctx: click.Context, param: click.Parameter, value: str | None) -> N
         click.echo("profkit: zsh reads it with: fpath+=~/.zfunc; autoload -Uz compinit; compinit", err=True)
     elif shell == "bash":
         click.echo("profkit: bash reads it where the package bash-completion is installed", err=True)
-    ctx.exit()
 
 
-def _option(name: str, help: str, callback: Callable[..., None]) -> Callable[[_Command], _Command]:
+def _option(
+    name: str, help: str, act: Callable[[click.Context, str], None]
+) -> Callable[[_Command], _Command]:
+    def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        if value is not None and not ctx.resilient_parsing:
+            act(ctx, _shell(value))
+            ctx.exit()
+
     return click.option(
         name,
         metavar="[SHELL]",

@@ -27,6 +27,7 @@ from profkit.cli.app import CONTEXT
 from profkit.cli.options import ReportOptions, directory_option
 from profkit.cli.progress import Progress
 from profkit.errors import ProfkitError, UsageError
+from profkit.report.units import counted
 from profkit.study.trials import on_cpus
 
 if TYPE_CHECKING:
@@ -60,11 +61,6 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 _EPOCH = re.compile(r"epoch (\d+): .*, ([0-9.]+) s$")
 
 
-def count(number: int, thing: str) -> str:
-    """Return a number of things in words."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
 @dataclass(frozen=True, slots=True)
 class Side:
     """A configuration: augmenting `workers` (0: the training process), and BLAS `threads` per process."""
@@ -82,7 +78,7 @@ class Side:
     def size(self) -> str:
         """Its processes and threads in words."""
         processes = f"{self.workers + 1} process{'es' if self.workers else ''}"
-        return f"{processes} with {count(self.threads, 'BLAS thread')} each"
+        return f"{processes} with {counted(self.threads, 'BLAS thread')} each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +159,11 @@ def _short(path: Path) -> str:
 
 
 def run_and_follow(
-    command: Sequence[str], variables: dict[str, str], on_epoch: Callable[[int, float], None]
-) -> None:
-    """Run a training, and report each epoch's number and seconds; raises `ProfkitError` if it fails."""
+    command: Sequence[str], variables: dict[str, str], on_epoch: Callable[[int], None]
+) -> list[float]:
+    """Run a training, report each epoch's number, and return their seconds; raises `ProfkitError`."""
     environment = {**os.environ, **variables}
+    seconds = []
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             command,
@@ -180,7 +177,8 @@ def run_and_follow(
         try:
             for line in process.stdout:
                 if found := _EPOCH.match(line):
-                    on_epoch(int(found[1]), float(found[2]))
+                    on_epoch(int(found[1]))
+                    seconds.append(float(found[2]))
             status = process.wait()
         except BaseException:
             process.terminate()
@@ -192,29 +190,24 @@ def run_and_follow(
             errors.seek(0)
             last = (errors.read().strip().splitlines() or ["it wrote no message"])[-1]
             raise ProfkitError(f"the demo's training failed with status {status}: {last}")
+    return seconds
 
 
-def measure_step(side: Side, cpus: Sequence[int], on_epoch: Callable[[int, float], None]) -> float:
+def measure_step(side: Side, cpus: Sequence[int], on_epoch: Callable[[int], None]) -> float:
     """Return the seconds of a training step in this configuration, without the profiler."""
-    seconds: list[float] = []
-
-    def keep(number: int, taken: float) -> None:
-        seconds.append(taken)
-        on_epoch(number, taken)
-
     with on_cpus(cpus):
-        run_and_follow(training_command(side, TRIAL), side.variables, keep)
+        seconds = run_and_follow(training_command(side, TRIAL), side.variables, on_epoch)
     if len(seconds) < TRIAL.epochs:
         raise ProfkitError("the demo's training did not report its epochs")
     return statistics.median(seconds[1:-1]) / (TRIAL.images / BATCH)
 
 
 @contextlib.contextmanager
-def _running(text: str, epochs: int) -> Iterator[Callable[[int, float], None]]:
+def _running(text: str, epochs: int) -> Iterator[Callable[[int], None]]:
     """Announce a run; yield a function to call after each epoch, which updates a terminal."""
     print(text, file=sys.stderr, flush=True)
     with Progress("epoch") as show:
-        yield lambda number, _seconds: show(f"{number} of {epochs}")
+        yield lambda number: show(f"{number} of {epochs}")
 
 
 @click.command(context_settings=CONTEXT)
@@ -241,7 +234,7 @@ def demo(directory: Path) -> None:
         with _running(text, length.epochs) as advance, on_cpus(cpus):
             run_and_follow([sys.executable, "-m", "profkit", *arguments], side.variables, advance)
 
-    with _running(f"trial: how fast is it on {count(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
+    with _running(f"trial: how fast is it on {counted(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
         length = plan_length(measure_step(clean, cpus, advance))
     capture(clean, f"{clean.name}: {clean.size}")
     trouble = _check_clean(files[clean.name])
@@ -256,7 +249,7 @@ def demo(directory: Path) -> None:
         say(f"the demo ends here, since a comparison would be wrong: {trouble.remedy}")
         raise click.exceptions.Exit(NOT_SHOWN)
 
-    print(f"The same training twice on {count(len(cpus), 'CPU')}:")
+    print(f"The same training twice on {counted(len(cpus), 'CPU')}:")
     print(f"  baseline   {clean.size}\n  candidate  {above.size}\n", flush=True)
     trouble = _compare(files[clean.name], files[above.name])
     if trouble is not None:

@@ -43,17 +43,15 @@ class Destination:
         """Raise `UsageError` if the report or the archive would overwrite an input."""
         keep_inputs(inputs, self.output, self.archive)
 
-    @property
-    def stays(self) -> bool:
-        """Whether the report is text on stdout only, where users paste its commands."""
-        return self.output is None and self.archive is None and isinstance(self.renderer, Terminal)
-
     def write(self, result: Reported, *, masked: bool = False) -> None:
         """Write report and archive; text on stdout is masked only if `masked` or by ``--mask-names``."""
         if self.wanted.mask_names:
-            result.hide_names()
+            result.mask(names_hidden=True)
             masked = True
-        full_paths = self.wanted.full_paths or (self.stays and not masked)
+        elsewhere = self.output is not None or self.archive is not None
+        # Users paste the commands of text that is on stdout only.
+        shown = isinstance(self.renderer, Terminal) and not elsewhere
+        full_paths = self.wanted.full_paths or (shown and not masked)
         limit, explain = self.wanted.limit, self.wanted.explain
         if self.archive is None:
             with Progress("writing the report"):
@@ -69,7 +67,7 @@ class Destination:
             emit(made.markdown, self.output)
             write_file((made.archive,), self.archive)
             _say_archive(self.archive, made.runs, len(made.archive))
-        if not full_paths and (self.output is not None or self.archive is not None):
+        if not full_paths and elsewhere:
             say("paths, hosts and words of commands are masked: --full-paths leaves them unmasked")
 
 
@@ -92,12 +90,16 @@ def destination(wanted: ReportOptions) -> Destination:
         # browser.
         output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
     renderer = _renderer(wanted, output)
-    if wanted.open_report:
-        why = "--open opens a page, give -o an .html file or leave it out"
-        _only(Html, renderer, wanted.format, output, why)
+    needed: list[tuple[bool, type[Renderer], str]] = [
+        (wanted.open_report, Html, "--open opens a page, give -o an .html file or leave it out"),
+        (wanted.ticket, Markdown, "--ticket writes Markdown, give -o a .md file or leave it out"),
+    ]
+    for asked, kind, why in needed:
+        if asked and wanted.format not in (None, kind.name):
+            raise UsageError(why, parameter="format", value=wanted.format)
+        if asked and output is not None and not isinstance(renderer, kind):
+            raise UsageError(why, parameter="output", value=output)
     if wanted.ticket:
-        why = "--ticket writes Markdown, give -o a .md file or leave it out"
-        _only(Markdown, renderer, wanted.format, output, why)
         renderer = Markdown()
     rows_of(wanted.limit, renderer)
     return Destination(wanted, renderer, output, archive_of(output) if wanted.ticket else None)
@@ -113,16 +115,6 @@ def _renderer(wanted: ReportOptions, output: Path | None) -> Renderer:
     # --limit implies the whole report, which has the lists; files always have it.
     brief = not wanted.full and wanted.limit is None
     return console(brief=brief) if chosen is Terminal and output is None else chosen()
-
-
-def _only(
-    wanted: type[Renderer], chosen: Renderer, format: str | None, output: Path | None, why: str
-) -> None:
-    """Refuse a format other than the one that an option needs."""
-    if format not in (None, wanted.name):
-        raise UsageError(why, parameter="format", value=format)
-    if output is not None and not isinstance(chosen, wanted):
-        raise UsageError(why, parameter="output", value=output)
 
 
 def archive_of(output: Path | None) -> Path:

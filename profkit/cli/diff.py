@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -75,8 +76,9 @@ def diff(
 
     goal = report.destination()
     least = None if min_slowdown is None else percent(min_slowdown, "min_slowdown")
-    limits, named = _limits(fail_on)
-    causes = _causes("any" if fail_on is None and least is not None else named)
+    if fail_on is None and least is not None:
+        fail_on = "any"
+    limits, causes = _parsed(fail_on)
     if github:
         _check_github(goal)
     goal.keep(path for side in (baseline, candidate) for path in files_of(side)[0])
@@ -111,22 +113,37 @@ def _failed(result: Diff, causes: frozenset[str], least: float | None) -> bool:
     return True
 
 
-def _limits(fail_on: str | None) -> tuple[tuple[str, ...], str | None]:
-    """Return the limits of import time in ``--fail-on``, and the other words."""
-    words = [] if fail_on is None else [word.strip() for word in fail_on.split(",")]
-    limits = tuple(word for word in words if word.startswith(IMPORT_TIME))
-    for word in limits:
-        if _LIMIT.fullmatch(word) is None:
+def _parsed(fail_on: str | None) -> tuple[list[re.Match[str]], frozenset[str]]:
+    """Parse ``--fail-on``: limits of import time, and causes; ``any`` is all that make it slower."""
+    if fail_on is None:
+        return [], frozenset()
+    from profkit.verdict.types import CAUSES, NO_HARM
+
+    limits, causes = [], []
+    words = [word.strip() for word in fail_on.split(",")]
+    for word in words:
+        if not word.startswith(IMPORT_TIME):
+            causes.append(word)
+        elif found := _LIMIT.fullmatch(word):
+            limits.append(found)
+        else:
             raise UsageError(
                 f"give a limit of {IMPORT_TIME}: {IMPORT_TIME}>1.3x, {IMPORT_TIME}>30% or {IMPORT_TIME}>2s",
                 parameter="fail_on",
                 value=word,
             )
-    rest = [word for word in words if word not in limits]
-    return limits, ",".join(rest) if rest else None
+    unknown = [cause for cause in causes if cause not in (*CAUSES, "any")]
+    if unknown:
+        raise UsageError(
+            f"not a cause; use {', '.join(CAUSES)}, or any for all that make it slower; a limit is "
+            f"{IMPORT_TIME}>1.3x",
+            parameter="fail_on",
+            value=unknown[0] or ",".join(causes),
+        )
+    return limits, frozenset(causes) | (frozenset(CAUSES) - NO_HARM if "any" in causes else frozenset())
 
 
-def _imported_longer(result: Diff, limits: tuple[str, ...]) -> bool:
+def _imported_longer(result: Diff, limits: Sequence[re.Match[str]]) -> bool:
     """Return whether imports took longer than a limit allows; print which."""
     failed = False
     for limit in limits:
@@ -136,18 +153,16 @@ def _imported_longer(result: Diff, limits: tuple[str, ...]) -> bool:
             raise UsageError(
                 f"what {side} imported is not known: no call of Python's import system is in its profile",
                 parameter="fail_on",
-                value=limit,
+                value=limit[0],
             )
-        found = _LIMIT.fullmatch(limit)
-        assert found is not None
-        allowed, unit = float(found[1]), found[2]
         more = {
             "x": after.seconds / before.seconds,
             "%": 100 * (after.seconds / before.seconds - 1),
             "s": after.seconds - before.seconds,
-        }[unit]
-        if more > allowed:
-            say(f"exit status 1: imports took {before.seconds:.3g} → {after.seconds:.3g} s, beyond {limit}")
+        }[limit[2]]
+        if more > float(limit[1]):
+            took = f"{before.seconds:.3g} → {after.seconds:.3g} s"
+            say(f"exit status 1: imports took {took}, beyond {limit[0]}")
             failed = True
     return failed
 
@@ -161,21 +176,3 @@ def _check_github(goal: Destination) -> None:
 
     if goal.output is None and not isinstance(goal.renderer, Terminal | Markdown):
         raise UsageError("--github also prints a line on stdout; write the report with -o FILE")
-
-
-def _causes(fail_on: str | None) -> frozenset[str]:
-    """Parse ``--fail-on``: causes separated by commas; ``any`` is all that make it slower."""
-    if fail_on is None:
-        return frozenset()
-    from profkit.verdict.types import CAUSES, NO_HARM
-
-    named = [cause.strip() for cause in fail_on.split(",")]
-    unknown = [cause for cause in named if cause not in (*CAUSES, "any")]
-    if unknown:
-        raise UsageError(
-            f"not a cause; use {', '.join(CAUSES)}, or any for all that make it slower; a limit is "
-            f"{IMPORT_TIME}>1.3x",
-            parameter="fail_on",
-            value=unknown[0] or fail_on,
-        )
-    return frozenset(named) | (frozenset(CAUSES) - NO_HARM if "any" in named else frozenset())

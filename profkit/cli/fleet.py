@@ -23,13 +23,25 @@ from profkit.cli.progress import Progress
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from profkit.api.fleet import Fleet
+
 _store = click.option(
     "--store",
     metavar="DIR",
     type=FILE,
     help="Where the store is.  [default: PROFKIT_FLEET, else ./fleet]",
 )
-_job = click.option("--job", metavar="NAME", default="", help="Only this job.  [default: all]")
+_study_options = options(
+    click.option("--job", metavar="NAME", default="", help="Only this job.  [default: all]"),
+    _store,
+    many_runs_options,
+)
+
+
+def _opened(store: Path | None) -> Fleet:
+    from profkit.api.fleet import Fleet
+
+    return Fleet(store)
 
 
 @click.group(context_settings=CONTEXT)
@@ -55,10 +67,9 @@ def add(runs: tuple[str, ...], store: Path | None, job: str, **reading: Any) -> 
     RUN is a run file, any pstats file, or a directory or quoted pattern of them. With --dask also addresses that
     fsspec knows, such as s3://bucket/job.
     """
-    from profkit.api.fleet import Fleet
     from profkit.report.units import counted
 
-    into = Fleet(store)
+    into = _opened(store)
     with Progress("adding the runs") as told:
         done = into.add(runs, job=job, told=told, **reading)
     for problem in done.problems:
@@ -75,10 +86,9 @@ def add(runs: tuple[str, ...], store: Path | None, job: str, **reading: Any) -> 
 @_store
 def compact(store: Path | None) -> None:
     """Merge the small files of each job and day into one."""
-    from profkit.api.fleet import Fleet
     from profkit.report.units import counted
 
-    of = Fleet(store)
+    of = _opened(store)
     with Progress("merging files"):
         before, after = of.compact()
     say(f"{of.name}: {counted(before, 'part')}, now {after:,}")
@@ -95,7 +105,6 @@ def query(sql: str, store: Path | None, report: ReportOptions) -> None:
 
     The tables are runs, processes, functions, ranges and counters; "DESCRIBE functions" lists the columns of one.
     """
-    from profkit.api.fleet import Fleet
     from profkit.api.reported import Layout
     from profkit.cli.output import console, emit
     from profkit.errors import UsageError
@@ -104,9 +113,9 @@ def query(sql: str, store: Path | None, report: ReportOptions) -> None:
         problem = "use csv or json, or leave it out for a table"
         raise UsageError(problem, parameter="format", value=report.format)
     with Progress("asking the store"):
-        result = Fleet(store).query(sql)
+        result = _opened(store).query(sql)
     if report.mask_names:
-        result.hide_names()
+        result.mask(names_hidden=True)
     if report.format is None:
         emit(result.report(console(), limit=report.limit, full_paths=not report.mask_names), None)
     else:
@@ -115,40 +124,28 @@ def query(sql: str, store: Path | None, report: ReportOptions) -> None:
 
 
 @fleet.command(context_settings=CONTEXT)
-@_job
-@_store
-@many_runs_options
+@_study_options
 def slowest(job: str, store: Path | None, report: ReportOptions) -> None:
     """Show jobs, functions and runs that got slower, and since when."""
-    from profkit.api.fleet import Fleet
-
-    report.write("looking for what got slower", lambda: Fleet(store).slowest(job))
+    report.write("looking for what got slower", lambda: _opened(store).slowest(job))
 
 
 @fleet.command(context_settings=CONTEXT)
 @click.argument("function", metavar="FUNCTION")
-@_job
-@_store
-@many_runs_options
+@_study_options
 def trend(function: str, job: str, store: Path | None, report: ReportOptions) -> None:
     """Follow a function's self time and share over days, with their lasting changes.
 
     FUNCTION is a name, the end of a qualified one, or FILE:NAME.
     """
-    from profkit.api.fleet import Fleet
-
-    report.write("following it", lambda: Fleet(store).trend(function, job))
+    report.write("following it", lambda: _opened(store).trend(function, job))
 
 
 @fleet.command(context_settings=CONTEXT)
-@_job
-@_store
-@many_runs_options
+@_study_options
 def hosts(job: str, store: Path | None, report: ReportOptions) -> None:
     """Show which hosts are slower at the same work, and which lack CPU time."""
-    from profkit.api.fleet import Fleet
-
-    report.write("comparing the hosts", lambda: Fleet(store).hosts(job))
+    report.write("comparing the hosts", lambda: _opened(store).hosts(job))
 
 
 @fleet.command(context_settings=CONTEXT)
@@ -162,7 +159,5 @@ def compare(baseline: str, candidate: str, store: Path | None, report: ReportOpt
     WHEN is a day (2026-03-01), DAY..DAY, last-week or last-month (the 7 or 30 days before the job's newest one);
     without it, the newest day. At most 12 runs per side are compared, evenly spread.
     """
-    from profkit.api.fleet import Fleet
-
     drawn = report.destination().drawn
-    report.write("comparing", lambda: Fleet(store).compare(baseline, candidate, calls=drawn, **asked))
+    report.write("comparing", lambda: _opened(store).compare(baseline, candidate, calls=drawn, **asked))

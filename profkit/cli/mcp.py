@@ -49,18 +49,18 @@ def diff(baseline: str, candidate: str, limit: int = ROWS) -> str:
     Sides are paths of run files of `profkit capture` or of cProfile, directories of them, or patterns; limit is the
     most rows of a list.
     """
-    return _json(profkit.diff(baseline, candidate), limit)
+    return profkit.diff(baseline, candidate).report("json", limit=limit)
 
 
 def show(run: str, limit: int = ROWS) -> str:
     """Say what one profiled run lacked and where its time went. Run is the path of a run file or of a pstats file."""
-    return _json(profkit.read(run), limit)
+    return profkit.read(run).report("json", limit=limit)
 
 
 def explain(candidate: str, baseline: str = "", limit: int = ROWS) -> str:
     """Say why the verdict on a run, alone or against a baseline, is what it is: with all conditions of all rules."""
     found: Reported = profkit.diff(baseline, candidate) if baseline else profkit.read(candidate)
-    return _json(found, limit, explain=True)
+    return found.report("json", limit=limit, explain=True)
 
 
 def doctor(ranks: int | None = None, workers: int | None = None, threads: int | None = None) -> str:
@@ -70,11 +70,7 @@ def doctor(ranks: int | None = None, workers: int | None = None, threads: int | 
     """
     from profkit.api.doctor import doctor as examine
 
-    return _json(examine(ranks=ranks, workers=workers, threads=threads), None)
-
-
-def _json(found: Reported, limit: int | None, *, explain: bool = False) -> str:
-    return found.report("json", limit=limit, explain=explain)
+    return examine(ranks=ranks, workers=workers, threads=threads).report("json")
 
 
 def _answering(tool: Callable[..., str]) -> Callable[..., Any]:

@@ -8,12 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from profkit.cli import printable
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 #: Seconds before progress shows, and between updates.
 _SHOWN_FROM, _SHOWN_EVERY = 1.0, 0.2
@@ -70,9 +66,7 @@ class Progress(contextlib.AbstractContextManager["Callable[[str | Callable[[], s
             self._clear()
             say_directly(line)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         if self._thread is not None:
             self._thread.join()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import marshal
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -41,16 +42,6 @@ def view(run: Path, process: str | None, no_browser: bool, port: int) -> None:
     serve(page_of(profile, run.name), port, browser=not no_browser)
 
 
-class _Statistics:
-    """An input of `pstats.Stats`: an object that has the dictionary."""
-
-    def __init__(self, data: bytes) -> None:
-        self.stats = marshal.loads(data)
-
-    def create_stats(self) -> None:
-        """Do nothing: the statistics exist."""
-
-
 def page_of(profile: Profile, name: str) -> tuple[str, str, str]:
     """Return the name, the rows and the call tree for snakeviz's page."""
     import json
@@ -62,7 +53,9 @@ def page_of(profile: Profile, name: str) -> tuple[str, str, str]:
         from snakeviz.stats import json_stats, table_rows  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         raise ProfkitError(_MISSING) from None
-    stats = pstats.Stats(_Statistics(write_pstats(profile)))  # type: ignore[arg-type]
+    # An input of `pstats.Stats` is an object that makes and has the dictionary.
+    made = SimpleNamespace(stats=marshal.loads(write_pstats(profile)), create_stats=lambda: None)
+    stats = pstats.Stats(made)  # type: ignore[arg-type]
     # Both are embedded in a script, which a function called ``</script>`` would end.
     rows, tree = (json.dumps(part).replace("<", "\\u003c") for part in (table_rows(stats), json_stats(stats)))
     return name, rows, tree

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from profkit.errors import FormatError
@@ -33,19 +32,6 @@ class Added:
     runs: int
     known: int
     jobs: tuple[str, ...]
-    problems: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    path: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    runs: int
-    parts: tuple[Part, ...]
     problems: tuple[str, ...]
 
 
@@ -73,24 +59,26 @@ def add(
         # Numbers in names sort as numbers, so that neighbouring days and ranks share a part.
         fresh.sort(key=lambda path: [(len(d), d) for d in re.split(r"(?<=\D)(?=\d)|(?<=\d)(?=\D)", path)])
         problems: list[str] = []
-        new: dict[str, _File] = {}
+        new: dict[str, str] = {}
         runs = 0
         jobs: set[str] = set()
         with crew(fresh, jobs=workers, dask=dask, chunk=1) as each:
-            for found in chain.from_iterable(each(_identified, _portions(fresh))):
-                if isinstance(found, str):
-                    problems.append(found)
-                elif found.digest not in digests:
-                    new.setdefault(found.digest, found)
-            files = list(new.values())
-            told(f"file 0 of {len(files)}")
-            for read in each(partial(_read, job=job), _portions(files)):
-                for part in read.parts:
+            for found, failed in each(_identified, _portions(fresh)):
+                problems += failed
+                for path, digest in found:
+                    if digest not in digests:
+                        new.setdefault(digest, path)
+            portions = _portions(list(new.items()))
+            told(f"file 0 of {len(new)}")
+            for portion, (parts, failed) in zip(
+                portions, each(partial(_read, job=job), portions), strict=True
+            ):
+                for part in parts:
                     store.commit(part)
                     jobs.add(part.job)
-                runs += read.runs
-                problems += read.problems
-                told(f"file {runs + len(problems)} of {len(files)}")
+                runs += len(portion) - len(failed)
+                problems += failed
+                told(f"file {runs + len(problems)} of {len(new)}")
     return Added(runs, len(paths) - runs - len(problems), tuple(sorted(jobs)), tuple(problems))
 
 
@@ -119,30 +107,31 @@ def _portions(items: Sequence[_Item]) -> list[Sequence[_Item]]:
     return [items[at : at + _PART_RUNS] for at in range(0, len(items), _PART_RUNS)]
 
 
-def _identified(paths: Sequence[str]) -> list[_File | str]:
-    found: list[_File | str] = []
+def _identified(paths: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return files with the digests of their content, and why others cannot be read."""
+    found, problems = [], []
     for path in paths:
         try:
-            found.append(_File(path, digest_of(path)))
+            found.append((path, digest_of(path)))
         except FormatError as error:
-            found.append(str(error))
-    return found
+            problems.append(str(error))
+    return found, problems
 
 
-def _read(files: Sequence[_File], job: str) -> _Read:
-    """Read the files of a portion into one part per job and day."""
+def _read(files: Sequence[tuple[str, str]], job: str) -> tuple[list[Part], list[str]]:
+    """Read the files of a portion (digest, path) into one part per job and day; return what failed too."""
     pa = arrow()
     groups: dict[tuple[str, str], list[dict[str, object]]] = {}
     problems = []
-    for file in files:
+    for digest, path in files:
         try:
-            read = read_rows(file.path, file.digest, job)
+            read = read_rows(path, digest, job)
         except FormatError as error:
             problems.append(str(error))
         else:
             groups.setdefault((read.job, read.day), []).append(dict(read.tables))
-    parts = tuple(
+    parts = [
         part_of(of_job, day, {name: pa.concat_tables([t[name] for t in tables]) for name in TABLES})
         for (of_job, day), tables in groups.items()
-    )
-    return _Read(len(files) - len(problems), parts, tuple(problems))
+    ]
+    return parts, problems

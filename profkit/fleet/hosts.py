@@ -11,7 +11,7 @@ import numpy.typing as npt
 from profkit.errors import UsageError
 from profkit.fleet.query import ask, named, no_such_job, opened
 from profkit.fleet.store import Store
-from profkit.measure.function_orders import MAD_SCALE
+from profkit.measure.function_orders import location_and_spread
 from profkit.measure.waits_by_name import is_wait
 
 Floats = npt.NDArray[np.float64]
@@ -118,21 +118,17 @@ def hosts(store: Store, job: str = "") -> Hosts:
 
 def _judged(several: Sequence[FleetHost]) -> Iterator[FleetHost]:
     """Yield the hosts of one job, marked as slower or starved."""
-    work, queued = (
-        np.array([np.nan if v is None else v for v in values])
-        for values in ([h.work for h in several], [h.queued for h in several])
-    )
+    work = np.array([host.work for host in several], np.float64)  # NaN where unknown
+    queued = np.array([host.queued for host in several], np.float64)
     slower = _beyond(work, np.nanmedian(work) * _LONGER if np.isfinite(work).any() else 0.0)
     starved = _beyond(queued, 0.0) & (queued >= STARVED)
-    for host, *found in zip(several, slower.tolist(), starved.tolist(), strict=True):
-        yield replace(host, slower=found[0], starved=found[1])
+    for host, is_slower, is_starved in zip(several, slower.tolist(), starved.tolist(), strict=True):
+        yield replace(host, slower=is_slower, starved=is_starved)
 
 
 def _beyond(values: Floats, least: float) -> npt.NDArray[np.bool_]:
     """Return which values exceed the median by `least` and by `_DEVIATIONS` of the scatter."""
     if np.isfinite(values).sum() < LEAST_HOSTS:
         return np.zeros(len(values), np.bool_)
-    middle = np.nanmedian(values)
-    scatter = MAD_SCALE * np.nanmedian(np.abs(values - middle))
-    found: npt.NDArray[np.bool_] = values > middle + max(least, _DEVIATIONS * float(scatter))
-    return found
+    middle, scatter = location_and_spread(values)
+    return values > middle + max(least, _DEVIATIONS * scatter)

@@ -20,7 +20,7 @@ from profkit.errors import FormatError, UsageError
 from profkit.identity.function_keys import function_keys
 from profkit.measure.machine_speed import speeds
 from profkit.measure.range_stats import range_rows
-from profkit.model import ROOTS, Machine, Process, Run
+from profkit.model import ROOTS, Host, Machine, Process, Run
 from profkit.model.merge import merge_profiles
 from profkit.study.rank_read import addressed, load, local
 
@@ -96,7 +96,6 @@ def schema_of(table: str) -> pa.Schema:
 class FileRows:
     """What one file adds to each table, and to which job and day."""
 
-    run: str
     job: str
     day: str
     tables: Mapping[str, pa.Table]
@@ -130,13 +129,14 @@ def stamp_of(path: str) -> tuple[str, int, int | None]:
     return os.path.abspath(path), known.st_size, known.st_mtime_ns
 
 
-def read_rows(path: str, digest: str, job: str = "") -> FileRows:
+def read_rows(path: str, digest: str, job: str) -> FileRows:
     """Read a file with this digest, for `job` or its command's; raises `FormatError` if unreadable."""
     run = load(path)
     whole, size, modified_ns = stamp_of(path)
     manifest = run.manifest
     command = () if manifest is None else manifest.command
-    day = _day(manifest.started if manifest is not None else "", (modified_ns or 0) / 1e9)
+    started = None if manifest is None else _moment(manifest.started)
+    moment = started or datetime.datetime.fromtimestamp((modified_ns or 0) / 1e9, datetime.timezone.utc)
     processes = [_process(run, number, process) for number, process in enumerate(run.processes)]
     host = None if manifest is None else manifest.host
     launched = (manifest.job if manifest is not None else None) or {}
@@ -146,7 +146,7 @@ def read_rows(path: str, digest: str, job: str = "") -> FileRows:
         "path": whole,
         "bytes": size,
         "modified_ns": modified_ns,
-        "started": _moment(manifest.started) if manifest is not None else None,
+        "started": started,
         "command": shlex.join(command) or None,
         "revision": git.get("revision"),
         "dirty": git.get("dirty"),
@@ -154,10 +154,8 @@ def read_rows(path: str, digest: str, job: str = "") -> FileRows:
         "launcher_job": launched.get("id"),
         "rank": launched.get("rank"),
         "world_size": launched.get("world_size"),
-        "host": host and (host.name or None),
-        "cpu_model": host and (host.cpu_model or None),
+        **_host(host),
         "cpus": host and host.cpus,
-        "available_cpus": host and host.available_cpus,
         "python": processes[0]["python"] if processes else None,
         "profkit": None if manifest is None else manifest.profkit,
         "processes": len(processes),
@@ -171,7 +169,7 @@ def read_rows(path: str, digest: str, job: str = "") -> FileRows:
         "ranges": _table("ranges", [{"run": digest, **r} for r in _ranges(run)]),
         "counters": _table("counters", [{"run": digest, **c} for c in _counters(run)]),
     }
-    return FileRows(digest, job or job_of(command, path), day, tables)
+    return FileRows(job or job_of(command, path), moment.date().isoformat(), tables)
 
 
 def job_of(command: Sequence[str], path: str = "") -> str:
@@ -186,13 +184,6 @@ def job_of(command: Sequence[str], path: str = "") -> str:
         return PurePath(command[0].replace("\\", "/")).name or "unknown"
     # train-2026-03-01.rank3.prof belongs to the job train.
     return PurePath(path).name.partition(".")[0].rstrip("0123456789-_T") or "unknown"
-
-
-def _day(started: str, modified: float) -> str:
-    moment = _moment(started)
-    if moment is None:
-        moment = datetime.datetime.fromtimestamp(modified, datetime.timezone.utc)
-    return moment.date().isoformat()
 
 
 def _moment(text: str) -> datetime.datetime | None:
@@ -212,7 +203,6 @@ def _sum(values: Any) -> float | None:
 
 def _process(run: Run, number: int, process: Process) -> dict[str, Any]:
     manifest = run.manifest
-    host = process.host or (manifest.host if manifest is not None else None)
     same = (
         "pid parent role rank local_rank node wall_s cpu_s run_queue_wait_s voluntary_switches involuntary_switches "
         "peak_threads peak_memory_bytes page_faults read_bytes"
@@ -220,15 +210,21 @@ def _process(run: Run, number: int, process: Process) -> dict[str, Any]:
     return {
         "process": number,
         **{name: getattr(process, name) for name in same.split()},
-        "host": host and (host.name or None),
-        "cpu_model": host and (host.cpu_model or None),
-        "available_cpus": host and host.available_cpus,
+        **_host(process.host or (None if manifest is None else manifest.host)),
         "command": shlex.join(process.command) or None,
         "exit": process.exit or None,
         "python": process.python or None,
         "threads": len(process.threads),
         "total_s": math.fsum(thread.profile.total for thread in process.threads),
         "sampled": any(thread.profile.calls_low is not None for thread in process.threads),
+    }
+
+
+def _host(host: Host | None) -> dict[str, Any]:
+    return {
+        "host": host and (host.name or None),
+        "cpu_model": host and (host.cpu_model or None),
+        "available_cpus": host and host.available_cpus,
     }
 
 

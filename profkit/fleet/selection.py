@@ -18,8 +18,8 @@ _DAYS = {"last-week": 7, "last-month": 30}
 MOST_RUNS = 12
 
 
-def selected(store: Store, selection: str, most: int = MOST_RUNS) -> list[str]:
-    """Return the run files of JOB or JOB@WHEN: at most `most` runs, evenly spread, with all their ranks.
+def selected(store: Store, selection: str) -> list[str]:
+    """Return the run files of JOB or JOB@WHEN: at most `MOST_RUNS`, evenly spread, with all their ranks.
 
     WHEN is a day, ``DAY..DAY``, ``last-week`` or ``last-month`` (7 or 30 days before the job's newest one),
     or ``newest``. Raises `UsageError` for an invalid or empty selection, `FormatError` for a file that
@@ -42,7 +42,9 @@ def selected(store: Store, selection: str, most: int = MOST_RUNS) -> list[str]:
     if not found:
         problem = f"no run of it from {first} to {last}; its newest is of {newest}"
         raise UsageError(f"{selection}: {problem}")
-    kept = set(np.unique(np.linspace(1, max(row[2] for row in found), most).round().astype(int)).tolist())
+    kept = set(
+        np.unique(np.linspace(1, max(row[2] for row in found), MOST_RUNS).round().astype(int)).tolist()
+    )
     paths = []
     for path, run, number in found:
         if number in kept:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +36,6 @@ _COMMON = 10
 #: runs.
 _LONGER, _DEVIATIONS, _SEVERAL = 0.05, 4.0, 8
 
-_UNNAMED = FunctionKey("", "", "")
-
 
 @dataclass(frozen=True, slots=True)
 class SlowerJob:
@@ -66,6 +64,10 @@ class SlowerFunction:
     per_call: float
     share: float
     sigmas: float
+
+
+#: Fields of `SlowerFunction` from `since` on.
+_Grown: TypeAlias = tuple[str, float, float, float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ def _slower_functions(connection: duckdb.DuckDBPyConnection, job: str) -> tuple[
     for name, day in ask(connection, "SELECT DISTINCT job, day FROM heavy ORDER BY ALL").rows:
         days_of.setdefault(name, []).append(day)
     series = 0
-    found: list[tuple[int, str, SlowerFunction]] = []
+    found: list[tuple[str, int, str, _Grown]] = []
     for of_job, days in days_of.items():
         if len(days) < 2 * LEAST_RUNS:
             continue
@@ -180,24 +182,22 @@ def _slower_functions(connection: duckdb.DuckDBPyConnection, job: str) -> tuple[
         seconds, calls = np.zeros((2, len(rows), len(days)))
         for at, (_, on, s, n) in enumerate(rows):
             where = [place[day] for day in on]
-            seconds[at, where], calls[at, where] = s, [np.nan if count is None else count for count in n]
+            seconds[at, where], calls[at, where] = s, np.array(n, np.float64)
         series += len(rows)
-        grown = _grown(of_job, [day.isoformat() for day in days], seconds, calls)
-        found += [(rows[row][0], day, function) for row, day, function in grown]
-    keys = named(connection, [(number, day) for number, day, _ in found])
+        grown = _grown([day.isoformat() for day in days], seconds, calls)
+        found += [(of_job, rows[row][0], last, facts) for row, last, facts in grown]
+    keys = named(connection, [(number, last) for _, number, last, _ in found])
     # Functions that wait by design only reflect what others need.
     kept = [
-        replace(function, key=keys[number])
-        for number, _, function in found
+        SlowerFunction(of_job, keys[number], *facts)
+        for of_job, number, _, facts in found
         if not is_wait(keys[number].qualname, keys[number].root)
     ]
     return series, sorted(kept, key=lambda f: (f.before_s - f.after_s, f.job, f.key))
 
 
-def _grown(
-    job: str, days: Sequence[str], seconds: Floats, calls: Floats
-) -> Iterator[tuple[int, str, SlowerFunction]]:
-    """Yield rows of a job (functions × days) that take longer for good, their last days, and the result."""
+def _grown(days: Sequence[str], seconds: Floats, calls: Floats) -> Iterator[tuple[int, str, _Grown]]:
+    """Yield rows of a job (functions × days) that take longer for good, and their last days."""
     whole = seconds.sum(axis=0)
     # The offset gives new and vanished functions a finite ratio.
     logs = np.log(seconds + SMALL * float(np.median(whole)))
@@ -219,7 +219,7 @@ def _grown(
         added = (after - before) / float(np.median(whole[parts[0]]))
         since, sigmas = days[edges[-2]], float(beyond[row])
         last = days[int(np.flatnonzero(seconds[row])[-1])]
-        yield row, last, SlowerFunction(job, _UNNAMED, since, before, after, ratio, per_call, added, sigmas)
+        yield row, last, (since, before, after, ratio, per_call, added, sigmas)
 
 
 def _outliers(connection: duckdb.DuckDBPyConnection) -> tuple[SlowerRun, ...]:

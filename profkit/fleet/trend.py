@@ -90,7 +90,7 @@ def _followed(
     runs: list[int],
     total: float,
 ) -> FunctionTrend:
-    known = [np.array([np.nan if v is None else v for v in values]) for values in (per_call, share)]
+    known = [np.array(values, np.float64) for values in (per_call, share)]  # NaN where unknown
     changes = []
     for what, values in zip(("self time of a call", "share"), known, strict=True):
         if (values > 0).all():

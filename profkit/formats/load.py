@@ -116,6 +116,11 @@ def skipped(error: FormatError) -> Notice:
     return Notice("file-skipped", error.path, {"problem": error.problem, **hint})
 
 
+def unreadable(notice: Notice) -> FormatError:
+    """Return the error that a notice of `skipped` was made of."""
+    return FormatError(notice.subject, str(notice.numbers["problem"]), str(notice.numbers.get("hint", "")))
+
+
 def files_of(spec: StrPath) -> tuple[list[str], bool]:
     """Return a side's files in order, and whether `spec` may name several.
 

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from profkit.measure.intervals import Estimate
 from profkit.measure.iterations import iteration_seconds
 from profkit.measure.run_settings import set_by_hand
 from profkit.model import Notice, Run, RunSet
-from profkit.study.setting_results import median_quantiles, pooled_spread
+from profkit.study.setting_results import median_of, median_quantiles, pooled_spread
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose
@@ -98,75 +99,69 @@ def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
         label = named[0] if len(named) == 1 else ""
         # Rows of one argument need their differences as a name; for other rows the argument is enough.
         rivals = [other for other, names in zip(facts, labels, strict=True) if label == "" or names == named]
-        known = Configuration(argument=own.path) if by == "run" else _told_apart(label, own, rivals)
-        found.append(_Group(known, named[0], [run for _, run in group]))
+        runs = [run for _, run in group]
+        path = runs[0].path
+        known = Configuration(argument=path) if by == "run" else _told_apart(label, path, own, rivals)
+        found.append(_Group(known, named[0], runs))
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    command: tuple[str, ...]
-    environment: Mapping[str, str]
-    cpus: float | None
-    revision: str
-    dirty: bool
-    host: str
-    path: str
+    """What distinguishes runs."""
 
-    def settings(self) -> object:
-        return (
-            self.command,
-            tuple(sorted(self.environment.items())),
-            self.cpus,
-            self.revision,
-            self.dirty,
-            self.host,
-        )
+    command: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    cpus: float | None = None
+    revision: str = ""
+    dirty: bool = False
+    host: str = ""
 
 
 def _facts(run: Run) -> _Facts:
     manifest = run.manifest
     if manifest is None:
-        return _Facts((), {}, None, "", False, "", run.path)
+        return _Facts()
     git = manifest.git or {}
     return _Facts(
         manifest.command,
-        set_by_hand(manifest.environment),
+        tuple(set_by_hand(manifest.environment).items()),
         manifest.host.available_cpus,
         git.get("revision", ""),
         git.get("dirty", False),
         manifest.host.name,
-        run.path,
     )
 
 
 def _key(by: str, number: int, run: Run) -> object:
-    facts = _facts(run)
-    if by == "auto":
-        return (number, facts.settings())
     if by == "argument":
         return number
     if by == "run":
         return (number, run.path)
-    return facts.settings() if by == "settings" else getattr(facts, by)
+    facts = _facts(run)
+    if by == "auto":
+        return (number, facts)
+    return facts if by == "settings" else getattr(facts, by)
 
 
-def _told_apart(label: str, own: _Facts, rivals: Sequence[_Facts]) -> Configuration:
+def _told_apart(label: str, path: str, own: _Facts, rivals: Sequence[_Facts]) -> Configuration:
     def differs(name: str) -> bool:
         return len({getattr(facts, name) for facts in rivals}) > 1
 
-    names = sorted({name for facts in rivals for name in facts.environment})
-    varied = [name for name in names if len({facts.environment.get(name) for facts in rivals}) > 1]
+    environments = [dict(facts.environment) for facts in rivals]
+    names = sorted({name for environment in environments for name in environment})
+    varied = [name for name in names if len({environment.get(name) for environment in environments}) > 1]
+    mine = dict(own.environment)
     found = Configuration(
         argument=label,
         words=_words(own.command, [facts.command for facts in rivals]),
-        environment={name: own.environment.get(name, "unset") for name in varied},
+        environment={name: mine.get(name, "unset") for name in varied},
         cpus=own.cpus if differs("cpus") else None,
         revision=own.revision if differs("revision") else "",
         host=own.host if differs("host") else "",
     )
     alike = len(rivals) > 1 and found == Configuration(argument=label)
-    return Configuration(argument=own.path) if alike or found == Configuration() else found
+    return Configuration(argument=path) if alike or found == Configuration() else found
 
 
 def _words(command: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -194,7 +189,7 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
         )
     measured = [_measured(group) for group in groups]
     times = [np.array([_wall(run) for run in runs]) for runs, _ in measured]
-    medians = np.array([float(np.median(found)) for found in times])
+    medians = np.array([median_of(found) for found in times])
     spread = pooled_spread(times)
     half, apart = median_quantiles(tuple(map(len, times)))
     best = int(np.argmin(medians))
@@ -252,7 +247,7 @@ def _wall(run: Run) -> float:
 
 def _account(runs: Sequence[Run]) -> tuple[float, ...]:
     accounts = [judge_run(run, run.processes).account for run in runs]
-    return tuple(float(np.median([account.whole(name) for account in accounts])) for name in RUN_BUCKETS)
+    return tuple(median_of(account.whole(name) for account in accounts) for name in RUN_BUCKETS)
 
 
 def _iteration(runs: Iterable[Run]) -> float | None:
@@ -263,6 +258,7 @@ def _iteration(runs: Iterable[Run]) -> float | None:
 def _reference(groups: Sequence[_Group], against: str, best: int) -> int:
     if against in ("first", "best"):
         return 0 if against == "first" else best
+    wrong = partial(UsageError, parameter="against", value=against)
     for named in (str, os.path.basename):
         places = [
             i
@@ -272,9 +268,5 @@ def _reference(groups: Sequence[_Group], against: str, best: int) -> int:
         if len(places) == 1:
             return places[0]
         if places:
-            raise UsageError(
-                f"matches {len(places)} rows; give a file of one of them", parameter="against", value=against
-            )
-    raise UsageError(
-        "is not one of the rows; use first, best or a name you gave", parameter="against", value=against
-    )
+            raise wrong(f"matches {len(places)} rows; give a file of one of them")
+    raise wrong("is not one of the rows; use first, best or a name you gave")

@@ -145,28 +145,29 @@ def diagnose(
     cpus = limits.effective
     if ranks is None and limits.ranks is not None and limits.ranks.bound:
         cpus = min(float(limits.cpus), cpus * planned_ranks)
+    pooled = None
     if load is not None:
         demand = _seen(load, planned_ranks, cpus)
         bad = demand.oversubscribed and load.oversubscribed
-        share = max(1, int(cpus / max(1, demand.processes)))
-        advice, own = _cures_of_load(load, share, environ, command, int(cpus))
-        found = Diagnosis(limits, python, sizes, demand, load, None, bad, advice if bad else (), share, own)
-        return replace(found, launches=_launches(found, threads, command, launcher))
-    largest = max([1, *(s.size for s in sizes if _computes(s.library))])
-    demand = _planned(planned_ranks, workers or 0, threads or largest, cpus)
+    else:
+        largest = max([1, *(s.size for s in sizes if _computes(s.library))])
+        demand = _planned(planned_ranks, workers or 0, threads or largest, cpus)
+        bad = demand.oversubscribed
+        if workers is None:
+            pool = max((s.size for s in sizes if s.library.name == "multiprocessing"), default=0)
+            with_pool = _planned(planned_ranks, pool, demand.threads, cpus)
+            pooled = with_pool if pool > 1 and with_pool.oversubscribed else None
     share = max(1, int(cpus / demand.processes))
-    pooled = None
-    if workers is None:
-        pool = max((s.size for s in sizes if s.library.name == "multiprocessing"), default=0)
-        with_pool = _planned(planned_ranks, pool, demand.threads, cpus)
-        pooled = with_pool if pool > 1 and with_pool.oversubscribed else None
-    advice, own = _cures_of_sizes(sizes, share, environ)
-    if threads is not None and threads > share:
-        own = (*own, Own("argument", "--threads", threads))
-    bad = demand.oversubscribed
-    if not bad:
-        advice, own = (), ()
-    found = Diagnosis(limits, python, sizes, demand, None, pooled, bad, advice, share, own)
+    if load is not None:
+        variables, own = _cures_of_load(load, share, environ, command, int(cpus))
+    elif bad:
+        variables, own = _cures_of_sizes(sizes, share, environ)
+        if threads is not None and threads > share:
+            own.append(Own("argument", "--threads", threads))
+    else:
+        variables, own = [], []
+    advice = tuple((name, str(share)) for name in variables) if bad else ()
+    found = Diagnosis(limits, python, sizes, demand, load, pooled, bad, advice, share, tuple(own))
     return replace(found, launches=_launches(found, threads, command, launcher))
 
 
@@ -309,7 +310,7 @@ def _seen(load: Load, ranks: int, cpus: float) -> Demand:
 
 def _cures_of_sizes(
     sizes: Sequence[Size], share: int, environ: Mapping[str, str]
-) -> tuple[tuple[tuple[str, str], ...], tuple[Own, ...]]:
+) -> tuple[list[str], list[Own]]:
     """Return the fewest variables that make all libraries fit, and the libraries without a variable."""
     names: list[str] = []
     own = []
@@ -321,12 +322,12 @@ def _cures_of_sizes(
             own.append(Own("no-variable", size.library.name, size.size))
         elif name not in names:
             names.append(name)
-    return tuple((name, str(share)) for name in names), tuple(own)
+    return names, own
 
 
 def _cures_of_load(
     load: Load, share: int, environ: Mapping[str, str], command: Sequence[str], cpus: int
-) -> tuple[tuple[tuple[str, str], ...], tuple[Own, ...]]:
+) -> tuple[list[str], list[Own]]:
     names: list[str] = []
     own: list[Own] = []
     for crew in load.crews:
@@ -345,7 +346,7 @@ def _cures_of_load(
         if crew.processes > max(1, cpus) and crew.threads:
             own.append(Own("processes", crew.role, crew.processes))
     own += [Own("argument", name, number) for name, number in _arguments(command) if number > max(1, cpus)]
-    return tuple((name, str(share)) for name in names), tuple(dict.fromkeys(own))
+    return names, list(dict.fromkeys(own))
 
 
 def _variable_for(names: Sequence[str], environ: Mapping[str, str]) -> str | None:

@@ -35,10 +35,10 @@ class Honours:
 
     library: str
     version: str
-    affinity: bool
-    quota: str
-    views: tuple[str, ...]
-    variables: tuple[Variable, ...]
+    affinity: bool = False
+    quota: str = ""
+    views: tuple[str, ...] = ()
+    variables: tuple[Variable, ...] = ()
     python: str = ""
     source: str = "measured"
 
@@ -118,18 +118,11 @@ DOCUMENTED = (
     Honours(
         "chainer-iterator",
         "chainer 7.8.1",
-        affinity=False,
-        quota="",
-        views=(),
-        variables=(),
         source="github.com/chainer/chainer, chainer/iterators/multiprocess_iterator.py",
     ),
     Honours(
         "blis",
         "BLIS 2.0 with threads",
-        affinity=False,
-        quota="",
-        views=(),
         variables=(Variable("BLIS_NUM_THREADS", cap=""), Variable("OMP_NUM_THREADS", cap="")),
         source="github.com/flame/blis, docs/Multithreading.md",
     ),
@@ -140,9 +133,7 @@ def honours_of(library: str, python: str) -> Honours:
     """Return what is known of a library's limits under a Python version such as ``3.11.7``."""
     late = tuple(int(part) for part in python.split(".")[:2] if part.isdigit()) >= (3, 13)
     wanted = ("", ">=3.13" if late else "<3.13")
-    found = [row for row in (*TABLE.limits, *DOCUMENTED) if row.library == library and row.python in wanted]
-    return (
-        found[0]
-        if found
-        else Honours(library, "", affinity=False, quota="", views=(), variables=(), source="")
-    )
+    for row in (*TABLE.limits, *DOCUMENTED):
+        if row.library == library and row.python in wanted:
+            return row
+    return Honours(library, "", source="")

@@ -27,10 +27,9 @@ FOUND_DONE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """The decision, ln(candidate / baseline time) of the pairs that count, and the count of repeated ones."""
+    """The decision, and the count of pairs that were repeated."""
 
     decision: Decision
-    log_ratios: tuple[float, ...]
     repeated: int
 
 
@@ -72,4 +71,4 @@ def gate(run: Callable[[str, int], Sequence[Reading]], least: float) -> Gated:
         ratios.append(math.log(seconds_of(taken[CANDIDATE]) / seconds_of(taken[BASELINE])))
         decision = decide(ratios, least)
         if decision.outcome:
-            return Gated(decision, tuple(ratios), repeated)
+            return Gated(decision, repeated)

@@ -10,8 +10,8 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 from profkit.errors import FormatError, UsageError
 from profkit.formats.atomic import lock, replacing
@@ -81,6 +81,7 @@ class Journal:
 
     def __init__(self, directory: Path, space: Space, *, profiled: bool) -> None:
         self.directory, self.profiled = directory, profiled
+        refused = partial(UsageError, parameter="dir", value=directory)
         wanted = Plan(_SCHEMA, space.command, space.parameters, profiled, space.listed)
         try:
             make_runs(directory)
@@ -89,21 +90,14 @@ class Journal:
             raise _unwritable(directory, error) from None
         try:
             if not lock(self._file, wait=False):
-                raise UsageError(
-                    "another process works on this study; wait for it, or choose another place",
-                    parameter="dir",
-                    value=directory,
-                )
+                raise refused("another process works on this study; wait for it, or choose another place")
             found = read_plan(directory)
             if found is None:
                 with replacing(directory / _PLAN) as file:
                     file.write(json.dumps(_PLANS.write(wanted), indent=1).encode() + b"\n")
             elif found != wanted:
-                raise UsageError(
-                    f"holds a study of {_difference(found, wanted)}; choose another place, or remove it",
-                    parameter="dir",
-                    value=directory,
-                )
+                other = _difference(found, wanted)
+                raise refused(f"holds a study of {other}; choose another place, or remove it")
             self.trials, whole = _read_trials(directory)
             # A line torn by a crash of the machine would spoil the next one.
             self._file.truncate(whole)
@@ -114,9 +108,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     @property
@@ -151,9 +143,8 @@ def _unwritable(directory: Path, error: OSError) -> UsageError:
 def read_plan(directory: Path) -> Plan | None:
     """Return the plan in a directory, ``None`` without one; raises `FormatError` if it is damaged."""
     path = directory / _PLAN
-    try:
-        data = _bytes_of(path)
-    except FileNotFoundError:
+    data = _bytes_of(path)
+    if data is None:
         return None
     try:
         plan = _PLANS.read("study", json.loads(data))
@@ -172,10 +163,7 @@ def read_trials(directory: Path) -> list[Trial]:
 def _read_trials(directory: Path) -> tuple[list[Trial], int]:
     """Return the trials, and the number of bytes in complete lines."""
     path = directory / _JOURNAL
-    try:
-        data = _bytes_of(path)
-    except FileNotFoundError:
-        return [], 0
+    data = _bytes_of(path) or b""
     whole = data.rfind(b"\n") + 1
     trials = []
     for number, line in enumerate(data[:whole].splitlines(), 1):
@@ -186,11 +174,12 @@ def _read_trials(directory: Path) -> tuple[list[Trial], int]:
     return trials, whole
 
 
-def _bytes_of(path: Path) -> bytes:
+def _bytes_of(path: Path) -> bytes | None:
+    """Return what is in a file, ``None`` if there is none; raises `FormatError` if it cannot be read."""
     try:
         return read_regular(path, _MOST_BYTES)
     except FileNotFoundError:
-        raise
+        return None
     except OSError as error:
         raise FormatError(path, f"cannot be read: {error.strerror}", "check path and permissions") from None
     except NotRegularError as error:

@@ -102,9 +102,8 @@ def of_setting(limits: Limits, counts: Mapping[str, int], command: Sequence[str]
 def launcher_of(limits: Limits, command: Sequence[str]) -> str:
     """Return the launcher of the command, of the job, or the batch system; empty if unknown."""
     named = _PROGRAMS.get(command[0].rpartition("/")[2], "") if command else ""
-    job = "" if limits.ranks is None else limits.ranks.launcher
-    known = named or _PROGRAMS.get(job) or ("torchrun" if job == "torchrun" else "")
-    return known or ("slurm" if limits.slurm is not None else "")
+    job = "" if limits.ranks is None else _PROGRAMS.get(limits.ranks.launcher, "")
+    return named or job or ("slurm" if limits.slurm is not None else "")
 
 
 def _program(command: Sequence[str]) -> tuple[str, ...]:
@@ -117,23 +116,15 @@ def _program(command: Sequence[str]) -> tuple[str, ...]:
 
 def lines(launch: Launch) -> tuple[str, ...]:
     """Return the lines of a script; all but those of #SBATCH also run in a shell."""
-    return (*(_LINES[launch.launcher](launch)), *_workers(launch))
+    started = _LINES[launch.launcher](launch)
+    if launch.workers is None:
+        return started
+    pool = f"Pool({launch.workers})" if launch.workers else "no Pool"
+    return (*started, f"# workers of each rank: DataLoader(num_workers={launch.workers}), {pool}")
 
 
 def _exports(launch: Launch) -> str:
     return "export " + " ".join(f"{name}={launch.threads}" for name in launch.variables)
-
-
-def _workers(launch: Launch) -> tuple[str, ...]:
-    many = launch.workers
-    if many is None:
-        return ()
-    pool = f"Pool({many})" if many else "no Pool"
-    return (f"# workers of each rank: DataLoader(num_workers={many}), {pool}",)
-
-
-def _plain(launch: Launch) -> tuple[str, ...]:
-    return (_exports(launch),)
 
 
 def _slurm(launch: Launch) -> tuple[str, ...]:
@@ -162,7 +153,7 @@ def _torchrun(launch: Launch) -> tuple[str, ...]:
 
 
 _LINES: Mapping[str, Callable[[Launch], tuple[str, ...]]] = {
-    "": _plain,
+    "": lambda launch: (_exports(launch),),
     "slurm": _slurm,
     "mpirun": _mpirun,
     "torchrun": _torchrun,

@@ -44,10 +44,6 @@ class Objective:
         """Return the figure of a trial that succeeded."""
         return trial.wall_s if self.kind == "wall" else trial.objective
 
-    def needs_profile(self) -> bool:
-        """Return whether the run must be captured."""
-        return self.kind == "range"
-
     def of_output(self, log: Path) -> list[float]:
         """Return every number in the output so far, in order."""
         printed = (_number(match[1]) for match in re.finditer(self.what, tail(log, MOST_OUTPUT)))
@@ -81,37 +77,25 @@ def parse_objective(text: str, *, maximise: bool) -> Objective:
 
     A path reads like ``[-1].elapsed_time``. Raises `UsageError` if the text is invalid.
     """
-    kind, sign, rest = text.partition(":")
+    kind, _, rest = text.partition(":")
+    problem, what, file = "", rest, ""
     if text == "wall":
-        if maximise:
-            raise UsageError("wall time can only be minimised", parameter="objective", value=text)
-        return WALL
-    if not sign or not rest or kind not in ("range", "output", "json"):
-        raise UsageError(
-            "give wall, range:NAME, output:REGEX or json:FILE:PATH", parameter="objective", value=text
-        )
-    if kind == "output":
+        problem = "wall time can only be minimised" if maximise else ""
+    elif not rest or kind not in ("range", "output", "json"):
+        problem = "give wall, range:NAME, output:REGEX or json:FILE:PATH"
+    elif kind == "output":
         try:
-            groups = re.compile(rest).groups
+            if re.compile(rest).groups != 1:
+                problem = "put one group around the number, as in output:([0-9.]+) sec/batch"
         except re.error as error:
-            raise UsageError(
-                f"is not a regular expression: {error}", parameter="objective", value=text
-            ) from None
-        if groups != 1:
-            raise UsageError(
-                "put one group around the number, as in output:([0-9.]+) sec/batch",
-                parameter="objective",
-                value=text,
-            )
-        return Objective(kind, text, rest, maximise=maximise)
-    if kind == "range":
-        return Objective(kind, text, rest, maximise=maximise)
-    file, sign, path = rest.rpartition(":")
-    if not sign or not file or _steps(path) is None:
-        raise UsageError(
-            "give json:FILE:PATH with a path such as [-1].elapsed_time", parameter="objective", value=text
-        )
-    return Objective(kind, text, path, file, maximise)
+            problem = f"is not a regular expression: {error}"
+    elif kind == "json":
+        file, _, what = rest.rpartition(":")
+        if not file or _steps(what) is None:
+            problem = "give json:FILE:PATH with a path such as [-1].elapsed_time"
+    if problem:
+        raise UsageError(problem, parameter="objective", value=text)
+    return Objective(kind, text, what, file, maximise)
 
 
 def _steps(path: str) -> list[str | int] | None:

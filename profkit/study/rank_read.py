@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import math
 import os
 import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,7 @@ from profkit.model import (
     Notice,
     Process,
     Profile,
+    RangeCalls,
     Roots,
     Run,
     Thread,
@@ -175,7 +178,6 @@ class Task:
 class FileReading:
     """One file: its processes, the functions throttled in any of them, or why it was skipped."""
 
-    path: str
     readings: tuple[Reading, ...] = ()
     skipped: Notice | None = None
     throttled: frozenset[FunctionKey] = frozenset()
@@ -186,12 +188,12 @@ def read_file(path: str, task: Task) -> FileReading:
     try:
         run = load(path, edges=bool(task.folded))
     except FormatError as error:
-        return FileReading(path, skipped=skipped(error))
+        return FileReading(skipped=skipped(error))
     throttled = throttled_in((run,))
     run = folded(run, task.folded)
     found = _processes(run, alone=task.alone)
     readings = tuple(_reading(run, process, helpers, label, task) for process, helpers, label in found)
-    return FileReading(path, readings, throttled=throttled)
+    return FileReading(readings, throttled=throttled)
 
 
 def reference_of(path: str) -> Reference:
@@ -284,7 +286,7 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
     names = _names(task.waits)
     sums = _Sums(names, task.columns)
     measured = True
-    totals = np.zeros(6)
+    totals = np.zeros(5)
     collects_s, collects_in = None, None
     off_for: tuple[float, ...] | None = None
     waits_by: Floats = np.zeros(len(WAIT_STATES))
@@ -295,23 +297,27 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
         bits = rows[2]
         running, queue, off = _divided(main.profile, bits)
         waits = (bits & _RANK_WAIT) != 0
-        waits_by = np.bincount(
-            bits[waits] >> _STATE, (running + queue + off)[waits], len(WAIT_STATES)
-        ).astype(np.float64)
+        seconds = (running + queue + off)[waits]
+        waits_by = np.bincount(bits[waits] >> _STATE, seconds, len(WAIT_STATES)).astype(np.float64)
         if measured and main.pauses is not None:
-            collects_s, collects_in = _collections(main, rows, names)
             work = (bits & (_RANK_WAIT | _IMPORT)) == 0
             off_for = tuple(waited(main)[:, work].sum(axis=1).tolist())
+            # A collection is timed by the clock, so its queueing is already in the function's queueing.
+            collects = np.where(work, np.minimum(collected(main), running), 0.0)
+            collects_s = float(collects.sum())
+            if collects_s > 0:
+                most = int(collects.argmax())
+                collects_in = names.function(int(rows[0][most]), int(rows[1][most]))
     of_helpers = 0.0
     for owner in (process, *helpers):
         for thread in owner.threads:
             if thread is not main and len(thread.profile):
                 rows = names.rows(thread.profile, owner.roots, task.reference)
-                of_helpers += float(sums.add(thread, rows, main=False)[1:3].sum())
+                of_helpers += float(sums.add(thread, rows, main=False)[:2].sum())
     manifest = run.manifest
     host = process.host or (manifest.host if manifest is not None else None)
     job = _job(run)
-    run_s, queue_s, blocked_s, waits_s, imports_s = totals[1:].tolist()
+    run_s, queue_s, blocked_s, waits_s, imports_s = totals.tolist()
     member = Member(
         label=label,
         path=run.path,
@@ -325,7 +331,7 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
         started="" if manifest is None else manifest.started,
         measured=measured,
         wall_s=None if manifest is None else manifest.wall_s,
-        life_s=process.wall_s if process.wall_s is not None else float(totals[1:].sum()),
+        life_s=process.wall_s if process.wall_s is not None else float(totals.sum()),
         run_s=run_s,
         queue_s=queue_s,
         blocked_s=blocked_s,
@@ -342,56 +348,41 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
     return Reading(member, sums.values, shares, more, _ranges(process, main, names, task))
 
 
-def _collections(
-    main: Thread, rows: tuple[Ints, Ints, Bits], names: _Names
-) -> tuple[float, FunctionKey | None]:
-    """Return the garbage collector's seconds in the process's own work, and the function with the most."""
-    places, named, bits = rows
-    run, _, _ = _divided(main.profile, bits)
-    work = (bits & (_RANK_WAIT | _IMPORT)) == 0
-    # A collection is timed by the clock, so its queueing is already in the function's queueing.
-    seconds = np.where(work, np.minimum(collected(main), run), 0.0)
-    total = float(seconds.sum())
-    if total <= 0:
-        return 0.0, None
-    most = int(seconds.argmax())
-    root, path = names.place_list[int(places[most])]
-    return total, FunctionKey(root, path, names.name_list[int(named[most])])
-
-
 class _Names:
-    """Numbers for files and names of functions, and flags of what they mean; one table per thread."""
+    """Numbers for files and names of functions, and flags of what they mean; one table per thread.
+
+    What was looked up is kept: the processes of a job have the same functions.
+    """
 
     def __init__(self, waits: tuple[str, ...]) -> None:
         self.waits = waits
-        self.places: dict[tuple[str, str], int] = {}
         self.place_list: list[tuple[str, str]] = []
         self.place_bits = bytearray()
-        self.raw: dict[Roots, dict[str, int]] = {}
-        self.names: dict[str, int] = {}
         self.name_list: list[str] = []
         self.name_bits = bytearray()
-        self.of_raw: dict[str, int] = {}
-        self.columns: dict[tuple[FunctionKey, ...], tuple[Ints, Ints]] = {}
+        self.place = cache(self._place)
+        self.name = cache(self._name)
+        self.raw_place = cache(lambda raw, roots: self.place(rooted(raw, roots)))
+        self.raw_name = cache(lambda raw: self.name(clean_name(raw)))
+        # Only one table: those of earlier passes are never needed again.
+        self.packed = lru_cache(1)(self._packed)
 
-    def place(self, key: tuple[str, str]) -> int:
-        number = self.places.get(key)
-        if number is None:
-            number = self.places[key] = len(self.place_list)
-            self.place_list.append(key)
-            root, path = key
-            imports = root == STDLIB and path.startswith("importlib/")
-            self.place_bits.append((_LIBRARY_WAIT if root == STDLIB else 0) | (_IMPORT if imports else 0))
-        return number
+    def _place(self, key: tuple[str, str]) -> int:
+        root, path = key
+        imports = root == STDLIB and path.startswith("importlib/")
+        self.place_list.append(key)
+        self.place_bits.append((_LIBRARY_WAIT if root == STDLIB else 0) | (_IMPORT if imports else 0))
+        return len(self.place_list) - 1
 
-    def name(self, text: str) -> int:
-        number = self.names.get(text)
-        if number is None:
-            number = self.names[text] = len(self.name_list)
-            self.name_list.append(text)
-            bits = self._bits(text)
-            self.name_bits.append(bits | (wait_state(text) << _STATE if bits & _RANK_WAIT else 0))
-        return number
+    def _name(self, text: str) -> int:
+        bits = self._bits(text)
+        self.name_list.append(text)
+        self.name_bits.append(bits | (wait_state(text) << _STATE if bits & _RANK_WAIT else 0))
+        return len(self.name_list) - 1
+
+    def function(self, place: int, name: int) -> FunctionKey:
+        """Return the function of two numbers."""
+        return FunctionKey(*self.place_list[place], self.name_list[name])
 
     def _bits(self, name: str) -> int:
         last = name.rpartition(".")[2]
@@ -409,39 +400,21 @@ class _Names:
         """Return the numbers of each row's file and name, and its flags."""
         strings = profile.strings
         files = _used(profile.file, len(strings))
-        numbers = self._files([strings[f] for f in files.tolist()], roots)
+        numbers = [self.raw_place(strings[f], roots) for f in files.tolist()]
         if reference is not None:
             self._aligned(profile, roots, files, numbers, reference)
         of_file = np.zeros(len(strings), np.int64)
         of_file[files] = numbers
         named = np.where(profile.qualname != 0, profile.qualname, profile.name)
         used = _used(named, len(strings))
-        texts = list(map(strings.__getitem__, used.tolist()))
-        numbers_of: list[int | None] = list(map(self.of_raw.get, texts))
-        if None in numbers_of:
-            numbers_of = list(map(self._raw_name, texts))
         of_name = np.zeros(len(strings), np.int64)
-        of_name[used] = np.array(numbers_of, np.int64)
+        of_name[used] = [self.raw_name(strings[i]) for i in used.tolist()]
         places, names = of_file[profile.file], of_name[named]
         of_row = np.frombuffer(bytes(self.name_bits), np.uint8)[names]
         of_place = np.frombuffer(bytes(self.place_bits), np.uint8)[places]
         # A Python function waits by its name only if it is in the standard library.
         of_row = of_row & ~np.where(of_place & _LIBRARY_WAIT, 0, _LIBRARY_WAIT).astype(np.uint8)
         return places, names, (of_row | (of_place & _IMPORT)).astype(np.uint8)
-
-    def _files(self, raw: Sequence[str], roots: Roots) -> list[int]:
-        known = self.raw.setdefault(roots, {})
-        numbers = list(map(known.get, raw))
-        for i, number in enumerate(numbers):
-            if number is None:
-                known[raw[i]] = numbers[i] = self.place(rooted(raw[i], roots))
-        return [number for number in numbers if number is not None]
-
-    def _raw_name(self, raw: str) -> int:
-        number = self.of_raw.get(raw)
-        if number is None:
-            number = self.of_raw[raw] = self.name(clean_name(raw))
-        return number
 
     def _aligned(
         self,
@@ -459,16 +432,16 @@ class _Names:
         thread = first_thread(process)
         if thread is None:
             return
-        ours, theirs = thread.profile, profile
+        ours = thread.profile
         known: dict[str, int] = {}
 
         def numbered(one: Profile) -> npt.NDArray[np.int32]:
             table = np.array([known.setdefault(text, len(known)) for text in one.strings], np.int32)
             return table[one.name]
 
-        found = match_files(ours, theirs, process.roots, roots, numbered(ours), numbered(theirs))
+        found = match_files(ours, profile, process.roots, roots, numbered(ours), numbered(profile))
         files_there = _used(ours.file, len(ours.strings)).tolist()
-        places_there = self._files([ours.strings[f] for f in files_there], process.roots)
+        places_there = [self.raw_place(ours.strings[f], process.roots) for f in files_there]
         number_of = dict(zip(ours.file.tolist(), found.baseline.tolist(), strict=True))
         back = {number_of[f]: place for f, place in zip(files_there, places_there, strict=True)}
         place = {f: i for i, f in enumerate(files.tolist())}
@@ -476,17 +449,12 @@ class _Names:
             if number in back:
                 numbers[place[f]] = back[number]
 
-    def packed(self, columns: tuple[FunctionKey, ...]) -> tuple[Ints, Ints]:
+    def _packed(self, columns: tuple[FunctionKey, ...]) -> tuple[Ints, Ints]:
         """Return the columns as sorted numbers, and the position of each among the columns."""
-        known = self.columns.get(columns)
-        if known is None:
-            pairs = [(self.place((key.root, key.path)), self.name(key.qualname)) for key in columns]
-            numbers = np.array([p << 32 | n for p, n in pairs], np.int64)
-            order = np.argsort(numbers)
-            # Only one table: those of earlier passes are never needed again.
-            self.columns = {columns: (numbers[order], order)}
-            known = self.columns[columns]
-        return known
+        pairs = [(self.place((key.root, key.path)), self.name(key.qualname)) for key in columns]
+        numbers = np.array([p << 32 | n for p, n in pairs], np.int64)
+        order = np.argsort(numbers)
+        return numbers[order], order
 
 
 def waits_and_imports(
@@ -536,7 +504,7 @@ class _Sums:
         self.seconds: list[Floats] = []
 
     def add(self, thread: Thread, rows: tuple[Ints, Ints, Bits], *, main: bool) -> Floats:
-        """Add a thread; return calls, and seconds of running, queueing, blocked, rank waits and imports."""
+        """Add a thread; return seconds of running, queueing, blocked, rank waits and imports."""
         places, named, bits = rows
         profile = thread.profile
         run, queue, off = _divided(profile, bits)
@@ -559,12 +527,11 @@ class _Sums:
         work = ~(waits | imports)
         return np.array(
             [
-                float(profile.ncalls.sum()),
-                float(run[work].sum()),
-                float(queue[work].sum()),
-                float(off[work].sum()),
-                float(whole[waits].sum()),
-                float(whole[imports & ~waits].sum()),
+                run[work].sum(),
+                queue[work].sum(),
+                off[work].sum(),
+                whole[waits].sum(),
+                whole[imports & ~waits].sum(),
             ]
         )
 
@@ -585,8 +552,7 @@ class _Sums:
         wanted = (sums >= floor) & ~np.isin(unique, self.sorted)
         more = []
         for number, share in zip(unique[wanted].tolist(), sums[wanted].tolist(), strict=True):
-            root, path = self.names.place_list[number >> 32]
-            more.append((FunctionKey(root, path, self.names.name_list[number & 0xFFFFFFFF]), share))
+            more.append((self.names.function(number >> 32, number & 0xFFFFFFFF), share))
         return shares, tuple(sorted(more))
 
 
@@ -609,7 +575,10 @@ def _ranges(
     ranges = process.ranges
     if ranges is None or not len(ranges):
         return {}
-    inside = _waits_inside(main, names.rows(main.profile, process.roots, task.reference)[2]) if main else {}
+    inside, unseen = {}, math.nan
+    if main is not None and main.range_calls is not None:
+        bits = names.rows(main.profile, process.roots, task.reference)[2]
+        inside, unseen = _waits_inside(main.range_calls, bits), 0.0
     folded: dict[str, int] = {}
     table = [folded.setdefault(pattern_of(text), len(folded)) for text in ranges.strings]
     number = np.array(table, np.int64)
@@ -623,19 +592,14 @@ def _ranges(
         left_out = warming_up(seconds)
         used = seconds[left_out:]
         key = texts[value & 0xFFFFFFFF], texts[value >> 32]
-        waits = (
-            inside.get(key, 0.0) if inside is not None and main and main.range_calls is not None else np.nan
-        )
-        found[key] = RangeSums(len(used), left_out, float(used.sum()), float(np.median(used)), waits)
+        waits_s = inside.get(key, unseen)
+        found[key] = RangeSums(len(used), left_out, float(used.sum()), float(np.median(used)), waits_s)
     most = sorted(found, key=lambda key: (-found[key].total_s, key))[:MOST_RANGES]
     return {key: found[key] for key in most}
 
 
-def _waits_inside(thread: Thread, bits: Bits) -> dict[tuple[str, str], float]:
+def _waits_inside(calls: RangeCalls, bits: Bits) -> dict[tuple[str, str], float]:
     """Return the seconds in calls that wait for other ranks, by the ranges around them."""
-    calls = thread.range_calls
-    if calls is None:
-        return {}
     waits = (bits[calls.function] & _RANK_WAIT) != 0
     own = np.bincount(calls.context[waits], calls.tottime[waits], len(calls.parent))
     found: dict[tuple[str, str], float] = {}

@@ -17,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError, UsageError
-from profkit.formats.load import files_of
+from profkit.formats.load import files_of, unreadable
 from profkit.model import PROJECT, FunctionKey, Notice
 from profkit.model.notices import MOST_RANKS, missing_ranks
 from profkit.study.rank_read import (
     METRICS,
     SECONDS,
-    FileReading,
     Member,
     RangeSums,
     Reading,
@@ -117,7 +116,7 @@ def rank_table(paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = 
     task = Task(waits=waits, alone=alone, floor=FLOOR if len(paths) <= SAMPLE else _SAMPLE_PART * FLOOR)
     spread = np.unique(np.linspace(0, len(paths) - 1, min(SAMPLE, len(paths))).round().astype(int))
     sample = [paths[i] for i in spread.tolist()]
-    first = next((path for path in chain(sample, paths) if _readable(path, task)), None)
+    first = next((path for path in chain(sample, paths) if read_file(path, task).skipped is None), None)
     if first is None:
         raise _unreadable(paths, task)
     if not alone:
@@ -130,38 +129,49 @@ def rank_table(paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = 
             _most(shares, reading.more)
     columns = _largest(shares, _SAMPLE_MOST)
     while True:
-        gathered = _Gathered(columns, throttled)
+        readings: list[Reading] = []
+        notices: list[Notice] = []
         task = replace(task, columns=columns, floor=FLOOR, folded=throttled)
         for file in workers(partial(read_file, task=task), paths):
             throttled |= file.throttled
-            gathered.add(file)
+            readings += file.readings
+            notices += [] if file.skipped is None else [file.skipped]
         if throttled == task.folded:
             break
-    chosen = gathered.chosen()
+    if throttled:
+        notices.insert(0, Notice("functions-folded", "", {"functions": len(throttled)}))
+    chosen = _chosen(readings, columns)
     missing = tuple(sorted(set(chosen) - set(columns)))
     more: list[Values] = []
     if missing:
         again = replace(task, columns=missing, floor=2.0)
         for file in workers(partial(read_file, task=again), paths):
             more += [reading.values for reading in file.readings]
-        if len(more) != len(gathered.members):
+        if len(more) != len(readings):
             raise UsageError("files changed while they were read; wait until the job has ended")
-    table = gathered.table(chosen, missing, more)
+    order = sorted(range(len(readings)), key=lambda i: _place(readings[i].member))
+    members = tuple(readings[i].member for i in order)
+    values = np.zeros((len(METRICS), len(order), len(chosen)), np.float32)
+    for source, known in (([reading.values for reading in readings], columns), (more, missing)):
+        place = {key: i for i, key in enumerate(known)}
+        to = np.array([j for j, key in enumerate(chosen) if key in place], np.intp)
+        of = np.array([place[chosen[j]] for j in to.tolist()], np.intp)
+        for row, i in enumerate(order if len(to) else ()):
+            values[:, row, to] = source[i][:, of]
+    names = sorted({key for reading in readings for key in reading.ranges})
+    ranges = tuple(RangeRow(*key, tuple(readings[i].ranges.get(key) for i in order)) for key in names)
+    table = RankTable(members, chosen, values, ranges, (*notices, *_missing(members)))
     _check(table, alone=alone, path=paths[0])
     return table
-
-
-def _readable(path: str, task: Task) -> bool:
-    return read_file(path, task).skipped is None
 
 
 def _unreadable(paths: Sequence[str], task: Task) -> FormatError:
     skipped = read_file(paths[0], task).skipped
     assert skipped is not None
-    problem, hint = str(skipped.numbers["problem"]), str(skipped.numbers.get("hint", ""))
-    if len(paths) > 1:
-        problem, hint = f"{problem}; nor can the {len(paths) - 1} other files be read", ""
-    return FormatError(paths[0], problem, hint)
+    error = unreadable(skipped)
+    if len(paths) == 1:
+        return error
+    return FormatError(paths[0], f"{error.problem}; nor can the {len(paths) - 1} other files be read")
 
 
 def _most(shares: dict[FunctionKey, float], found: Iterable[tuple[FunctionKey, float]]) -> None:
@@ -176,69 +186,21 @@ def _largest(shares: Mapping[FunctionKey, float], most: int) -> tuple[FunctionKe
     return tuple(sorted(order[:most]))
 
 
-class _Gathered:
-    """What is kept of the files read so far."""
+def _chosen(readings: Sequence[Reading], columns: Sequence[FunctionKey]) -> tuple[FunctionKey, ...]:
+    """Return the functions of the table: those with the greatest share in any process."""
+    most = np.max([reading.shares for reading in readings], axis=0, initial=0.0)
+    shares = {key: share for key, share in zip(columns, most.tolist(), strict=True) if share >= FLOOR}
+    for reading in readings:
+        _most(shares, reading.more)
+    return _largest(shares, MOST_FUNCTIONS)
 
-    def __init__(self, columns: tuple[FunctionKey, ...], folded: frozenset[FunctionKey]) -> None:
-        self.columns = columns
-        self.folded = folded
-        self.most = np.zeros(len(columns), np.float32)
-        self.shares: dict[FunctionKey, float] = {}
-        self.members: list[Member] = []
-        self.values: list[Values] = []
-        self.ranges: list[Mapping[tuple[str, str], RangeSums]] = []
-        self.notices: list[Notice] = []
 
-    def add(self, file: FileReading) -> None:
-        if file.skipped is not None:
-            self.notices.append(file.skipped)
-        for reading in file.readings:
-            self._reading(reading)
-
-    def _reading(self, reading: Reading) -> None:
-        np.maximum(self.most, reading.shares, out=self.most)
-        _most(self.shares, reading.more)
-        self.members.append(reading.member)
-        self.values.append(reading.values)
-        self.ranges.append(reading.ranges)
-
-    def chosen(self) -> tuple[FunctionKey, ...]:
-        large = np.flatnonzero(self.most >= FLOOR)
-        shares = dict(zip((self.columns[i] for i in large.tolist()), self.most[large].tolist(), strict=True))
-        return _largest({**shares, **self.shares}, MOST_FUNCTIONS)
-
-    def table(
-        self, chosen: tuple[FunctionKey, ...], missing: tuple[FunctionKey, ...], more: Sequence[Values]
-    ) -> RankTable:
-        order = sorted(range(len(self.members)), key=lambda i: _place(self.members[i]))
-        place = {key: i for i, key in enumerate(self.columns)}
-        place_more = {key: i for i, key in enumerate(missing)}
-        values = np.zeros((len(METRICS), len(order), len(chosen)), np.float32)
-        old = [(j, place[key]) for j, key in enumerate(chosen) if key in place]
-        new = [(j, place_more[key]) for j, key in enumerate(chosen) if key in place_more]
-        for pairs, source in ((old, self.values), (new, more)):
-            if pairs:
-                to, of = (np.array(column) for column in zip(*pairs, strict=True))
-                for row, i in enumerate(order):
-                    values[:, row, to] = source[i][:, of]
-        names = sorted({key for ranges in self.ranges for key in ranges})
-        return RankTable(
-            tuple(self.members[i] for i in order),
-            chosen,
-            values,
-            tuple(RangeRow(*key, tuple(self.ranges[i].get(key) for i in order)) for key in names),
-            (*self._folded(), *self.notices, *self._missing()),
-        )
-
-    def _folded(self) -> list[Notice]:
-        folded = len(self.folded)
-        return [Notice("functions-folded", "", {"functions": folded})] if folded else []
-
-    def _missing(self) -> list[Notice]:
-        ranks = [m.rank for m in self.members if m.rank is not None]
-        size = max((m.size for m in self.members if m.size is not None), default=0)
-        missing = missing_ranks("rank-file-missing", ranks, size) if ranks else None
-        return [] if missing is None else [missing]
+def _missing(members: Sequence[Member]) -> list[Notice]:
+    """Return the notice of ranks without a file."""
+    ranks = [m.rank for m in members if m.rank is not None]
+    size = max((m.size for m in members if m.size is not None), default=0)
+    missing = missing_ranks("rank-file-missing", ranks, size) if ranks else None
+    return [] if missing is None else [missing]
 
 
 def _place(member: Member) -> tuple[int, int, list[tuple[int, str]]]:
@@ -252,9 +214,9 @@ def _place(member: Member) -> tuple[int, int, list[tuple[int, str]]]:
 def _check(table: RankTable, *, alone: bool, path: str) -> None:
     members = table.members
     if len(members) < 2:
-        more = "" if not alone else "; name the files of all ranks, or a run of a job with several"
+        more = "name the files of all ranks, or a run of a job with several"
         raise UsageError(
-            f"{path} holds one process{more}" if alone else f"only {members[0].path} can be read"
+            f"{path} holds one process; {more}" if alone else f"only {members[0].path} can be read"
         )
     counts = Counter(m.rank for m in members if m.rank is not None)
     repeated = sorted(rank for rank, count in counts.items() if count > 1)

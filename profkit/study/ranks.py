@@ -244,16 +244,12 @@ def threshold(n: int, tests: int = 1) -> float:
     Mathematical Statistics 30, 1959). √(1 + v / (n − 1)) covers the noise of the others' median: v is 1 for
     two, π/2 for many.
     """
-    freedom = _freedom(n)
+    freedom = PRIOR_FREEDOM + (MAD_EFFICIENCY * n if n >= LEAST_SCATTER else 0.0)
     z = NormalDist().inv_cdf(1 - ALPHA / (n * max(tests, 1)))
     scaled = z * (8 * freedom + 3) / (8 * freedom + 1)
     return math.sqrt(freedom * math.expm1(scaled * scaled / freedom)) * math.sqrt(
         1 + (1 if n < 4 else math.pi / 2) / (n - 1)
     )
-
-
-def _freedom(n: int) -> float:
-    return PRIOR_FREEDOM + (MAD_EFFICIENCY * n if n >= LEAST_SCATTER else 0.0)
 
 
 def _scale(values: Floats, prior: Floats) -> Floats:
@@ -269,6 +265,14 @@ def _scale(values: Floats, prior: Floats) -> Floats:
     own = MAD_EFFICIENCY * n
     variance: Floats = (PRIOR_FREEDOM * prior**2 + own * spread**2) / (PRIOR_FREEDOM + own)
     return np.sqrt(variance)
+
+
+def _excess(values: Sequence[object]) -> Floats | None:
+    """Return each process's excess over the others' median; ``None`` if one is unknown."""
+    if any(value is None for value in values):
+        return None
+    own = np.array(values, np.float64)
+    return own - others_median(own)
 
 
 def _outliers(values: Floats, relative: float | Floats, least: float) -> tuple[Floats, Floats]:
@@ -315,7 +319,7 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
         ("queue", queue, QUEUE_NOISE, LEAST_OFF * usual_pace),
         ("blocked", blocked, BLOCKED_NOISE, LEAST_OFF * usual_pace),
     ):
-        parts[name] = tuple(column[:, 0] for column in _outliers(values[:, None], relative, least))
+        parts[name] = _outliers(values, relative, least)
     # An excess outside the main thread's total holds nobody up: helpers had it, or it replaced other work.
     kept = parts["run"][0] >= KEPT * by_function
     slow_work = ((by_function >= MATERIAL * usual_run) & kept) | (
@@ -334,24 +338,16 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
     # A process that takes no longer than the others, with or without queueing, delays nobody.
     late = np.full(n, not seen)
     for own in (pace, run + blocked):
-        late |= _outliers(own[:, None], 0.0, 0.0)[0][:, 0] > 0
+        late |= own > others_median(own)
     chosen = np.flatnonzero((slow_work | slow_off | slow_range) & late)
     usual = np.median(work, axis=0)
     with np.errstate(invalid="ignore"):  # unknown calls are 0 and infinity, whose product is NaN
         middle = np.sqrt(low * high)
     calls = _ratios(middle, others_median(middle))
     fewest, most = _ratios(low, others_median(high)), _ratios(high, others_median(low))
-    others = {
-        name: others_median(values[:, None])[:, 0] for name, values in (("pace", pace), ("waits", waited))
-    }
-    collects = [m.collects_s for m in members if m.collects_s is not None]
-    collecting = None
-    if len(collects) == n:
-        own = np.array(collects)
-        collecting = own - others_median(own[:, None])[:, 0]
-    off = np.array([m.off_for for m in members if m.off_for is not None])
-    looked = len(off) == n
-    off_excess = off - others_median(off) if looked else None
+    usual_paces, usual_waits = others_median(pace), others_median(waited)
+    collecting = _excess([m.collects_s for m in members])
+    off_excess = _excess([m.off_for for m in members])
     of_others = np.where(counted, work - excess, 0.0)
     stragglers = []
     for r in chosen.tolist():
@@ -370,17 +366,19 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
         deviations += in_ranges[r]
         deviations.sort(key=lambda d: -d.excess_s)
         without, faster = _without(r, pace, life)
-        kind = _kind(
-            r, parts, bool(slow_work[r]), bool(slow_off[r]), deviations, limit, off_seen=bool(off_seen[r])
-        )
+        excess_s = {name: float(part[0][r]) for name, part in parts.items()}
+        off = {name for name in ("queue", "blocked") if parts[name][1][r] > limit}
+        if off_seen[r]:
+            off.add("blocked")
+        kind = _kind(excess_s, off, bool(slow_work[r]), bool(slow_off[r]), deviations)
         of_collector = None if collecting is None else float(collecting[r])
-        if kind in COMPUTING and (of_collector or 0.0) > COLLECTED * float(parts["run"][0][r]):
+        if kind in COMPUTING and (of_collector or 0.0) > COLLECTED * excess_s["run"]:
             kind = "collections"
         everywhere = slower_everywhere(work[r], of_others[r])
         if everywhere and kind in ("slower", "longer"):
             kind = "slower-cpu"
         elif kind == "blocked" and off_excess is not None:
-            kind = why_off(off_excess[r], float(parts["blocked"][0][r]))
+            kind = why_off(off_excess[r], excess_s["blocked"])
         state, wait_s = waited_for(waits_by, r)
         named = WAIT_STATES[state] if wait_s > WAITING_SEEN * life[r] else ""
         stragglers.append(
@@ -388,23 +386,23 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
                 member=r,
                 kind=kind,
                 pace_s=float(pace[r]),
-                usual_s=float(others["pace"][r]),
-                run_s=float(parts["run"][0][r]),
-                queue_s=float(parts["queue"][0][r]),
-                blocked_s=float(parts["blocked"][0][r]),
+                usual_s=float(usual_paces[r]),
+                run_s=excess_s["run"],
+                queue_s=excess_s["queue"],
+                blocked_s=excess_s["blocked"],
                 collects_s=of_collector,
                 waits_s=float(waited[r]),
-                usual_waits_s=float(others["waits"][r]),
+                usual_waits_s=float(usual_waits[r]),
                 deviations=tuple(deviations[:MOST_NAMED]),
                 without_s=without,
                 faster=faster,
                 wait_state=named or (IMBALANCE if kind in COMPUTING else ""),
                 wait_s=wait_s if named else 0.0,
-                unknown=unknown_of(kind, looked, everywhere is None),
+                unknown=unknown_of(kind, off_excess is not None, everywhere is None),
             )
         )
     stragglers.sort(key=lambda s: (s.usual_s - s.pace_s, s.member))
-    moved = [] if seen else _moved(table, excess, outlying & material, work, set(chosen.tolist()))
+    moved = [] if seen else _moved(table, excess, outlying & material, set(chosen.tolist()))
     typical = shares(np.where(counted, usual, 0.0))
     elsewhere = np.array([total_variation(shares(np.where(counted, row, 0.0)), typical) for row in work])
     return RankStudy(
@@ -446,18 +444,18 @@ def _of_ranges(table: RankTable, queued: float, noise: float) -> list[list[Devia
     relative = math.hypot(noise, QUEUE_NOISE * queued)
     for key, known in usable:
         usual_count = float(np.median([row.count for row in known]))
-        values = np.array([row.median_s for row in known])[:, None]
+        values = np.array([row.median_s for row in known])
         excess, z = _outliers(values, relative, 0.0)
-        for r in np.flatnonzero(z[:, 0] > threshold(n, len(usable))).tolist():
-            value = float(values[r, 0])
+        for r in np.flatnonzero(z > threshold(n, len(usable))).tolist():
+            value = float(values[r])
             found[r].append(
                 Deviation(
                     None,
                     key,
                     value * usual_count,
-                    (value - float(excess[r, 0])) * usual_count,
+                    (value - float(excess[r])) * usual_count,
                     math.nan,
-                    float(z[r, 0]),
+                    float(z[r]),
                     (0.0, math.inf),
                 )
             )
@@ -465,29 +463,14 @@ def _of_ranges(table: RankTable, queued: float, noise: float) -> list[list[Devia
 
 
 def _kind(
-    r: int,
-    parts: Mapping[str, tuple[Floats, ...]],
-    worked: bool,
-    stood: bool,
-    deviations: Sequence[Deviation],
-    limit: float,
-    *,
-    off_seen: bool = False,
+    excess_s: Mapping[str, float], off: set[str], worked: bool, stood: bool, deviations: Sequence[Deviation]
 ) -> str:
-    """Return the kind of a straggler: the greatest part that is beyond the noise."""
-    off = [
-        (float(parts[name][0][r]), name)
-        for name in ("queue", "blocked")
-        if parts[name][1][r] > limit or (off_seen and name == "blocked")
-    ]
-    most = max(off, default=(0.0, ""))
-    extra = float(parts["run"][0][r])
-    if (stood and most[0] > extra) or (not worked and most[1]):
-        return most[1]
+    """Return the kind of a straggler: the greatest part that is beyond the noise, as those of `off` are."""
+    most, name = max(((excess_s[name], name) for name in off), default=(0.0, ""))
+    if (stood and most > excess_s["run"]) or (not worked and name):
+        return name
     if not worked:  # seen only in its ranges
-        return max(
-            ((float(parts[name][0][r]), name) for name in ("queue", "blocked")), default=(0.0, "queue")
-        )[1]
+        return max("queue", "blocked", key=lambda name: (excess_s[name], name))
     functions = [d for d in deviations if d.function is not None]
     total = sum(d.excess_s for d in functions)
     more = sum(d.excess_s for d in functions if d.calls_interval[0] > 1 + CALLS_CHANGED)
@@ -512,9 +495,7 @@ def _without(r: int, pace: Floats, life: Floats) -> tuple[float, float]:
     return without, whole / without
 
 
-def _moved(
-    table: RankTable, excess: Floats, outlying: Bools, work: Floats, stragglers: set[int]
-) -> list[Moved]:
+def _moved(table: RankTable, excess: Floats, outlying: Bools, stragglers: set[int]) -> list[Moved]:
     """Find processes that are longer in one function and shorter by at least `KEPT` of that in another."""
     found = []
     for r in np.flatnonzero(outlying.any(axis=1)).tolist():
@@ -539,10 +520,10 @@ def _reordered(
     functions: Sequence[FunctionKey], work: Floats, usual: Floats, elsewhere: Floats, counted: Bools
 ) -> list[Reordered]:
     n = len(work)
-    _, z = _outliers(elsewhere[:, None], 0.5, ELSEWHERE_NOISE)
+    _, z = _outliers(elsewhere, 0.5, ELSEWHERE_NOISE)
     found = []
     places = ranks(np.where(counted, usual, -1.0))
-    for r in np.flatnonzero(z[:, 0] > threshold(n)).tolist():
+    for r in np.flatnonzero(z > threshold(n)).tolist():
         own = ranks(np.where(counted, work[r], -1.0))
         excess = work[r] - usual
         moved = [
@@ -599,8 +580,6 @@ def efficiency(members: Sequence[Member]) -> Efficiency:
 
 def _slow_host(members: Sequence[Member], stragglers: Sequence[int]) -> str:
     hosts = {members[r].host for r in stragglers}
-    if len(hosts) != 1:
-        return ""
-    (host,) = hosts
-    there = {i for i, member in enumerate(members) if member.host == host}
-    return host if host and len(there) > 1 and there == set(stragglers) and len(there) < len(members) else ""
+    there = {i for i, member in enumerate(members) if member.host in hosts}
+    alone = len(hosts) == 1 and there == set(stragglers) and 1 < len(there) < len(members)
+    return hosts.pop() if alone else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ from profkit.formats.load import repetitions
 from profkit.model import Notice
 from profkit.study.rank_read import Member, Task, read_file
 from profkit.study.ranks import Efficiency, efficiency
-from profkit.study.setting_results import median_quantiles, pooled_spread
+from profkit.study.setting_results import median_of, median_quantiles, pooled_spread
 from profkit.study.workers import Crew
 
 #: Ratio from which a place is slower where nothing ran twice; repeats on a quiet machine vary by less.
@@ -29,7 +29,6 @@ class Point:
     nodes: int
     wall_s: float
     efficiency: Efficiency
-    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +92,15 @@ def read_points(
             continue
         members = [reading.member for reading in file.readings]
         if len(members) == 1 and members[0].rank is not None:
-            groups.setdefault(_job(members[0]), []).append(members[0])
+            # Without a job name from the launcher, the command and the number of ranks identify the job.
+            job = (members[0].job or members[0].command, members[0].size)
+            groups.setdefault(job, []).append(members[0])
         else:
             points.append(_point(members))
     for group in groups.values():
         in_order = sorted(group, key=lambda m: m.started)
         points += [_point(members) for members in repetitions(in_order, lambda m: m.rank)]
     return points, notices
-
-
-def _job(member: Member) -> tuple[object, ...]:
-    # Without a job name from the launcher, the command and the number of ranks identify the job.
-    return (member.job or member.command, member.size)
 
 
 def _point(members: Sequence[Member]) -> Point:
@@ -114,7 +110,6 @@ def _point(members: Sequence[Member]) -> Point:
         nodes=len({m.host for m in members if m.host}) or 1,
         wall_s=max(m.life_s if m.wall_s is None else m.wall_s for m in members),
         efficiency=efficiency(members),
-        files=tuple(dict.fromkeys(m.path for m in members)),
     )
 
 
@@ -144,19 +139,15 @@ def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[No
     return Scaling(tuple(places), tuple(_slowdowns(places)), weak, spread, tuple(notices))
 
 
-def _median(values: Iterable[float]) -> float:
-    return float(np.median(list(values)))
-
-
 def _useful(points: Sequence[Point], *, weak: bool) -> float:
-    return _median(p.efficiency.useful_s * (1 if weak else p.efficiency.processes) for p in points)
+    return median_of(p.efficiency.useful_s * (1 if weak else p.efficiency.processes) for p in points)
 
 
 def _place(
     key: tuple[int, int], points: Sequence[Point], reference: Sequence[Point], width: float, *, weak: bool
 ) -> Place:
-    median = _median(point.wall_s for point in points)
-    parallel = _median(point.efficiency.parallel for point in points)
+    median = median_of(point.wall_s for point in points)
+    parallel = median_of(point.efficiency.parallel for point in points)
     useful = _useful(points, weak=weak)
     computation = _useful(reference, weak=weak) / useful if useful > 0 else math.nan
     return Place(
@@ -166,35 +157,28 @@ def _place(
         median_s=median,
         low_s=median * math.exp(-width),
         high_s=median * math.exp(width),
-        speedup=_median(point.wall_s for point in reference) / median if median > 0 else math.nan,
+        speedup=median_of(point.wall_s for point in reference) / median if median > 0 else math.nan,
         ideal=1.0 if weak else key[0] / reference[0].processes,
         parallel=parallel,
-        balance=_median(point.efficiency.balance for point in points),
-        communication=_median(point.efficiency.communication for point in points),
+        balance=median_of(point.efficiency.balance for point in points),
+        communication=median_of(point.efficiency.communication for point in points),
         computation=computation,
         whole=parallel * computation,
     )
 
 
 def _slowdowns(places: Sequence[Place]) -> list[SlowDown]:
-    """Compare each place with its nearest neighbours that have fewer processes or fewer nodes."""
+    """Compare each place with its nearest neighbours that have fewer processes or fewer nodes.
+
+    They have as many nodes, as many processes, or as many processes on each node.
+    """
+    sizes = [(place.nodes, place.processes, place.processes / place.nodes) for place in places]
     found = []
     for i, place in enumerate(places):
         neighbours = set()
-        for same in ("nodes", "processes"):
-            fewer = [
-                j
-                for j, other in enumerate(places)
-                if getattr(other, same) == getattr(place, same)
-                and (other.processes, other.nodes) < (place.processes, place.nodes)
-            ]
-            neighbours.update(fewer[-1:])
-        # Also fewer nodes with as many processes on each.
-        on_each = place.processes / place.nodes
-        alike = [
-            j for j, o in enumerate(places) if o.nodes < place.nodes and o.processes / o.nodes == on_each
-        ]
-        neighbours.update(alike[-1:])
+        for size in range(3):
+            alike = [j for j in range(i) if sizes[j][size] == sizes[i][size]]
+            neighbours.update(alike[-1:])
         for j in sorted(neighbours):
             factor = place.median_s / places[j].median_s
             known = math.isfinite(place.low_s) and math.isfinite(places[j].high_s)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from profkit.measure.intervals import Estimate
 from profkit.study.journal import Trial
 from profkit.study.objectives import WALL, Objective
-from profkit.study.space import Parameter, Setting, Space
+from profkit.study.space import Parameter, Setting, Space, is_number
 
 Floats = npt.NDArray[np.float64]
 
@@ -98,7 +98,7 @@ def results(
         np.array([x for x in map(objective.figure, counted[setting]) if x is not None and x > 0])
         for setting in settings
     ]
-    medians = np.array([float(np.median(t)) if len(t) else math.nan for t in times])
+    medians = np.array([median_of(t) for t in times])
     spread = pooled_spread(times)
     half, apart = median_quantiles(tuple(len(t) for t in times))
     known = np.flatnonzero(np.isfinite(medians))
@@ -126,9 +126,13 @@ def results(
                 high=float(medians[i] * math.exp(width)),
                 speedup=float(speedup),
                 efficiency=float(efficiency[i]),
-                cores=_median(trial.cpu_s / trial.wall_s for trial in runs if trial.cpu_s and trial.wall_s),
-                queue_share=_median(_shares(runs, "queue_s")),
-                blocked_share=_median(_shares(runs, "blocked_s")),
+                cores=median_of(t.cpu_s / t.wall_s for t in runs if t.cpu_s and t.wall_s),
+                queue_share=median_of(
+                    t.queue_s / t.wall_s for t in runs if t.queue_s is not None and t.wall_s
+                ),
+                blocked_share=median_of(
+                    t.blocked_s / t.wall_s for t in runs if t.blocked_s is not None and t.wall_s
+                ),
                 cause=cause,
                 kind=kind,
                 best=bool(np.isfinite(medians[i]) and (i == best or worse <= spread * apart)),
@@ -173,10 +177,10 @@ def _efficiency(settings: Sequence[Setting], medians: Floats, counts: tuple[int,
     if counts is None:
         return np.full(len(settings), math.nan)
     used = np.array([_product(setting, counts) for setting in settings])
-    known = np.flatnonzero(np.isfinite(medians) & np.isfinite(used))
+    cost: Floats = medians * used
+    known = np.flatnonzero(np.isfinite(cost))
     if not len(known):
-        return np.full(len(settings), math.nan)
-    cost = medians * used
+        return cost
     fewest = min(known.tolist(), key=lambda i: (float(used[i]), float(medians[i])))
     return np.asarray(cost[fewest] / cost)
 
@@ -187,7 +191,7 @@ def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:
         i
         for i, parameter in enumerate(parameters)
         if any(word in parameter.name.lower() for word in _RESOURCES)
-        and all(value.isascii() and value.isdigit() for value in parameter.values)
+        and all(map(is_number, parameter.values))
     )
     return found or None
 
@@ -195,7 +199,7 @@ def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:
 def _product(setting: Setting, positions: Sequence[int]) -> float:
     """Return how many threads and processes a setting asks for; NaN if a library takes its default."""
     values = [setting[i] for i in positions]
-    if not all(value.isdigit() for value in values):
+    if not all(map(is_number, values)):
         return math.nan
     # 0 workers: one process does the work.
     return float(math.prod(max(1, int(value)) for value in values))
@@ -210,16 +214,8 @@ def _counted(found: Sequence[Trial]) -> list[Trial]:
     return [rounds[number] for number in sorted(rounds)]
 
 
-def _shares(runs: Sequence[Trial], field: str) -> list[float]:
-    parts = []
-    for trial in runs:
-        part: float | None = getattr(trial, field)
-        if part is not None and trial.wall_s:
-            parts.append(part / trial.wall_s)
-    return parts
-
-
-def _median(values: Iterable[float]) -> float:
+def median_of(values: Iterable[float]) -> float:
+    """Return the median; NaN without values."""
     found = list(values)
     return float(np.median(found)) if found else math.nan
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from profkit.errors import UsageError
 
@@ -128,40 +129,49 @@ class Space:
         return " ".join(f"{name}={value}" for name, value in self.named(setting).items())
 
 
+def is_number(value: str) -> bool:
+    """Return whether a value is a whole number."""
+    return value.isascii() and value.isdigit()
+
+
 def parse_parameter(text: str, *, environment: bool) -> Parameter:
     """Parse ``NAME=VALUES``, where VALUES are separated by commas; raises `UsageError` for another form.
 
     ``A..B`` is all whole numbers from A to B, ``A..B+K`` every Kth of them, ``A..BxK`` A, A × K, A × K² … up
     to B, and ``A..B:log`` all of them on a logarithmic scale.
     """
-    option = "env" if environment else "param"
+    wrong = partial(UsageError, parameter="env" if environment else "param", value=text)
     name, sign, rest = text.partition("=")
     if not sign or not _NAME.fullmatch(name):
-        raise UsageError("give NAME=VALUES, as in workers=1,2,4", parameter=option, value=text)
+        raise wrong("give NAME=VALUES, as in workers=1,2,4")
     values: list[str] = []
     scale = ""
     for item in rest.split(","):
         found = _RANGE.fullmatch(item)
-        values += [item] if found is None else _numbers(found, text, option)
+        numbers = [item] if found is None else _numbers(found)
+        if not numbers:
+            raise wrong(f"{item} is not a range of numbers")
+        values += numbers
         if found is not None and item == rest and found["sign"] is None:
             scale = "log" if found["log"] else "int"
         if len(values) > MOST_SETTINGS:
-            raise UsageError(f"has more than {MOST_SETTINGS:,} values", parameter=option, value=text)
+            raise wrong(f"has more than {MOST_SETTINGS:,} values")
     if "" in values:
         hint = f"; write {UNSET} for a variable that is not set" if environment else ""
-        raise UsageError(f"has an empty value{hint}", parameter=option, value=text)
+        raise wrong(f"has an empty value{hint}")
     twice = next((value for value in values if values.count(value) > 1), None)
     if twice is not None:
-        raise UsageError(f"has the value {twice} twice", parameter=option, value=text)
+        raise wrong(f"has the value {twice} twice")
     return Parameter(name, environment, tuple(values), scale)
 
 
-def _numbers(found: re.Match[str], text: str, option: str) -> list[str]:
+def _numbers(found: re.Match[str]) -> list[str]:
+    """Return the numbers of a range; none if it is not a valid one."""
     low, high = int(found["low"]), int(found["high"])
     step = int(found["step"] or 1)
     geometric = bool(found["log"]) or found["sign"] == "x"
     if high < low or step < 1 or (found["sign"] == "x" and step < 2) or (geometric and low < 1):
-        raise UsageError(f"{found.group()} is not a range of numbers", parameter=option, value=text)
+        return []
     if found["sign"] != "x":
         return [str(number) for number in range(low, min(high, low + step * MOST_SETTINGS) + 1, step)]
     numbers = []
@@ -173,16 +183,13 @@ def _numbers(found: re.Match[str], text: str, option: str) -> list[str]:
 
 def parse_setting(text: str, parameters: Sequence[Parameter], *, listed: bool = True) -> Setting:
     """Parse ``NAME=VALUE,…`` with all parameters, values as `listed`; raises `UsageError` if invalid."""
+    wrong = partial(UsageError, parameter="baseline", value=text)
     given = dict(item.partition("=")[::2] for item in text.split(","))
     wanted = [parameter.name for parameter in parameters]
     if sorted(given) != sorted(wanted) or text.count("=") < len(wanted):
         example = ",".join(f"{parameter.name}={parameter.values[0]}" for parameter in parameters)
-        raise UsageError(f"name each parameter once, as in {example}", parameter="baseline", value=text)
+        raise wrong(f"name each parameter once, as in {example}")
     for parameter in parameters:
         if listed and given[parameter.name] not in parameter.values:
-            raise UsageError(
-                f"{given[parameter.name]} is not among the values of {parameter.name}",
-                parameter="baseline",
-                value=text,
-            )
+            raise wrong(f"{given[parameter.name]} is not among the values of {parameter.name}")
     return tuple(given[parameter.name] for parameter in parameters)

@@ -74,9 +74,7 @@ def sweep(
             progress(Progress(space.label(settings[0]), 0, total))
             trial = run_trial(runner, settings[0], "warm-up", 0)
             progress(Progress(space.label(settings[0]), 0, total, trial))
-    number = total - len(left)
-    for round_, setting in left:
-        number += 1
+    for number, (round_, setting) in enumerate(left, total - len(left) + 1):
         label = space.label(setting)
         if _hopeless(journal.trials, space, setting):
             continue
@@ -154,7 +152,7 @@ def run_trial(
 
 def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path | None, log: Path) -> Trial:
     captured = run_file is not None and run_file.is_file()
-    facts: dict[str, object] = {}
+    facts: dict[str, object] = {"wall_s": ended.wall_s, "cpu_s": ended.cpu_s} if run_file is None else {}
     problem = ""
     if ended.exit_status is None:
         status, problem = "timeout", "exceeded its time limit"
@@ -172,7 +170,6 @@ def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path
         status, problem = "failed", f"it left no run file: {ended.last_line}"
     if status == "done" and facts.get("kind") == "external-load":
         status, problem = "disturbed", "other processes took its CPUs"
-    known: dict[str, object] = {"wall_s": ended.wall_s, "cpu_s": ended.cpu_s} if run_file is None else {}
     return Trial(
         setting=setting,
         round=round_,
@@ -182,7 +179,7 @@ def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path
         run=run_file.name if run_file is not None and captured else "",
         log=log.name,
         problem=problem,
-        **{**known, **facts},  # type: ignore[arg-type]
+        **facts,  # type: ignore[arg-type]
     )
 
 

@@ -16,7 +16,7 @@ from profkit.errors import ProfkitError, UsageError
 from profkit.study.journal import TRIALS, Trial
 from profkit.study.objectives import Objective
 from profkit.study.setting_results import Results, resources, results
-from profkit.study.space import UNSET, Parameter, Setting, Space
+from profkit.study.space import UNSET, Parameter, Setting, Space, is_number
 from profkit.study.sweep import MOST_DISTURBED, Progress, Runner, run_trial
 from profkit.study.trials import Interrupted
 
@@ -215,25 +215,22 @@ def _product(setting: Sequence[str], positions: Sequence[int]) -> int:
 
 def _count(value: str) -> int:
     """Return how many processes a value stands for: 1 for no workers and for a word."""
-    return max(1, int(value)) if value.isascii() and value.isdigit() else 1
+    return max(1, int(value)) if is_number(value) else 1
 
 
 def _usable(space: Space, found: Sequence[Setting]) -> list[Setting]:
     """Return each setting once, except those with values outside the space."""
-    usable = [
+    return [
         setting
-        for setting in found
+        for setting in dict.fromkeys(found)
         if all(value in p.values for p, value in zip(space.parameters, setting, strict=True))
     ]
-    return list(dict.fromkeys(usable))
 
 
 def _nearest(parameter: Parameter, number: int) -> str:
     """Return the value nearest to a number; the first value if no value is a number."""
-    if not all(value.isascii() and value.isdigit() for value in parameter.values):
-        numbers = [value for value in parameter.values if value.isascii() and value.isdigit()]
-        return min(numbers, key=lambda value: abs(int(value) - number), default=parameter.values[0])
-    return min(parameter.values, key=lambda value: abs(int(value) - number))
+    numbers = filter(is_number, parameter.values)
+    return min(numbers, key=lambda value: abs(int(value) - number), default=parameter.values[0])
 
 
 def tune(
@@ -271,16 +268,13 @@ def tune(
         if setting == search.baseline:
             for advised in advise(trial):
                 search.study.enqueue_trial(_params(search.space, advised), skip_if_exists=True)
-        if not any(_figure(search, t) is not None for t in known) and _lacks_figure(search, trial):
+        lacks_figure = trial.status == "failed" and trial.problem == search.objective.missing()
+        if lacks_figure and all(_figure(search, t) is None for t in known):
             raise UsageError(
                 f"{trial.problem}; the first run has shown it",
                 parameter="objective",
                 value=search.objective.text,
             )
-
-
-def _lacks_figure(search: Search, trial: Trial) -> bool:
-    return trial.status == "failed" and trial.problem == search.objective.missing()
 
 
 def _setting_of(search: Search, asked: Any) -> Setting:
@@ -375,16 +369,12 @@ def finalists(search: Search) -> list[Setting]:
     """Return the settings to run again against the default: those close to the best, the best first."""
     figures: dict[Setting, list[float]] = {}
     for trial in trials_of(search):
-        figure = _figure(search, trial)
-        if figure is not None:
-            figures.setdefault(search.space.setting_of(trial.setting), []).append(figure)
-    sign = -1.0 if search.objective.maximise else 1.0
-    order = sorted(figures, key=lambda setting: sign * statistics.median(figures[setting]))
-    order = [setting for setting in order if setting != search.baseline]
-    if not order:
-        return []
-    best = statistics.median(figures[order[0]])
-    close = [s for s in order if abs(statistics.median(figures[s]) - best) <= CLOSE * best]
+        figure, setting = _figure(search, trial), search.space.setting_of(trial.setting)
+        if figure is not None and setting != search.baseline:
+            figures.setdefault(setting, []).append(figure)
+    medians = {setting: statistics.median(found) for setting, found in figures.items()}
+    order = sorted(medians, key=medians.__getitem__, reverse=search.objective.maximise)
+    close = [s for s in order if abs(medians[s] - medians[order[0]]) <= CLOSE * medians[order[0]]]
     return close[:MOST_FINALISTS]
 
 

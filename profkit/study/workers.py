@@ -102,22 +102,21 @@ def _chunk(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Re
 
 @contextmanager
 def _cluster(address: str, chunk: int) -> Iterator[Crew]:
+    refused = partial(UsageError, parameter="dask", value=address)
     try:
         from distributed import CancelledError, Client, KilledWorker
         from distributed.utils import silence_logging_cmgr
     except ImportError:
-        raise UsageError(
-            "Dask is not installed; install profkit[dask]", parameter="dask", value=address
-        ) from None
+        raise refused("Dask is not installed; install profkit[dask]") from None
     try:
         client: Any = Client(address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TimeoutError) as error:
         problem = " ".join(str(error).split())[:120] or type(error).__name__
-        raise UsageError(f"no scheduler answers there: {problem}", parameter="dask", value=address) from None
+        raise refused(f"no scheduler answers there: {problem}") from None
     # Errors are reported in one line below, and the client reconnects by itself.
     with silence_logging_cmgr("CRITICAL"), client:
         if not client.scheduler_info()["workers"]:
-            raise UsageError("the scheduler has no workers; start some", parameter="dask", value=address)
+            raise refused("the scheduler has no workers; start some")
 
         def each(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
             chunks = [list(items[i : i + chunk]) for i in range(0, len(items), chunk)]
@@ -129,10 +128,9 @@ def _cluster(address: str, chunk: int) -> Iterator[Crew]:
             except ModuleNotFoundError as error:
                 raise UsageError(f"the workers cannot import {error.name}; install profkit there") from None
             except KilledWorker:
-                problem = "its workers were killed, perhaps for lack of memory"
-                raise UsageError(problem, parameter="dask", value=address) from None
+                raise refused("its workers were killed, perhaps for lack of memory") from None
             except CancelledError:
-                raise UsageError("the scheduler is gone", parameter="dask", value=address) from None
+                raise refused("the scheduler is gone") from None
             finally:
                 client.cancel(futures)
 
