@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from profkit.identity.align import align
 from profkit.identity.file_matches import KnownFiles
+from profkit.identity.rooted_paths import joined_roots
 from profkit.model import Profile, Roots
 from profkit.model.arrays import median
 from profkit.model.estimates import estimates_of
@@ -79,9 +80,7 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
         place[found.candidate_only] = len(union) + np.arange(len(found.candidate_only), dtype=np.int32)
         union = _extended(union, profile, found.candidate_only)
         places.append(place)
-        known = Roots(
-            _both(known.stdlib, own.stdlib), _both(known.site, own.site), _both(known.project, own.project)
-        )
+        known = joined_roots((known, own))
     columns: dict[str, Any] = {name: _stacked(profiles, places, name, len(union)) for name in VALUE_COLUMNS}
     missed = tuple(unseen_s) or (0.0,) * len(profiles)
     estimates = _estimates(profiles, places, missed, len(union))
@@ -151,10 +150,6 @@ def _middle_estimates(stacks: dict[str, Floats], tottime: Floats) -> dict[str, n
         "samples": np.rint(median(stacks["samples"], axis=0)).astype(np.int64),
         "tottime_error": np.maximum(above - middle, middle - below),
     }
-
-
-def _both(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(first + second))
 
 
 def _extended(union: Profile, profile: Profile, rows: Index) -> Profile:
