@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from profkit.compare.replicates import Replicates, ranked_times
+from profkit.compare.replicates import Replicates, ranked_seconds, ranked_times
 from profkit.compare.result_types import DiffTable, SideTable
 from profkit.compare.sampled_calls import UNCALLED, UNSEEN, call_ratios
 from profkit.identity.align import RUNGS, Alignment, Columns, Joined
@@ -41,7 +41,7 @@ def build_table(
     rung = np.concatenate([found.rung, np.full(none_b, len(RUNGS)), np.full(none_a, len(RUNGS) + 1)])
 
     active = a.profile.blocked is not None and b.profile.blocked is not None
-    value_a, value_b = _value(a.profile, by, active), _value(b.profile, by, active)
+    value_a, value_b = (ranked_seconds(side.profile, by, active) for side in (a, b))
     rank_a = ranks(value_a, _key_order(joined, joined.baseline, value_a))
     rank_b = ranks(value_b, _key_order(joined, joined.candidate, value_b))
     change = _at(value_b, row_b) - _at(value_a, row_a)
@@ -131,16 +131,6 @@ def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Fl
     return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
 
 
-def _value(profile: Profile, by: str, active: bool) -> Floats:
-    """Return the seconds that functions are ranked by; if `active`, less unqueued time off the CPU."""
-    whole = profile.tottime if by == "tottime" else profile.cumtime
-    off = profile.blocked if by == "tottime" else profile.cumblocked
-    if not active or off is None:
-        return whole
-    result: Floats = np.maximum(whole - off, 0.0)
-    return result
-
-
 def _at(values: npt.NDArray[np.generic], rows: npt.NDArray[np.integer]) -> Floats:
     """Return the values at `rows`, 0 where a row is −1."""
     if not len(values):
@@ -192,7 +182,7 @@ def _side_table(
         primitive_calls=_at(profile.primitive_calls, rows).astype(np.int64),
         tottime=_at(profile.tottime, rows),
         cumtime=_at(profile.cumtime, rows),
-        active=_at(_value(profile, "tottime", active), rows),
+        active=_at(ranked_seconds(profile, "tottime", active), rows),
         share=_at(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
         wait=_column_at(profile.wait, rows),
         cumwait=_column_at(profile.cumwait, rows),

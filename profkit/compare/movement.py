@@ -13,7 +13,6 @@ from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread, log_ratios
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import PROJECT
 
 __all__ = ["CALLS_CHANGED", "ROOT_SHARE", "STILL_THERE", "Movement", "movement"]
@@ -95,11 +94,7 @@ def movement(
     total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
     share = np.maximum(busy_a / max(total_a, 1e-12), busy_b / max(total_b, 1e-12))
     heavy = np.flatnonzero(share >= noise.MIN_SHARE)
-    heavy = (
-        heavy[[not is_wait(table.name[i], table.keys[i].root) for i in heavy.tolist()]]
-        if len(heavy)
-        else heavy
-    )
+    heavy = heavy[[not table.waits(row) for row in heavy.tolist()]]
     both = heavy[(a.present & b.present)[heavy] & ~(called.exact & np.isnan(called.value))[heavy]]
     active = both[(a.ncalls[both] > 0) & (b.ncalls[both] > 0) & called.weighed[both]]
     time_a, time_b = busy_a[active], busy_b[active]
@@ -121,25 +116,17 @@ def movement(
     gains = float(gain.sum())
     gained_known = float(gain[called.known[heavy]].sum())
     top = int(heavy[gain.argmax()]) if gains > 0 else -1
-    ours = [not python_differs or table.keys[i].root == PROJECT for i in heavy.tolist()]
-    other = [table.same_source[i] is False for i in heavy.tolist()]
-    new = [table.match[i] == "new" for i in heavy.tolist()]
-    changed = np.array([o and (s or n) for o, s, n in zip(ours, other, new, strict=True)], np.bool_)
+    project = table.in_roots(PROJECT)
+    ours = project | (not python_differs)
+    changed = (ours & (table.differs | table.new))[heavy]
     # New functions are changed code where a source is known to differ, or in a project that is still there.
-    still = float(busy_a[b.present].sum()) >= STILL_THERE * total_a > 0
-    named = np.array(
-        [
-            o and (s or (n and still and table.keys[i].root == PROJECT))
-            for o, s, n, i in zip(ours, other, new, heavy.tolist(), strict=True)
-        ],
-        np.bool_,
-    )
+    named = (ours & (table.differs | (table.new & project & still_there(table, busy_a))))[heavy]
     in_changed = float(gain[changed].sum()) if named.any() else 0.0
     common = math.exp(max(0.0, location)) if math.isfinite(location) else 1.0
     beyond = np.maximum(busy_b - common * busy_a, 0.0)[heavy]
     beyond_changed = float(beyond[changed].sum()) if named.any() else 0.0
     changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
-    below_row, below_part = _below_changed(table, within, gains, python_differs)
+    below_row, below_part = _below_changed(table.differs & ours, within, gains)
     return Movement(
         calls_factor=factors[0],
         calls_low=factors[1],
@@ -165,6 +152,11 @@ def movement(
     )
 
 
+def still_there(table: DiffTable, busy_a: Floats) -> bool:
+    """Return whether the candidate has functions with most of the baseline's time: it is the same program."""
+    return float(busy_a[table.candidate.present].sum()) >= STILL_THERE * float(busy_a.sum()) > 0
+
+
 def _calls_index(
     sites: CallSites, busy: tuple[Floats, Floats], with_processes: Floats, rows: npt.NDArray[np.intp]
 ) -> tuple[float, float, float]:
@@ -183,23 +175,18 @@ def _part(known: float, whole: float) -> float:
 
 
 def _below_changed(
-    table: DiffTable, within: tuple[Floats, Floats] | None, gains: float, python_differs: bool
+    differs: npt.NDArray[np.bool_], within: tuple[Floats, Floats] | None, gains: float
 ) -> tuple[int, float]:
     """Return the changed row that gained most with callees, and its part of all gains; or (−1, 0)."""
     if within is None or gains <= 0:
         return -1, 0.0
     before, after = within
     whole = max(float(before.max(initial=0.0)), 1e-12)
-    rows = [
-        row
-        for row in np.argsort(before - after, kind="stable")[:MOST_BELOW].tolist()
-        if table.same_source[row] is False
-        and before[row] <= ROOT_SHARE * whole
-        and (not python_differs or table.keys[row].root == PROJECT)
-    ]
-    if not rows:
+    rows = np.argsort(before - after, kind="stable")[:MOST_BELOW]
+    rows = rows[(differs & (before <= ROOT_SHARE * whole))[rows]]
+    if not len(rows):
         return -1, 0.0
-    return rows[0], min(1.0, float(after[rows[0]] - before[rows[0]]) / gains)
+    return int(rows[0]), min(1.0, float(after[rows[0]] - before[rows[0]]) / gains)
 
 
 def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> float:
@@ -211,5 +198,5 @@ def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> fl
     whole = float(grown[rows].sum())
     if whole <= 0:
         return float("nan")
-    work = sum(float(grown[i]) for i in rows.tolist() if not is_wait(table.name[i], table.keys[i].root))
+    work = sum(float(grown[row]) for row in rows.tolist() if not table.waits(row))
     return work / whole

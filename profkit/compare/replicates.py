@@ -57,13 +57,13 @@ class Replicates:
 def ranked_times(a: Replicates, b: Replicates, by: str) -> tuple[Floats, Floats]:
     """Return the seconds that functions are ranked by, shape (runs, n): active time if both know it."""
     active = a.blocked is not None and b.blocked is not None
+    return ranked_seconds(a, by, active), ranked_seconds(b, by, active)
 
-    def times(side: Replicates) -> Floats:
-        whole = side.tottime if by == "tottime" else side.cumtime
-        off = side.blocked if by == "tottime" else side.cumblocked
-        return np.maximum(whole - off, 0.0) if active and off is not None else whole
 
-    return times(a), times(b)
+def ranked_seconds(of: Replicates | Profile, by: str, active: bool) -> Floats:
+    """Return the seconds that functions are ranked by; if `active`, less unqueued time off the CPU."""
+    whole, off = (of.tottime, of.blocked) if by == "tottime" else (of.cumtime, of.cumblocked)
+    return np.maximum(whole - off, 0.0) if active and off is not None else whole
 
 
 def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float] = ()) -> Replicates:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
-from profkit.measure.waits_by_name import is_wait, reads_files
+from profkit.measure.waits_by_name import reads_files
 from profkit.model import BUILTIN, STDLIB
 
 Bools = npt.NDArray[np.bool_]
@@ -28,7 +28,7 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     named = np.zeros(len(table), np.bool_)
     # Project functions never wait by name, so most rows need no check.
     asked = np.flatnonzero(table.native | table.in_roots(STDLIB)).tolist()
-    named[[row for row in asked if is_wait(table.name[row], table.keys[row].root)]] = True
+    named[[row for row in asked if table.waits(row)]] = True
     if calls is None or not len(calls) or not named.any():
         return named
     n = len(named)
