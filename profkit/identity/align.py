@@ -77,36 +77,25 @@ def join(
         table = {"": 0}
         place_a = _number(baseline.strings, table)
     place_b = _number(candidate.strings, table)
-    strings = tuple(table)
-    name_a, qual_a, name_b, qual_b = _names(
-        strings,
-        place_a[baseline.name],
-        place_a[baseline.qualname],
-        place_b[candidate.name],
-        place_b[candidate.qualname],
-        table,
-    )
-    files = match_files(baseline, candidate, baseline_roots, candidate_roots, name_a, name_b, known)
-    hash_a, hash_b = place_a[baseline.source_hash], place_b[candidate.source_hash]
+    clean = _clean(table)
+    names = clean[place_a[baseline.name]], clean[place_b[candidate.name]]
+    files = match_files(baseline, candidate, baseline_roots, candidate_roots, *names, known)
+
+    def columns(profile: Profile, place: Index, file: Index) -> Columns:
+        raw_name, qualname = place[profile.name], place[profile.qualname]
+        return Columns(
+            raw_file=place[profile.file],
+            raw_name=raw_name,
+            file=file,
+            line=profile.line,
+            name=clean[raw_name],
+            qualname=clean[qualname],
+            source_hash=place[profile.source_hash],
+        )
+
     return Joined(
-        Columns(
-            place_a[baseline.file],
-            place_a[baseline.name],
-            files.baseline,
-            baseline.line,
-            name_a,
-            qual_a,
-            hash_a,
-        ),
-        Columns(
-            place_b[candidate.file],
-            place_b[candidate.name],
-            files.candidate,
-            candidate.line,
-            name_b,
-            qual_b,
-            hash_b,
-        ),
+        columns(baseline, place_a, files.baseline),
+        columns(candidate, place_b, files.candidate),
         tuple(table),
         files.keys,
     )
@@ -209,27 +198,15 @@ def _number(strings: tuple[str, ...], table: dict[str, int]) -> Index:
     return place
 
 
-def _names(
-    strings: tuple[str, ...],
-    name_a: Index,
-    qual_a: Index,
-    name_b: Index,
-    qual_b: Index,
-    table: dict[str, int],
-) -> tuple[Index, Index, Index, Index]:
-    """Return the four name columns without addresses; names that become equal get the same number."""
-    place: Index | None = None
+def _clean(table: dict[str, int]) -> Index:
+    """Return for each string its number without addresses; the table gets strings that it lacks."""
+    place = np.arange(len(table), dtype=np.int32)
     # One search over all strings, since few profiles have addresses.
-    addressed = enumerate(strings) if " at 0x" in "\n".join(strings) else ()
-    for i, text in addressed:
+    addressed = list(table) if " at 0x" in "\n".join(table) else []
+    for i, text in enumerate(addressed):
         if " at 0x" in text:
-            clean = clean_name(text)
-            if place is None:
-                place = np.arange(len(strings), dtype=np.int32)
-            place[i] = table.setdefault(clean, len(table))
-    if place is None:
-        return name_a, qual_a, name_b, qual_b
-    return place[name_a], place[qual_a], place[name_b], place[qual_b]
+            place[i] = table.setdefault(clean_name(text), len(table))
+    return place
 
 
 def _groups(a: Columns, b: Columns) -> tuple[Index, Index]:
