@@ -19,13 +19,13 @@ from profkit.model import ROOTS, Process, Run, RunSet
 from profkit.model.pauses import STOPPED
 from profkit.verdict.account import Account, account_of_run
 from profkit.verdict.calibration import ALONE, STEPS
-from profkit.verdict.judge import best_of, finding_of, rules_held
+from profkit.verdict.judge import best_of, finding_of, rules_held, verdict_of
 from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import blocked_on, gil_held
 from profkit.verdict.rule import Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import Finding, RunVerdict, Value, Verdict
+from profkit.verdict.types import Finding, RunVerdict, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +64,7 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
     best = best_of(findings)
     if best is None:
         return RunVerdict(account, None, checks, lines_of_account(None, account, lines))
-    verdict = Verdict(
-        cause=best.cause,
-        rule=best.rule,
-        confidence=best.confidence if best.calibrated else None,
-        kind=best.kind,
-        evidence=best.evidence,
-        advice=best.advice,
-        numbers=best.numbers,
-        findings=(best, *(f for f in findings if f is not best)),
-        checks=checks,
-    )
+    verdict = verdict_of((best, *(f for f in findings if f is not best)), checks)
     return RunVerdict(account, verdict, checks, lines_of_account(verdict, account, lines))
 
 
@@ -108,8 +98,7 @@ def _severity(rule: Rule, one: _OneRun) -> float:
     if rule.id == "throttling":
         return max(side.throttled or 0.0, side.wait_fraction or 0.0)
     if rule.id == "run-queue-wait":
-        most = one.read("most.wait")
-        return float(most) if isinstance(most, (int, float)) else math.nan
+        return _most_wait(one)
     return max(0.0, min(1.0, one.account.bucket(rule.bucket).share))
 
 

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profkit.compare.starvation_signs import SIGNS
-from profkit.identity.readable_names import readable_name
 from profkit.measure.inventory import Inventory
 from profkit.measure.side_facts import SideFacts
 from profkit.measure.side_neighbours import NOTICED
-from profkit.measure.waits_by_name import is_wait
 from profkit.model.arrays import median
 from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
 from profkit.verdict.readings import Case, code_row, larger_inputs, uncalled_row, waited_row
@@ -127,9 +125,7 @@ def _main_wait(case: Judged) -> Found:
 
 def _main_wait_before(case: Case) -> Found:
     a, b = case.signals.baseline, case.signals.candidate
-    before, fell = case.read("main.wait-before"), case.read("main.wait-fell")
-    if not isinstance(before, float) or not isinstance(fell, float):
-        return
+    before, fell = case.number("main.wait-before"), case.number("main.wait-fell")
     if before >= value("wait.much") and fell >= value("wait.growth"):
         yield Evidence(
             "main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "baseline-starved"
@@ -261,7 +257,7 @@ def _queue_functions(case: Case) -> Found:
             None if before is None else float(before[row]),
             float(after[row]),
             reading="of-all-queueing",
-            subject=readable_name(table.name[row]),
+            subject=table.shown(row),
             whole=(float(table.baseline.tottime[row]), float(table.candidate.tottime[row])),
             numbers={"share": float(after[row]) / whole},
         )
@@ -459,8 +455,8 @@ def _origin(case: Case) -> Found:
             origin.before,
             origin.after,
             reading="per-call-of",
-            subject=readable_name(table.name[origin.callee]),
-            numbers={"caller": readable_name(table.name[origin.row]), "calls": origin.calls},
+            subject=table.shown(origin.callee),
+            numbers={"caller": table.shown(origin.row), "calls": origin.calls},
         )
 
 
@@ -470,23 +466,22 @@ def _top_calls(case: Case) -> Found:
     shown = case.signals.origins.ratios.changed
     for row in range(min(len(table), LOOKED_AT)):
         before, after = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
-        if not shown[row]:
+        if not shown[row] or table.waits(row):
             continue
-        waits = is_wait(table.name[row], table.keys[row].root)
-        if before and after and not waits and abs(math.log(after / before)) > math.log(value("work.calls")):
+        if before and after and abs(math.log(after / before)) > math.log(value("work.calls")):
             yield Evidence(
                 "function.calls",
                 "count",
                 before,
                 after,
-                subject=readable_name(table.name[row]),
+                subject=table.shown(row),
                 reading="times",
                 numbers={"factor": after / before},
             )
             return
 
 
-def _of_function(case: Case, row: int, part: float | None, reading: str) -> Found:
+def _of_function(case: Case, row: int, part: Value, reading: str) -> Found:
     if row < 0:
         return
     table = case.signals.table
@@ -495,15 +490,14 @@ def _of_function(case: Case, row: int, part: float | None, reading: str) -> Foun
         "s",
         float(table.baseline.tottime[row]),
         float(table.candidate.tottime[row]),
-        subject=readable_name(table.name[row]),
+        subject=table.shown(row),
         reading=reading,
         numbers={"share": part},
     )
 
 
 def _code_function(case: Case) -> Found:
-    part = case.read("account.code")
-    return _of_function(case, code_row(case), part if isinstance(part, float) else None, "code-part")
+    return _of_function(case, code_row(case), case.read("account.code"), "code-part")
 
 
 def _top_function(case: Case) -> Found:
@@ -512,15 +506,11 @@ def _top_function(case: Case) -> Found:
 
 
 def _uncalled_function(case: Case) -> Found:
-    part = case.read("uncalled.part")
-    return _of_function(
-        case, uncalled_row(case.signals), part if isinstance(part, float) else None, "uncalled-part"
-    )
+    return _of_function(case, uncalled_row(case.signals), case.read("uncalled.part"), "uncalled-part")
 
 
 def _waited_function(case: Case) -> Found:
-    part = case.read("account.waits")
-    return _of_function(case, waited_row(case), part if isinstance(part, float) else None, "waits-part")
+    return _of_function(case, waited_row(case), case.read("account.waits"), "waits-part")
 
 
 def _started(case: Case) -> Found:
@@ -541,9 +531,7 @@ def _function_calls(case: Case, row: int) -> Found:
         return
     before, after = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
     reading = "same" if before == after else "changed" if ratios.changed[row] else "not-clearly"
-    yield Evidence(
-        "function.calls", "count", before, after, subject=readable_name(table.name[row]), reading=reading
-    )
+    yield Evidence("function.calls", "count", before, after, subject=table.shown(row), reading=reading)
 
 
 def _code_source(case: Case) -> Found:
@@ -555,7 +543,7 @@ def _code_source(case: Case) -> Found:
     usual = "source-lines" if added else "source-changed"
     reading = {"new": "source-new", "gone": "source-gone"}.get(table.match[row], usual)
     numbers: dict[str, Value] = {"lines": added} if added else {}
-    subject = readable_name(table.name[row])
+    subject = table.shown(row)
     yield Evidence("function.source", "text", subject=subject, reading=reading, numbers=numbers)
 
 
@@ -569,7 +557,7 @@ def _function_per_call(case: Case, row: int) -> Found:
             "factor",
             1.0,
             own,
-            subject=readable_name(case.signals.table.name[row]),
+            subject=case.signals.table.shown(row),
             reading="median-of-all",
             numbers={"factor": math.exp(case.signals.movement.ratio)},
         )

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from profkit.identity.readable_names import readable_name
 from profkit.measure.run_settings import set_by_hand
 from profkit.measure.side_facts import SideFacts
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import PROJECT
 from profkit.verdict.advice.size_limits import limit_advice
 from profkit.verdict.readings import Case, code_row
@@ -207,7 +205,7 @@ def _not_the_code(case: Judged, lost: float) -> Found:
             return
         queued = float(b.wait[row] - a.wait[row])
         before, after = float(own[0][row]), float(own[1][row])
-        if table.keys[row].root != PROJECT or is_wait(table.name[row], table.keys[row].root):
+        if table.keys[row].root != PROJECT or table.waits(row):
             continue
         if (
             queued >= WAITED * growth[row]
@@ -215,7 +213,7 @@ def _not_the_code(case: Judged, lost: float) -> Found:
             and 1 / SAME_PER_CALL <= after / before <= SAME_PER_CALL
         ):
             numbers = {"queued": queued, "before": before, "after": after}
-            yield Advice("not-the-code", subject=readable_name(table.name[row]), numbers=numbers)
+            yield Advice("not-the-code", subject=table.shown(row), numbers=numbers)
             return
 
 
