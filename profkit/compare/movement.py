@@ -38,9 +38,9 @@ class Movement:
     `functions`.
 
     `top_*` is the function with the greatest gain in CPU seconds, `changed_row` the greatest whose source
-    differs or that is new. `changed_part` and `changed_gain` sum over these; `changed_beyond` is their part
-    of the gain beyond `ratio`, since drift slows everything. `below_*` is the changed function, other than a
-    root, that gained most with callees. `stopped_work` is the part of added off-CPU time outside waits.
+    differs or that is new. `below_row` is the changed function, other than a root, that gained most with
+    callees. `busy_total` is the baseline's CPU seconds. `stopped_work` is the part of added off-CPU time
+    outside waits.
     """
 
     calls_factor: float
@@ -56,14 +56,9 @@ class Movement:
     top_part: float
     top_gain: float
     changed_row: int
-    changed_part: float
-    changed_beyond: float
-    changed_gain: float
     busy_total: float
-    gains: float
-    below_row: int = -1
-    below_part: float = 0.0
-    stopped_work: float = float("nan")
+    below_row: int
+    stopped_work: float
 
     @property
     def calls_shown(self) -> float:
@@ -80,14 +75,14 @@ def movement(
     sites: CallSites,
     called: CallRatios,
     *,
-    python_differs: bool = False,
-    within: tuple[Floats, Floats] | None = None,
-    stopped: tuple[Floats, Floats] | None = None,
+    python_differs: bool,
+    within: tuple[Floats, Floats],
+    stopped: tuple[Floats, Floats] | None,
 ) -> Movement:
     """Summarise how times and calls moved over the table; arrays have shape (n,), times are seconds.
 
-    `busy` is CPU time, `within` the same with callees, `stopped` time off the CPU without queueing. Calls
-    `of_processes` come with the number of processes and are not work.
+    `busy` is CPU time, `within` the same with callees, `stopped` time off the CPU without queueing (``None``:
+    unknown). Calls `of_processes` come with the number of processes and are not work.
     """
     a, b = table.baseline, table.candidate
     busy_a, busy_b = busy
@@ -118,15 +113,9 @@ def movement(
     top = int(heavy[gain.argmax()]) if gains > 0 else -1
     project = table.in_roots(PROJECT)
     ours = project | (not python_differs)
-    changed = (ours & (table.differs | table.new))[heavy]
     # New functions are changed code where a source is known to differ, or in a project that is still there.
     named = (ours & (table.differs | (table.new & project & still_there(table, busy_a))))[heavy]
-    in_changed = float(gain[changed].sum()) if named.any() else 0.0
-    common = math.exp(max(0.0, location)) if math.isfinite(location) else 1.0
-    beyond = np.maximum(busy_b - common * busy_a, 0.0)[heavy]
-    beyond_changed = float(beyond[changed].sum()) if named.any() else 0.0
     changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
-    below_row, below_part = _below_changed(table.differs & ours, within, gains)
     return Movement(
         calls_factor=factors[0],
         calls_low=factors[1],
@@ -141,13 +130,8 @@ def movement(
         top_part=float(gain.max()) / gains if gains > 0 else float("nan"),
         top_gain=float(gain.max()) if gains > 0 else 0.0,
         changed_row=changed_row,
-        changed_part=in_changed / gains if gains > 0 else 0.0,
-        changed_beyond=beyond_changed / float(beyond.sum()) if beyond_changed > 0 else 0.0,
-        changed_gain=in_changed,
         busy_total=total_a,
-        gains=gains,
-        below_row=below_row,
-        below_part=below_part,
+        below_row=_below_changed(table.differs & ours, within) if gains > 0 else -1,
         stopped_work=_stopped_work(table, stopped),
     )
 
@@ -174,19 +158,13 @@ def _part(known: float, whole: float) -> float:
     return known / whole if whole > 0 else 1.0
 
 
-def _below_changed(
-    differs: npt.NDArray[np.bool_], within: tuple[Floats, Floats] | None, gains: float
-) -> tuple[int, float]:
-    """Return the changed row that gained most with callees, and its part of all gains; or (−1, 0)."""
-    if within is None or gains <= 0:
-        return -1, 0.0
+def _below_changed(differs: npt.NDArray[np.bool_], within: tuple[Floats, Floats]) -> int:
+    """Return the changed row that gained most with callees, −1 without one."""
     before, after = within
     whole = max(float(before.max(initial=0.0)), 1e-12)
     rows = np.argsort(before - after, kind="stable")[:MOST_BELOW]
     rows = rows[(differs & (before <= ROOT_SHARE * whole))[rows]]
-    if not len(rows):
-        return -1, 0.0
-    return int(rows[0]), min(1.0, float(after[rows[0]] - before[rows[0]]) / gains)
+    return int(rows[0]) if len(rows) else -1
 
 
 def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> float:

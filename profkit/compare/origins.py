@@ -77,7 +77,7 @@ def find_origins(
     sites: CallSites,
     ratios: CallRatios,
     *,
-    python_differs: bool = False,
+    python_differs: bool,
 ) -> Origins:
     """Separate calls and costs that come from changed code; arrays have shape (n,), one per table row.
 

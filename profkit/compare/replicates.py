@@ -66,8 +66,8 @@ def ranked_seconds(of: Replicates | Profile, by: str, active: bool) -> Floats:
     return np.maximum(whole - off, 0.0) if active and off is not None else whole
 
 
-def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float] = ()) -> Replicates:
-    """Bring one or more runs of a side under common rows; `unseen_s` is empty where all are exact."""
+def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float]) -> Replicates:
+    """Bring one or more runs of a side under common rows; `unseen_s` is 0 for a run that is exact."""
     exact: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
     union = replace(profiles[0], edges=None, **exact)
     known = roots[0]
@@ -82,8 +82,7 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
         places.append(place)
         known = joined_roots((known, own))
     columns: dict[str, Any] = {name: _stacked(profiles, places, name, len(union)) for name in VALUE_COLUMNS}
-    missed = tuple(unseen_s) or (0.0,) * len(profiles)
-    estimates = _estimates(profiles, places, missed, len(union))
+    estimates = _estimates(profiles, places, unseen_s, len(union))
     if estimates is not None:
         unknown = np.isnan(estimates["calls_low"])
         columns |= {name: np.where(unknown, np.nan, columns[name]) for name in CALL_COLUMNS}
@@ -103,7 +102,7 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
         columns["blocked"],
         columns["cumblocked"],
         tuple(places),
-        _missed_by_all(missed),
+        _missed_by_all(unseen_s),
     )
 
 

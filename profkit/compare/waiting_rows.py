@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
+from profkit.measure.lookup_columns import rows_where
 from profkit.measure.waits_by_name import reads_files
 from profkit.model import BUILTIN, STDLIB
 
@@ -39,9 +40,7 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     called = np.bincount(callee, count, n)
     whole = table.baseline.cumtime + table.candidate.cumtime
     # Wrappers of file reads also compute, so they do not wait by design.
-    reads = np.zeros(n, np.bool_)
-    reads[[row for row in np.flatnonzero(named).tolist() if reads_files(table.name[row])]] = True
-    waits: Bools = named & ~reads
+    waits: Bools = named & ~rows_where(table.name, reads_files)
     for _ in range(LEVELS):
         below = np.bincount(callee, count * waits[caller], n)
         within = np.bincount(caller, time * waits[callee], n)
