@@ -282,14 +282,11 @@ def _unique_pairs(
     """Return free rows whose known (group, value) occurs once among the free rows of each side."""
     rows_a = np.flatnonzero((value_a != 0) & free_a)
     rows_b = np.flatnonzero((value_b != 0) & free_b)
-    if not len(rows_a) or not len(rows_b):
-        none = np.zeros(0, np.int64)
-        return none, none
     key = _dense(
         np.concatenate([group_a[rows_a], group_b[rows_b]]), np.concatenate([value_a[rows_a], value_b[rows_b]])
     )
     key_a, key_b = key[: len(rows_a)], key[len(rows_a) :]
-    size = int(max(key_a.max(), key_b.max())) + 1
+    size = int(key.max(initial=-1)) + 1
     once_a, once_b = np.bincount(key_a, minlength=size) == 1, np.bincount(key_b, minlength=size) == 1
     once = once_a & once_b
     at_b = np.zeros(len(once), np.int64)

@@ -45,13 +45,8 @@ def standing_rows(joined: Joined, found: Alignment) -> tuple[Ints, Ints]:
     a, b = joined.baseline, joined.candidate
     hash_a, hash_b = a.source_hash[found.baseline], b.source_hash[found.candidate]
     edited = (hash_a != hash_b) & (hash_a != 0) & (hash_b != 0)
-    in_baseline = _standing(
-        joined, (a, found.baseline, found.baseline_only), (b, found.candidate, found.candidate_only), edited
-    )
-    in_candidate = _standing(
-        joined, (b, found.candidate, found.candidate_only), (a, found.baseline, found.baseline_only), edited
-    )
-    return in_baseline, in_candidate
+    before, after = (a, found.baseline, found.baseline_only), (b, found.candidate, found.candidate_only)
+    return _standing(joined, before, after, edited), _standing(joined, after, before, edited)
 
 
 def _standing(joined: Joined, side: _Side, against: _Side, edited: npt.NDArray[np.bool_]) -> Ints:

@@ -45,8 +45,6 @@ class KnownFiles:
 
     def __init__(self) -> None:
         self._of_roots: dict[Roots, dict[str, File]] = {}
-        self._all: set[File] = set()
-        self._ordered: list[File] = []
 
     def keys(self, files: Sequence[str], roots: Roots) -> list[File]:
         """Return root and path of each file."""
@@ -54,17 +52,6 @@ class KnownFiles:
         new = [file for file in files if file not in known]
         known.update(zip(new, rooted_all(new, roots), strict=True))
         return list(map(known.__getitem__, files))
-
-    def ordered(self, keys: set[File]) -> list[File]:
-        """Return these keys sorted by root and path."""
-        if keys != self._all:
-            paths: dict[str, list[str]] = {}
-            for root, path in keys:
-                paths.setdefault(root, []).append(path)
-            # Strings sort twice as fast as tuples.
-            self._ordered = [(root, path) for root in sorted(paths) for path in sorted(paths[root])]
-            self._all = keys
-        return self._ordered.copy()
 
 
 def match_files(
@@ -85,7 +72,7 @@ def match_files(
 
     # Sorted, so that numbers, and ties broken by them, do not depend on the order of rows.
     of_a, of_b = set(keys_a), set(keys_b)
-    keys = known.ordered(of_a | of_b)
+    keys = sorted(of_a | of_b)
     numbers = dict(zip(keys, range(len(keys)), strict=True))
     left_a, left_b = _leftover(of_a - of_b), _leftover(of_b - of_a)
     if left_a and left_b:

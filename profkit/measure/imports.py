@@ -32,7 +32,7 @@ def import_seconds(thread: Thread) -> Floats:
     """Return CPU seconds of each function within imports, shape (n,); 0 without calling contexts."""
     found = np.zeros(len(thread.profile))
     paths, inside = thread.paths, _inside_imports(thread)
-    if paths is None or not inside.any():
+    if paths is None:
         return found
     rows = paths.function[inside]
     np.add.at(found, np.maximum(rows, 0), np.where(rows >= 0, _active(thread)[inside], 0.0))

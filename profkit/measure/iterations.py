@@ -14,7 +14,7 @@ import numpy.typing as npt
 from profkit.errors import UsageError
 from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, WAIT, IterationNames
 from profkit.measure.role_parts import RolePart, new_time, role_parts
-from profkit.model import Process, Run
+from profkit.model import Run
 from profkit.model.arrays import median
 
 __all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typical_model", "warming_up"]
@@ -181,10 +181,11 @@ def _model(
         bound, predicted = "loading" if starved else "compute", max(usual, spent.mean_s)
     rate = float((n - left_out) / duration[used].sum())
     batch, batch_from = _batch(cycle.batch[used], said)
+    process = parts[index].process
     return IterationModel(
-        pid=parts[index].process.pid,
-        rank=parts[index].process.rank,
-        thread=_thread_name(parts[index].process, thread),
+        pid=process.pid,
+        rank=process.rank,
+        thread=next((t.name for t in process.threads if t.tid == thread and t.name), str(thread)),
         consumers=1,
         iteration=cycle.name,
         delimited=cycle.delimited,
@@ -321,7 +322,3 @@ def _batch(payload: Floats, said: IterationNames) -> tuple[float | None, str]:
     if len(payload) > 1 and (np.diff(payload) > 0).all():
         return None, ""  # it counts the iterations
     return float(payload.mean()), "payload"
-
-
-def _thread_name(process: Process, tid: int) -> str:
-    return next((thread.name for thread in process.threads if thread.tid == tid and thread.name), str(tid))

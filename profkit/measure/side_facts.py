@@ -96,6 +96,13 @@ class SideFacts:
         return _fraction(self.rest_run_s, self.rest_wait_s)
 
     @property
+    def demand(self) -> float | None:
+        """`demand_cores` over the available CPUs."""
+        if self.demand_cores is None or not self.available_cpus:
+            return None
+        return self.demand_cores / self.available_cpus
+
+    @property
     def own_run_s(self) -> float | None:
         """CPU seconds of the whole process tree."""
         return self.own_cores * self.wall_s if self.own_cores is not None and self.wall_s else None
