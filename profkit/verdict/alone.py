@@ -12,6 +12,7 @@ from profkit.identity.function_keys import FunctionKeys, function_keys
 from profkit.identity.readable_names import readable_name
 from profkit.measure.critical_path import compose, path_rank, read_path
 from profkit.measure.line_times import FunctionLines, seen_lines
+from profkit.measure.lookup_columns import Looked
 from profkit.measure.selected_processes import Selected, select
 from profkit.measure.side_facts import SideFacts, no_side, side_facts
 from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
@@ -69,13 +70,12 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
 
 
 def _account(run: Run, chosen: Selected, keys: FunctionKeys) -> Account:
-    names = [keys.names[i] for i in keys.name.tolist()]
-    roots = [ROOTS[i] for i in keys.root.tolist()]
-    waits = np.array([is_wait(n, r) for n, r in zip(names, roots, strict=True)], np.bool_)
-    ranks = np.array([waits_for_ranks(n) for n in names], np.bool_)
-    reads = np.array([reads_files(n) for n in names], np.bool_)
+    names = Looked(keys.name, keys.names)
+    rooted = zip(names, keys.root.tolist(), strict=True)
+    waits = np.array([is_wait(name, ROOTS[root]) for name, root in rooted], np.bool_)
     reading = read_path(run, chosen, path_rank(chosen.processes, chosen.processes))
-    return account_of_run(compose(reading, waits, ranks, reads), names)
+    whole = compose(reading, waits, names.where(waits_for_ranks), names.where(reads_files))
+    return account_of_run(whole, names)
 
 
 def _stopped(one: _OneRun) -> float:
@@ -127,13 +127,6 @@ def _most_wait(one: _OneRun) -> float:
     return max(_own_wait(one) or 0.0, _hidden_wait(one))
 
 
-def _demand(one: _OneRun) -> float | None:
-    side = _side(one)
-    if side.demand_cores is None or not side.available_cpus:
-        return None
-    return side.demand_cores / side.available_cpus
-
-
 def _others(one: _OneRun) -> bool:
     side = _side(one)
     return (side.others_cores or 0.0) >= value("others.alone") or (side.steal_cores or 0.0) >= value("steal")
@@ -144,7 +137,7 @@ def _itself(one: _OneRun) -> bool:
     cpus = side.available_cpus or math.inf
     # More ranks than CPUs compete, whatever their average demand.
     ranks = side.mains > cpus and (side.worst_wait_fraction or 0.0) >= value("alone.ranks")
-    return (_demand(one) or 0.0) > value("demand.self") or (ranks and not _others(one))
+    return (side.demand or 0.0) > value("demand.self") or (ranks and not _others(one))
 
 
 def _kind(one: _OneRun) -> str | None:
@@ -232,7 +225,9 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "most.wait": Reading("share", "the greatest of these waits", _most_wait),
     "throttled": Reading("share", "throttled part of the cgroup's periods", lambda o: _side(o).throttled),
     "kind.quota": Reading("text", "a quota's kind of contention", lambda o: "cpu-quota"),
-    "demand": Reading("factor", "CPUs that its threads ask for, over those available", _demand),
+    "demand": Reading(
+        "factor", "CPUs that its threads ask for, over those available", lambda o: _side(o).demand
+    ),
     "others": Reading("cores", "CPU that other programs used", lambda o: _side(o).others_cores),
     "steal": Reading("cores", "CPU that the machine's other guests took", lambda o: _side(o).steal_cores),
     "contention.itself": Reading(

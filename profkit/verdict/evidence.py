@@ -171,12 +171,13 @@ def _asked(case: Case) -> Found:
 
 def _largest_pool(of: Inventory) -> tuple[str, int, int, str, str]:
     """Return library, threads, processes with that pool, the size's origin, and the variable."""
-    rows = [row for row in of.rows if row.threads and row.threads > 1 and not row.process.idle]
-    if not rows:
+    working = [process for process in of.processes if not process.idle]
+    pools = [(pool.threads or 0, pool, process.pid) for process in working for pool in process.pools or ()]
+    threads, largest, _ = max(pools, key=lambda found: found[0], default=(0, None, None))
+    if largest is None or threads <= 1:
         return "", 0, 0, "", ""
-    largest = max(rows, key=lambda row: row.threads or 0)
-    alike = len({row.process.pid for row in rows if row.threads == largest.threads})
-    return largest.library, largest.threads or 0, alike, largest.pool.origin, largest.pool.variable
+    alike = len({pid for size, _, pid in pools if size == threads})
+    return largest.library, threads, alike, largest.origin, largest.variable
 
 
 def _others(case: Judged) -> Found:
@@ -312,10 +313,6 @@ def _off(case: Judged) -> Found:
     )
 
 
-def _compares(case: Judged) -> bool:
-    return case.account.baseline_s > 0
-
-
 def _imports(case: Judged) -> Found:
     """Return what other processes import, and for how long on the path."""
     if case.account.imports_s > 0:
@@ -345,7 +342,7 @@ def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
                     yield Evidence(
                         signal,
                         "s",
-                        waited.baseline_s if _compares(case) else None,
+                        waited.baseline_s if case.account.baseline_s > 0 else None,
                         waited.candidate_s,
                         reading="mostly-in",
                         subject=waited.name,

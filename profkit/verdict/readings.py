@@ -140,19 +140,9 @@ def _worst(case: Case) -> float | None:
     return case.signals.candidate.worst_wait_fraction if case.signals.candidate.mains > 1 else None
 
 
-def _worst_growth(case: Case) -> float | None:
-    return _growth(case.signals.baseline.worst_wait_fraction, _worst(case))
-
-
-def _demand(case: Case) -> float | None:
-    b = case.signals.candidate
-    return b.demand_cores / b.available_cpus if b.demand_cores is not None and b.available_cpus else None
-
-
 def _itself(case: Case) -> bool:
     """Return whether the program's own threads ask for more than the CPUs, or for more than before."""
-    demand = _demand(case)
-    if demand is not None and demand > value("demand.self"):
+    if (case.signals.candidate.demand or 0.0) > value("demand.self"):
         return True
     return not _others(case) and bool(_more_threads(case))
 
@@ -161,9 +151,8 @@ def _others(case: Case) -> bool:
     b = case.signals.candidate
     if (b.others_cores or 0.0) >= value("others") and _others_added(case) >= value("others.growth"):
         return True
-    demand = _demand(case)
     stolen = (b.steal_cores or 0.0) >= value("steal") and _more_stolen(case) >= value("steal.growth")
-    return stolen and not (demand is not None and demand > value("demand.self"))
+    return stolen and not (b.demand or 0.0) > value("demand.self")
 
 
 def _others_added(case: Case) -> float:
@@ -673,7 +662,11 @@ READINGS: Mapping[str, Reading] = {
         "queueing of the baseline's rank that queues most",
         lambda c: c.signals.baseline.worst_wait_fraction,
     ),
-    "rank.wait-growth": Reading("share", "growth of rank.wait over the baseline", _worst_growth),
+    "rank.wait-growth": Reading(
+        "share",
+        "growth of rank.wait over the baseline",
+        lambda c: _growth(c.signals.baseline.worst_wait_fraction, _worst(c)),
+    ),
     "helpers.wait": Reading(
         "share",
         "queueing of all other threads and processes, share of their active time",
@@ -696,7 +689,9 @@ READINGS: Mapping[str, Reading] = {
         "growth of throttled over the baseline",
         lambda c: _growth(c.signals.baseline.throttled or 0.0, c.signals.candidate.throttled),
     ),
-    "demand": Reading("factor", "CPUs that its threads ask for, over those available", _demand),
+    "demand": Reading(
+        "factor", "CPUs that its threads ask for, over those available", lambda c: c.signals.candidate.demand
+    ),
     "threads.growth": Reading(
         "factor", "growth of the threads, workers or processes per CPU", _threads_growth
     ),
