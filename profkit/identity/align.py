@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -12,7 +13,7 @@ from profkit.identity.file_matches import KnownFiles, match_files
 from profkit.identity.function_keys import clean_name
 from profkit.identity.nearest import pair_nearest
 from profkit.identity.rooted_paths import ANYWHERE
-from profkit.model import FunctionKey, Profile, Roots
+from profkit.model import Profile, Roots
 from profkit.model.arrays import distinct
 
 Index = npt.NDArray[np.int32]
@@ -56,11 +57,6 @@ class Joined:
     strings: tuple[str, ...]
     files: tuple[tuple[str, str], ...]
 
-    def key(self, side: Columns, row: int) -> FunctionKey:
-        """Return the key of a row of either side."""
-        root, path = self.files[side.file[row]]
-        return FunctionKey(root, path, self.strings[side.qualname[row] or side.name[row]])
-
 
 def join(
     baseline: Profile,
@@ -70,16 +66,11 @@ def join(
     known: KnownFiles | None = None,
 ) -> Joined:
     """Number strings and files of two profiles in common; empty roots are inferred."""
-    table: dict[str, int] = dict(zip(baseline.strings, range(len(baseline.strings)), strict=True))
-    if len(table) == len(baseline.strings):
-        place_a = np.arange(len(table), dtype=np.int32)
-    else:  # a text occurs twice
-        table = {"": 0}
-        place_a = _number(baseline.strings, table)
-    place_b = _number(candidate.strings, table)
+    table = {"": 0}
+    place_a, place_b = (_number(profile.strings, table) for profile in (baseline, candidate))
     clean = _clean(table)
     names = clean[place_a[baseline.name]], clean[place_b[candidate.name]]
-    files = match_files(baseline, candidate, baseline_roots, candidate_roots, *names, known)
+    file_a, file_b, files = match_files(baseline, candidate, baseline_roots, candidate_roots, *names, known)
 
     def columns(profile: Profile, place: Index, file: Index) -> Columns:
         raw_name, qualname = place[profile.name], place[profile.qualname]
@@ -93,12 +84,8 @@ def join(
             source_hash=place[profile.source_hash],
         )
 
-    return Joined(
-        columns(baseline, place_a, files.baseline),
-        columns(candidate, place_b, files.candidate),
-        tuple(table),
-        files.keys,
-    )
+    own, others = columns(baseline, place_a, file_a), columns(candidate, place_b, file_b)
+    return Joined(own, others, tuple(table), files)
 
 
 def align(
@@ -239,8 +226,13 @@ def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
             ]
         )
     )
-    place = np.zeros(len(joined.strings), np.int32)
-    place[sorted(used.tolist(), key=joined.strings.__getitem__)] = np.arange(len(used), dtype=np.int32)
+    return sorted_places(used, joined.strings)
+
+
+def sorted_places(used: npt.NDArray[np.integer], texts: Sequence[str] | Sequence[tuple[str, str]]) -> Index:
+    """Return for each text its place among the sorted texts in use, 0 for those that are not."""
+    place = np.zeros(len(texts), np.int32)
+    place[sorted(used.tolist(), key=texts.__getitem__)] = np.arange(len(used), dtype=np.int32)
     return place
 
 

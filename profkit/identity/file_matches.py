@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, takewhile
 from typing import TypeAlias
 
@@ -29,15 +28,6 @@ MIN_SHARED_NAMES = 0.5
 File: TypeAlias = tuple[str, str]
 #: A file of either side, and the end of their paths by which they are the same.
 Match: TypeAlias = tuple[File, File, str]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FileMatch:
-    """Common file number of each row of either side, and ``(root, path)`` by that number."""
-
-    baseline: Index
-    candidate: Index
-    keys: tuple[File, ...]
 
 
 class KnownFiles:
@@ -62,8 +52,11 @@ def match_files(
     baseline_names: Index,
     candidate_names: Index,
     known: KnownFiles | None = None,
-) -> FileMatch:
-    """Give the same file the same number on both sides; shared names are the evidence of the vote."""
+) -> tuple[Index, Index, tuple[File, ...]]:
+    """Return a number for the file of each row of either side, the same for the same file, and all files.
+
+    Shared names are the evidence of the vote.
+    """
     known = known or KnownFiles()
     files_a, of_row_a = unique_files(baseline)
     files_b, of_row_b = unique_files(candidate)
@@ -84,7 +77,7 @@ def match_files(
             keys.append((root, common))
     number_a = np.fromiter(map(numbers.__getitem__, keys_a), np.int32, len(keys_a))
     number_b = np.fromiter(map(numbers.__getitem__, keys_b), np.int32, len(keys_b))
-    return FileMatch(
+    return (
         number_a[of_row_a] if len(number_a) else of_row_a,
         number_b[of_row_b] if len(number_b) else of_row_b,
         tuple(keys),

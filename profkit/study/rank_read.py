@@ -466,13 +466,13 @@ class _Names:
             table = np.array([known.setdefault(text, len(known)) for text in one.strings], np.int32)
             return table[one.name]
 
-        found = match_files(ours, theirs, process.roots, roots, numbered(ours), numbered(theirs))
+        here, there, _ = match_files(ours, theirs, process.roots, roots, numbered(ours), numbered(theirs))
         files_there = _used(ours.file, len(ours.strings)).tolist()
         places_there = self._files([ours.strings[f] for f in files_there], process.roots)
-        number_of = dict(zip(ours.file.tolist(), found.baseline.tolist(), strict=True))
+        number_of = dict(zip(ours.file.tolist(), here.tolist(), strict=True))
         back = {number_of[f]: place for f, place in zip(files_there, places_there, strict=True)}
         place = {f: i for i, f in enumerate(files.tolist())}
-        for f, number in dict(zip(profile.file.tolist(), found.candidate.tolist(), strict=True)).items():
+        for f, number in dict(zip(profile.file.tolist(), there.tolist(), strict=True)).items():
             if number in back:
                 numbers[place[f]] = back[number]
 
