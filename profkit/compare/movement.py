@@ -15,8 +15,6 @@ from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread, log_ratios
 from profkit.model import PROJECT
 
-__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "STILL_THERE", "Movement", "movement"]
-
 Floats = npt.NDArray[np.float64]
 
 #: Part of the baseline's time in functions that the candidate still has, below which it is another program.

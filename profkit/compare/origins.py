@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from profkit.compare.call_sites import CallSites, logarithmic_mean
 from profkit.compare.call_table import CallTable
-from profkit.compare.movement import CALLS_CHANGED, ROOT_SHARE, still_there
+from profkit.compare.movement import ROOT_SHARE, still_there
 from profkit.compare.result_types import DiffTable
-from profkit.compare.sampled_calls import CallRatios
+from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread, log_ratios
 from profkit.model import BUILTIN, PROJECT

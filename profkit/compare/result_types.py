@@ -13,8 +13,8 @@ from profkit.compare.sampled_calls import UNCALLED, UNSEEN
 from profkit.identity.readable_names import readable_name
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
-from profkit.measure.lookup_columns import rows_in, rows_starting, rows_where
-from profkit.measure.waits_by_name import is_wait
+from profkit.measure.lookup_columns import rows_in, rows_where
+from profkit.measure.waits_by_name import is_native, is_wait
 from profkit.model import FunctionKey, Neighbours, Notice
 
 Ints = npt.NDArray[np.int64]
@@ -123,7 +123,7 @@ class DiffTable:
     @property
     def native(self) -> npt.NDArray[np.bool_]:
         """Rows whose name begins with "<": native functions, but also module bodies and lambdas."""
-        return rows_starting(self.name, "<")
+        return rows_where(self.name, is_native)
 
     @property
     def new(self) -> npt.NDArray[np.bool_]:

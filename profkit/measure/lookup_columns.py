@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter, methodcaller
+from operator import itemgetter
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -98,11 +98,6 @@ def rows_where(column: Sequence[Item], holds: Callable[[Item], Any]) -> Bools:
     if isinstance(column, Looked):
         return column.where(holds)
     return np.fromiter(map(holds, column), np.bool_, len(column))
-
-
-def rows_starting(column: Sequence[str], beginning: str) -> Bools:
-    """Return the rows of any column whose text starts with `beginning`."""
-    return rows_where(column, methodcaller("startswith", beginning))
 
 
 def rows_in(keys: Sequence[FunctionKey], *roots: str) -> Bools:
