@@ -140,7 +140,7 @@ class Account:
     @property
     def capture_s(self) -> float:
         """What capture added to the difference, in seconds; 0 if unknown."""
-        return next((bucket.seconds for bucket in self.buckets if bucket.name == CAPTURE), 0.0)
+        return self.seconds(CAPTURE)
 
     @property
     def program_s(self) -> float:
@@ -154,16 +154,12 @@ class Account:
 
     def bucket(self, name: str) -> Bucket:
         """Return the bucket of this name; raise `KeyError` where there is none."""
-        for one in self.buckets:
-            if one.name == name:
-                return one
-        raise KeyError(name)
+        return {bucket.name: bucket for bucket in self.buckets}[name]
 
     def seconds(self, name: str) -> float:
-        """Return the signed seconds of a bucket; 0 for one of `PAUSES` that was not measured separately."""
-        if name in PAUSES and all(bucket.name != name for bucket in self.buckets):
-            return 0.0
-        return self.bucket(name).seconds
+        """Return the signed seconds of a bucket; 0 for `CAPTURE` and `PAUSES` where they are unknown."""
+        known = {bucket.name: bucket.seconds for bucket in self.buckets}
+        return known.get(name, 0.0) if name in (*PAUSES, CAPTURE) else known[name]
 
     def whole(self, name: str) -> float:
         """Return a bucket's seconds including its `PAUSES`, as booked where tracers recorded no waits."""

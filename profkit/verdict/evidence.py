@@ -478,7 +478,7 @@ def _top_calls(case: Case) -> Found:
             return
 
 
-def _of_function(case: Case, row: int, part: Value, reading: str) -> Found:
+def _of_function(case: Case, row: int, part: str, reading: str) -> Found:
     if row < 0:
         return
     table = case.signals.table
@@ -489,25 +489,8 @@ def _of_function(case: Case, row: int, part: Value, reading: str) -> Found:
         float(table.candidate.tottime[row]),
         subject=table.shown(row),
         reading=reading,
-        numbers={"share": part},
+        numbers={"share": case.read(part)},
     )
-
-
-def _code_function(case: Case) -> Found:
-    return _of_function(case, code_row(case), case.read("account.code"), "code-part")
-
-
-def _top_function(case: Case) -> Found:
-    moved = case.signals.movement
-    return _of_function(case, moved.top_row, moved.top_part, "of-gains")
-
-
-def _uncalled_function(case: Case) -> Found:
-    return _of_function(case, uncalled_row(case.signals), case.read("uncalled.part"), "uncalled-part")
-
-
-def _waited_function(case: Case) -> Found:
-    return _of_function(case, waited_row(case), case.read("account.waits"), "waits-part")
 
 
 def _started(case: Case) -> Found:
@@ -697,14 +680,18 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "capture": _capture,
     "origin": _origin,
     "top-calls": _top_calls,
-    "code-function": _code_function,
+    "code-function": lambda case: _of_function(case, code_row(case), "account.code", "code-part"),
     "code-calls": lambda case: _function_calls(case, code_row(case)),
     "code-source": _code_source,
-    "waited-function": _waited_function,
+    "waited-function": lambda case: _of_function(case, waited_row(case), "account.waits", "waits-part"),
     "started": _started,
     "per-call-function": lambda case: _function_per_call(case, code_row(case)),
-    "top-function": _top_function,
-    "uncalled-function": _uncalled_function,
+    "top-function": lambda case: _of_function(
+        case, case.signals.movement.top_row, "function.part", "of-gains"
+    ),
+    "uncalled-function": lambda case: _of_function(
+        case, uncalled_row(case.signals), "uncalled.part", "uncalled-part"
+    ),
     "top-function-calls": lambda case: _function_calls(case, case.signals.movement.top_row),
     "top-function-per-call": lambda case: _function_per_call(case, case.signals.movement.top_row),
     "per-call": _per_call,

@@ -330,11 +330,11 @@ def _start_fewer(crew: _Crew) -> Advice:
         "cpus": host.available_cpus,
         "most": share.processes,
     }
-    if not host.workers:
-        return Advice("start-fewer", cures="queue", numbers=numbers)
-    # The parent of a pool only waits for it, but that of a loader computes.
-    numbers["workers"] = share.workers
-    found = next((size for size in crew.sizes if size.sets in _STARTERS), None)
+    found = None
+    if host.workers:
+        # The parent of a pool only waits for it, but that of a loader computes.
+        numbers["workers"] = share.workers
+        found = next((size for size in crew.sizes if size.sets in _STARTERS), None)
     if found is None:
         return Advice("start-fewer", cures="queue", numbers=numbers)
     call = _STARTERS[found.sets].format(n=share.workers)
