@@ -303,19 +303,26 @@ def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
     position[parts.rows] = np.arange(len(parts.rows))
     of_caller, of_callee = position[edges.caller], position[edges.callee]
     stay = (of_caller < 0) & (of_callee < 0)
-    columns: dict[str, list[npt.NDArray[np.generic]]] = {
-        name: [getattr(edges, name)[stay]] for name in Edges.__slots__
-    }
-    for edge in np.flatnonzero((of_caller >= 0) & (of_callee < 0)).tolist():
-        share = parts.share[of_caller[edge]]
-        gets = np.flatnonzero(share > 0)
-        columns["caller"].append(parts.callers[gets].astype(np.int32))
-        columns["callee"].append(np.full(len(gets), edges.callee[edge], np.int32))
-        for name in ("ncalls", "primitive_calls"):
-            columns[name].append(np.rint(share[gets] * getattr(edges, name)[edge]).astype(np.int64))
-        for name in ("tottime", "cumtime"):
-            columns[name].append(share[gets] * getattr(edges, name)[edge])
-    return Edges(**{name: np.concatenate(parts_of) for name, parts_of in columns.items()})
+    # An edge from a folded function becomes one from each caller that got a part of that function.
+    outer = np.flatnonzero((of_caller >= 0) & (of_callee < 0))
+    row, gets = np.nonzero(parts.share > 0)
+    first, end = (np.searchsorted(row, of_caller[outer], side) for side in ("left", "right"))
+    many = end - first
+    at = np.repeat(first - np.cumsum(many) + many, many) + np.arange(many.sum())
+    share, edge = parts.share[row[at], gets[at]], np.repeat(outer, many)
+
+    def joined(name: str) -> npt.NDArray[np.float64]:
+        values = getattr(edges, name)
+        return np.concatenate([values[stay], share * values[edge]])
+
+    return Edges(
+        np.concatenate([edges.caller[stay], parts.callers[gets[at]]]).astype(np.int32),
+        np.concatenate([edges.callee[stay], edges.callee[edge]]),
+        np.rint(joined("ncalls")).astype(np.int64),
+        np.rint(joined("primitive_calls")).astype(np.int64),
+        joined("tottime"),
+        joined("cumtime"),
+    )
 
 
 def _folded_paths(paths: Paths, place: Ints) -> Paths:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import eq
 
 import numpy as np
 
@@ -119,7 +121,7 @@ def _packages(profile: Profile, roots: Roots, most: float) -> Iterable[tuple[str
     A package's longest module counts, and others that take too long to be inside it. A module body longer
     than all imports is the program itself.
     """
-    bodies = Looked(profile.name, profile.strings).where(lambda text: text == "<module>")
+    bodies = Looked(profile.name, profile.strings).where(partial(eq, "<module>"))
     body = np.flatnonzero(bodies & (profile.cumtime <= most))
     # Captures record modules; computing keys of all functions is slow.
     keys = None if profile.module[body].any() else function_keys(profile, roots)

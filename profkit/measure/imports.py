@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from operator import eq
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +26,7 @@ AROUND = "_find_and_load"
 
 def import_rows(profile: Profile) -> list[int]:
     """Return the rows of the outermost function of every import; frozen and on disk it is another row."""
-    named = np.flatnonzero(Looked(profile.name, profile.strings).where(lambda text: text == AROUND))
+    named = np.flatnonzero(Looked(profile.name, profile.strings).where(partial(eq, AROUND)))
     return [row for row in named.tolist() if profile.strings[profile.file[row]].endswith(SYSTEM)]
 
 
@@ -47,7 +49,7 @@ def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], 
         if paths is None or not inside.any():
             continue
         profile = thread.profile
-        bodies = Looked(profile.name, profile.strings).where(lambda text: text == "<module>")
+        bodies = Looked(profile.name, profile.strings).where(partial(eq, "<module>"))
         is_body = inside & np.isin(paths.function, np.flatnonzero(bodies))
         within = _within(paths.parent, is_body)
         outermost = is_body & ~np.where(paths.parent >= 0, within[paths.parent], False)
