@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model import Profile
+from profkit.model import Edges, Profile
 from profkit.model.arrays import distinct, median
 
 Index = npt.NDArray[np.int32]
@@ -46,49 +47,40 @@ def call_table(
     """Return caller–callee sums of both sides under the n table rows; ``None`` if no profile has edges."""
     if not any(profile.edges is not None for side in profiles for profile in side):
         return None
-    pairs = [
-        [_pairs(profile, rows[place], n) for profile, place in zip(side, placed, strict=True)]
+    runs = [
+        [_pairs(profile.edges, rows[place], n) for profile, place in zip(side, placed, strict=True)]
         for side, placed, rows in zip(profiles, places, of_table, strict=True)
     ]
-    # Lookups by searchsorted are many times as fast in sorted pairs.
-    orders = [[np.argsort(pair, kind="stable") for pair in side_pairs] for side_pairs in pairs]
-    pairs = [
-        [pair[order] for pair, order in zip(*of_side, strict=True)]
-        for of_side in zip(pairs, orders, strict=True)
-    ]
-    keys = distinct(np.concatenate([pair for side_pairs in pairs for pair in side_pairs]))
-    keys = keys[keys >= 0]
-    sides = [_side(*of_side, keys) for of_side in zip(profiles, pairs, orders, strict=True)]
+    keys = distinct(np.concatenate([pairs for side in runs for _, pairs, _ in side]))
+    sides = [_side(of_side, keys) for of_side in runs]
     return CallTable((keys % max(n, 1)).astype(np.int32), (keys // max(n, 1)).astype(np.int32), *sides)
 
 
-def _pairs(profile: Profile, of_table: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.int64]:
-    """Return ``callee · n + caller`` for every edge, −1 for an edge with an end outside the table."""
-    if profile.edges is None:
-        return np.zeros(0, np.int64)
-    caller, callee = of_table[profile.edges.caller], of_table[profile.edges.callee]
-    return np.where((caller >= 0) & (callee >= 0), callee * n + caller, -1)
+#: Edges of one run within the table, as ``callee · n + caller`` in ascending order, and their edge numbers.
+_Pairs: TypeAlias = tuple[Edges, npt.NDArray[np.int64], npt.NDArray[np.intp]]
 
 
-def _side(
-    profiles: Sequence[Profile],
-    pairs: Sequence[npt.NDArray[np.int64]],
-    orders: Sequence[npt.NDArray[np.intp]],
-    keys: npt.NDArray[np.int64],
-) -> CallSide:
-    """Sum each run's edges by key; `pairs` are sorted, and `orders` are the edge numbers in that order."""
-    shape = (len(profiles), len(keys))
-    counts, own, times = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for run, (profile, pair, order) in enumerate(zip(profiles, pairs, orders, strict=True)):
-        if profile.edges is None:
-            continue
-        within = int(np.searchsorted(pair, 0))
-        known = order[within:]
-        at = np.searchsorted(keys, pair[within:])
-        counts[run] = np.bincount(at, profile.edges.ncalls[known], len(keys))
-        own[run] = np.bincount(at, profile.edges.tottime[known], len(keys))
-        times[run] = np.bincount(at, profile.edges.cumtime[known], len(keys))
-    if len(profiles) == 1:
-        return CallSide(np.rint(counts[0]).astype(np.int64), own[0], times[0])
-    count, own_time, time = (median(values, axis=0) for values in (counts, own, times))
-    return CallSide(np.rint(count).astype(np.int64), own_time, time)
+def _pairs(edges: Edges | None, of_table: npt.NDArray[np.integer], n: int) -> _Pairs:
+    edges = edges or Edges.empty()
+    caller, callee = of_table[edges.caller], of_table[edges.callee]
+    pairs = np.where((caller >= 0) & (callee >= 0), callee * n + caller, -1)
+    # Lookups by searchsorted are many times as fast in sorted pairs.
+    order = np.argsort(pairs, kind="stable")
+    order = order[int((pairs < 0).sum()) :]
+    return edges, pairs[order], order
+
+
+def _side(runs: Sequence[_Pairs], keys: npt.NDArray[np.int64]) -> CallSide:
+    """Sum each run's edges by key, and return the medians over the runs."""
+
+    places = [np.searchsorted(keys, pairs) for _, pairs, _ in runs]
+
+    def middle(name: str) -> Floats:
+        sums = [
+            np.bincount(place, getattr(edges, name)[order], len(keys))
+            for place, (edges, _, order) in zip(places, runs, strict=True)
+        ]
+        whole: Floats = median(sums, axis=0)
+        return whole
+
+    return CallSide(np.rint(middle("ncalls")).astype(np.int64), middle("tottime"), middle("cumtime"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -106,7 +106,7 @@ def comparability(pair: Pair, residue: Residue, calls_factor: float, *, shared: 
         if _arguments(known_a.command) != _arguments(known_b.command):
             commands = {"baseline": " ".join(known_a.command), "candidate": " ".join(known_b.command)}
             differs(COMMAND, Notice("command-differs", "", commands))
-    one, other = (_middle(len(r.processes) for r in side.runs) for side in (baseline, candidate))
+    one, other = (int(median([len(r.processes) for r in side.runs])) for side in (baseline, candidate))
     if one != other and is_foreign(baseline.runs[0]) == is_foreign(candidate.runs[0]):
         differs(PROCESSES, Notice("process-count-differs", "", {"baseline": one, "candidate": other}))
     if np.isfinite(calls_factor) and not 1 / CALLS_FACTOR <= calls_factor <= CALLS_FACTOR:
@@ -143,7 +143,3 @@ def _arguments(command: Sequence[str]) -> tuple[str, ...]:
     if words and words[0].startswith("python"):
         words[0] = "python"
     return tuple(words)
-
-
-def _middle(counts: Iterable[int]) -> int:
-    return int(median(list(counts)))

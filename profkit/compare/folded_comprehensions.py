@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.function_keys import infer_python
+from profkit.measure.lookup_columns import Looked
 from profkit.model import Edges, Profile
 from profkit.model.estimates import estimates_of, summed_estimates
 from profkit.model.profile import Floats
@@ -26,8 +26,8 @@ FEW = 0.1
 
 def comprehension_rows(profile: Profile) -> Index:
     """Return the rows of list, dict and set comprehensions."""
-    wanted = np.array([s in COMPREHENSIONS for s in profile.strings], np.bool_)
-    return np.flatnonzero(wanted[profile.name]).astype(np.int32)
+    wanted = Looked(profile.name, profile.strings).where(COMPREHENSIONS.__contains__)
+    return np.flatnonzero(wanted).astype(np.int32)
 
 
 def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
@@ -54,43 +54,16 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
     keep[gone] = False
     place = (np.cumsum(keep) - 1).astype(np.int32)
 
-    def gathered(values: Floats | None) -> Floats | None:
-        if values is None:
-            return None
-        return np.bincount(moved, weights=values, minlength=len(profile)).astype(np.float64)[keep]
-
-    tottime = gathered(profile.tottime)
-    assert tottime is not None
-    folded = replace(
-        profile,
-        file=profile.file[keep],
-        line=profile.line[keep],
-        name=profile.name[keep],
-        qualname=profile.qualname[keep],
-        module=profile.module[keep],
-        source_hash=profile.source_hash[keep],
-        ncalls=profile.ncalls[keep],
-        primitive_calls=profile.primitive_calls[keep],
-        tottime=tottime,
-        cumtime=profile.cumtime[keep],
-        wait=gathered(profile.wait),
-        blocked=gathered(profile.blocked),
-        cumwait=None if profile.cumwait is None else profile.cumwait[keep],
-        cumblocked=None if profile.cumblocked is None else profile.cumblocked[keep],
-        **_estimates(profile, keep, moved),
-        edges=_fold_edges(profile.edges, keep, place[moved]),
-    )
+    columns = profile.columns(keep)
+    for name in ("tottime", "wait", "blocked"):
+        values = getattr(profile, name)
+        if values is not None:
+            columns[name] = np.bincount(moved, values, len(profile)).astype(np.float64)[keep]
+    if profile.calls_low is not None:
+        sums = summed_estimates(profile.ncalls, estimates_of(profile), moved, len(profile))
+        columns |= {name: sums[name][keep] for name in ("samples", "tottime_error")}
+    folded = replace(profile, **columns, edges=_fold_edges(profile.edges, keep, place[moved]))
     return folded, dict(zip(gone.tolist(), place[target[gone]].tolist(), strict=True))
-
-
-def _estimates(profile: Profile, keep: npt.NDArray[np.bool_], moved: Index) -> Mapping[str, Any]:
-    """Return the estimates of the remaining rows; errors of time include what was folded in."""
-    if profile.calls_low is None:
-        return {}
-    own = estimates_of(profile)
-    sums = summed_estimates(profile.ncalls, own, moved, len(profile))
-    of_calls, of_time = ("calls_low", "calls_high"), ("samples", "tottime_error")
-    return {name: own[name][keep] for name in of_calls} | {name: sums[name][keep] for name in of_time}
 
 
 def needs_folding(baseline: Profile, candidate: Profile) -> bool:

@@ -6,13 +6,14 @@ A budget throttles at a machine-dependent time, and sampled stacks may lack nati
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.sampled_calls import unseen_seconds
 from profkit.identity.function_keys import function_keys
+from profkit.measure.lookup_columns import Looked
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import (
     BUILTIN,
@@ -39,14 +40,6 @@ LEVELS = 64
 LEAST_PART = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class _Folding:
-    """Functions to fold, and one side's source hash of those whose source differs between the sides."""
-
-    keys: frozenset[FunctionKey]
-    changed: Mapping[FunctionKey, str] = field(default_factory=dict)
-
-
 def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, tuple[Notice, ...]]:
     """Fold throttled functions, and native ones that a sampled run lacks, in all runs of both sides.
 
@@ -63,7 +56,7 @@ def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, t
     sides = [
         replace(
             side,
-            runs=tuple(_folded_run(run, _Folding(keys, {k: known[k] for k in differ})) for run in side.runs),
+            runs=tuple(folded(run, keys, {key: known[key] for key in differ}) for run in side.runs),
         )
         for side, known in zip((baseline, candidate), hashes, strict=True)
     ]
@@ -71,7 +64,7 @@ def folded_alike(baseline: RunSet, candidate: RunSet) -> tuple[RunSet, RunSet, t
         Notice("functions-folded", "", {"functions": len(throttled)}),
         Notice("native-functions-folded", "", {"functions": len(native)}),
     )
-    said = [notice for notice, folded in zip(notices, (throttled, native), strict=True) if folded]
+    said = [notice for notice, found in zip(notices, (throttled, native), strict=True) if found]
     return sides[0], sides[1], tuple(said)
 
 
@@ -111,9 +104,25 @@ def throttled_in(runs: Iterable[Run]) -> frozenset[FunctionKey]:
     return frozenset(found)
 
 
-def folded(run: Run, keys: frozenset[FunctionKey]) -> Run:
-    """Return a run with these functions folded into their callers; it must have been read with edges."""
-    return _folded_run(run, _Folding(keys)) if keys else run
+def folded(run: Run, keys: frozenset[FunctionKey], changed: Mapping[FunctionKey, str] | None = None) -> Run:
+    """Return a run with these functions folded into their callers; it must have been read with edges.
+
+    `changed` has the source hash, on the run's side, of those whose source differs between the sides.
+    """
+    if not keys:
+        return run
+    return replace(
+        run,
+        processes=tuple(
+            replace(
+                process,
+                threads=tuple(
+                    _folded_thread(process, thread, keys, changed or {}) for thread in process.threads
+                ),
+            )
+            for process in run.processes
+        ),
+    )
 
 
 def _hashes(side: RunSet, wanted: frozenset[FunctionKey]) -> dict[FunctionKey, str]:
@@ -134,28 +143,17 @@ def _rows_of(
 ) -> list[tuple[int, FunctionKey]]:
     keys = function_keys(profile, process.roots)
     names = {key.qualname for key in wanted}
-    likely = np.array([name in names for name in keys.names], np.bool_)
-    rows = np.flatnonzero(likely[keys.name]) if len(keys) else np.zeros(0, np.int64)
-    return [(row, key) for row in rows.tolist() if (key := keys.key(row)) in wanted]
+    likely = np.flatnonzero(Looked(keys.name, keys.names).where(names.__contains__))
+    return [(row, key) for row in likely.tolist() if (key := keys.key(row)) in wanted]
 
 
-def _folded_run(run: Run, folding: _Folding) -> Run:
-    return replace(
-        run,
-        processes=tuple(
-            replace(
-                process, threads=tuple(_folded_thread(process, thread, folding) for thread in process.threads)
-            )
-            for process in run.processes
-        ),
-    )
-
-
-def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Thread:
+def _folded_thread(
+    process: Process, thread: Thread, keys: frozenset[FunctionKey], changed: Mapping[FunctionKey, str]
+) -> Thread:
     profile = thread.profile
     if not len(profile) or profile.edges is None:
         return thread
-    known = dict(_rows_of(profile, process, folding.keys))
+    known = dict(_rows_of(profile, process, keys))
     parts = _parts(profile.edges, len(profile), np.array(sorted(known), np.int64))
     keep = np.ones(len(profile), np.bool_)
     keep[parts.rows] = False
@@ -166,10 +164,8 @@ def _folded_thread(process: Process, thread: Thread, folding: _Folding) -> Threa
     place = np.where(keep, np.cumsum(keep) - 1, -1)
     goes = place.copy()
     goes[parts.rows] = place[parts.inherits]
-    profile = _folded_profile(
-        _marked(profile, parts, {row: folding.changed.get(key) for row, key in known.items()}), parts
-    )
-    profile = _kept(profile, keep, place)
+    profile = _marked(profile, parts, {row: changed.get(key) for row, key in known.items()})
+    profile = _kept(_folded_profile(profile, parts), keep, place)
     calls = thread.range_calls
     if calls is not None:
         calls = replace(
@@ -307,19 +303,26 @@ def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
     position[parts.rows] = np.arange(len(parts.rows))
     of_caller, of_callee = position[edges.caller], position[edges.callee]
     stay = (of_caller < 0) & (of_callee < 0)
-    columns: dict[str, list[npt.NDArray[np.generic]]] = {
-        name: [getattr(edges, name)[stay]] for name in Edges.__slots__
-    }
-    for edge in np.flatnonzero((of_caller >= 0) & (of_callee < 0)).tolist():
-        share = parts.share[of_caller[edge]]
-        gets = np.flatnonzero(share > 0)
-        columns["caller"].append(parts.callers[gets].astype(np.int32))
-        columns["callee"].append(np.full(len(gets), edges.callee[edge], np.int32))
-        for name in ("ncalls", "primitive_calls"):
-            columns[name].append(np.rint(share[gets] * getattr(edges, name)[edge]).astype(np.int64))
-        for name in ("tottime", "cumtime"):
-            columns[name].append(share[gets] * getattr(edges, name)[edge])
-    return Edges(**{name: np.concatenate(parts_of) for name, parts_of in columns.items()})
+    # An edge from a folded function becomes one from each caller that got a part of that function.
+    outer = np.flatnonzero((of_caller >= 0) & (of_callee < 0))
+    row, gets = np.nonzero(parts.share > 0)
+    first, end = (np.searchsorted(row, of_caller[outer], side) for side in ("left", "right"))
+    many = end - first
+    at = np.repeat(first - np.cumsum(many) + many, many) + np.arange(many.sum())
+    share, edge = parts.share[row[at], gets[at]], np.repeat(outer, many)
+
+    def joined(name: str) -> npt.NDArray[np.float64]:
+        values = getattr(edges, name)
+        return np.concatenate([values[stay], share * values[edge]])
+
+    return Edges(
+        np.concatenate([edges.caller[stay], parts.callers[gets[at]]]).astype(np.int32),
+        np.concatenate([edges.callee[stay], edges.callee[edge]]),
+        np.rint(joined("ncalls")).astype(np.int64),
+        np.rint(joined("primitive_calls")).astype(np.int64),
+        joined("tottime"),
+        joined("cumtime"),
+    )
 
 
 def _folded_paths(paths: Paths, place: Ints) -> Paths:
@@ -352,16 +355,7 @@ def _kept(profile: Profile, keep: Bools, place: Ints) -> Profile:
     """Return the profile without the rows that are not kept; no edge may lead to them."""
     edges = profile.edges
     assert edges is not None
-    columns = {
-        name: _taken(getattr(profile, name), keep)
-        for name in Profile.__slots__
-        if name not in ("strings", "edges")
-    }
     placed = replace(
         edges, caller=place[edges.caller].astype(np.int32), callee=place[edges.callee].astype(np.int32)
     )
-    return replace(profile, edges=placed, **columns)  # type: ignore[arg-type]
-
-
-def _taken(column: npt.NDArray[np.generic] | None, keep: Bools) -> npt.NDArray[np.generic] | None:
-    return None if column is None else column[keep]
+    return replace(profile, edges=placed, **profile.columns(keep))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.compare.replicates import Replicates, ranked_times
+from profkit.compare.replicates import Replicates, ranked_seconds, ranked_times
 from profkit.compare.result_types import DiffTable, SideTable
 from profkit.compare.sampled_calls import UNCALLED, UNSEEN, call_ratios
-from profkit.identity.align import RUNGS, Alignment, Columns, Joined
+from profkit.identity.align import RUNGS, Alignment, Columns, Joined, sorted_places
 from profkit.identity.edits import edited_rows, standing_rows
 from profkit.identity.function_keys import infer_roots
 from profkit.identity.rooted_paths import relative_to
@@ -18,12 +19,15 @@ from profkit.measure import noise
 from profkit.measure.function_orders import MAD_SCALE, ascending, log_ratios, ranks
 from profkit.measure.lookup_columns import Keys, Looked
 from profkit.model import PROJECT, Profile
-from profkit.model.arrays import median
+from profkit.model.arrays import distinct, median
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.integer]
+_Sides: TypeAlias = tuple[Replicates, Replicates]
+#: For each row of the table, its row in either side, −1 where that lacks it.
+_BothRows: TypeAlias = tuple[Rows, Rows]
 
 #: A change beyond this many standard deviations of the replicates is not noise.
 SIGMAS = 3.0
@@ -41,13 +45,14 @@ def build_table(
     rung = np.concatenate([found.rung, np.full(none_b, len(RUNGS)), np.full(none_a, len(RUNGS) + 1)])
 
     active = a.profile.blocked is not None and b.profile.blocked is not None
-    value_a, value_b = _value(a.profile, by, active), _value(b.profile, by, active)
+    value_a, value_b = (ranked_seconds(side.profile, by, active) for side in (a, b))
     rank_a = ranks(value_a, _key_order(joined, joined.baseline, value_a))
     rank_b = ranks(value_b, _key_order(joined, joined.candidate, value_b))
     change = _at(value_b, row_b) - _at(value_a, row_a)
     place = np.maximum(_at(rank_a, row_a), _at(rank_b, row_b))
     order = ascending(-np.abs(change), place)
     row_a, row_b, rung = row_a[order], row_b[order], rung[order]
+    sides, rows = (a, b), (row_a, row_b)
 
     side_a = _side_table(a.profile, row_a, rank_a, value_a, by, active)
     side_b = _side_table(b.profile, row_b, rank_b, value_b, by, active)
@@ -74,13 +79,12 @@ def build_table(
         same_source=source,
         added_lines=added,
         anomalous=np.zeros(len(row_a), np.bool_),
-        p_value=_p_values(a, b, row_a, row_b, side_a, side_b, by),
+        p_value=_p_values(sides, rows, np.maximum(side_a.share, side_b.share), by),
     )
     if not (a.exact and b.exact):
         log_ratio = np.where(call_ratios(table).known, log_ratio, np.nan)
-    anomalous = _anomalous(a, b, row_a, row_b, side_a, side_b, log_ratio, by)
-    anomalous &= ~(missed_a | missed_b)
-    return replace(table, per_call_ratio=np.exp(log_ratio), anomalous=anomalous), (row_a, row_b)
+    anomalous = _anomalous(table, sides, rows, log_ratio, by) & ~(missed_a | missed_b)
+    return replace(table, per_call_ratio=np.exp(log_ratio), anomalous=anomalous), rows
 
 
 def _may_be_missed(side: Replicates, own: SideTable, other: SideTable, stands: Bools) -> Bools:
@@ -131,16 +135,6 @@ def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Fl
     return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
 
 
-def _value(profile: Profile, by: str, active: bool) -> Floats:
-    """Return the seconds that functions are ranked by; if `active`, less unqueued time off the CPU."""
-    whole = profile.tottime if by == "tottime" else profile.cumtime
-    off = profile.blocked if by == "tottime" else profile.cumblocked
-    if not active or off is None:
-        return whole
-    result: Floats = np.maximum(whole - off, 0.0)
-    return result
-
-
 def _at(values: npt.NDArray[np.generic], rows: npt.NDArray[np.integer]) -> Floats:
     """Return the values at `rows`, 0 where a row is −1."""
     if not len(values):
@@ -154,28 +148,14 @@ def _column_at(values: Floats | None, rows: Rows) -> Floats | None:
 
 def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
     """Return positions in key order for rows that share their value with another row; 0 for all others."""
-    ordered = np.sort(values)
-    if (ordered[1:] > ordered[:-1]).all():
-        return np.zeros(len(values), np.int64)
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    tied = np.zeros(len(values), np.bool_)
-    equal = ordered[1:] == ordered[:-1]
-    tied[order[1:][equal]] = True
-    tied[order[:-1][equal]] = True
-    rows = np.flatnonzero(tied)
+    _, of, count = np.unique(values, return_inverse=True, return_counts=True)
+    rows = np.flatnonzero(count[of.reshape(len(values))] > 1)
     result = np.zeros(len(values), np.int64)
     if len(rows):
-        strings = joined.strings
         named = np.where(side.qualname[rows] != 0, side.qualname[rows], side.name[rows])
-        used, of = np.unique(named, return_inverse=True)
-        alphabetic = sorted(range(len(used)), key=[strings[i] for i in used.tolist()].__getitem__)
-        letter = np.empty(len(used), np.int64)
-        letter[alphabetic] = np.arange(len(used))
-        files = sorted(range(len(joined.files)), key=joined.files.__getitem__)
-        shelf = np.empty(len(files), np.int64)
-        shelf[files] = np.arange(len(files))
-        by_key = np.lexsort((side.line[rows], letter[of.reshape(len(rows))], shelf[side.file[rows]]))
+        letter = sorted_places(distinct(named), joined.strings)
+        shelf = sorted_places(np.arange(len(joined.files)), joined.files)
+        by_key = np.lexsort((side.line[rows], letter[named], shelf[side.file[rows]]))
         result[rows[by_key]] = np.arange(len(rows))
     return result
 
@@ -192,7 +172,7 @@ def _side_table(
         primitive_calls=_at(profile.primitive_calls, rows).astype(np.int64),
         tottime=_at(profile.tottime, rows),
         cumtime=_at(profile.cumtime, rows),
-        active=_at(_value(profile, "tottime", active), rows),
+        active=_at(ranked_seconds(profile, "tottime", active), rows),
         share=_at(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
         wait=_column_at(profile.wait, rows),
         cumwait=_column_at(profile.cumwait, rows),
@@ -222,42 +202,32 @@ def _same_source(joined: Joined, row_a: Rows, row_b: Rows, added: Ints) -> Looke
     return Looked(found, (None, True, False))
 
 
-def _anomalous(
-    a: Replicates,
-    b: Replicates,
-    row_a: npt.NDArray[np.integer],
-    row_b: npt.NDArray[np.integer],
-    side_a: SideTable,
-    side_b: SideTable,
-    log_ratio: Floats,
-    by: str,
-) -> Bools:
+def _anomalous(table: DiffTable, sides: _Sides, rows: _BothRows, log_ratio: Floats, by: str) -> Bools:
     """Return the rows whose rank and seconds changed by more than noise.
 
     Since the top row cannot climb, a grown share or a time per call apart from the common factor counts too.
     """
-    seconds_a = side_a.active if by == "tottime" else side_a.cumtime
-    seconds_b = side_b.active if by == "tottime" else side_b.cumtime
+    a, b = table.baseline, table.candidate
+    total_a, total_b = (side.profile.total for side in sides)
+    seconds_a, seconds_b = (side.active if by == "tottime" else side.cumtime for side in (a, b))
     change = seconds_b - seconds_a
-    least = max(noise.MIN_SECONDS, noise.MIN_SHARE * max(a.profile.total, b.profile.total))
-    matters = np.abs(change) >= least
+    matters = np.abs(change) >= max(noise.MIN_SECONDS, noise.MIN_SHARE * max(total_a, total_b))
     if by == "tottime":
         # Sampled times that differ within their intervals did not change.
-        matters &= np.abs(change) > np.hypot(_error(side_a), _error(side_b))
-    both = side_a.present & side_b.present
+        matters &= np.abs(change) > np.hypot(_error(a), _error(b))
+    both, share = a.present & b.present, np.maximum(a.share, b.share)
     with np.errstate(divide="ignore", invalid="ignore"):
         grown = np.abs(np.log(seconds_b / seconds_a))
-        climb = np.abs(np.log(side_a.rank / side_b.rank)) * np.maximum(side_a.share, side_b.share)
-    beyond = grown > _noise(a, b, row_a, row_b, by)
+        climb = np.abs(np.log(a.rank / b.rank)) * share
+    beyond = grown > _noise(sides, rows, by)
 
-    heavy = both & (np.maximum(side_a.share, side_b.share) >= noise.MIN_SHARE) & np.isfinite(log_ratio)
+    heavy = both & (share >= noise.MIN_SHARE) & np.isfinite(log_ratio)
     common = float(median(log_ratio[heavy])) if heavy.any() else 0.0
     apart = np.abs(log_ratio - common) > np.log(noise.TOTAL_RATIO_P95)
     moved = climb > noise.CLIMB_P99
-    moved |= np.abs(side_b.share - side_a.share) > noise.TV_P95
-    moved |= (np.abs(change) > noise.TV_P95 * a.profile.total) & apart
-    share = np.maximum(side_a.share, side_b.share)
-    if min(a.runs, b.runs) >= noise.MIN_RUNS_NOISE:
+    moved |= np.abs(b.share - a.share) > noise.TV_P95
+    moved |= (np.abs(change) > noise.TV_P95 * total_a) & apart
+    if min(side.runs for side in sides) >= noise.MIN_RUNS_NOISE:
         moved |= (share >= noise.OWN_NOISE_SHARE) & apart
     result: Bools = np.where(both, moved & beyond & matters, matters & (share >= noise.MIN_SHARE))
     return result
@@ -267,41 +237,32 @@ def _error(side: SideTable) -> Floats:
     return np.zeros(len(side.tottime)) if side.tottime_error is None else side.tottime_error
 
 
-def _noise(
-    a: Replicates, b: Replicates, row_a: npt.NDArray[np.integer], row_b: npt.NDArray[np.integer], by: str
-) -> Floats:
+def _noise(sides: _Sides, rows: _BothRows, by: str) -> Floats:
     """Return the change of ln seconds that noise can cause, by row; pooled without enough replicates."""
-    pooled = np.full(len(row_a), np.log(noise.TOTAL_RATIO_P95))
-    if min(a.runs, b.runs) < noise.MIN_RUNS_NOISE:
+    pooled = np.full(len(rows[0]), np.log(noise.TOTAL_RATIO_P95))
+    if min(side.runs for side in sides) < noise.MIN_RUNS_NOISE:
         return pooled
-    variance = np.zeros(len(row_a))
-    for times, rows in zip(ranked_times(a, b, by), (row_a, row_b), strict=True):
+    variance = np.zeros(len(rows[0]))
+    for times, placed in zip(ranked_times(*sides, by), rows, strict=True):
         scatter = np.maximum(noise.log_scatter(times), noise.CLEAN_SCATTER)
         totals = np.log(np.maximum(times.sum(axis=1), 1e-12))
         drift = MAD_SCALE * float(median(np.abs(totals - median(totals))))
-        variance += _at(scatter**2, rows) + drift**2
+        variance += _at(scatter**2, placed) + drift**2
     own = SIGMAS * np.sqrt(variance)
     result: Floats = np.where(np.isfinite(own), own, pooled)
     return result
 
 
-def _p_values(
-    a: Replicates,
-    b: Replicates,
-    row_a: npt.NDArray[np.integer],
-    row_b: npt.NDArray[np.integer],
-    side_a: SideTable,
-    side_b: SideTable,
-    by: str,
-) -> Floats:
+def _p_values(sides: _Sides, rows: _BothRows, share: Floats, by: str) -> Floats:
     """Return adjusted rank-sum p-values of rows that are large enough to matter, NaN for the others."""
-    result = np.full(len(row_a), np.nan)
-    if min(a.runs, b.runs) < noise.MIN_RUNS_TEST:
+    result = np.full(len(share), np.nan)
+    if min(side.runs for side in sides) < noise.MIN_RUNS_TEST:
         return result
-    tested = np.flatnonzero(np.maximum(side_a.share, side_b.share) >= noise.MIN_SHARE)
-    times_a, times_b = ranked_times(a, b, by)
-    values_a = np.where(row_a[tested] >= 0, times_a[:, row_a[tested]], 0.0)
-    values_b = np.where(row_b[tested] >= 0, times_b[:, row_b[tested]], 0.0)
+    tested = np.flatnonzero(share >= noise.MIN_SHARE)
+    values_a, values_b = (
+        np.where(placed[tested] >= 0, times[:, placed[tested]], 0.0)
+        for times, placed in zip(ranked_times(*sides, by), rows, strict=True)
+    )
     result[tested] = noise.adjusted(noise.rank_sum_p(values_a, values_b))
     return result
 

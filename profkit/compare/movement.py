@@ -13,10 +13,7 @@ from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread, log_ratios
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import PROJECT
-
-__all__ = ["CALLS_CHANGED", "ROOT_SHARE", "STILL_THERE", "Movement", "movement"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,9 +36,9 @@ class Movement:
     `functions`.
 
     `top_*` is the function with the greatest gain in CPU seconds, `changed_row` the greatest whose source
-    differs or that is new. `changed_part` and `changed_gain` sum over these; `changed_beyond` is their part
-    of the gain beyond `ratio`, since drift slows everything. `below_*` is the changed function, other than a
-    root, that gained most with callees. `stopped_work` is the part of added off-CPU time outside waits.
+    differs or that is new. `below_row` is the changed function, other than a root, that gained most with
+    callees. `busy_total` is the baseline's CPU seconds. `stopped_work` is the part of added off-CPU time
+    outside waits.
     """
 
     calls_factor: float
@@ -57,14 +54,9 @@ class Movement:
     top_part: float
     top_gain: float
     changed_row: int
-    changed_part: float
-    changed_beyond: float
-    changed_gain: float
     busy_total: float
-    gains: float
-    below_row: int = -1
-    below_part: float = 0.0
-    stopped_work: float = float("nan")
+    below_row: int
+    stopped_work: float
 
     @property
     def calls_shown(self) -> float:
@@ -81,25 +73,21 @@ def movement(
     sites: CallSites,
     called: CallRatios,
     *,
-    python_differs: bool = False,
-    within: tuple[Floats, Floats] | None = None,
-    stopped: tuple[Floats, Floats] | None = None,
+    python_differs: bool,
+    within: tuple[Floats, Floats],
+    stopped: tuple[Floats, Floats] | None,
 ) -> Movement:
     """Summarise how times and calls moved over the table; arrays have shape (n,), times are seconds.
 
-    `busy` is CPU time, `within` the same with callees, `stopped` time off the CPU without queueing. Calls
-    `of_processes` come with the number of processes and are not work.
+    `busy` is CPU time, `within` the same with callees, `stopped` time off the CPU without queueing (``None``:
+    unknown). Calls `of_processes` come with the number of processes and are not work.
     """
     a, b = table.baseline, table.candidate
     busy_a, busy_b = busy
     total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
     share = np.maximum(busy_a / max(total_a, 1e-12), busy_b / max(total_b, 1e-12))
     heavy = np.flatnonzero(share >= noise.MIN_SHARE)
-    heavy = (
-        heavy[[not is_wait(table.name[i], table.keys[i].root) for i in heavy.tolist()]]
-        if len(heavy)
-        else heavy
-    )
+    heavy = heavy[[not table.waits(row) for row in heavy.tolist()]]
     both = heavy[(a.present & b.present)[heavy] & ~(called.exact & np.isnan(called.value))[heavy]]
     active = both[(a.ncalls[both] > 0) & (b.ncalls[both] > 0) & called.weighed[both]]
     time_a, time_b = busy_a[active], busy_b[active]
@@ -121,25 +109,11 @@ def movement(
     gains = float(gain.sum())
     gained_known = float(gain[called.known[heavy]].sum())
     top = int(heavy[gain.argmax()]) if gains > 0 else -1
-    ours = [not python_differs or table.keys[i].root == PROJECT for i in heavy.tolist()]
-    other = [table.same_source[i] is False for i in heavy.tolist()]
-    new = [table.match[i] == "new" for i in heavy.tolist()]
-    changed = np.array([o and (s or n) for o, s, n in zip(ours, other, new, strict=True)], np.bool_)
+    project = table.in_roots(PROJECT)
+    ours = project | (not python_differs)
     # New functions are changed code where a source is known to differ, or in a project that is still there.
-    still = float(busy_a[b.present].sum()) >= STILL_THERE * total_a > 0
-    named = np.array(
-        [
-            o and (s or (n and still and table.keys[i].root == PROJECT))
-            for o, s, n, i in zip(ours, other, new, heavy.tolist(), strict=True)
-        ],
-        np.bool_,
-    )
-    in_changed = float(gain[changed].sum()) if named.any() else 0.0
-    common = math.exp(max(0.0, location)) if math.isfinite(location) else 1.0
-    beyond = np.maximum(busy_b - common * busy_a, 0.0)[heavy]
-    beyond_changed = float(beyond[changed].sum()) if named.any() else 0.0
+    named = (ours & (table.differs | (table.new & project & still_there(table, busy_a))))[heavy]
     changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
-    below_row, below_part = _below_changed(table, within, gains, python_differs)
     return Movement(
         calls_factor=factors[0],
         calls_low=factors[1],
@@ -154,15 +128,15 @@ def movement(
         top_part=float(gain.max()) / gains if gains > 0 else float("nan"),
         top_gain=float(gain.max()) if gains > 0 else 0.0,
         changed_row=changed_row,
-        changed_part=in_changed / gains if gains > 0 else 0.0,
-        changed_beyond=beyond_changed / float(beyond.sum()) if beyond_changed > 0 else 0.0,
-        changed_gain=in_changed,
         busy_total=total_a,
-        gains=gains,
-        below_row=below_row,
-        below_part=below_part,
+        below_row=_below_changed(table.differs & ours, within) if gains > 0 else -1,
         stopped_work=_stopped_work(table, stopped),
     )
+
+
+def still_there(table: DiffTable, busy_a: Floats) -> bool:
+    """Return whether the candidate has functions with most of the baseline's time: it is the same program."""
+    return float(busy_a[table.candidate.present].sum()) >= STILL_THERE * float(busy_a.sum()) > 0
 
 
 def _calls_index(
@@ -182,24 +156,13 @@ def _part(known: float, whole: float) -> float:
     return known / whole if whole > 0 else 1.0
 
 
-def _below_changed(
-    table: DiffTable, within: tuple[Floats, Floats] | None, gains: float, python_differs: bool
-) -> tuple[int, float]:
-    """Return the changed row that gained most with callees, and its part of all gains; or (−1, 0)."""
-    if within is None or gains <= 0:
-        return -1, 0.0
+def _below_changed(differs: npt.NDArray[np.bool_], within: tuple[Floats, Floats]) -> int:
+    """Return the changed row that gained most with callees, −1 without one."""
     before, after = within
     whole = max(float(before.max(initial=0.0)), 1e-12)
-    rows = [
-        row
-        for row in np.argsort(before - after, kind="stable")[:MOST_BELOW].tolist()
-        if table.same_source[row] is False
-        and before[row] <= ROOT_SHARE * whole
-        and (not python_differs or table.keys[row].root == PROJECT)
-    ]
-    if not rows:
-        return -1, 0.0
-    return rows[0], min(1.0, float(after[rows[0]] - before[rows[0]]) / gains)
+    rows = np.argsort(before - after, kind="stable")[:MOST_BELOW]
+    rows = rows[(differs & (before <= ROOT_SHARE * whole))[rows]]
+    return int(rows[0]) if len(rows) else -1
 
 
 def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> float:
@@ -211,5 +174,5 @@ def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> fl
     whole = float(grown[rows].sum())
     if whole <= 0:
         return float("nan")
-    work = sum(float(grown[i]) for i in rows.tolist() if not is_wait(table.name[i], table.keys[i].root))
+    work = sum(float(grown[row]) for row in rows.tolist() if not table.waits(row))
     return work / whole

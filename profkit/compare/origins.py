@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy.typing as npt
 
 from profkit.compare.call_sites import CallSites, logarithmic_mean
 from profkit.compare.call_table import CallTable
-from profkit.compare.movement import CALLS_CHANGED, ROOT_SHARE, STILL_THERE
+from profkit.compare.movement import ROOT_SHARE, still_there
 from profkit.compare.result_types import DiffTable
-from profkit.compare.sampled_calls import CallRatios
+from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread, log_ratios
 from profkit.model import BUILTIN, PROJECT
@@ -78,7 +77,7 @@ def find_origins(
     sites: CallSites,
     ratios: CallRatios,
     *,
-    python_differs: bool = False,
+    python_differs: bool,
 ) -> Origins:
     """Separate calls and costs that come from changed code; arrays have shape (n,), one per table row.
 
@@ -119,16 +118,12 @@ def find_origins(
 
 def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:
     """Return functions whose source differs, and project functions that are new or gone with them."""
-    n = len(table)
     project, differs = table.in_roots(PROJECT), table.differs
     if python_differs:
         differs &= project
-    redefined = table.redefined
-    sources_known = table.sources_known
     # New functions are a code change only if the project is still there; otherwise it is another program.
-    still = float(busy[0][table.candidate.present].sum()) >= STILL_THERE * float(busy[0].sum()) > 0
-    if n and sources_known and still:
-        differs |= redefined & project
+    if table.sources_known and still_there(table, busy[0]):
+        differs |= table.redefined & project
     return differs
 
 
@@ -320,16 +315,12 @@ def _cost_part(
     a, b = table.baseline, table.candidate
     share = np.maximum(busy[0] / max(float(busy[0].sum()), 1e-12), busy[1] / max(float(busy[1].sum()), 1e-12))
     other = (share >= noise.MIN_SHARE) & (below < MOSTLY_BELOW) & ratios.known
-    common = _common(log_ratios(busy[0][other], a.ncalls[other], busy[1][other], b.ncalls[other]))
+    moved = log_ratios(busy[0][other], a.ncalls[other], busy[1][other], b.ncalls[other])
+    known = moved[np.isfinite(moved)]
+    common = location_and_spread(known)[0] if len(known) >= FEWEST_OTHERS else 0.0
     gained = busy[1] - busy[0] - sites.by_row(sites.seconds(*busy))
     shared = logarithmic_mean(*busy) * common
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = np.where(gained != 0, 1.0 - shared / gained, 0.0)
     result: Floats = below * np.clip(np.nan_to_num(beyond), 0.0, 1.0)
     return result
-
-
-def _common(ratios: Sequence[float] | Floats) -> float:
-    """Return the log of the unchanged functions' common factor, 0 where there are too few."""
-    known = np.asarray(ratios)[np.isfinite(ratios)]
-    return location_and_spread(known)[0] if len(known) >= FEWEST_OTHERS else 0.0

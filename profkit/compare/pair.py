@@ -153,16 +153,11 @@ def select_pair(
 
     A foreign file has the main thread alone: against a whole captured run, other functions would look new.
     """
+    if is_foreign(baseline) == is_foreign(candidate):
+        return process, process, ()
     if process is not None:
         # A foreign file is one process under any selector.
-        alike = is_foreign(baseline) == is_foreign(candidate)
-        return (
-            process if alike or not is_foreign(baseline) else FIRST,
-            process if alike or not is_foreign(candidate) else FIRST,
-            (),
-        )
-    if is_foreign(baseline) == is_foreign(candidate):
-        return None, None, ()
+        return (FIRST, process, ()) if is_foreign(baseline) else (process, FIRST, ())
     captured, side = (candidate, "candidate") if is_foreign(baseline) else (baseline, "baseline")
     others = sum(process.profiled for process in captured.processes) - 1
     if others < 1:

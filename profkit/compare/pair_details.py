@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from profkit.compare.pair import Pair, Side
 from profkit.compare.result_types import SideSummary
 from profkit.identity.function_keys import function_keys
-from profkit.identity.readable_names import readable_name
 from profkit.measure.line_times import FunctionLines, SeenLine, seen_lines
 from profkit.measure.side_facts import SideFacts
 from profkit.model.arrays import median
@@ -23,7 +22,7 @@ def function_lines(pair: Pair, row: int) -> FunctionLines:
         known, at = side.replicates, int(behind[row])
         keys = function_keys(known.profile, known.roots)
         found.append(seen_lines(side.selected, side.rows, known.profile, keys, at) if at >= 0 else ())
-    return FunctionLines(readable_name(pair.table.name[row]), *found)
+    return FunctionLines(pair.table.shown(row), *found)
 
 
 def stacks_of_pair(pair: Pair) -> StackTable | None:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CallRatios
-from profkit.model import BUILTIN, STDLIB, FunctionKey
+from profkit.measure.lookup_columns import rows_where
+from profkit.model import BUILTIN, STDLIB
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -63,17 +64,10 @@ def calls_of_processes(
 
 def _machinery(table: DiffTable) -> tuple[Bools, Bools]:
     """Return functions that import modules, and functions that start and feed processes."""
-    kinds: dict[tuple[str, str], tuple[bool, bool]] = {}
-    imports, feeds = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
-    for row, (name, key) in enumerate(zip(table.name, table.keys, strict=True)):
-        place = (key.root, key.path)
-        if place not in kinds:
-            kinds[place] = _kinds(key)
-        imports[row], feeds[row] = kinds[place]
-        if name == "<module>":
-            imports[row] = True
-    return imports, feeds
+    paths = [key.path for key in table.keys]
 
+    def inside(files: re.Pattern[str]) -> Bools:
+        found = {path for path in set(paths) if files.search(path)}
+        return np.array([path in found for path in paths], np.bool_)
 
-def _kinds(key: FunctionKey) -> tuple[bool, bool]:
-    return _IMPORTS.search(key.path) is not None, _PROCESSES.search(key.path) is not None
+    return inside(_IMPORTS) | rows_where(table.name, lambda name: name == "<module>"), inside(_PROCESSES)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from profkit.identity.align import align
 from profkit.identity.file_matches import KnownFiles
+from profkit.identity.rooted_paths import joined_roots
 from profkit.model import Profile, Roots
 from profkit.model.arrays import median
 from profkit.model.estimates import estimates_of
@@ -56,17 +57,17 @@ class Replicates:
 def ranked_times(a: Replicates, b: Replicates, by: str) -> tuple[Floats, Floats]:
     """Return the seconds that functions are ranked by, shape (runs, n): active time if both know it."""
     active = a.blocked is not None and b.blocked is not None
-
-    def times(side: Replicates) -> Floats:
-        whole = side.tottime if by == "tottime" else side.cumtime
-        off = side.blocked if by == "tottime" else side.cumblocked
-        return np.maximum(whole - off, 0.0) if active and off is not None else whole
-
-    return times(a), times(b)
+    return ranked_seconds(a, by, active), ranked_seconds(b, by, active)
 
 
-def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float] = ()) -> Replicates:
-    """Bring one or more runs of a side under common rows; `unseen_s` is empty where all are exact."""
+def ranked_seconds(of: Replicates | Profile, by: str, active: bool) -> Floats:
+    """Return the seconds that functions are ranked by; if `active`, less unqueued time off the CPU."""
+    whole, off = (of.tottime, of.blocked) if by == "tottime" else (of.cumtime, of.cumblocked)
+    return np.maximum(whole - off, 0.0) if active and off is not None else whole
+
+
+def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float]) -> Replicates:
+    """Bring one or more runs of a side under common rows; `unseen_s` is 0 for a run that is exact."""
     exact: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
     union = replace(profiles[0], edges=None, **exact)
     known = roots[0]
@@ -79,12 +80,9 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
         place[found.candidate_only] = len(union) + np.arange(len(found.candidate_only), dtype=np.int32)
         union = _extended(union, profile, found.candidate_only)
         places.append(place)
-        known = Roots(
-            _both(known.stdlib, own.stdlib), _both(known.site, own.site), _both(known.project, own.project)
-        )
+        known = joined_roots((known, own))
     columns: dict[str, Any] = {name: _stacked(profiles, places, name, len(union)) for name in VALUE_COLUMNS}
-    missed = tuple(unseen_s) or (0.0,) * len(profiles)
-    estimates = _estimates(profiles, places, missed, len(union))
+    estimates = _estimates(profiles, places, unseen_s, len(union))
     if estimates is not None:
         unknown = np.isnan(estimates["calls_low"])
         columns |= {name: np.where(unknown, np.nan, columns[name]) for name in CALL_COLUMNS}
@@ -104,7 +102,7 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
         columns["blocked"],
         columns["cumblocked"],
         tuple(places),
-        _missed_by_all(missed),
+        _missed_by_all(unseen_s),
     )
 
 
@@ -151,10 +149,6 @@ def _middle_estimates(stacks: dict[str, Floats], tottime: Floats) -> dict[str, n
         "samples": np.rint(median(stacks["samples"], axis=0)).astype(np.int64),
         "tottime_error": np.maximum(above - middle, middle - below),
     }
-
-
-def _both(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(first + second))
 
 
 def _extended(union: Profile, profile: Profile, rows: Index) -> Profile:

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.sampled_calls import UNCALLED, UNSEEN
+from profkit.identity.readable_names import readable_name
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
-from profkit.measure.lookup_columns import rows_in, rows_starting, rows_where
+from profkit.measure.lookup_columns import rows_in, rows_where
+from profkit.measure.waits_by_name import is_native, is_wait
 from profkit.model import FunctionKey, Neighbours, Notice
 
 Ints = npt.NDArray[np.int64]
@@ -111,29 +113,34 @@ class DiffTable:
     @property
     def differs(self) -> npt.NDArray[np.bool_]:
         """Rows whose source is known on both sides and differs."""
-        return rows_where(self.same_source, _is_false)
+        return rows_where(self.same_source, lambda same: same is False)
 
     @property
     def sources_known(self) -> bool:
         """Whether any function's source is known on both sides."""
-        return bool(rows_where(self.same_source, _is_known).any())
+        return bool(rows_where(self.same_source, lambda same: same is not None).any())
 
     @property
     def native(self) -> npt.NDArray[np.bool_]:
         """Rows whose name begins with "<": native functions, but also module bodies and lambdas."""
-        return rows_starting(self.name, "<")
+        return rows_where(self.name, is_native)
+
+    @property
+    def new(self) -> npt.NDArray[np.bool_]:
+        """Rows that the baseline lacks and would have seen."""
+        return rows_where(self.match, lambda match: match == "new")
+
+    def waits(self, row: int) -> bool:
+        """Return whether a function waits by design."""
+        return is_wait(self.name[row], self.keys[row].root)
+
+    def shown(self, row: int) -> str:
+        """Return the readable name of a function, empty for the row −1."""
+        return readable_name(self.name[row]) if row >= 0 else ""
 
     def in_roots(self, *roots: str) -> npt.NDArray[np.bool_]:
         """Return the rows of functions under some of `profkit.model.ROOTS`."""
         return rows_in(self.keys, *roots)
-
-
-def _is_false(same: bool | None) -> bool:
-    return same is False
-
-
-def _is_known(same: bool | None) -> bool:
-    return same is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,8 +132,6 @@ def call_ratios(table: DiffTable) -> CallRatios:
 
 
 def _limits(side: SideTable) -> tuple[Floats, Floats]:
-    calls = side.ncalls.astype(np.float64)
-    if side.calls_low is None or side.calls_high is None:
-        return calls, calls
+    low, high, *_ = side.estimates
     # A rounded estimate may lie outside its own narrow interval.
-    return np.minimum(side.calls_low, calls), np.maximum(side.calls_high, calls)
+    return np.minimum(low, side.ncalls), np.maximum(high, side.ncalls)

@@ -82,12 +82,11 @@ def placed_paths(selected: Selected) -> list[PlacedPaths] | None:
     """Return all threads' paths with their rows; ``None`` if less than `COVERED` of the time has paths."""
     found: list[PlacedPaths] = []
     with_paths = everything = 0.0
-    for process, rows in zip(selected.processes, selected.rows, strict=True):
-        for thread, placed in zip(process.threads, rows, strict=True):
-            everything += thread.profile.total
-            if thread.paths is not None:
-                with_paths += float(thread.paths.tottime.sum())
-                found.append((thread.paths, placed))
+    for _, thread, rows in selected.threads:
+        everything += thread.profile.total
+        if thread.paths is not None:
+            with_paths += float(thread.paths.tottime.sum())
+            found.append((thread.paths, rows))
     return found if with_paths > 0 and with_paths >= COVERED * everything else None
 
 

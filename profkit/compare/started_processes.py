@@ -45,8 +45,5 @@ def started(table: DiffTable) -> Started:
         rows = [row for row, name in native if of.match(name)]
         return int(table.baseline.ncalls[rows].sum()), int(table.candidate.ncalls[rows].sum())
 
-    return Started(calls(_PROCESSES), calls(_THREADS), bool(rows_where(table.file, _is_of_ranks).any()))
-
-
-def _is_of_ranks(file: str) -> bool:
-    return _RANKS in file
+    ranks = rows_where(table.file, lambda file: _RANKS in file)
+    return Started(calls(_PROCESSES), calls(_THREADS), bool(ranks.any()))

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profkit.compare.movement import CALLS_CHANGED
 from profkit.compare.pair import Pair
+from profkit.compare.sampled_calls import CALLS_CHANGED
 from profkit.measure import noise
 from profkit.measure.function_orders import MAD_SCALE, rbo_distance
 from profkit.measure.lookup_columns import Keys, Looked, rows_in
-from profkit.measure.waits_by_name import is_wait
+from profkit.measure.waits_by_name import is_native, is_wait
 from profkit.model import BUILTIN, STDLIB
 from profkit.model.arrays import median, quantile
 
@@ -103,7 +103,7 @@ def matched(pair: Pair) -> Matched:
     columns = joined.baseline
     names = Looked(columns.name[rows_a], joined.strings)
     keys = Keys(columns.file[rows_a], joined.files, names)
-    asked = np.flatnonzero(rows_in(keys, STDLIB) | names.starting("<")).tolist()
+    asked = np.flatnonzero(rows_in(keys, STDLIB) | names.where(is_native)).tolist()
     waits = np.zeros(len(names), np.bool_)
     waits[[row for row in asked if is_wait(names[row], keys[row].root)]] = True
     return Matched(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from profkit.compare.call_table import CallSide, CallTable
 from profkit.compare.result_types import DiffTable, SideTable
+from profkit.measure.lookup_columns import Looked
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
 from profkit.model.arrays import median
 from profkit.model.profile import ESTIMATES
@@ -24,8 +25,8 @@ Floats = npt.NDArray[np.float64]
 _NATIVE = "~"
 #: Most levels of built-in functions that call each other.
 _DEPTH = 16
-#: Another profiler does not say how well its values are known.
-_UNSTATED: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
+#: Columns without values: another profiler measures no waiting, and does not say how well it knows its values.
+_UNSTATED: Mapping[str, Any] = dict.fromkeys(("wait", "blocked", "cumwait", "cumblocked", *ESTIMATES))
 
 
 def in_shares(
@@ -116,10 +117,6 @@ def _scaled(run: Run, whole: float) -> Run:
             tottime=profile.tottime * factor,
             cumtime=profile.cumtime * factor,
             edges=edges,
-            wait=None,
-            blocked=None,
-            cumwait=None,
-            cumblocked=None,
             **_UNSTATED,
         )
 
@@ -127,9 +124,7 @@ def _scaled(run: Run, whole: float) -> Run:
 
 
 def _native_rows(profile: Profile) -> npt.NDArray[np.bool_]:
-    is_native = np.array([text == _NATIVE for text in profile.strings], np.bool_)
-    rows: npt.NDArray[np.bool_] = is_native[profile.file]
-    return rows
+    return Looked(profile.file, profile.strings).where(lambda file: file == _NATIVE)
 
 
 def _has_natives(run: Run) -> bool:
@@ -157,20 +152,9 @@ def _without_natives(profile: Profile) -> Profile:
     kept = ~native | (own > 0)
     place = np.cumsum(kept).astype(np.int32) - 1
     stays = kept[edges.caller] & kept[edges.callee]
-    columns = ("file", "line", "name", "qualname", "module", "source_hash", "ncalls", "primitive_calls")
-    return replace(
-        profile,
-        **{name: getattr(profile, name)[kept] for name in columns},
-        tottime=own[kept],
-        cumtime=profile.cumtime[kept],
-        wait=None,
-        blocked=None,
-        cumwait=None,
-        cumblocked=None,
-        **_UNSTATED,
-        edges=Edges(
-            place[edges.caller[stays]],
-            place[edges.callee[stays]],
-            *(getattr(edges, name)[stays] for name in ("ncalls", "primitive_calls", "tottime", "cumtime")),
-        ),
+    left = Edges(
+        place[edges.caller[stays]],
+        place[edges.callee[stays]],
+        *(getattr(edges, name)[stays] for name in ("ncalls", "primitive_calls", "tottime", "cumtime")),
     )
+    return replace(profile, **profile.columns(kept) | {"tottime": own[kept], "edges": left})

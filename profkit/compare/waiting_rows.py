@@ -7,7 +7,8 @@ import numpy.typing as npt
 
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
-from profkit.measure.waits_by_name import is_wait, reads_files
+from profkit.measure.lookup_columns import rows_where
+from profkit.measure.waits_by_name import reads_files
 from profkit.model import BUILTIN, STDLIB
 
 Bools = npt.NDArray[np.bool_]
@@ -28,7 +29,7 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     named = np.zeros(len(table), np.bool_)
     # Project functions never wait by name, so most rows need no check.
     asked = np.flatnonzero(table.native | table.in_roots(STDLIB)).tolist()
-    named[[row for row in asked if is_wait(table.name[row], table.keys[row].root)]] = True
+    named[[row for row in asked if table.waits(row)]] = True
     if calls is None or not len(calls) or not named.any():
         return named
     n = len(named)
@@ -39,9 +40,7 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     called = np.bincount(callee, count, n)
     whole = table.baseline.cumtime + table.candidate.cumtime
     # Wrappers of file reads also compute, so they do not wait by design.
-    reads = np.zeros(n, np.bool_)
-    reads[[row for row in np.flatnonzero(named).tolist() if reads_files(table.name[row])]] = True
-    waits: Bools = named & ~reads
+    waits: Bools = named & ~rows_where(table.name, reads_files)
     for _ in range(LEVELS):
         below = np.bincount(callee, count * waits[caller], n)
         within = np.bincount(caller, time * waits[callee], n)

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.pair import Pair, Side
-from profkit.compare.result_types import DiffTable
 from profkit.measure.critical_path import (
     Composition,
     PathReading,
@@ -18,6 +17,7 @@ from profkit.measure.critical_path import (
     path_rank,
     read_path,
 )
+from profkit.measure.lookup_columns import rows_where
 from profkit.measure.waits_by_name import reads_files, waits_for_ranks
 from profkit.model import Effect
 from profkit.model.arrays import median
@@ -58,7 +58,8 @@ def walls_of(pair: Pair, waits: Bools) -> Walls:
     effects = [_effects(side, rank) for side in pair.sides]
     # What capture added can only be compared if both sides know it.
     captured = all(effects) and any(side != [_NO_EFFECT] * len(side) for side in effects)
-    masks = (waits, *_masks(pair.table))
+    names = pair.table.name
+    masks = waits, rows_where(names, waits_for_ranks), rows_where(names, reads_files)
     first, second = (
         _side_walls(side, rows, rank, masks, of_side if captured else [])
         for side, rows, of_side in zip(pair.sides, pair.of_table, effects, strict=True)
@@ -89,16 +90,6 @@ def _side_walls(
     if effects:
         parts = [whole.less_capture(effect) for whole, effect in zip(parts, effects, strict=True)]
     return SideWalls(seconds, own, float(median(added)) if effects else 0.0, tuple(parts))
-
-
-def _masks(table: DiffTable) -> tuple[Bools, Bools]:
-    """Return the rows that wait for other ranks, and those that read files."""
-    ranks, reads = np.zeros(len(table), np.bool_), np.zeros(len(table), np.bool_)
-    # Only native functions wait for ranks or read files.
-    native = [(i, table.name[i]) for i in np.flatnonzero(table.native).tolist()]
-    ranks[[i for i, name in native if waits_for_ranks(name)]] = True
-    reads[[i for i, name in native if reads_files(name)]] = True
-    return ranks, reads
 
 
 def _effects(side: Side, rank: int | None) -> list[Effect]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -12,7 +13,7 @@ from profkit.identity.file_matches import KnownFiles, match_files
 from profkit.identity.function_keys import clean_name
 from profkit.identity.nearest import pair_nearest
 from profkit.identity.rooted_paths import ANYWHERE
-from profkit.model import FunctionKey, Profile, Roots
+from profkit.model import Profile, Roots
 from profkit.model.arrays import distinct
 
 Index = npt.NDArray[np.int32]
@@ -56,11 +57,6 @@ class Joined:
     strings: tuple[str, ...]
     files: tuple[tuple[str, str], ...]
 
-    def key(self, side: Columns, row: int) -> FunctionKey:
-        """Return the key of a row of either side."""
-        root, path = self.files[side.file[row]]
-        return FunctionKey(root, path, self.strings[side.qualname[row] or side.name[row]])
-
 
 def join(
     baseline: Profile,
@@ -70,46 +66,26 @@ def join(
     known: KnownFiles | None = None,
 ) -> Joined:
     """Number strings and files of two profiles in common; empty roots are inferred."""
-    table: dict[str, int] = dict(zip(baseline.strings, range(len(baseline.strings)), strict=True))
-    if len(table) == len(baseline.strings):
-        place_a = np.arange(len(table), dtype=np.int32)
-    else:  # a text occurs twice
-        table = {"": 0}
-        place_a = _number(baseline.strings, table)
-    place_b = _number(candidate.strings, table)
-    strings = tuple(table)
-    name_a, qual_a, name_b, qual_b = _names(
-        strings,
-        place_a[baseline.name],
-        place_a[baseline.qualname],
-        place_b[candidate.name],
-        place_b[candidate.qualname],
-        table,
-    )
-    files = match_files(baseline, candidate, baseline_roots, candidate_roots, name_a, name_b, known)
-    hash_a, hash_b = place_a[baseline.source_hash], place_b[candidate.source_hash]
-    return Joined(
-        Columns(
-            place_a[baseline.file],
-            place_a[baseline.name],
-            files.baseline,
-            baseline.line,
-            name_a,
-            qual_a,
-            hash_a,
-        ),
-        Columns(
-            place_b[candidate.file],
-            place_b[candidate.name],
-            files.candidate,
-            candidate.line,
-            name_b,
-            qual_b,
-            hash_b,
-        ),
-        tuple(table),
-        files.keys,
-    )
+    table = {"": 0}
+    place_a, place_b = (_number(profile.strings, table) for profile in (baseline, candidate))
+    clean = _clean(table)
+    names = clean[place_a[baseline.name]], clean[place_b[candidate.name]]
+    file_a, file_b, files = match_files(baseline, candidate, baseline_roots, candidate_roots, *names, known)
+
+    def columns(profile: Profile, place: Index, file: Index) -> Columns:
+        raw_name, qualname = place[profile.name], place[profile.qualname]
+        return Columns(
+            raw_file=place[profile.file],
+            raw_name=raw_name,
+            file=file,
+            line=profile.line,
+            name=clean[raw_name],
+            qualname=clean[qualname],
+            source_hash=place[profile.source_hash],
+        )
+
+    own, others = columns(baseline, place_a, file_a), columns(candidate, place_b, file_b)
+    return Joined(own, others, tuple(table), files)
 
 
 def align(
@@ -209,27 +185,15 @@ def _number(strings: tuple[str, ...], table: dict[str, int]) -> Index:
     return place
 
 
-def _names(
-    strings: tuple[str, ...],
-    name_a: Index,
-    qual_a: Index,
-    name_b: Index,
-    qual_b: Index,
-    table: dict[str, int],
-) -> tuple[Index, Index, Index, Index]:
-    """Return the four name columns without addresses; names that become equal get the same number."""
-    place: Index | None = None
+def _clean(table: dict[str, int]) -> Index:
+    """Return for each string its number without addresses; the table gets strings that it lacks."""
+    place = np.arange(len(table), dtype=np.int32)
     # One search over all strings, since few profiles have addresses.
-    addressed = enumerate(strings) if " at 0x" in "\n".join(strings) else ()
-    for i, text in addressed:
+    addressed = list(table) if " at 0x" in "\n".join(table) else []
+    for i, text in enumerate(addressed):
         if " at 0x" in text:
-            clean = clean_name(text)
-            if place is None:
-                place = np.arange(len(strings), dtype=np.int32)
-            place[i] = table.setdefault(clean, len(table))
-    if place is None:
-        return name_a, qual_a, name_b, qual_b
-    return place[name_a], place[qual_a], place[name_b], place[qual_b]
+            place[i] = table.setdefault(clean_name(text), len(table))
+    return place
 
 
 def _groups(a: Columns, b: Columns) -> tuple[Index, Index]:
@@ -262,8 +226,13 @@ def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
             ]
         )
     )
-    place = np.zeros(len(joined.strings), np.int32)
-    place[sorted(used.tolist(), key=joined.strings.__getitem__)] = np.arange(len(used), dtype=np.int32)
+    return sorted_places(used, joined.strings)
+
+
+def sorted_places(used: npt.NDArray[np.integer], texts: Sequence[str] | Sequence[tuple[str, str]]) -> Index:
+    """Return for each text its place among the sorted texts in use, 0 for those that are not."""
+    place = np.zeros(len(texts), np.int32)
+    place[sorted(used.tolist(), key=texts.__getitem__)] = np.arange(len(used), dtype=np.int32)
     return place
 
 
@@ -305,14 +274,11 @@ def _unique_pairs(
     """Return free rows whose known (group, value) occurs once among the free rows of each side."""
     rows_a = np.flatnonzero((value_a != 0) & free_a)
     rows_b = np.flatnonzero((value_b != 0) & free_b)
-    if not len(rows_a) or not len(rows_b):
-        none = np.zeros(0, np.int64)
-        return none, none
     key = _dense(
         np.concatenate([group_a[rows_a], group_b[rows_b]]), np.concatenate([value_a[rows_a], value_b[rows_b]])
     )
     key_a, key_b = key[: len(rows_a)], key[len(rows_a) :]
-    size = int(max(key_a.max(), key_b.max())) + 1
+    size = int(key.max(initial=-1)) + 1
     once_a, once_b = np.bincount(key_a, minlength=size) == 1, np.bincount(key_b, minlength=size) == 1
     once = once_a & once_b
     at_b = np.zeros(len(once), np.int64)

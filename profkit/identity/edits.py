@@ -52,21 +52,8 @@ def standing_rows(joined: Joined, found: Alignment) -> tuple[Ints, Ints]:
     same_file = known & (hash_a == hash_b) & (a.name[found.baseline] == module)
     same = set(a.file[found.baseline[same_file]].tolist())
     edited = known & (hash_a != hash_b)
-    in_baseline = _standing(
-        joined,
-        (a, found.baseline, found.baseline_only),
-        (b, found.candidate, found.candidate_only),
-        edited,
-        same,
-    )
-    in_candidate = _standing(
-        joined,
-        (b, found.candidate, found.candidate_only),
-        (a, found.baseline, found.baseline_only),
-        edited,
-        same,
-    )
-    return in_baseline, in_candidate
+    before, after = (a, found.baseline, found.baseline_only), (b, found.candidate, found.candidate_only)
+    return _standing(joined, before, after, edited, same), _standing(joined, after, before, edited, same)
 
 
 def _standing(

@@ -5,8 +5,10 @@ Ambiguous files stay in the residue, which is visible; a wrong pair would not be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby, takewhile
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,40 +24,24 @@ Index = npt.NDArray[np.int32]
 MIN_SHARED_NAMES = 0.5
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FileMatch:
-    """Common file number of each row of either side, and ``(root, path)`` by that number."""
-
-    baseline: Index
-    candidate: Index
-    keys: tuple[tuple[str, str], ...]
+#: Root of a file, and its path below that.
+File: TypeAlias = tuple[str, str]
+#: A file of either side, and the end of their paths by which they are the same.
+Match: TypeAlias = tuple[File, File, str]
 
 
 class KnownFiles:
     """Roots and paths of files, kept over several alignments: replicates mostly have the same files."""
 
     def __init__(self) -> None:
-        self._of_roots: dict[Roots, dict[str, tuple[str, str]]] = {}
-        self._all: set[tuple[str, str]] = set()
-        self._ordered: list[tuple[str, str]] = []
+        self._of_roots: dict[Roots, dict[str, File]] = {}
 
-    def keys(self, files: Sequence[str], roots: Roots) -> list[tuple[str, str]]:
+    def keys(self, files: Sequence[str], roots: Roots) -> list[File]:
         """Return root and path of each file."""
         known = self._of_roots.setdefault(roots, {})
         new = [file for file in files if file not in known]
         known.update(zip(new, rooted_all(new, roots), strict=True))
         return list(map(known.__getitem__, files))
-
-    def ordered(self, keys: set[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return these keys sorted by root and path."""
-        if keys != self._all:
-            paths: dict[str, list[str]] = {}
-            for root, path in keys:
-                paths.setdefault(root, []).append(path)
-            # Strings sort twice as fast as tuples.
-            self._ordered = [(root, path) for root in sorted(paths) for path in sorted(paths[root])]
-            self._all = keys
-        return self._ordered.copy()
 
 
 def match_files(
@@ -66,8 +52,11 @@ def match_files(
     baseline_names: Index,
     candidate_names: Index,
     known: KnownFiles | None = None,
-) -> FileMatch:
-    """Give the same file the same number on both sides; shared names are the evidence of the vote."""
+) -> tuple[Index, Index, tuple[File, ...]]:
+    """Return a number for the file of each row of either side, the same for the same file, and all files.
+
+    Shared names are the evidence of the vote.
+    """
     known = known or KnownFiles()
     files_a, of_row_a = unique_files(baseline)
     files_b, of_row_b = unique_files(candidate)
@@ -76,7 +65,7 @@ def match_files(
 
     # Sorted, so that numbers, and ties broken by them, do not depend on the order of rows.
     of_a, of_b = set(keys_a), set(keys_b)
-    keys = known.ordered(of_a | of_b)
+    keys = sorted(of_a | of_b)
     numbers = dict(zip(keys, range(len(keys)), strict=True))
     left_a, left_b = _leftover(of_a - of_b), _leftover(of_b - of_a)
     if left_a and left_b:
@@ -88,25 +77,25 @@ def match_files(
             keys.append((root, common))
     number_a = np.fromiter(map(numbers.__getitem__, keys_a), np.int32, len(keys_a))
     number_b = np.fromiter(map(numbers.__getitem__, keys_b), np.int32, len(keys_b))
-    return FileMatch(
+    return (
         number_a[of_row_a] if len(number_a) else of_row_a,
         number_b[of_row_b] if len(number_b) else of_row_b,
         tuple(keys),
     )
 
 
-def _leftover(mine: set[tuple[str, str]]) -> list[tuple[str, str]]:
+def _leftover(mine: set[File]) -> list[File]:
     """Return the files of the project or of packages, sorted."""
     return sorted(k for k in mine if k[0] in (PROJECT, SITE))
 
 
 def _names_by_file(
-    of_row: Index, names: Index, keys: Sequence[tuple[str, str]], wanted: set[tuple[str, str]]
-) -> dict[tuple[str, str], set[int]]:
+    of_row: Index, names: Index, keys: Sequence[File], wanted: set[File]
+) -> dict[File, set[int]]:
     order = np.argsort(of_row, kind="stable")
     bounds = np.searchsorted(of_row[order], np.arange(len(keys) + 1)).tolist()
     ordered = names[order].tolist()
-    found: dict[tuple[str, str], set[int]] = {}
+    found: dict[File, set[int]] = {}
     for i, key in enumerate(keys):
         if key in wanted:
             found.setdefault(key, set()).update(ordered[bounds[i] : bounds[i + 1]])
@@ -114,13 +103,10 @@ def _names_by_file(
 
 
 def _vote(
-    left_a: list[tuple[str, str]],
-    left_b: list[tuple[str, str]],
-    names_a: dict[tuple[str, str], set[int]],
-    names_b: dict[tuple[str, str], set[int]],
-) -> list[tuple[tuple[str, str], tuple[str, str], str]]:
-    """Pair files by the prefix pairs that share most functions; return ``(key_a, key_b, common path)``."""
-    votes: dict[tuple[str, str, str, str], int] = {}
+    left_a: list[File], left_b: list[File], names_a: dict[File, set[int]], names_b: dict[File, set[int]]
+) -> list[Match]:
+    """Pair files by the prefix pairs that share most functions."""
+    votes: Counter[tuple[str, str, str, str]] = Counter()
     for key_a, key_b, common in _longest_suffixes(left_a, left_b):
         if key_a[0] == SITE and key_b[0] == SITE:
             continue
@@ -129,97 +115,70 @@ def _vote(
         if shared < MIN_SHARED_NAMES * min(len(ours), len(theirs)):
             continue
         pair = (key_a[0], key_a[1][: -len(common)], key_b[0], key_b[1][: -len(common)])
-        votes[pair] = votes.get(pair, 0) + shared
+        votes[pair] += shared
 
     inside_a = _by_prefix(left_a, {(p[0], p[1]) for p in votes})
     there = set(left_b)
-    taken_a: set[tuple[str, str]] = set()
-    taken_b: set[tuple[str, str]] = set()
-    matched: list[tuple[tuple[str, str], tuple[str, str], str]] = []
-    by_weight: dict[int, list[tuple[str, str, str, str]]] = {}
-    for pair, weight in votes.items():
-        by_weight.setdefault(weight, []).append(pair)
-    for weight in sorted(by_weight, reverse=True):
-        proposals: list[tuple[tuple[str, str], tuple[str, str], str]] = []
-        seen: set[tuple[tuple[str, str], tuple[str, str]]] = set()
-        for root_a, prefix_a, root_b, prefix_b in sorted(by_weight[weight]):
+    taken_a: set[File] = set()
+    taken_b: set[File] = set()
+    matched: list[Match] = []
+    most_first = sorted(votes.items(), key=lambda vote: (-vote[1], vote[0]))
+    for _, equal in groupby(most_first, key=lambda vote: vote[1]):
+        proposals: dict[tuple[File, File], str] = {}
+        for (root_a, prefix_a, root_b, prefix_b), _ in equal:
             for key_a in inside_a[root_a, prefix_a]:
                 common = key_a[1][len(prefix_a) :]
                 key_b = (root_b, prefix_b + common)
-                free = key_a not in taken_a and key_b in there and key_b not in taken_b
-                if free and (key_a, key_b) not in seen:
-                    seen.add((key_a, key_b))
-                    proposals.append((key_a, key_b, common))
-        wishes_a: dict[tuple[str, str], int] = {}
-        wishes_b: dict[tuple[str, str], int] = {}
-        for key_a, key_b, _ in proposals:
-            wishes_a[key_a] = wishes_a.get(key_a, 0) + 1
-            wishes_b[key_b] = wishes_b.get(key_b, 0) + 1
-        for key_a, key_b, common in proposals:
-            # Equal votes for two partners decide nothing, so fewer votes for a third must not either.
-            taken_a.add(key_a)
-            taken_b.add(key_b)
-            if wishes_a[key_a] == 1 and wishes_b[key_b] == 1:
-                matched.append((key_a, key_b, common))
+                if key_a not in taken_a and key_b in there and key_b not in taken_b:
+                    proposals.setdefault((key_a, key_b), common)
+        wishes_a = Counter(key_a for key_a, _ in proposals)
+        wishes_b = Counter(key_b for _, key_b in proposals)
+        # Equal votes for two partners decide nothing, so fewer votes for a third must not either.
+        taken_a.update(wishes_a)
+        taken_b.update(wishes_b)
+        matched += [
+            (key_a, key_b, common)
+            for (key_a, key_b), common in proposals.items()
+            if wishes_a[key_a] == 1 and wishes_b[key_b] == 1
+        ]
     return matched
 
 
-def _longest_suffixes(
-    left_a: list[tuple[str, str]], left_b: list[tuple[str, str]]
-) -> list[tuple[tuple[str, str], tuple[str, str], str]]:
+def _longest_suffixes(left_a: list[File], left_b: list[File]) -> list[Match]:
     """Return pairs whose longest common path suffix is unique on each side."""
     endings_a, endings_b = _endings(left_a), _endings(left_b)
     pairs = []
     for key_a in left_a:
-        path = key_a[1]
-        best = ""
-        at = len(path)
-        while at >= 0:
-            at = path.rfind("/", 0, at) if at else -1
-            suffix = path[at + 1 :]
-            if suffix not in endings_b:
-                break
-            best = suffix
-            if at < 0:
-                break
-        if not best:
-            continue
-        key_b = endings_b[best]
-        if key_b is not None and endings_a[best] is not None:
+        *_, best = ("", *takewhile(endings_b.__contains__, _suffixes(key_a[1])))
+        key_b = endings_b.get(best)
+        if best and key_b is not None and endings_a[best] is not None:
             pairs.append((key_a, key_b, best))
     return pairs
 
 
-def _endings(keys: list[tuple[str, str]]) -> dict[str, tuple[str, str] | None]:
+def _endings(keys: list[File]) -> dict[str, File | None]:
     """Return the file for each path suffix, ``None`` if several files end with it."""
-    found: dict[str, tuple[str, str] | None] = {}
+    found: dict[str, File | None] = {}
     for key in keys:
-        path = key[1]
-        at = len(path)
-        while at >= 0:
-            at = path.rfind("/", 0, at) if at else -1
-            suffix = path[at + 1 :]
+        for suffix in _suffixes(key[1]):
             found[suffix] = None if suffix in found else key
-            if at <= 0:
-                break
-        if path.startswith("/"):
-            found[path] = None if path in found and found[path] != key else key
     return found
 
 
-def _by_prefix(
-    keys: list[tuple[str, str]], prefixes: set[tuple[str, str]]
-) -> dict[tuple[str, str], list[tuple[str, str]]]:
+def _suffixes(path: str) -> Iterator[str]:
+    """Yield the ends of a path that follow a separator, shortest first, and then the path itself."""
+    at = len(path)
+    while (at := path.rfind("/", 0, at)) >= 0:
+        yield path[at + 1 :]
+    yield path
+
+
+def _by_prefix(keys: list[File], prefixes: set[File]) -> dict[File, list[File]]:
     """Return the files under each prefix, by cutting paths at separators instead of trying every prefix."""
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {p: [] for p in prefixes}
+    found: dict[File, list[File]] = {prefix: [] for prefix in prefixes}
     for key in keys:
         root, path = key
-        at = -1
-        while True:
-            members = found.get((root, path[: at + 1]))
-            if members is not None:
-                members.append(key)
-            at = path.find("/", at + 1)
-            if at < 0:
-                break
+        for cut in (0, *(at + 1 for at, letter in enumerate(path) if letter == "/")):
+            if (root, path[:cut]) in found:
+                found[root, path[:cut]].append(key)
     return found

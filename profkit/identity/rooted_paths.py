@@ -55,6 +55,17 @@ ANYWHERE = Roots()
 _STDLIB_MODULES = frozenset(sys.stdlib_module_names) | _REMOVED
 
 
+def joined_roots(several: Iterable[Roots]) -> Roots:
+    """Return the directories of several interpreters, each once."""
+    every = tuple(several)
+    return Roots(
+        *(
+            tuple(dict.fromkeys(directory for roots in every for directory in getattr(roots, name)))
+            for name in ("stdlib", "site", "project")
+        )
+    )
+
+
 def normalise(file: str) -> str:
     """Return a path with ``/`` between its parts, without ``./`` and ``//``, drive in lower case."""
     if "\\" in file and (_DRIVE.match(file) or file.startswith("\\\\") or "/" not in file):

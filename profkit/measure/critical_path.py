@@ -16,6 +16,7 @@ import numpy.typing as npt
 from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
 from profkit.measure.inventory import queued_s, ran_s
+from profkit.measure.lookup_columns import Looked
 from profkit.measure.selected_processes import Selected
 from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes
 from profkit.measure.waits_by_name import waits_for_ranks
@@ -259,8 +260,7 @@ def _useful(process: Process) -> float:
     if thread is None:
         return 0.0
     profile = thread.profile
-    waiting = [i for i, text in enumerate(profile.strings) if waits_for_ranks(text)]
-    of = np.isin(profile.name, waiting)
+    of = Looked(profile.name, profile.strings).where(waits_for_ranks)
     blocked = 0.0 if profile.blocked is None else float(profile.blocked[of].sum())
     spun = float(profile.tottime[of].sum()) - blocked
     return max(0.0, (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0) - spun)
@@ -276,7 +276,6 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     if chosen is None or thread is None:
         none = np.zeros(n)
         return PathReading(wall or 0.0, None, None, None, own, wait, blocked, none, none, none, 0.0, 0.0, 0.0)
-    looked = thread.pauses is not None
     wall = wall or chosen.wall_s or float(own.sum())
     run_all = known_sum(map(ran_s, run.processes)) or 0.0
     queue_all = known_sum(map(queued_s, run.processes)) or 0.0
@@ -289,7 +288,17 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     imports = None
     if any(process is not chosen for process in selected.processes):
         imports = _added(selected, lambda p, _: p is not chosen, import_seconds, (n,))
-    kinds = len(WAITS), n
+    pauses: dict[str, Floats] = {}
+    if thread.pauses is not None:
+        kinds, rows = (len(WAITS), n), (n,)
+        pauses = {
+            "own_waits": _added(selected, lambda _, t: t is thread, pause_seconds.waited, kinds),
+            "helpers_waits": _added(
+                selected, lambda _, t: t is not thread and bool(t.pauses), pause_seconds.waited, kinds
+            ),
+            "collected": _added(selected, lambda _, t: t is thread, pause_seconds.collected, rows),
+            "held": _added(selected, lambda p, _: p is chosen, pause_seconds.held, rows),
+        }
     return PathReading(
         wall_s=wall,
         life_s=chosen.wall_s if chosen.wall_s is not None else wall,
@@ -304,19 +313,10 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers_run_s=max(0.0, run_all - (thread.run_s or 0.0)),
         helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
         delivery_s=delivery_seconds(chosen) or 0.0,
-        own_waits=_added(selected, lambda _, t: t is thread, pause_seconds.waited, kinds) if looked else None,
-        helpers_waits=_added(
-            selected, lambda _, t: t is not thread and bool(t.pauses), pause_seconds.waited, kinds
-        )
-        if looked
-        else None,
-        collected=_added(selected, lambda _, t: t is thread, pause_seconds.collected, (n,))
-        if looked
-        else None,
-        held=_added(selected, lambda p, _: p is chosen, pause_seconds.held, (n,)) if looked else None,
         helpers_imports=imports,
         native_run_s=known_sum([t.run_s for t in chosen.threads if not len(t.profile)]) or 0.0,
         native_queue_s=known_sum([t.run_queue_wait_s for t in chosen.threads if not len(t.profile)]) or 0.0,
+        **pauses,
     )
 
 
@@ -340,17 +340,16 @@ def _of_threads(
     """Return self, queueing and blocked time of threads by row; the last two ``None`` if not measured."""
     total, wait, blocked = np.zeros(n), np.zeros(n), np.zeros(n)
     measured = True
-    for process, places in zip(selected.processes, selected.rows, strict=True):
-        for thread, rows in zip(process.threads, places, strict=True):
-            profile = thread.profile
-            if not len(profile) or not wanted(thread):
-                continue
-            total += np.bincount(rows, profile.tottime + _tracing(thread), n)
-            if profile.wait is None or profile.blocked is None:
-                measured = False
-                continue
-            wait += np.bincount(rows, profile.wait, n)
-            blocked += np.bincount(rows, profile.blocked, n)
+    for _, thread, rows in selected.threads:
+        profile = thread.profile
+        if not len(profile) or not wanted(thread):
+            continue
+        total += np.bincount(rows, profile.tottime + _tracing(thread), n)
+        if profile.wait is None or profile.blocked is None:
+            measured = False
+            continue
+        wait += np.bincount(rows, profile.wait, n)
+        blocked += np.bincount(rows, profile.blocked, n)
     return total, wait if measured else None, blocked if measured else None
 
 
@@ -362,23 +361,22 @@ def _added(
 ) -> Floats:
     """Sum `seconds` of each wanted thread by row of the result (its last axis)."""
     result = np.zeros(shape)
-    for process, places in zip(selected.processes, selected.rows, strict=True):
-        for thread, rows in zip(process.threads, places, strict=True):
-            if wanted(process, thread):
-                np.add.at(result.T, rows, seconds(thread).T)
+    for process, thread, rows in selected.threads:
+        if wanted(process, thread):
+            np.add.at(result.T, rows, seconds(thread).T)
     return result
 
 
 def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
     """Return CPU time of threads without functions (BLAS, OpenMP) in helper processes, by their functions."""
     result = np.zeros(n)
-    for process, places in zip(selected.processes, selected.rows, strict=True):
+    for process in selected.processes:
         native_s = known_sum([thread.run_s for thread in process.threads if not len(thread.profile)]) or 0.0
         if process is chosen or not native_s:
             continue
         ran = np.zeros(n)
-        for thread, rows in zip(process.threads, places, strict=True):
-            if len(thread.profile):
+        for owner, thread, rows in selected.threads:
+            if owner is process and len(thread.profile):
                 ran += np.bincount(rows, _ran(thread.profile), n)
         whole = float(ran.sum())
         if whole > 0:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from profkit.measure.lookup_columns import Looked
 from profkit.measure.pause_seconds import waited
 from profkit.measure.side_facts import first_thread
 from profkit.measure.waits_by_name import is_wait, waits_for_ranks
@@ -91,9 +93,8 @@ def _lane(process: Process, *, others: bool, peers: bool) -> Lane | None:
     return Lane(process, run - spun, queue, waited_s, spun + stood, off - stood - waited_s)
 
 
-def _rank_rows(thread: Thread) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    profile = thread.profile
-    return np.isin(profile.name, [i for i, text in enumerate(profile.strings) if waits_for_ranks(text)])
+def _rank_rows(thread: Thread) -> npt.NDArray[np.bool_]:
+    return Looked(thread.profile.name, thread.profile.strings).where(waits_for_ranks)
 
 
 def _for_ranks(thread: Thread) -> tuple[float, float]:
@@ -113,5 +114,5 @@ def _for_others(thread: Thread) -> float:
     if profile.blocked is None:
         return 0.0
     # Older files do not record causes: use native functions that wait by design.
-    waits = np.isin(profile.name, [i for i, text in enumerate(profile.strings) if is_wait(text, BUILTIN)])
+    waits = Looked(profile.name, profile.strings).where(lambda text: is_wait(text, BUILTIN))
     return float(profile.blocked[waits & ~_rank_rows(thread)].sum())

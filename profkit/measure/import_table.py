@@ -8,21 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import eq
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.identity.function_keys import function_keys
-from profkit.measure.imports import AROUND, SYSTEM
+from profkit.measure.imports import import_rows
+from profkit.measure.lookup_columns import Looked
 from profkit.measure.side_facts import main_processes
 from profkit.model import GENERATED, Process, Profile, Roots, Run, RunSet
 from profkit.model.arrays import median
 
-Bools = npt.NDArray[np.bool_]
-
 #: Files whose functions a module body calls to import others.
 _IMPORTING = re.compile(r"<frozen importlib\.|(?:^|/)importlib/(?:_bootstrap|__init__)")
-_BODY = "<module>"
 #: Imports matter from this part of the wall and these seconds on, or from so many seconds on (convention).
 #: NumPy takes 0.1 s: small programs are not warned about what they cannot avoid.
 MATTER_SHARE = 0.05
@@ -65,7 +64,7 @@ def imports_of(run: Run, processes: Sequence[Process]) -> Imports | None:
         main = id(process) in mains
         before = total
         for profile in (thread.profile for thread in process.threads):
-            seconds = _importing(profile)
+            seconds = float(profile.cumtime[import_rows(profile)].sum())  # nested imports count once
             total += seconds
             in_main += seconds * main
             for package, own in _packages(profile, process.roots, seconds) if seconds else ():
@@ -116,39 +115,22 @@ def imports_of_side(side: RunSet, selected: Iterable[Sequence[Process]]) -> Impo
     )
 
 
-def _rows(profile: Profile, name: str) -> Bools:
-    named = [at for at, text in enumerate(profile.strings) if text == name]
-    found: Bools = np.isin(profile.name, named)
-    return found
-
-
-def _importing(profile: Profile) -> float:
-    """Return the seconds for which a thread imported; nested imports count once."""
-    around = [row for row in np.flatnonzero(_rows(profile, AROUND)).tolist() if _is_system(profile, row)]
-    return float(profile.cumtime[around].sum())
-
-
-def _is_system(profile: Profile, row: int) -> bool:
-    file: str = profile.strings[profile.file[row]]
-    return file.endswith(SYSTEM)
-
-
 def _packages(profile: Profile, roots: Roots, most: float) -> Iterable[tuple[str, float]]:
     """Yield packages that a thread imported, with seconds to be added up.
 
     A package's longest module counts, and others that take too long to be inside it. A module body longer
     than all imports is the program itself.
     """
-    body = np.flatnonzero(_rows(profile, _BODY) & (profile.cumtime <= most))
+    bodies = Looked(profile.name, profile.strings).where(partial(eq, "<module>"))
+    body = np.flatnonzero(bodies & (profile.cumtime <= most))
     # Captures record modules; computing keys of all functions is slow.
     keys = None if profile.module[body].any() else function_keys(profile, roots)
     within = np.zeros(len(profile))
     if profile.edges is None:
         within[:] = most
     else:
-        of_system = np.array([_IMPORTING.search(text) is not None for text in profile.strings], np.bool_)
         edges = profile.edges
-        into = of_system[profile.file[edges.callee]]
+        into = Looked(profile.file, profile.strings).where(_IMPORTING.search)[edges.callee]
         np.add.at(within, edges.caller[into], edges.cumtime[into])
     counted: dict[str, float] = {}
     for row in body[np.argsort(-profile.cumtime[body], kind="stable")].tolist():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from operator import eq
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model import Process, Thread
+from profkit.measure.lookup_columns import Looked
+from profkit.model import Process, Profile, Thread
 from profkit.model.paths import with_callees
 
 Floats = npt.NDArray[np.float64]
@@ -21,11 +24,17 @@ SYSTEM = ("<frozen importlib._bootstrap>", "importlib/_bootstrap.py")
 AROUND = "_find_and_load"
 
 
+def import_rows(profile: Profile) -> list[int]:
+    """Return the rows of the outermost function of every import; frozen and on disk it is another row."""
+    named = np.flatnonzero(Looked(profile.name, profile.strings).where(partial(eq, AROUND)))
+    return [row for row in named.tolist() if profile.strings[profile.file[row]].endswith(SYSTEM)]
+
+
 def import_seconds(thread: Thread) -> Floats:
     """Return CPU seconds of each function within imports, shape (n,); 0 without calling contexts."""
     found = np.zeros(len(thread.profile))
     paths, inside = thread.paths, _inside_imports(thread)
-    if paths is None or not inside.any():
+    if paths is None:
         return found
     rows = paths.function[inside]
     np.add.at(found, np.maximum(rows, 0), np.where(rows >= 0, _active(thread)[inside], 0.0))
@@ -40,8 +49,8 @@ def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], 
         if paths is None or not inside.any():
             continue
         profile = thread.profile
-        body = np.array([text == "<module>" for text in profile.strings], np.bool_)
-        is_body = inside & (paths.function >= 0) & body[profile.name[np.maximum(paths.function, 0)]]
+        bodies = Looked(profile.name, profile.strings).where(partial(eq, "<module>"))
+        is_body = inside & np.isin(paths.function, np.flatnonzero(bodies))
         within = _within(paths.parent, is_body)
         outermost = is_body & ~np.where(paths.parent >= 0, within[paths.parent], False)
         whole = with_callees(paths.parent, _active(thread))
@@ -62,16 +71,10 @@ def _active(thread: Thread) -> Floats:
 
 def _inside_imports(thread: Thread) -> Bools:
     """Return whether each calling context is inside an import."""
-    paths, profile = thread.paths, thread.profile
-    if paths is None or not len(paths.parent):
+    paths = thread.paths
+    if paths is None:
         return np.zeros(0, np.bool_)
-    files = np.array([text.endswith(SYSTEM) for text in profile.strings], np.bool_)
-    names = np.array([text == AROUND for text in profile.strings], np.bool_)
-    around = files[profile.file] & names[profile.name]
-    if not around.any():
-        return np.zeros(len(paths.parent), np.bool_)
-    inside: Bools = _within(paths.parent, (paths.function >= 0) & around[np.maximum(paths.function, 0)])
-    return inside
+    return _within(paths.parent, np.isin(paths.function, import_rows(thread.profile)))
 
 
 def _within(parent: npt.NDArray[np.int32], marked: Bools) -> Bools:

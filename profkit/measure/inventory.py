@@ -71,24 +71,6 @@ class ProcessNeed:
 
 
 @dataclass(frozen=True, slots=True)
-class PoolRow:
-    """One pool of one process."""
-
-    process: ProcessNeed
-    pool: Pool
-
-    @property
-    def library(self) -> str:
-        """The library that owns the pool."""
-        return self.pool.library
-
-    @property
-    def threads(self) -> int | None:
-        """Number of threads in the pool."""
-        return self.pool.threads
-
-
-@dataclass(frozen=True, slots=True)
 class HostNeed:
     """All processes of one machine, averaged over the run; `working` and `workers` are the most at once."""
 
@@ -125,11 +107,6 @@ class Inventory:
     affinity: int | None = None
     cpus: int | None = None
     sizes: tuple[SizeCall, ...] = ()
-
-    @property
-    def rows(self) -> tuple[PoolRow, ...]:
-        """Every pool of every process."""
-        return tuple(PoolRow(p, pool) for p in self.processes for pool in p.pools or ())
 
     @property
     def expected_cores(self) -> float | None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from profkit.errors import UsageError
 from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, WAIT, IterationNames
 from profkit.measure.role_parts import RolePart, new_time, role_parts
-from profkit.model import Process, Run
+from profkit.model import Run
 from profkit.model.arrays import median
 
 __all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typical_model", "warming_up"]
@@ -155,22 +155,24 @@ def _model(
     away = _per_iteration(own.of(None, LOAD, WAIT), cycle.end)
     left_out = warming_up(duration)
     used = slice(left_out, None)
-    loaders = _loaders(parts, index, thread, consumers, int(edges[left_out]), int(edges[-1]))
+    loader_threads, loaded_s, loaded = _loaders(
+        parts, index, thread, consumers, int(edges[left_out]), int(edges[-1])
+    )
     names = [loading.names(), computing.names(), waiting.names()]
     waited = away if len(loading) or len(waiting) else None
     outside = np.maximum(duration - compute - away, 0.0)
     if not len(computing):
         compute, outside = outside, np.zeros(n)
     spent: Spread | None
-    if loaders.threads:
+    if loader_threads:
         # With other loaders, the consumer's own "loading" ranges are waits for them.
-        spent = Spread(loaders.seconds / loaders.threads / (n - left_out), None, None)
-        names = [loaders.names, names[1], tuple(dict.fromkeys([*names[0], *names[2]]))]
+        spent = Spread(loaded_s / loader_threads / (n - left_out), None, None)
+        names = [loaded, names[1], tuple(dict.fromkeys([*names[0], *names[2]]))]
     else:
         # Waiting ranges without loading ranges: there is a loader, but without ranges.
         spent = None if waited is None else _spread(waited[used])
     share = None if waited is None else float(waited[used].sum() / duration[used].sum())
-    overlapped = loaders.threads > 0
+    overlapped = loader_threads > 0
     usual = float(compute[used].mean())
     if spent is None:
         bound, predicted = None, None
@@ -181,10 +183,11 @@ def _model(
         bound, predicted = "loading" if starved else "compute", max(usual, spent.mean_s)
     rate = float((n - left_out) / duration[used].sum())
     batch, batch_from = _batch(cycle.batch[used], said)
+    process = parts[index].process
     return IterationModel(
-        pid=parts[index].process.pid,
-        rank=parts[index].process.rank,
-        thread=_thread_name(parts[index].process, thread),
+        pid=process.pid,
+        rank=process.rank,
+        thread=next((t.name for t in process.threads if t.tid == thread and t.name), str(thread)),
         consumers=1,
         iteration=cycle.name,
         delimited=cycle.delimited,
@@ -199,7 +202,7 @@ def _model(
         load=spent,
         wait=None if waited is None else _spread(waited[used]),
         outside=_spread(outside[used]),
-        loaders=loaders.threads,
+        loaders=loader_threads,
         overlapped=overlapped,
         bound=bound,
         waited=None if waited is None else int((waited[used] >= NOTICEABLE_WAIT * duration[used]).sum()),
@@ -272,13 +275,6 @@ def _why(duration: Floats, left_out: int) -> str:
     return f"warming up: {times:.1f} times as long as the others"
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaders:
-    threads: int
-    seconds: float
-    names: tuple[str, ...]
-
-
 def _loaders(
     parts: Sequence[RolePart],
     index: int,
@@ -286,8 +282,8 @@ def _loaders(
     consumers: Sequence[tuple[int, int]],
     begin: int,
     end: int,
-) -> _Loaders:
-    """Sum up what other threads and processes loaded for this consumer during its iterations."""
+) -> tuple[int, float, tuple[str, ...]]:
+    """Return the threads that loaded for this consumer during its iterations, their seconds and ranges."""
     threads, seconds, names = 0, 0.0, dict[str, None]()
     own = parts[index]
     alone = len({parts[i].process.pid for i, _ in consumers}) == 1
@@ -305,7 +301,7 @@ def _loaders(
             threads += 1
             seconds += float(clipped.sum()) / 1e9
             names.update(dict.fromkeys(mine.names()))
-    return _Loaders(threads, seconds, tuple(names))
+    return threads, seconds, tuple(names)
 
 
 def _spread(seconds: Floats) -> Spread:
@@ -321,7 +317,3 @@ def _batch(payload: Floats, said: IterationNames) -> tuple[float | None, str]:
     if len(payload) > 1 and (np.diff(payload) > 0).all():
         return None, ""  # it counts the iterations
     return float(payload.mean()), "payload"
-
-
-def _thread_name(process: Process, tid: int) -> str:
-    return next((thread.name for thread in process.threads if thread.tid == tid and thread.name), str(tid))

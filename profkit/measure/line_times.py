@@ -66,16 +66,13 @@ def seen_lines(
     native = profile.strings[int(profile.file[row])] == "~"
     found: dict[tuple[int, int], tuple[float, int]] = {}
     for run, place in zip(runs, places, strict=True):
-        for process, of_threads in zip(run.processes, run.rows, strict=True):
-            for thread, of_thread in zip(process.threads, of_threads, strict=True):
-                if not thread.lines:
-                    continue
-                row_of = place[of_thread].tolist()
-                for line in thread.lines:
-                    within = row_of[line.within]
-                    if (row_of[line.function] if native else within) == row:
-                        seconds, samples = found.get((within, line.line), (0.0, 0))
-                        found[within, line.line] = seconds + line.seconds, samples + line.samples
+        for _, thread, of_thread in run.threads:
+            row_of = place[of_thread].tolist() if thread.lines else []
+            for line in thread.lines or ():
+                within = row_of[line.within]
+                if (row_of[line.function] if native else within) == row:
+                    seconds, samples = found.get((within, line.line), (0.0, 0))
+                    found[within, line.line] = seconds + line.seconds, samples + line.samples
     if sum(samples for _, samples in found.values()) < FEWEST_SAMPLES:
         return ()
     whole = sum(seconds for seconds, _ in found.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
 from operator import itemgetter
 from typing import Any, Generic, TypeVar, overload
 
@@ -20,23 +19,15 @@ Index = npt.NDArray[np.integer]
 class Looked(Sequence[Item], Generic[Item]):
     """The column whose row *i* is ``values[which[i]]``."""
 
-    __slots__ = ("_starting", "values", "which")
+    __slots__ = ("values", "which")
 
     def __init__(self, which: Index, values: Sequence[Item]) -> None:
         self.which = which
         self.values = values
-        self._starting: dict[str, Bools] = {}
 
     def where(self, holds: Callable[[Item], Any]) -> Bools:
         """Return the rows whose value has a property."""
         return np.fromiter(map(holds, self.values), np.bool_, len(self.values))[self.which]
-
-    def starting(self: Looked[str], beginning: str) -> Bools:
-        """Return the rows whose text starts with `beginning`; results are cached."""
-        if beginning not in self._starting:
-            found = map(str.startswith, self.values, repeat(beginning))
-            self._starting[beginning] = np.fromiter(found, np.bool_, len(self.values))
-        return self._starting[beginning][self.which]
 
     def __len__(self) -> int:
         return len(self.which)
@@ -107,13 +98,6 @@ def rows_where(column: Sequence[Item], holds: Callable[[Item], Any]) -> Bools:
     if isinstance(column, Looked):
         return column.where(holds)
     return np.fromiter(map(holds, column), np.bool_, len(column))
-
-
-def rows_starting(column: Sequence[str], beginning: str) -> Bools:
-    """Return the rows of any column whose text starts with `beginning`."""
-    if isinstance(column, Looked):
-        return column.starting(beginning)
-    return np.fromiter((text[: len(beginning)] == beginning for text in column), np.bool_, len(column))
 
 
 def rows_in(keys: Sequence[FunctionKey], *roots: str) -> Bools:

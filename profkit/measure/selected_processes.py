@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import UsageError
-from profkit.model import Process, Profile, Roots, Run
+from profkit.identity.rooted_paths import joined_roots
+from profkit.model import Process, Profile, Roots, Run, Thread
 from profkit.model.merge import merge_with_rows
 
 #: What functions can be ranked by: self time, and time including callees.
@@ -22,12 +23,12 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selected:
-    """The compared part of one run; `rows` has each thread's rows in the summed `profile`."""
+    """The compared part of one run; `threads` have their process and their rows in the summed `profile`."""
 
     processes: tuple[Process, ...]
     profile: Profile
     roots: Roots
-    rows: tuple[tuple[npt.NDArray[np.int32], ...], ...]
+    threads: tuple[tuple[Process, Thread, npt.NDArray[np.int32]], ...]
 
 
 def check_ranked_by(by: str) -> None:
@@ -68,23 +69,15 @@ def select(run: Run, process: str | None = None, *, edges: bool = True) -> Selec
 
 def summed(processes: tuple[Process, ...], *, edges: bool = True) -> Selected:
     """Sum the threads of some processes of one run, by file, line, name and qualified name."""
-    profile, places = merge_with_rows([t.profile for p in processes for t in p.threads], edges=edges)
-    left = iter(places)
-    rows = tuple(tuple(next(left) for _ in p.threads) for p in processes)
-    return Selected(processes, profile, _together(processes), rows)
+    threads = [(process, thread) for process in processes for thread in process.threads]
+    profile, places = merge_with_rows([thread.profile for _, thread in threads], edges=edges)
+    placed = tuple((*thread, rows) for thread, rows in zip(threads, places, strict=True))
+    return Selected(processes, profile, joined_roots(process.roots for process in processes), placed)
 
 
 def is_foreign(run: Run) -> bool:
     """Return whether a run was read from a plain profile, which has no manifest."""
     return run.manifest is None
-
-
-def _together(processes: Sequence[Process]) -> Roots:
-    return Roots(
-        tuple(dict.fromkeys(d for p in processes for d in p.roots.stdlib)),
-        tuple(dict.fromkeys(d for p in processes for d in p.roots.site)),
-        tuple(dict.fromkeys(d for p in processes for d in p.roots.project)),
-    )
 
 
 def _existing(run: Run) -> str:

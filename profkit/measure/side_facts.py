@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from profkit.measure.imports import imported_packages
 from profkit.measure.inventory import Inventory, inventory, queued_s, ran_s
+from profkit.measure.lookup_columns import Looked
 from profkit.measure.machine_speed import Speed, speeds
 from profkit.measure.run_settings import revision_of
 from profkit.measure.side_neighbours import neighbours_of
@@ -46,44 +46,44 @@ class SideFacts:
     `worker_packages` (longest imports of other processes) are the first run's.
     """
 
-    label: str
-    file: str
-    runs: int
-    wall_s: float | None
-    total_s: float
-    main_run_s: float | None
-    main_wait_s: float | None
-    main_off_s: float | None
-    mains: int
-    worst_wait_fraction: float | None
-    rest_run_s: float | None
-    rest_wait_s: float | None
-    delivery_s: float | None
-    demand_cores: float | None
-    own_cores: float | None
-    others_cores: float | None
-    steal_cores: float | None
-    throttled: float | None
-    psi_share: float | None
-    gpu_share: float | None
-    available_cpus: float | None
-    working_threads: float | None
-    pool_threads: float | None
-    memory_bytes: float | None
-    memory_least: float | None
-    memory_most: float | None
-    read_bytes: float | None
-    processes: int
-    threads: int
-    cpu_model: str
-    host: str
-    yardsticks: Mapping[str, Speed]
-    command: tuple[str, ...]
-    environment: Mapping[str, str]
     inventory: Inventory
-    neighbours: Neighbours | None
-    revision: str
-    worker_packages: tuple[str, ...]
+    label: str = ""
+    file: str = ""
+    runs: int = 0
+    wall_s: float | None = None
+    total_s: float = 0.0
+    main_run_s: float | None = None
+    main_wait_s: float | None = None
+    main_off_s: float | None = None
+    mains: int = 0
+    worst_wait_fraction: float | None = None
+    rest_run_s: float | None = None
+    rest_wait_s: float | None = None
+    delivery_s: float | None = None
+    demand_cores: float | None = None
+    own_cores: float | None = None
+    others_cores: float | None = None
+    steal_cores: float | None = None
+    throttled: float | None = None
+    psi_share: float | None = None
+    gpu_share: float | None = None
+    available_cpus: float | None = None
+    working_threads: float | None = None
+    pool_threads: float | None = None
+    memory_bytes: float | None = None
+    memory_least: float | None = None
+    memory_most: float | None = None
+    read_bytes: float | None = None
+    processes: int = 0
+    threads: int = 0
+    cpu_model: str = ""
+    host: str = ""
+    yardsticks: Mapping[str, Speed] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    neighbours: Neighbours | None = None
+    revision: str = ""
+    worker_packages: tuple[str, ...] = ()
 
     @property
     def wait_fraction(self) -> float | None:
@@ -94,6 +94,13 @@ class SideFacts:
     def rest_wait_fraction(self) -> float | None:
         """Wait / (run + wait) of all other threads and processes."""
         return _fraction(self.rest_run_s, self.rest_wait_s)
+
+    @property
+    def demand(self) -> float | None:
+        """`demand_cores` over the available CPUs."""
+        if self.demand_cores is None or not self.available_cpus:
+            return None
+        return self.demand_cores / self.available_cpus
 
     @property
     def own_run_s(self) -> float | None:
@@ -145,18 +152,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
 
 def no_side() -> SideFacts:
     """Return the empty side, for a run without a baseline."""
-    known: dict[str, Any] = {f.name: None for f in fields(SideFacts)}
-    known |= dict.fromkeys(("label", "file", "cpu_model", "host", "revision"), "")
-    known |= dict.fromkeys(("runs", "mains", "processes", "threads"), 0)
-    known |= {
-        "total_s": 0.0,
-        "command": (),
-        "worker_packages": (),
-        "environment": {},
-        "yardsticks": {},
-        "inventory": inventory(Run("", ())),
-    }
-    return SideFacts(**known)
+    return SideFacts(inventory=inventory(Run("", ())))
 
 
 def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:
@@ -279,9 +275,9 @@ def first_thread(process: Process) -> Thread | None:
     return process.threads[0] if process.threads else None
 
 
-def _main_thread(process: Process, field: str) -> float | None:
+def _main_thread(process: Process, counter: str) -> float | None:
     thread = first_thread(process)
-    return None if thread is None else getattr(thread, field)
+    return None if thread is None else getattr(thread, counter)
 
 
 def _working(run: Run, wall: float | None) -> float | None:
@@ -321,10 +317,8 @@ def delivery_seconds(process: Process) -> float | None:
     times = profile.cumblocked if profile.cumblocked is not None else profile.cumtime
     best = 0.0
     wanted = {name for names in _DELIVERIES.values() for name in names}
-    if wanted.isdisjoint(profile.strings):
-        return best
-    named = np.flatnonzero(np.isin(profile.name, [i for i, s in enumerate(profile.strings) if s in wanted]))
-    for row in named.tolist():
+    named = Looked(profile.name, profile.strings).where(wanted.__contains__)
+    for row in np.flatnonzero(named).tolist():
         path = profile.strings[profile.file[row]].replace("\\", "/")
         name = profile.strings[profile.name[row]]
         if any(path.endswith(f"/{end}") and name in names for end, names in _DELIVERIES.items()):

@@ -32,18 +32,23 @@ _RANK_WAITS = re.compile(
 )
 
 
+def is_native(name: str) -> bool:
+    """Return whether a name is a native function's; module bodies and lambdas have such names too."""
+    return name.startswith("<")
+
+
 def is_wait(name: str, root: str) -> bool:
     """Return whether a function waits by design; only native and standard library functions count."""
-    if name.startswith("<"):
+    if is_native(name):
         return _NATIVE_WAITS.search(name) is not None
     return root == STDLIB and (name in _WAITS or name.rpartition(".")[2] in _WAITS)
 
 
 def waits_for_ranks(name: str) -> bool:
     """Return whether a native function waits for other ranks."""
-    return name.startswith("<") and _RANK_WAITS.search(name) is not None
+    return is_native(name) and _RANK_WAITS.search(name) is not None
 
 
 def reads_files(name: str) -> bool:
     """Return whether a native function that may wait reads a file, a pipe or a socket."""
-    return name.startswith("<") and _READS.search(name) is not None
+    return is_native(name) and _READS.search(name) is not None

@@ -6,6 +6,7 @@ Times are seconds (float64), counts int64.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -124,6 +125,11 @@ class Profile:
     def total(self) -> float:
         """Sum of self times, seconds; `pstats` prints it as the total."""
         return float(self.tottime.sum())
+
+    def columns(self, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """Return the columns of some rows by name, without edges."""
+        columns = {name: getattr(self, name) for name in self.__slots__ if name not in ("strings", "edges")}
+        return {name: None if column is None else column[rows] for name, column in columns.items()}
 
     def validate(self) -> Profile:
         """Check the columns against each other; return the profile.

@@ -190,8 +190,8 @@ def _cores_rows(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
 def inventory_object(taken: Inventory) -> dict[str, Any]:
     """Return ``inventory``, of ``profkit.show/2`` and of each side in ``profkit.diff/2``."""
     pools: dict[tuple[object, ...], dict[str, Any]] = {}
-    for row in taken.rows:
-        of_pool = plain(row.pool)
+    for pool in (pool for need in taken.processes for pool in need.pools or ()):
+        of_pool = plain(pool)
         entry = pools.setdefault(tuple(of_pool.values()), {**of_pool, "processes": 0})
         entry["processes"] += 1
     known = sorted(THREAD_VARIABLES & {*taken.environment})

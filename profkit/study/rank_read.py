@@ -439,13 +439,13 @@ class _Names:
             table = np.array([known.setdefault(text, len(known)) for text in one.strings], np.int32)
             return table[one.name]
 
-        found = match_files(ours, profile, process.roots, roots, numbered(ours), numbered(profile))
+        here, there, _ = match_files(ours, profile, process.roots, roots, numbered(ours), numbered(profile))
         files_there = _used(ours.file, len(ours.strings)).tolist()
         places_there = [self.raw_place(ours.strings[f], process.roots) for f in files_there]
-        number_of = dict(zip(ours.file.tolist(), found.baseline.tolist(), strict=True))
+        number_of = dict(zip(ours.file.tolist(), here.tolist(), strict=True))
         back = {number_of[f]: place for f, place in zip(files_there, places_there, strict=True)}
         place = {f: i for i, f in enumerate(files.tolist())}
-        for f, number in dict(zip(profile.file.tolist(), found.candidate.tolist(), strict=True)).items():
+        for f, number in dict(zip(profile.file.tolist(), there.tolist(), strict=True)).items():
             if number in back:
                 numbers[place[f]] = back[number]
 

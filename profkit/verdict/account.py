@@ -140,7 +140,7 @@ class Account:
     @property
     def capture_s(self) -> float:
         """What capture added to the difference, in seconds; 0 if unknown."""
-        return next((bucket.seconds for bucket in self.buckets if bucket.name == CAPTURE), 0.0)
+        return self.seconds(CAPTURE)
 
     @property
     def program_s(self) -> float:
@@ -154,16 +154,12 @@ class Account:
 
     def bucket(self, name: str) -> Bucket:
         """Return the bucket of this name; raise `KeyError` where there is none."""
-        for one in self.buckets:
-            if one.name == name:
-                return one
-        raise KeyError(name)
+        return {bucket.name: bucket for bucket in self.buckets}[name]
 
     def seconds(self, name: str) -> float:
-        """Return the signed seconds of a bucket; 0 for one of `PAUSES` that was not measured separately."""
-        if name in PAUSES and all(bucket.name != name for bucket in self.buckets):
-            return 0.0
-        return self.bucket(name).seconds
+        """Return the signed seconds of a bucket; 0 for `CAPTURE` and `PAUSES` where they are unknown."""
+        known = {bucket.name: bucket.seconds for bucket in self.buckets}
+        return known.get(name, 0.0) if name in (*PAUSES, CAPTURE) else known[name]
 
     def whole(self, name: str) -> float:
         """Return a bucket's seconds including its `PAUSES`, as booked where tracers recorded no waits."""
@@ -191,9 +187,13 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     wall_b = float(median([c.wall_s for c in candidate]))
     whole_a, whole_b = _typical(baseline, wall_a), _typical(candidate, wall_b)
     booked = _book(whole_a, whole_b, origins, unknown_code, spun_s)
-    low, high, basis = _intervals(baseline, candidate, origins, unknown_code, spun_s, booked, wall_a, whole_a)
-    for name, error in _errors(whole_a, whole_b, origins).items():
-        low[name], high[name] = low[name] - error, high[name] + error
+    if min(len(baseline), len(candidate)) >= value("repeats.least"):
+        basis = "repeats"
+        intervals = _resampled(baseline, candidate, origins, unknown_code, spun_s, booked)
+    else:
+        basis = "other-programs"
+        intervals = _as_other_programs(booked, wall_a, whole_a)
+    errors = _errors(whole_a, whole_b, origins)
     added = wall_b - wall_a
     buckets = []
     for name in names:
@@ -210,7 +210,8 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
             others = None if whole_b.held is None else whole_b.held - _held_by_code(whole_a, whole_b, origins)
             parts += _holders(table.name, whole_a.held, others)
             waited = _waited(table.name, _for_lock(whole_a.gil), _for_lock(whole_b.gil))
-        buckets.append(Bucket(name, seconds, low[name], high[name], share, parts, waited))
+        (low, high), error = intervals[name], errors.get(name, 0.0)
+        buckets.append(Bucket(name, seconds, low - error, high + error, share, parts, waited))
     merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
     # Threads for which the path's own thread spins count as helpers too.
     queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
@@ -384,60 +385,54 @@ def _errors(a: Composition, b: Composition, origins: Origins) -> dict[str, float
     error = (1.0 + per_second) * sites.errors(a.run, b.run)
     captured = math.hypot(a.capture_error_s, b.capture_error_s)
     cost = origins.cost_from_code[sites.row]
-    by_calls = {
+    return {
         "startup": float((error * sites.of_processes).sum()),
         "work": float((error * (1.0 - sites.from_code - sites.of_processes)).sum()),
         "code": float((error * np.abs(sites.from_code - cost)).sum()),
         "speed": float((error * (1.0 - cost)).sum()) + captured,
+        CAPTURE: captured,
     }
-    return {name: by_calls.get(name, 0.0) for name in (*BUCKETS, *PAUSES)} | {CAPTURE: captured}
 
 
-def _intervals(
+def _resampled(
     baseline: Sequence[Composition],
     candidate: Sequence[Composition],
     origins: Origins,
     unknown_code: int,
     spun_s: float,
     booked: _Booked,
-    wall_a: float,
-    whole_a: Composition,
-) -> tuple[dict[str, float], dict[str, float], str]:
-    """Return the 95 % interval of each bucket, from resampled repeats or from repeats of other programs."""
-    if min(len(baseline), len(candidate)) >= value("repeats.least"):
-        draw = np.random.default_rng(SEED)
-        kept = _heavy(baseline, candidate)
-        few_a, few_b = (Repeats([c.taken(kept) for c in side]) for side in (baseline, candidate))
-        n, m = len(baseline), len(candidate)
-        part_origins = origins.taken(kept)
-        at_code = np.flatnonzero(kept == unknown_code)
-        code = int(at_code[0]) if len(at_code) else -1
-        drawn: dict[str, list[float]] = {name: [] for name in (*BUCKETS, *PAUSES, CAPTURE)}
-        for _ in range(RESAMPLES):
-            some_a, some_b = few_a.mean(draw.integers(0, n, n)), few_b.mean(draw.integers(0, m, m))
-            found = _book(some_a, some_b, part_origins, code, spun_s)
-            for name in drawn:
-                drawn[name].append(found[name][0])
-        low, high = {}, {}
-        for name in drawn:
-            at = np.percentile(np.array(drawn[name]), INTERVAL)
-            # The omitted rows shift all resamples equally.
-            shift = booked[name][0] - float(np.mean(drawn[name]))
-            low[name], high[name] = float(at[0]) + shift, float(at[1]) + shift
-        return low, high, "repeats"
-    low, high = {}, {}
-    queue_a, startup_a = whole_a.queue_s, max(0.0, whole_a.startup_s)
-    for name in (*BUCKETS, *PAUSES):
-        noise = value(f"noise.{name}") * wall_a
-        if name == "queue":
-            # Beside a busy neighbour, queueing differs from repeat to repeat.
-            noise += value("noise.queue-again") * queue_a
-        if name == "startup":
-            # Startup queues as well.
-            noise += value("noise.queue-again") * startup_a
-        low[name], high[name] = booked[name][0] - noise, booked[name][0] + noise
-    low[CAPTURE] = high[CAPTURE] = booked[CAPTURE][0]
-    return low, high, "other-programs"
+) -> dict[str, tuple[float, float]]:
+    """Return the 95 % interval of each bucket, from resampled repeats."""
+    draw = np.random.default_rng(SEED)
+    kept = _heavy(baseline, candidate)
+    few_a, few_b = (Repeats([c.taken(kept) for c in side]) for side in (baseline, candidate))
+    n, m = len(baseline), len(candidate)
+    part_origins = origins.taken(kept)
+    at_code = np.flatnonzero(kept == unknown_code)
+    code = int(at_code[0]) if len(at_code) else -1
+    drawn: dict[str, list[float]] = {name: [] for name in booked}
+    for _ in range(RESAMPLES):
+        some_a, some_b = few_a.mean(draw.integers(0, n, n)), few_b.mean(draw.integers(0, m, m))
+        for name, (seconds, _) in _book(some_a, some_b, part_origins, code, spun_s).items():
+            drawn[name].append(seconds)
+    intervals = {}
+    for name, values in drawn.items():
+        low, high = np.percentile(values, INTERVAL)
+        # The omitted rows shift all resamples equally.
+        shift = booked[name][0] - float(np.mean(values))
+        intervals[name] = float(low) + shift, float(high) + shift
+    return intervals
+
+
+def _as_other_programs(
+    booked: _Booked, wall_a: float, whole_a: Composition
+) -> dict[str, tuple[float, float]]:
+    """Return the 95 % interval of each bucket, from repeats of other programs; capture has none."""
+    noise = {name: value(f"noise.{name}") * wall_a for name in (*BUCKETS, *PAUSES)} | {CAPTURE: 0.0}
+    # Beside a busy neighbour, queueing differs from repeat to repeat, and startup queues as well.
+    noise["queue"] += value("noise.queue-again") * whole_a.queue_s
+    noise["startup"] += value("noise.queue-again") * max(0.0, whole_a.startup_s)
+    return {name: (seconds - noise[name], seconds + noise[name]) for name, (seconds, _) in booked.items()}
 
 
 def _heavy(baseline: Sequence[Composition], candidate: Sequence[Composition]) -> npt.NDArray[np.intp]:

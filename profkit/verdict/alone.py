@@ -12,6 +12,7 @@ from profkit.identity.function_keys import FunctionKeys, function_keys
 from profkit.identity.readable_names import readable_name
 from profkit.measure.critical_path import compose, path_rank, read_path
 from profkit.measure.line_times import FunctionLines, seen_lines
+from profkit.measure.lookup_columns import Looked
 from profkit.measure.selected_processes import Selected, select
 from profkit.measure.side_facts import SideFacts, no_side, side_facts
 from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
@@ -19,13 +20,13 @@ from profkit.model import ROOTS, Process, Run, RunSet
 from profkit.model.pauses import STOPPED
 from profkit.verdict.account import Account, account_of_run
 from profkit.verdict.calibration import ALONE, STEPS
-from profkit.verdict.judge import best_of, finding_of, rules_held
+from profkit.verdict.judge import best_of, finding_of, rules_held, verdict_of
 from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import blocked_on, gil_held
 from profkit.verdict.rule import Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import Finding, RunVerdict, Value, Verdict
+from profkit.verdict.types import Finding, RunVerdict, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +65,17 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
     best = best_of(findings)
     if best is None:
         return RunVerdict(account, None, checks, lines_of_account(None, account, lines))
-    verdict = Verdict(
-        cause=best.cause,
-        rule=best.rule,
-        confidence=best.confidence if best.calibrated else None,
-        kind=best.kind,
-        evidence=best.evidence,
-        advice=best.advice,
-        numbers=best.numbers,
-        findings=(best, *(f for f in findings if f is not best)),
-        checks=checks,
-    )
+    verdict = verdict_of((best, *(f for f in findings if f is not best)), checks)
     return RunVerdict(account, verdict, checks, lines_of_account(verdict, account, lines))
 
 
 def _account(run: Run, chosen: Selected, keys: FunctionKeys) -> Account:
-    names = [keys.names[i] for i in keys.name.tolist()]
-    roots = [ROOTS[i] for i in keys.root.tolist()]
-    waits = np.array([is_wait(n, r) for n, r in zip(names, roots, strict=True)], np.bool_)
-    ranks = np.array([waits_for_ranks(n) for n in names], np.bool_)
-    reads = np.array([reads_files(n) for n in names], np.bool_)
+    names = Looked(keys.name, keys.names)
+    rooted = zip(names, keys.root.tolist(), strict=True)
+    waits = np.array([is_wait(name, ROOTS[root]) for name, root in rooted], np.bool_)
     reading = read_path(run, chosen, path_rank(chosen.processes, chosen.processes))
-    return account_of_run(compose(reading, waits, ranks, reads), names)
+    whole = compose(reading, waits, names.where(waits_for_ranks), names.where(reads_files))
+    return account_of_run(whole, names)
 
 
 def _stopped(one: _OneRun) -> float:
@@ -108,8 +98,7 @@ def _severity(rule: Rule, one: _OneRun) -> float:
     if rule.id == "throttling":
         return max(side.throttled or 0.0, side.wait_fraction or 0.0)
     if rule.id == "run-queue-wait":
-        most = one.read("most.wait")
-        return float(most) if isinstance(most, (int, float)) else math.nan
+        return _most_wait(one)
     return max(0.0, min(1.0, one.account.bucket(rule.bucket).share))
 
 
@@ -138,13 +127,6 @@ def _most_wait(one: _OneRun) -> float:
     return max(_own_wait(one) or 0.0, _hidden_wait(one))
 
 
-def _demand(one: _OneRun) -> float | None:
-    side = _side(one)
-    if side.demand_cores is None or not side.available_cpus:
-        return None
-    return side.demand_cores / side.available_cpus
-
-
 def _others(one: _OneRun) -> bool:
     side = _side(one)
     return (side.others_cores or 0.0) >= value("others.alone") or (side.steal_cores or 0.0) >= value("steal")
@@ -155,7 +137,7 @@ def _itself(one: _OneRun) -> bool:
     cpus = side.available_cpus or math.inf
     # More ranks than CPUs compete, whatever their average demand.
     ranks = side.mains > cpus and (side.worst_wait_fraction or 0.0) >= value("alone.ranks")
-    return (_demand(one) or 0.0) > value("demand.self") or (ranks and not _others(one))
+    return (side.demand or 0.0) > value("demand.self") or (ranks and not _others(one))
 
 
 def _kind(one: _OneRun) -> str | None:
@@ -243,7 +225,9 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "most.wait": Reading("share", "the greatest of these waits", _most_wait),
     "throttled": Reading("share", "throttled part of the cgroup's periods", lambda o: _side(o).throttled),
     "kind.quota": Reading("text", "a quota's kind of contention", lambda o: "cpu-quota"),
-    "demand": Reading("factor", "CPUs that its threads ask for, over those available", _demand),
+    "demand": Reading(
+        "factor", "CPUs that its threads ask for, over those available", lambda o: _side(o).demand
+    ),
     "others": Reading("cores", "CPU that other programs used", lambda o: _side(o).others_cores),
     "steal": Reading("cores", "CPU that the machine's other guests took", lambda o: _side(o).steal_cores),
     "contention.itself": Reading(

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profkit.compare.starvation_signs import SIGNS
-from profkit.identity.readable_names import readable_name
 from profkit.measure.inventory import Inventory
 from profkit.measure.side_facts import SideFacts
 from profkit.measure.side_neighbours import NOTICED
-from profkit.measure.waits_by_name import is_wait
 from profkit.model.arrays import median
 from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
 from profkit.verdict.readings import Case, code_row, larger_inputs, uncalled_row, waited_row
@@ -127,9 +125,7 @@ def _main_wait(case: Judged) -> Found:
 
 def _main_wait_before(case: Case) -> Found:
     a, b = case.signals.baseline, case.signals.candidate
-    before, fell = case.read("main.wait-before"), case.read("main.wait-fell")
-    if not isinstance(before, float) or not isinstance(fell, float):
-        return
+    before, fell = case.number("main.wait-before"), case.number("main.wait-fell")
     if before >= value("wait.much") and fell >= value("wait.growth"):
         yield Evidence(
             "main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "baseline-starved"
@@ -175,12 +171,13 @@ def _asked(case: Case) -> Found:
 
 def _largest_pool(of: Inventory) -> tuple[str, int, int, str, str]:
     """Return library, threads, processes with that pool, the size's origin, and the variable."""
-    rows = [row for row in of.rows if row.threads and row.threads > 1 and not row.process.idle]
-    if not rows:
+    working = [process for process in of.processes if not process.idle]
+    pools = [(pool.threads or 0, pool, process.pid) for process in working for pool in process.pools or ()]
+    threads, largest, _ = max(pools, key=lambda found: found[0], default=(0, None, None))
+    if largest is None or threads <= 1:
         return "", 0, 0, "", ""
-    largest = max(rows, key=lambda row: row.threads or 0)
-    alike = len({row.process.pid for row in rows if row.threads == largest.threads})
-    return largest.library, largest.threads or 0, alike, largest.pool.origin, largest.pool.variable
+    alike = len({pid for size, _, pid in pools if size == threads})
+    return largest.library, threads, alike, largest.origin, largest.variable
 
 
 def _others(case: Judged) -> Found:
@@ -261,7 +258,7 @@ def _queue_functions(case: Case) -> Found:
             None if before is None else float(before[row]),
             float(after[row]),
             reading="of-all-queueing",
-            subject=readable_name(table.name[row]),
+            subject=table.shown(row),
             whole=(float(table.baseline.tottime[row]), float(table.candidate.tottime[row])),
             numbers={"share": float(after[row]) / whole},
         )
@@ -316,10 +313,6 @@ def _off(case: Judged) -> Found:
     )
 
 
-def _compares(case: Judged) -> bool:
-    return case.account.baseline_s > 0
-
-
 def _imports(case: Judged) -> Found:
     """Return what other processes import, and for how long on the path."""
     if case.account.imports_s > 0:
@@ -349,7 +342,7 @@ def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
                     yield Evidence(
                         signal,
                         "s",
-                        waited.baseline_s if _compares(case) else None,
+                        waited.baseline_s if case.account.baseline_s > 0 else None,
                         waited.candidate_s,
                         reading="mostly-in",
                         subject=waited.name,
@@ -459,8 +452,8 @@ def _origin(case: Case) -> Found:
             origin.before,
             origin.after,
             reading="per-call-of",
-            subject=readable_name(table.name[origin.callee]),
-            numbers={"caller": readable_name(table.name[origin.row]), "calls": origin.calls},
+            subject=table.shown(origin.callee),
+            numbers={"caller": table.shown(origin.row), "calls": origin.calls},
         )
 
 
@@ -470,23 +463,22 @@ def _top_calls(case: Case) -> Found:
     shown = case.signals.origins.ratios.changed
     for row in range(min(len(table), LOOKED_AT)):
         before, after = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
-        if not shown[row]:
+        if not shown[row] or table.waits(row):
             continue
-        waits = is_wait(table.name[row], table.keys[row].root)
-        if before and after and not waits and abs(math.log(after / before)) > math.log(value("work.calls")):
+        if before and after and abs(math.log(after / before)) > math.log(value("work.calls")):
             yield Evidence(
                 "function.calls",
                 "count",
                 before,
                 after,
-                subject=readable_name(table.name[row]),
+                subject=table.shown(row),
                 reading="times",
                 numbers={"factor": after / before},
             )
             return
 
 
-def _of_function(case: Case, row: int, part: float | None, reading: str) -> Found:
+def _of_function(case: Case, row: int, part: str, reading: str) -> Found:
     if row < 0:
         return
     table = case.signals.table
@@ -495,32 +487,10 @@ def _of_function(case: Case, row: int, part: float | None, reading: str) -> Foun
         "s",
         float(table.baseline.tottime[row]),
         float(table.candidate.tottime[row]),
-        subject=readable_name(table.name[row]),
+        subject=table.shown(row),
         reading=reading,
-        numbers={"share": part},
+        numbers={"share": case.read(part)},
     )
-
-
-def _code_function(case: Case) -> Found:
-    part = case.read("account.code")
-    return _of_function(case, code_row(case), part if isinstance(part, float) else None, "code-part")
-
-
-def _top_function(case: Case) -> Found:
-    moved = case.signals.movement
-    return _of_function(case, moved.top_row, moved.top_part, "of-gains")
-
-
-def _uncalled_function(case: Case) -> Found:
-    part = case.read("uncalled.part")
-    return _of_function(
-        case, uncalled_row(case.signals), part if isinstance(part, float) else None, "uncalled-part"
-    )
-
-
-def _waited_function(case: Case) -> Found:
-    part = case.read("account.waits")
-    return _of_function(case, waited_row(case), part if isinstance(part, float) else None, "waits-part")
 
 
 def _started(case: Case) -> Found:
@@ -541,9 +511,7 @@ def _function_calls(case: Case, row: int) -> Found:
         return
     before, after = int(table.baseline.ncalls[row]), int(table.candidate.ncalls[row])
     reading = "same" if before == after else "changed" if ratios.changed[row] else "not-clearly"
-    yield Evidence(
-        "function.calls", "count", before, after, subject=readable_name(table.name[row]), reading=reading
-    )
+    yield Evidence("function.calls", "count", before, after, subject=table.shown(row), reading=reading)
 
 
 def _code_source(case: Case) -> Found:
@@ -555,7 +523,7 @@ def _code_source(case: Case) -> Found:
     usual = "source-lines" if added else "source-changed"
     reading = {"new": "source-new", "gone": "source-gone"}.get(table.match[row], usual)
     numbers: dict[str, Value] = {"lines": added} if added else {}
-    subject = readable_name(table.name[row])
+    subject = table.shown(row)
     yield Evidence("function.source", "text", subject=subject, reading=reading, numbers=numbers)
 
 
@@ -569,7 +537,7 @@ def _function_per_call(case: Case, row: int) -> Found:
             "factor",
             1.0,
             own,
-            subject=readable_name(case.signals.table.name[row]),
+            subject=case.signals.table.shown(row),
             reading="median-of-all",
             numbers={"factor": math.exp(case.signals.movement.ratio)},
         )
@@ -712,14 +680,18 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "capture": _capture,
     "origin": _origin,
     "top-calls": _top_calls,
-    "code-function": _code_function,
+    "code-function": lambda case: _of_function(case, code_row(case), "account.code", "code-part"),
     "code-calls": lambda case: _function_calls(case, code_row(case)),
     "code-source": _code_source,
-    "waited-function": _waited_function,
+    "waited-function": lambda case: _of_function(case, waited_row(case), "account.waits", "waits-part"),
     "started": _started,
     "per-call-function": lambda case: _function_per_call(case, code_row(case)),
-    "top-function": _top_function,
-    "uncalled-function": _uncalled_function,
+    "top-function": lambda case: _of_function(
+        case, case.signals.movement.top_row, "function.part", "of-gains"
+    ),
+    "uncalled-function": lambda case: _of_function(
+        case, uncalled_row(case.signals), "uncalled.part", "uncalled-part"
+    ),
     "top-function-calls": lambda case: _function_calls(case, case.signals.movement.top_row),
     "top-function-per-call": lambda case: _function_per_call(case, case.signals.movement.top_row),
     "per-call": _per_call,

@@ -13,20 +13,20 @@ import numpy as np
 
 from profkit.compare.result_types import DiffTable
 from profkit.compare.signals import Signals
-from profkit.identity.readable_names import is_anonymous, readable_name
-from profkit.measure.waits_by_name import is_wait
+from profkit.identity.readable_names import is_anonymous
 from profkit.model import PROJECT
 from profkit.verdict.account import account
 from profkit.verdict.advice import advise
 from profkit.verdict.calibration import STEPS, Steps, arm_of, confidence
 from profkit.verdict.evidence import produce
+from profkit.verdict.machine_differences import models_differ
 from profkit.verdict.readings import READINGS, Case, Known, periodic, spinning, worst_mover
 from profkit.verdict.rule import Judged, Reading, Rule, compared, doubted, evaluate
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.rules.code_change import ONE_FUNCTION
 from profkit.verdict.rules.undecided import CALLS_UNKNOWN, CAPTURE_ITSELF
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import COUNTED, NO_HARM, Advice, Checked, Evidence, Finding, Value, Verdict
+from profkit.verdict.types import COUNTED, NO_HARM, Advice, Checked, Finding, Value, Verdict
 
 
 def judge(case: Case) -> Verdict:
@@ -39,10 +39,7 @@ def judge(case: Case) -> Verdict:
         return _named(case, findings[0], findings[:1], checks)
     if case.read("pair.unfinished"):
         return _inconclusive(case, "unfinished", findings, checks)
-    residue = case.read("pair.residue")
-    if _another_program(case.signals.table) or (
-        isinstance(residue, float) and residue > value("programs.residue")
-    ):
+    if _another_program(case.signals.table) or case.number("pair.residue") > value("programs.residue"):
         return _inconclusive(case, "another-program", (), checks)
     if case.signals.table.by_share:
         return _inconclusive(case, "sampled", (), checks)
@@ -70,7 +67,7 @@ def _doubts(case: Case, cause: str) -> dict[str, float]:
         doubts["both-failed"] = value("confidence.both-failed")
     if case.signals.python_differs:
         doubts["python-differs"] = value("confidence.python-differs")
-    if a.cpu_model and b.cpu_model and a.cpu_model != b.cpu_model:
+    if models_differ(a, b):
         # For this cause, the other CPU is the explanation.
         doubts["cpu-model-differs"] = 1.0 if cause == "slower-machine" else value("confidence.cpu-differs")
     elif a.host and b.host and a.host != b.host:
@@ -160,13 +157,10 @@ def _another_program(table: DiffTable) -> bool:
 
 
 def _lone_native(case: Case) -> bool:
-    part, apart = case.read("function.part"), case.read("function.apart")
     return (
         bool(case.read("function.native"))
-        and isinstance(part, float)
-        and isinstance(apart, float)
-        and part >= value("one-function.part")
-        and apart >= value("one-function.apart")
+        and case.number("function.part") >= value("one-function.part")
+        and case.number("function.apart") >= value("one-function.apart")
     )
 
 
@@ -244,18 +238,26 @@ def _named(
     doubts: Sequence[str] = (),
 ) -> Verdict:
     said = _lowered(case, [best, *(f for f in findings if f.rule != best.rule)])
+    return verdict_of(said, checks, tuple(doubts))
+
+
+def verdict_of(
+    findings: tuple[Finding, ...], checks: tuple[Checked, ...], doubts: tuple[str, ...] = ()
+) -> Verdict:
+    """Return the verdict that names the first of some findings."""
+    best = findings[0]
     return Verdict(
         cause=best.cause,
         rule=best.rule,
-        confidence=said[0].confidence if best.calibrated else None,
+        confidence=best.confidence if best.calibrated else None,
         kind=best.kind,
         subject=best.subject,
         evidence=best.evidence,
         advice=best.advice,
         numbers=best.numbers,
-        findings=said,
+        findings=findings,
         checks=checks,
-        doubts=tuple(doubts),
+        doubts=doubts,
     )
 
 
@@ -264,10 +266,8 @@ def _inconclusive(
 ) -> Verdict:
     """Return what is known where nothing decides, and what would settle it."""
     s = case.signals
-    mover = worst_mover(s)
-    waited, helpers = case.read("main.wait"), case.read("helpers.wait")
-    own = waited if isinstance(waited, float) else 0.0
-    most = max(own, helpers if isinstance(helpers, float) else 0.0)
+    own = s.candidate.wait_fraction or 0.0
+    most = max(own, s.candidate.rest_wait_fraction or 0.0)
     numbers: dict[str, Value] = {
         "counters": s.counters,
         "reordered": s.ranking.reordered,
@@ -280,41 +280,29 @@ def _inconclusive(
         "candidate-exit": s.exits[1],
         "queued": most >= value("wait.much"),
         "helpers": most > own and own < value("wait.much"),
-        "helpers.wait": helpers,
-        "helpers.wait-before": case.read("helpers.wait-before"),
-        "main.wait": waited,
-        "main.wait-before": case.read("main.wait-before"),
     }
-    waits = case.read("account.waits")
+    shown = ["helpers.wait", "helpers.wait-before", "main.wait", "main.wait-before"]
     if not s.counters and s.log_slowdown > math.log(value("time.slower")):
         if periodic(case):
-            numbers |= {
-                "lumps.periodic": True,
-                "lumps.median": case.read("lumps.median"),
-                "lumps.count": case.read("lumps.count"),
-            }
-        other = case.read("uncalled.part")
-        if isinstance(other, float) and other >= value("part.most"):
-            numbers |= {name: case.read(name) for name in ("uncalled.function", "uncalled.part")}
-        if isinstance(waits, float) and waits >= value("part.most"):
-            numbers |= {"account.waits": waits, "waited.function": case.read("waited.function")}
+            shown += ("lumps.periodic", "lumps.median", "lumps.count")
+        if case.number("uncalled.part") >= value("part.most"):
+            shown += ("uncalled.function", "uncalled.part")
+        if case.number("account.waits") >= value("part.most"):
+            shown += ("account.waits", "waited.function")
         if _lone_native(case):
-            numbers |= {
-                name: case.read(name) for name in ("function.subject", "function.part", "function.apart")
-            }
-    shown = ("distance", "elsewhere") if reason == "sampled" else ("wall", "distance", "elsewhere")
-    evidence: tuple[Evidence, ...] = produce(shown, case)
+            shown += ("function.subject", "function.part", "function.apart")
+    numbers |= {name: case.read(name) for name in shown}
+    shares = ("distance", "elsewhere")
     advice: tuple[Advice, ...] = ()
     if reason == "nothing-decides":
         advice = advise(("same-settings", "capture-both", "more-runs"), case, "", math.nan)
     if reason == "unfinished":
         advice = advise(("run-to-end",), case, "", math.nan)
-    named = mover >= 0 and not is_wait(s.table.name[mover], s.table.keys[mover].root)
     return Verdict(
         cause="inconclusive",
         rule=reason,
-        subject=readable_name(s.table.name[mover]) if named else "",
-        evidence=evidence,
+        subject=s.table.shown(worst_mover(s)),
+        evidence=produce(shares if reason == "sampled" else ("wall", *shares), case),
         advice=advice,
         numbers=numbers,
         findings=_lowered(case, findings),

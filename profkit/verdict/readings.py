@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,8 @@ import numpy as np
 from profkit.compare.signals import Signals
 from profkit.compare.started_processes import Started, started
 from profkit.compare.starvation_signs import SIGNS
-from profkit.identity.readable_names import readable_name
 from profkit.measure.lookup_columns import rows_where
 from profkit.measure.side_facts import SideFacts
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import BUILTIN
 from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.machine_differences import (
@@ -42,6 +40,11 @@ class Known:
         """Return the value of a reading; NaN becomes ``None`` (unknown)."""
         found = READINGS[name].of(self)
         return None if isinstance(found, float) and math.isnan(found) else found
+
+    def number(self, name: str) -> float:
+        """Return the value of a numeric reading; NaN, which reaches no threshold, where it is unknown."""
+        found = self.read(name)
+        return found if isinstance(found, float) else math.nan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,19 +140,9 @@ def _worst(case: Case) -> float | None:
     return case.signals.candidate.worst_wait_fraction if case.signals.candidate.mains > 1 else None
 
 
-def _worst_growth(case: Case) -> float | None:
-    return _growth(case.signals.baseline.worst_wait_fraction, _worst(case))
-
-
-def _demand(case: Case) -> float | None:
-    b = case.signals.candidate
-    return b.demand_cores / b.available_cpus if b.demand_cores is not None and b.available_cpus else None
-
-
 def _itself(case: Case) -> bool:
     """Return whether the program's own threads ask for more than the CPUs, or for more than before."""
-    demand = _demand(case)
-    if demand is not None and demand > value("demand.self"):
+    if (case.signals.candidate.demand or 0.0) > value("demand.self"):
         return True
     return not _others(case) and bool(_more_threads(case))
 
@@ -158,9 +151,8 @@ def _others(case: Case) -> bool:
     b = case.signals.candidate
     if (b.others_cores or 0.0) >= value("others") and _others_added(case) >= value("others.growth"):
         return True
-    demand = _demand(case)
     stolen = (b.steal_cores or 0.0) >= value("steal") and _more_stolen(case) >= value("steal.growth")
-    return stolen and not (demand is not None and demand > value("demand.self"))
+    return stolen and not (b.demand or 0.0) > value("demand.self")
 
 
 def _others_added(case: Case) -> float:
@@ -228,9 +220,8 @@ def _started(case: Case) -> Started | None:
     return None if case.signals.table.by_share or not case.signals.exact else started(case.signals.table)
 
 
-def _started_growth(case: Case) -> float | None:
-    found = _started(case)
-    return None if found is None else found.growth
+def _of_started(part: Callable[[Started], float]) -> Callable[[Case], float | None]:
+    return lambda case: None if (found := _started(case)) is None else part(found)
 
 
 def waited_row(case: Case) -> int:
@@ -240,7 +231,7 @@ def waited_row(case: Case) -> int:
     for row in np.argsort(-gained, kind="stable").tolist():
         if gained[row] <= 0:
             break
-        if is_wait(table.name[row], table.keys[row].root):
+        if table.waits(row):
             return int(row)
     return -1
 
@@ -253,11 +244,6 @@ def periodic(case: Case) -> bool:
         and found.alike >= value("lumps.alike")
         and found.median_s >= value("lumps.ticks")
     )
-
-
-def _waited_function(case: Case) -> str:
-    row = waited_row(case)
-    return readable_name(case.signals.table.name[row]) if row >= 0 else ""
 
 
 def _who_queued(case: Case) -> str:
@@ -393,11 +379,6 @@ def _others_apart(case: Case) -> float | None:
     return math.exp(abs(ratio)) if math.isfinite(ratio) else None
 
 
-def _code_subject(case: Case) -> str:
-    row = code_row(case)
-    return readable_name(case.signals.table.name[row]) if row >= 0 else ""
-
-
 def code_row(case: Case) -> int:
     """Return the row of the function whose code changed, −1 without one."""
     s = case.signals
@@ -439,8 +420,8 @@ def _code_place(case: Case) -> str:
 
 
 def _work_subject(case: Case) -> str:
-    found = next((o for o in case.signals.origins.found if not o.from_code), None)
-    return readable_name(case.signals.table.name[found.row]) if found is not None else ""
+    row = next((origin.row for origin in case.signals.origins.found if not origin.from_code), -1)
+    return case.signals.table.shown(row)
 
 
 def _machines_differ(case: Case) -> bool:
@@ -527,7 +508,7 @@ def worst_mover(signals: Signals) -> int:
     """Return the row of the function that changed most beyond noise, except waits; −1 if none did."""
     table = signals.table
     for row in table.anomalous.nonzero()[0].tolist():
-        if not is_wait(table.name[row], table.keys[row].root):
+        if not table.waits(row):
             return int(row)
     return -1
 
@@ -539,11 +520,7 @@ def _iterations(case: Case, grown: bool) -> float | None:
     return after.consumer_wait_share - ((before.consumer_wait_share or 0.0) if grown else 0.0)
 
 
-def _sign(name: str) -> int:
-    return SIGNS.index(name)
-
-
-_HITS = _sign("hits")
+_HITS = SIGNS.index("hits")
 
 READINGS: Mapping[str, Reading] = {
     # The pair
@@ -685,7 +662,11 @@ READINGS: Mapping[str, Reading] = {
         "queueing of the baseline's rank that queues most",
         lambda c: c.signals.baseline.worst_wait_fraction,
     ),
-    "rank.wait-growth": Reading("share", "growth of rank.wait over the baseline", _worst_growth),
+    "rank.wait-growth": Reading(
+        "share",
+        "growth of rank.wait over the baseline",
+        lambda c: _growth(c.signals.baseline.worst_wait_fraction, _worst(c)),
+    ),
     "helpers.wait": Reading(
         "share",
         "queueing of all other threads and processes, share of their active time",
@@ -708,7 +689,9 @@ READINGS: Mapping[str, Reading] = {
         "growth of throttled over the baseline",
         lambda c: _growth(c.signals.baseline.throttled or 0.0, c.signals.candidate.throttled),
     ),
-    "demand": Reading("factor", "CPUs that its threads ask for, over those available", _demand),
+    "demand": Reading(
+        "factor", "CPUs that its threads ask for, over those available", lambda c: c.signals.candidate.demand
+    ),
     "threads.growth": Reading(
         "factor", "growth of the threads, workers or processes per CPU", _threads_growth
     ),
@@ -853,7 +836,9 @@ READINGS: Mapping[str, Reading] = {
         "part of the time in functions whose calls changed",
         lambda c: c.signals.movement.calls_changed,
     ),
-    "code.subject": Reading("text", "the function whose code changed", _code_subject),
+    "code.subject": Reading(
+        "text", "the function whose code changed", lambda c: c.signals.table.shown(code_row(c))
+    ),
     "code.place": Reading("text", "its file and line", _code_place),
     "revision": Reading(
         "text", "revision of the candidate's source", lambda c: c.signals.candidate.revision or None
@@ -881,8 +866,8 @@ READINGS: Mapping[str, Reading] = {
         "text",
         "the function with most of the added time",
         lambda c: (
-            readable_name(c.signals.table.name[c.signals.movement.top_row])
-            if c.signals.movement.top_row >= 0 and c.signals.movement.top_part >= value("part.most")
+            c.signals.table.shown(c.signals.movement.top_row)
+            if c.signals.movement.top_part >= value("part.most")
             else ""
         ),
     ),
@@ -894,11 +879,7 @@ READINGS: Mapping[str, Reading] = {
     "uncalled.function": Reading(
         "text",
         "the function of uncalled.part",
-        lambda c: (
-            readable_name(c.signals.table.name[uncalled_row(c.signals)])
-            if uncalled_row(c.signals) >= 0
-            else ""
-        ),
+        lambda c: c.signals.table.shown(uncalled_row(c.signals)),
     ),
     "function.part": Reading(
         "share", "part of all added time in function.subject", lambda c: c.signals.movement.top_part
@@ -910,11 +891,7 @@ READINGS: Mapping[str, Reading] = {
     "function.subject": Reading(
         "text",
         "the function that added most time",
-        lambda c: (
-            readable_name(c.signals.table.name[c.signals.movement.top_row])
-            if c.signals.movement.top_row >= 0
-            else ""
-        ),
+        lambda c: c.signals.table.shown(c.signals.movement.top_row),
     ),
     "others.moved": Reading(
         "factor", "cost per call of all functions, median, whichever way it moved", _others_apart
@@ -1063,24 +1040,26 @@ READINGS: Mapping[str, Reading] = {
     "started.any": Reading(
         "bool",
         "a side started processes or threads, or is a rank: it may wait for its own program",
-        lambda c: None if (found := _started(c)) is None else found.any,
+        _of_started(lambda found: found.any),
     ),
     "started.growth": Reading(
-        "factor", "processes or threads that were started, by the calls that start them", _started_growth
+        "factor",
+        "processes or threads that were started, by the calls that start them",
+        _of_started(lambda found: found.growth),
     ),
-    "started.processes": Reading(
-        "count", "processes started", lambda c: None if (f := _started(c)) is None else f.processes[1]
-    ),
+    "started.processes": Reading("count", "processes started", _of_started(lambda found: found.processes[1])),
     "started.processes-before": Reading(
-        "count", "started in the baseline", lambda c: None if (f := _started(c)) is None else f.processes[0]
+        "count", "started in the baseline", _of_started(lambda found: found.processes[0])
     ),
-    "started.threads": Reading(
-        "count", "threads started", lambda c: None if (f := _started(c)) is None else f.threads[1]
-    ),
+    "started.threads": Reading("count", "threads started", _of_started(lambda found: found.threads[1])),
     "started.threads-before": Reading(
-        "count", "started in the baseline", lambda c: None if (f := _started(c)) is None else f.threads[0]
+        "count", "started in the baseline", _of_started(lambda found: found.threads[0])
     ),
-    "waited.function": Reading("text", "the function that waits by design and added most", _waited_function),
+    "waited.function": Reading(
+        "text",
+        "the function that waits by design and added most",
+        lambda c: c.signals.table.shown(waited_row(c)),
+    ),
     "starved.holds": Reading(
         "bool",
         "the weighted signs of lost time slices are beyond the learnt threshold",

@@ -21,22 +21,6 @@ if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel
     from profkit.measure.range_stats import RangeChange
 
-__all__ = [
-    "CAUSES",
-    "COUNTED",
-    "NO_HARM",
-    "UNITS",
-    "Advice",
-    "Bounded",
-    "Checked",
-    "Diff",
-    "Evidence",
-    "Finding",
-    "RunVerdict",
-    "Value",
-    "Verdict",
-]
-
 #: Every cause that a verdict can name.
 CAUSES = (
     "no-change",

@@ -146,10 +146,10 @@ def test_a_comprehension_gives_its_error_and_not_its_calls() -> None:
 
 def test_medians_over_runs() -> None:
     runs = [profile([n], [(n - 1, n + 3, n, 0.1 * n)], "f") for n in (10, 20, 40)]
-    side = gather([*runs[:2], profile([30], None, "f")], [Roots()] * 3)
+    side = gather([*runs[:2], profile([30], None, "f")], [Roots()] * 3, [0.0] * 3)
     assert known_of(side.profile) == {"f": (19.0, 23.0, 10, 1.0)}
-    assert gather(runs[:1], [Roots()]).profile.calls_high.tolist() == [13.0]  # type: ignore[union-attr]
-    assert gather([profile([30], None, "f")], [Roots()]).profile.calls_low is None
+    assert gather(runs[:1], [Roots()], [0.0]).profile.calls_high.tolist() == [13.0]  # type: ignore[union-attr]
+    assert gather([profile([30], None, "f")], [Roots()], [0.0]).profile.calls_low is None
 
 
 # Files

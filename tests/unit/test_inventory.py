@@ -199,7 +199,7 @@ class TestAdvice:
 
     def test_what_should_win_back_most_stands_first(self) -> None:
         found = inventory(run(*[process(BLAS, Pool("torch", 8, "program"))] * 16))
-        advice = limit_advice(found, ("python", "train.py"), None, 10.0)
+        advice = limit_advice(found, ("python", "train.py"), 10.0)
         # 128 cores are asked for on 8: half as many processes leave 64, half of the pools of all leave 72.
         assert [(one.kind, one.predicted_gain_s) for one in advice] == [
             ("start-fewer", pytest.approx(10 * 64 / 120)),
@@ -213,7 +213,7 @@ class TestAdvice:
             ([process(BLAS)] * 8, "limit-threads", 9.0),
         ):
             found = inventory(run(*processes))
-            (one,) = limit_advice(found, ("python", "train.py"), None, 10.0, (9.0, 0.5))
+            (one,) = limit_advice(found, ("python", "train.py"), 10.0, (9.0, 0.5))
             assert (one.kind, one.predicted_gain_s) == (kind, gain)
 
     def test_ranks_are_bound(self) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from profkit.identity.rooted_paths import rooted, rooted_all
-from profkit.measure.lookup_columns import Keys, Looked, rows_in, rows_starting, rows_where
+from profkit.measure.lookup_columns import Keys, Looked, rows_in, rows_where
 from profkit.model import Roots
 from tests.shared import words_of
 
@@ -18,7 +18,6 @@ KEYS = Keys(np.array([0, 1, 1, 0]), [("project", "a.py"), ("stdlib", "b.py")], N
 @pytest.mark.parametrize(("names", "keys"), [(NAME, KEYS), (tuple(NAME), tuple(KEYS))])
 def test_questions_have_the_answers_of_plain_columns(names: object, keys: object) -> None:
     assert rows_where(names, lambda text: len(text) == 1).tolist() == [True, True, False, True]
-    assert rows_starting(names, "<").tolist() == [False, False, True, False]
     assert rows_in(keys, "stdlib", "site").tolist() == [False, True, True, False]
 
 

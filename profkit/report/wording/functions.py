@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from profkit.compare.movement import CALLS_CHANGED
 from profkit.compare.result_types import DiffTable
-from profkit.compare.sampled_calls import UNCALLED, UNSEEN
+from profkit.compare.sampled_calls import CALLS_CHANGED, UNCALLED, UNSEEN
 from profkit.identity.readable_names import readable_name
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import FunctionKey

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from profkit.identity.readable_names import readable_name
 from profkit.measure.run_settings import set_by_hand
 from profkit.measure.side_facts import SideFacts
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import PROJECT
 from profkit.verdict.advice.size_limits import limit_advice
 from profkit.verdict.readings import Case, code_row
@@ -53,7 +51,7 @@ def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> t
                 gain = lost if math.isnan(advice.predicted_gain_s) else min(lost, advice.predicted_gain_s)
                 advice = replace(advice, cures=bucket, predicted_gain_s=gain)
             found.append(advice)
-    found.sort(key=_by_gain)
+    found.sort(key=lambda one: -one.predicted_gain_s if math.isfinite(one.predicted_gain_s) else 0.0)
     if any(map(can_be_tried, found)):
         files = (case.signals.baseline.file, case.signals.candidate.file)
         found.append(Advice("verify", ("profkit", "verify"), files=tuple(file for file in files if file)))
@@ -65,10 +63,6 @@ def can_be_tried(advice: Advice) -> bool:
     if advice.kind in _COMMANDS:
         return bool(advice.argv)
     return advice.kind in _EDITS and advice.where is not None and bool(advice.subject)
-
-
-def _by_gain(advice: Advice) -> float:
-    return -advice.predicted_gain_s if math.isfinite(advice.predicted_gain_s) else 0.0
 
 
 # Contention ---------------------------------------------------------------------------------------------------
@@ -101,7 +95,7 @@ def _limits(case: Judged, lost: float) -> Found:
         else max(0.0, side.wall_s - least)
         for spins in (True, False)
     )
-    found = limit_advice(side.inventory, side.command, side.environment, lost, (most[0], most[1]))
+    found = limit_advice(side.inventory, side.command, lost, (most[0], most[1]))
     yield from (advice for advice in found if _worth_it(advice, side))
 
 
@@ -207,7 +201,7 @@ def _not_the_code(case: Judged, lost: float) -> Found:
             return
         queued = float(b.wait[row] - a.wait[row])
         before, after = float(own[0][row]), float(own[1][row])
-        if table.keys[row].root != PROJECT or is_wait(table.name[row], table.keys[row].root):
+        if table.keys[row].root != PROJECT or table.waits(row):
             continue
         if (
             queued >= WAITED * growth[row]
@@ -215,14 +209,8 @@ def _not_the_code(case: Judged, lost: float) -> Found:
             and 1 / SAME_PER_CALL <= after / before <= SAME_PER_CALL
         ):
             numbers = {"queued": queued, "before": before, "after": after}
-            yield Advice("not-the-code", subject=readable_name(table.name[row]), numbers=numbers)
+            yield Advice("not-the-code", subject=table.shown(row), numbers=numbers)
             return
-
-
-def _capture_both(case: Case, lost: float) -> Found:
-    for name, side in (("baseline", case.signals.baseline), ("candidate", case.signals.candidate)):
-        if side.wait_fraction is None:
-            yield Advice("capture-side", side.command, subject=name)
 
 
 def _same_settings(case: Case, lost: float) -> Found:
@@ -244,23 +232,16 @@ def _more_runs(case: Case, lost: float) -> Found:
         yield Advice("more-runs", numbers={"runs": missing})
 
 
-def _capture_again(kind: str) -> Callable[[Case, float], Found]:
+def _run_sides(kind: str, wanted: Callable[[SideFacts, int], bool]) -> Callable[[Case, float], Found]:
+    """Make a producer that runs the commands of some sides again, by their facts and exit statuses."""
+
     def producer(case: Case, lost: float) -> Found:
-        for name, side in (("baseline", case.signals.baseline), ("candidate", case.signals.candidate)):
-            yield Advice(kind, side.command, subject=name)
+        sides = (case.signals.baseline, case.signals.candidate)
+        for name, side, status in zip(("baseline", "candidate"), sides, case.signals.exits, strict=True):
+            if wanted(side, status):
+                yield Advice(kind, side.command, subject=name)
 
     return producer
-
-
-def _run_to_end(case: Case, lost: float) -> Found:
-    for name, side, status in zip(
-        ("baseline", "candidate"),
-        (case.signals.baseline, case.signals.candidate),
-        case.signals.exits,
-        strict=True,
-    ):
-        if status:
-            yield Advice("run-to-end", side.command, subject=name)
 
 
 def _git_log(case: Case, lost: float) -> Found:
@@ -313,28 +294,23 @@ def _release_gil(case: Judged, lost: float) -> Found:
         yield Advice("release-gil", subject=held[0].name, cures="gil")
 
 
-def _show(kind: str, *options: str) -> Callable[[Judged, float], Found]:
-    def found(case: Judged, lost: float) -> Found:
-        yield Advice(kind, ("profkit", "show", *options), files=(case.signals.candidate.file,))
-
-    return found
-
-
 #: By the name that rules use.
 PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "contention": _contention,
     "raise-quota": _raise_quota,
     "not-the-code": _not_the_code,
-    "capture-both": _capture_both,
+    "capture-both": _run_sides("capture-side", lambda side, status: side.wait_fraction is None),
     "more-runs": _more_runs,
     "same-settings": _same_settings,
-    "run-to-end": _run_to_end,
-    "capture-exact": _capture_again("capture-exact"),
-    "capture-sampled": _capture_again("capture-sampled"),
+    "run-to-end": _run_sides("run-to-end", lambda side, status: status != 0),
+    "capture-exact": _run_sides("capture-exact", lambda side, status: True),
+    "capture-sampled": _run_sides("capture-sampled", lambda side, status: True),
     "git-log": _git_log,
     "compare-inputs": lambda case, lost: (Advice("compare-inputs"),),
     "lscpu": lambda case, lost: (Advice("lscpu", ("lscpu",)),),
-    "show-workers": _show("show-workers"),
+    "show-workers": lambda case, lost: (
+        Advice("show-workers", ("profkit", "show"), files=(case.signals.candidate.file,)),
+    ),
     "await": _await,
     "release-gil": _release_gil,
     "start-once": _start_once,

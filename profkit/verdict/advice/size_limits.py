@@ -55,6 +55,9 @@ _LAUNCHERS = frozenset(
     ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "torchrun", "horovodrun")
 )
 
+#: How a launcher's options begin that bind ranks.
+_BINDING = ("bind-to", "map-by", "cpu-bind", "cpus-per-task", "cpu_bind")
+
 #: Cores needed from which workers cannot have a process's CPU: half of one.
 _BUSY_CORES = 0.5
 
@@ -90,7 +93,6 @@ class _Cure:
 def limit_advice(
     inventory: Inventory,
     command: Sequence[str],
-    environment: Mapping[str, str] | None = None,
     lost_s: float = math.nan,
     most_s: tuple[float, float] = (math.inf, math.inf),
 ) -> tuple[Advice, ...]:
@@ -99,12 +101,11 @@ def limit_advice(
     The gain is the part of `lost_s` (NaN: unknown) lost to what the advice cuts, at most `most_s` (of threads
     that may spin, of others).
     """
-    variables = inventory.environment if environment is None else environment
     share = _share(inventory)
     if share is None:
         return ()
     crew = _Crew(inventory, share)
-    cures = [*_thread_cures(inventory, crew, list(command), variables), *_executor_cures(crew, command)]
+    cures = [*_thread_cures(inventory, crew, list(command)), *_executor_cures(crew, command)]
     if math.isnan(lost_s):
         return tuple(cure.advice for cure in sorted(cures, key=lambda cure: cure.asks))
     gains = [min(lost_s * crew.emptied(cure.asks), most_s[0] if cure.spins else most_s[1]) for cure in cures]
@@ -206,12 +207,10 @@ def _pools_of(process: ProcessNeed) -> list[Pool]:
 # Threads of libraries, and processes
 
 
-def _thread_cures(
-    inventory: Inventory, crew: _Crew, command: list[str], variables: Mapping[str, str]
-) -> list[_Cure]:
+def _thread_cures(inventory: Inventory, crew: _Crew, command: list[str]) -> list[_Cure]:
     if not crew.crowded or not any(process.pools is not None for process in crew.working):
         return []
-    share = crew.share
+    share, variables = crew.share, inventory.environment
     pools = _too_large(crew.working, share.threads)
     edited = list(command)
     settings: dict[str, int] = {}
@@ -331,11 +330,11 @@ def _start_fewer(crew: _Crew) -> Advice:
         "cpus": host.available_cpus,
         "most": share.processes,
     }
-    if not host.workers:
-        return Advice("start-fewer", cures="queue", numbers=numbers)
-    # The parent of a pool only waits for it, but that of a loader computes.
-    numbers["workers"] = share.workers
-    found = next((size for size in crew.sizes if size.sets in _STARTERS), None)
+    found = None
+    if host.workers:
+        # The parent of a pool only waits for it, but that of a loader computes.
+        numbers["workers"] = share.workers
+        found = next((size for size in crew.sizes if size.sets in _STARTERS), None)
     if found is None:
         return Advice("start-fewer", cures="queue", numbers=numbers)
     call = _STARTERS[found.sets].format(n=share.workers)
@@ -380,16 +379,14 @@ def _option_of(command: Sequence[str], number: int | None, *patterns: re.Pattern
     for pattern in patterns:
         for at, word in enumerate(command):
             attached = re.fullmatch(rf"({pattern.pattern}=|-[jtT])(\d+)", word)
-            if attached is not None and int(attached[2]) == number and _begins(attached[1], pattern):
-                return _Option(at, attached[1])
+            if attached is not None and int(attached[2]) == number:
+                head = attached[1]
+                if head.endswith("=") or pattern.fullmatch(head):
+                    return _Option(at, head)
             follows = command[at + 1] if at + 1 < len(command) else ""
             if pattern.fullmatch(word) and follows.isdecimal() and int(follows) == number:
                 return _Option(at + 1, "")
     return None
-
-
-def _begins(head: str, pattern: re.Pattern[str]) -> bool:
-    return head.endswith("=") or pattern.fullmatch(head) is not None
 
 
 def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]:
@@ -404,7 +401,11 @@ def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]
 def _bound(command: list[str], share: _Share, environment: Mapping[str, str]) -> list[str]:
     """Make the launcher of several ranks bind each rank to its own cores."""
     name = command[0].rpartition("/")[2] if command else ""
-    if share.host.ranks < 2 or name not in _LAUNCHERS or any(_binds(word) for word in command):
+    if (
+        share.host.ranks < 2
+        or name not in _LAUNCHERS
+        or any(word.lstrip("-").startswith(_BINDING) for word in command)
+    ):
         return command
     each = share.threads
     if name == "srun":
@@ -418,10 +419,6 @@ def _bound(command: list[str], share: _Share, environment: Mapping[str, str]) ->
             return [command[0], "--bind-to", "core", "--map-by", f"slot:PE={each}", *command[1:]]
         return [command[0], "-bind-to", f"core:{each}", *command[1:]]
     return command
-
-
-def _binds(word: str) -> bool:
-    return word.lstrip("-").startswith(("bind-to", "map-by", "cpu-bind", "cpus-per-task", "cpu_bind"))
 
 
 def _fewer_processes(command: list[str], share: _Share) -> list[str]:
