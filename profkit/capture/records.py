@@ -18,8 +18,7 @@ from profkit.formats.codec import Codec, MemberError, Reader, as_list, as_object
 from profkit.formats.plain_data import read_plain
 from profkit.formats.regular_file import read_regular
 from profkit.formats.run_json import decode
-from profkit.formats.run_notices import read_notices
-from profkit.model import Notice, ProfileError, Series
+from profkit.model import ProfileError, Series
 
 #: Larger files are not ours: 100 000 functions take 20 MB, a command line at most 2 MB.
 _MOST_BYTES = 2**30
@@ -106,13 +105,6 @@ def _version(name: str, value: Any) -> str:
     return value
 
 
-def _notices(name: str, value: Any) -> tuple[Notice, ...]:
-    try:
-        return read_notices(name, value)
-    except ValueError as error:
-        raise MemberError(str(error)) from None
-
-
 def _sample_rows(name: str, value: Any) -> _Ints:
     if not isinstance(value, bytes) or len(value) % 24:
         raise MemberError(f"{name} holds no rows of three numbers")
@@ -191,12 +183,11 @@ _SEEN_PROCESS = Codec(
 _SAMPLED = Codec(
     Sampled,
     readers={
-        "notes": _notices,
         "machine": _machine,
         "processes": _many(_process, _MOST_PROCESSES),
     },
 )
-_LAUNCH = Codec(Launch, readers={"warnings": _notices})
+_LAUNCH = Codec(Launch)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -2,7 +2,8 @@
 
 Input is untrusted: wrong types and numbers out of bounds (`model.bounds`) raise `MemberError`. Missing fields
 get defaults; unknown ones (of later versions) are ignored. `_reader` lists the types; a dataclass with
-``as_json()`` and class method ``from_json(value)``, which raises `ValueError`, converts itself.
+``as_json()`` and class method ``from_json(value)``, which raises `ValueError`, converts itself. Notices of
+older files are sentences (`run_notices`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from typing import (
     is_typeddict,
 )
 
+from profkit.formats.run_notices import notice_of
+from profkit.model import Notice
 from profkit.model.bounds import bounds_of
 
 Record = TypeVar("Record")
@@ -199,8 +202,11 @@ def _reader(type_: Any, where: str) -> Reader:
         return _map_of(_reader(arguments[1], where))
     if is_typeddict(type_):
         return _nested(type_).read
+    if type_ is Notice:
+        return _own_reader(notice_of)
     if isinstance(type_, type) and is_dataclass(type_):
-        return _own_reader(type_) if hasattr(type_, "from_json") else _nested(type_).read
+        own = getattr(type_, "from_json", None)
+        return _nested(type_).read if own is None else _own_reader(own)
     raise TypeError(f"{where}: there is no JSON for {type_}")
 
 
@@ -243,10 +249,10 @@ def _map_of(read: Reader) -> Reader:
     }
 
 
-def _own_reader(record: Any) -> Reader:
+def _own_reader(convert: Callable[[Any], Any]) -> Reader:
     def read(name: str, value: Any) -> Any:
         try:
-            return record.from_json(value)
+            return convert(value)
         except ValueError as error:
             raise MemberError(f"{name} {error}") from None
 
