@@ -216,11 +216,6 @@ def read_tables(path: Path, *, growing: bool = False) -> MappedTables:
     return MappedTables(data, growing=growing)
 
 
-def decode_tables(data: bytes) -> MappedTables:
-    """Return the tables in a file's bytes; errors are as in `read_tables`."""
-    return MappedTables(data)
-
-
 class MappedTables:
     """The file of one process, with the functions (`codes`) of all its threads.
 
@@ -816,12 +811,8 @@ class _Reader:
     def _stack(self) -> Rows:
         """Return the open calls, outermost first; `edge` is an index into the edges."""
         stack, edges = self._file.stack(self._thread), self._edges
-        order = np.argsort(edges.place, kind="stable")
-        index = np.searchsorted(edges.place[order], stack.place)
-        edge = np.append(order, -1)[index]
-        stack.columns["edge"] = edge
-        known = (edge >= 0) & (np.append(edges.place, -1)[edge] == stack.place)
-        stack = stack[: int(np.argmin(np.append(known, False)))]  # the rest was being written
+        stack.columns["edge"] = edge = _index_of(edges.place, stack.place)
+        stack = stack[: int(np.argmin(np.append(edge >= 0, False)))]  # the rest was being written
         if len(stack):
             innermost = stack.edge[-1]
             if (stack.edge == innermost).sum() > edges.open[innermost]:
@@ -905,9 +896,8 @@ class _Reader:
         if not len(at):
             return types.rows("paths")
         times = {name: at.columns[name].astype(np.float64) for name in ("own", "wait", "blocked")}
-        order = np.argsort(at.place, kind="stable")
-        index = np.append(order, -1)[np.searchsorted(at.place[order], stack.path)]
-        known = (index >= 0) & (at.place[index] == stack.path)
+        index = _index_of(at.place, stack.path)
+        known = index >= 0
         np.add.at(at.calls, index[known], 1)
         for name, column in times.items():
             np.add.at(column, index[known], calls.columns[name][known])
@@ -949,6 +939,14 @@ class _Reader:
         return types.rows(table, *(at.columns[name] for name in types.TABLES[table]))
 
 
+def _index_of(places: _Ints, wanted: _Ints) -> _Ints:
+    """Return for each of the `wanted` file offsets its index in `places`, −1 if it is not there."""
+    order = np.argsort(places, kind="stable")
+    index = np.append(order, -1)[np.searchsorted(places[order], wanted)]
+    found: _Ints = np.where(np.append(places, -1)[index] == wanted, index, -1)
+    return found
+
+
 def _empty(pid: int, names: Mapping[int, str]) -> ThreadTable:
     """Return the table of a main thread that has called nothing."""
     tables = ("functions", "edges", "waiting", "open", "contexts", "inside", "paths")
@@ -957,12 +955,8 @@ def _empty(pid: int, names: Mapping[int, str]) -> ThreadTable:
 
 
 def _name_and_qualname(text: bytes) -> tuple[str, str]:
-    try:
-        name, _, qualname = text.decode("utf-8", "surrogatepass").partition("\0")
-    except UnicodeDecodeError:
-        parts = text.partition(b"\0")
-        name, qualname = _text(parts[0]), _text(parts[2])
-    return name, qualname
+    name, _, qualname = text.partition(b"\0")
+    return _text(name), _text(qualname)
 
 
 def _text(text: bytes) -> str:

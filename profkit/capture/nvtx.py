@@ -144,17 +144,15 @@ def _with_functions(process: Process, log: NvtxLog | None) -> Process:
 
 def _unprofiled(log: NvtxLog, role: str) -> Process:
     """Return a process without a record, with its named threads."""
-    from profkit.capture.tables import ThreadTables
-    from profkit.model import Process, Thread
+    from profkit.model import Process, Profile, Thread
 
-    empty = ThreadTables().empty()
     return Process(
         pid=log.pid,
         parent=log.parent,
         role=role,
         command=log.command,
         exit="unknown",
-        threads=tuple(Thread(empty, tid) for tid in log.thread_names),
+        threads=tuple(Thread(Profile.empty(), tid) for tid in log.thread_names),
         profiled=False,
     )
 

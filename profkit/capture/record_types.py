@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ Nanoseconds = Annotated[int, Bounds(0, 2**63 - 1)]
 Number = Annotated[int, Bounds(1, 2**31 - 1)]
 #: A counter of the kernel; −1 if unknown.
 Counter = Annotated[int, Bounds(-1, 2**63 - 1)]
+#: What identifies a process: its kernel, its number, and when it was born.
+ProcessKey: TypeAlias = tuple[str, int, int | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +80,7 @@ _COLUMNS = {
     # How well each row of `functions` is known: the 95 % interval of its calls (the number itself if exact,
     # NaN if unknown); samples in the function itself (0 if its time is exact); half the 95 % interval of
     # `tottime`.
-    "estimates": "calls_low:f calls_high:f samples:i error:f",
+    "estimates": "calls_low:f calls_high:f samples:i tottime_error:f",
     # Sums over returned calls, by caller and callee.
     "edges": "caller:i callee:i calls:i recursive:i cumtime:f tottime:f",
     # Time in the run queue and time off the CPU, by function.
@@ -256,6 +258,11 @@ class Record:
     def kernel(self) -> str:
         """Return what identifies the kernel under the process; containers share it."""
         return self.boot or self.host
+
+    @property
+    def process(self) -> ProcessKey:
+        """Return what identifies the process, whose images have a record each."""
+        return self.kernel, self.pid, self.born
 
     @property
     def wall_s(self) -> float:

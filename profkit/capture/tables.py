@@ -48,10 +48,6 @@ class ThreadTables:
         self._codes: Codes | None = None
         self._rows = np.zeros((0, len(_TEXTS)), np.int32)
 
-    def empty(self) -> Profile:
-        """Return a profile without functions, for threads that ran no Python."""
-        return Profile.empty()
-
     def sharing_strings(self, processes: Sequence[Process]) -> list[Process]:
         """Return processes whose profiles share the one string table, which grew with each of them."""
         table = tuple(self._strings)
@@ -263,14 +259,8 @@ def _counted(
     known = table.estimates
     if known is None:
         return {"ncalls": ncalls, "primitive_calls": primitive}
-    columns = {
-        "calls_low": known.calls_low,
-        "calls_high": known.calls_high,
-        "samples": known.samples,
-        "tottime_error": known.error,
-    }
     rows = row_of[table.functions.function]
-    sums = summed_estimates(table.functions.calls, columns, rows, len(ncalls))
+    sums = summed_estimates(table.functions.calls, known.columns, rows, len(ncalls))
     for limit in (sums["calls_low"], sums["calls_high"]):
         np.add.at(limit, row_of[table.open.function], 1.0)
     low = sums["calls_low"]
