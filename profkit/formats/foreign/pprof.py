@@ -47,7 +47,7 @@ class _Tables:
     locations: dict[int, tuple[Frame, ...]] = field(default_factory=dict)
 
 
-def read_pprof(path: object, data: bytes, budget: Budget, *, edges: bool) -> Run:
+def read_pprof(path: object, data: bytes, budget: Budget) -> Run:
     """Read a profile; raise `FormatError`, `LimitError`, or whatever damaged numbers raise."""
     parts: dict[int, list[Value]] = {number: [] for number in range(1, 17)}
     weights = {2: "calling contexts", 4: "functions", 5: "functions", 6: "strings"}
@@ -95,7 +95,7 @@ def read_pprof(path: object, data: bytes, budget: Budget, *, edges: bool) -> Run
             taken = int(values[column] > 0)  # at least
         if values[column] or taken:
             samples.add(thread, stack, values[column] * seconds, taken)
-    return samples.run(path, Notice("foreign-samples", "pprof"), edges=edges, executed_lines=executed_lines)
+    return samples.run(path, Notice("foreign-samples", "pprof"), executed_lines=executed_lines)
 
 
 def _bytes(value: Value) -> memoryview:

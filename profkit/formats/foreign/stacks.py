@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -63,7 +62,6 @@ class Samples:
         path: object,
         notice: Notice,
         *,
-        edges: bool,
         executed_lines: bool = False,
         python: str = "",
         ranges: Mapping[int | None, Ranges] = MappingProxyType({}),
@@ -73,7 +71,6 @@ class Samples:
         for (pid, tid, name), stacks in self._threads.items():
             weighted = ((stack, seconds, int(count)) for stack, (seconds, count) in stacks.items())
             profile = profile_from_stacks(weighted, executed_lines=executed_lines)
-            profile = profile if edges else replace(profile, edges=None)
             processes.setdefault(pid, []).append(Thread(profile, tid, name))
         return run_of_threads(path, processes, (notice,), python, ranges)
 
@@ -111,14 +108,9 @@ def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = Fa
     With `executed_lines`, lines are executed ones, and a function gets the lowest. Empty stacks are skipped.
     The caller limits the number and depth of stacks. Raise `ProfileError` for impossible numbers.
     """
-    whole: dict[Stack, list[float]] = {}
-    for stack, seconds, samples in stacks:
-        if stack:
-            of = whole.setdefault(stack, [0.0, 0])
-            of[0] += seconds
-            of[1] += samples
+    whole = _summed(weighted for weighted in stacks if weighted[0])
     if executed_lines:
-        whole = _by_function(whole)
+        whole = _summed(_by_function(whole))
     rows: dict[Frame, list[float]] = {}  # self time, cumulative time, samples
     pairs: dict[tuple[int, int], list[float]] = {}  # the callee's self and cumulative time
     numbers: dict[Frame, int] = {}
@@ -172,19 +164,24 @@ def profile_of(
     return Profile(strings, *texts, ncalls, primitive, tottime, cumtime, edges=edges, **estimates).validate()
 
 
-def _by_function(stacks: dict[Stack, list[float]]) -> dict[Stack, list[float]]:
+def _summed(stacks: Iterable[Weighted]) -> dict[Stack, tuple[float, int]]:
+    """Return seconds and samples by stack."""
+    found: dict[Stack, tuple[float, int]] = {}
+    for stack, seconds, samples in stacks:
+        before = found.get(stack, (0.0, 0))
+        found[stack] = before[0] + seconds, before[1] + samples
+    return found
+
+
+def _by_function(stacks: Mapping[Stack, tuple[float, int]]) -> Iterator[Weighted]:
     """Give each function the lowest line seen; anonymous ones stay separate by line."""
     first: dict[Frame, int] = {}
     for stack in stacks:
         for frame in stack:
             key = _apart(frame)
             first[key] = min(first.get(key, frame[1]), frame[1])
-    found: dict[Stack, list[float]] = {}
-    for stack, (seconds, samples) in stacks.items():
-        of = found.setdefault(tuple((f[0], first[_apart(f)], f[2]) for f in stack), [0.0, 0])
-        of[0] += seconds
-        of[1] += samples
-    return found
+    for stack, sums in stacks.items():
+        yield tuple((f[0], first[_apart(f)], f[2]) for f in stack), *sums
 
 
 def _apart(frame: Frame) -> Frame:
