@@ -56,7 +56,8 @@ def chrome_trace(run: Run) -> Export:
     ``baseTimeNanoseconds`` is the Unix time of ``ts`` 0, absent if no clock gives it.
     """
     offsets, machine = to_unix_ns(run)
-    begins = [_begin(p) + offset for p, offset in zip(run.processes, offsets, strict=True) if _has_times(p)]
+    pairs = zip(run.processes, offsets, strict=True)
+    begins = [begin + offset for process, offset in pairs if (begin := _begin(process)) is not None]
     if run.series is not None and len(run.series.time_ns):
         begins.append(int(run.series.time_ns.min()) + machine)
     if not begins:
@@ -72,14 +73,11 @@ def chrome_trace(run: Run) -> Export:
     return Export(_chunks(run, _lanes(run, offsets, base), machine - base, base), tuple(left_out))
 
 
-def _has_times(process: Process) -> bool:
-    ranges, samples = process.ranges, process.samples
-    return bool((ranges is not None and len(ranges)) or (samples is not None and len(samples)))
-
-
-def _begin(process: Process) -> int:
-    times = [part for part in (process.ranges, process.samples) if part is not None and len(part)]
-    return min(int((part.begin_ns if isinstance(part, Ranges) else part.time_ns).min()) for part in times)
+def _begin(process: Process) -> int | None:
+    """Return the first time of a process, ``None`` if nothing of it has one."""
+    times = [process.ranges.begin_ns] if process.ranges is not None else []
+    times += [process.samples.time_ns] if process.samples is not None else []
+    return min((int(time.min()) for time in times if len(time)), default=None)
 
 
 def _lanes(run: Run, offsets: list[int], base: int) -> list[_Lane]:
@@ -92,7 +90,7 @@ def _lanes(run: Run, offsets: list[int], base: int) -> list[_Lane]:
         while pid in taken:
             pid += OWN_NUMBERS
         taken.add(pid)
-        if not _has_times(process):
+        if _begin(process) is None:
             continue
         found = tuple(tracks(process.ranges)) if process.ranges is not None else ()
         tids = []
