@@ -23,7 +23,7 @@ from profkit.capture.agent import record_file
 from profkit.capture.record_types import Codes, Rows, ThreadTable
 from profkit.formats.codec import MemberError
 from profkit.formats.regular_file import open_regular, read_regular
-from profkit.model.bounds import LAST_NS
+from profkit.model.bounds import EXACT, LAST_NS
 
 MAGIC = b"PFKCALLS"
 _VERSION = 7
@@ -107,7 +107,6 @@ _MOST_NAMES = 2**20
 #: Gaps allowed in a thread's function numbers: some functions of a running process are not there yet.
 _MOST_SPREAD = 2**16
 
-_MOST_CALLS = 2**53
 _LAST_LINE = 2**31 - 1
 _MOST_TICKS = 2**62
 #: Least and most plausible nanoseconds of a tick.
@@ -519,7 +518,7 @@ def _read_tiers(
     if (
         not 0 <= n <= _MOST_TIERS
         or not all(0 <= time < _MOST_TICKS for time in times)
-        or not 0 <= bursts <= _MOST_CALLS
+        or not 0 <= bursts <= EXACT
         or not all(0.0 <= time < _MOST_TICKS for time in (*effect, slowed))
         or any(tier not in _TIER_KINDS for tier in spans[1 : 2 * n : 2])
     ):
@@ -695,7 +694,7 @@ class _Reader:
         return known or ("MainThread" if thread.native == self._file.pid else "")
 
     def _counts(self, values: _Ints) -> _Ints:
-        if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= _MOST_CALLS:
+        if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= EXACT:
             raise MemberError("damaged: it holds a count that cannot be")
         if values.sum(dtype=np.float64) > 2.0**62:
             raise MemberError("damaged: it holds counts that cannot be")
@@ -717,7 +716,7 @@ class _Reader:
         bursts = self._file.bursts
         seen: _Ints = 0 * edges.seen
         if bursts.known:
-            seen = np.rint(np.minimum(edges.seen * bursts.scales[0], _MOST_CALLS)).astype(np.int64)
+            seen = np.rint(np.minimum(edges.seen * bursts.scales[0], EXACT)).astype(np.int64)
         counted = self._counted(edges)
         # What was counted for a while is the least number of calls.
         found: _Ints = edges.exact + np.where(

@@ -140,31 +140,29 @@ def _profile(
     )
 
 
+def _inside_callers(
+    sums: Paths | RangeCalls, part: _Floats, new: int
+) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    """Return the rows of the new function's callers, and the columns with its own rows inside them."""
+    of = np.where(sums.function >= 0, part[np.maximum(sums.function, 0)], 0.0)
+    callers = np.flatnonzero(of)
+    columns = {
+        "function": np.append(sums.function, np.full(len(callers), new)).astype(np.int32),
+        "ncalls": np.append(sums.ncalls, np.zeros(len(callers), np.int64)),
+    }
+    for name in ("tottime", "wait", "blocked"):
+        taken = getattr(sums, name) * of
+        columns[name] = np.append(getattr(sums, name) - taken, taken[callers])
+    return callers, columns
+
+
 def _paths(paths: Paths, part: _Floats, new: int) -> Paths:
-    """Return the calling contexts with the new function inside its callers."""
-    of = np.where(paths.function >= 0, part[np.maximum(paths.function, 0)], 0.0)
-    inside = np.flatnonzero(of)
-    taken = {column: getattr(paths, column) * of for column in ("tottime", "wait", "blocked")}
-    return Paths(
-        np.append(paths.parent, inside).astype(np.int32),
-        np.append(paths.function, np.full(len(inside), new)).astype(np.int32),
-        np.append(paths.ncalls, np.zeros(len(inside), np.int64)),
-        *(np.append(getattr(paths, column) - taken[column], taken[column][inside]) for column in taken),
-    )
+    callers, columns = _inside_callers(paths, part, new)
+    return replace(paths, parent=np.append(paths.parent, callers).astype(np.int32), **columns)
 
 
 def _ranges(calls: RangeCalls, part: _Floats, new: int) -> RangeCalls:
-    """Return the sums inside ranges, changed in the same way."""
-    of = np.where(calls.function >= 0, part[np.maximum(calls.function, 0)], 0.0)
-    inside = np.flatnonzero(of)
-    taken = {column: getattr(calls, column) * of for column in ("tottime", "wait", "blocked")}
-    columns: dict[str, Any] = {
-        column: np.append(getattr(calls, column) - taken[column], taken[column][inside]) for column in taken
-    }
+    callers, columns = _inside_callers(calls, part, new)
     return replace(
-        calls,
-        context=np.append(calls.context, calls.context[inside]).astype(np.int32),
-        function=np.append(calls.function, np.full(len(inside), new)).astype(np.int32),
-        ncalls=np.append(calls.ncalls, np.zeros(len(inside), np.int64)),
-        **columns,
+        calls, context=np.append(calls.context, calls.context[callers]).astype(np.int32), **columns
     )

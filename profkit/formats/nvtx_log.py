@@ -18,6 +18,7 @@ import numpy.typing as npt
 from profkit.errors import FormatError
 from profkit.formats.nvtx_pairs import enclosing, pair_pushes, pair_starts
 from profkit.formats.regular_file import NotRegularError, read_regular
+from profkit.model.bounds import EXACT, LAST_NS
 from profkit.model.notices import Notice
 from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED, Ranges
 
@@ -48,10 +49,6 @@ _STRING, _DOMAIN, _CATEGORY, _THREAD, _COMMAND = range(1, 6)
 MOST_BYTES = 1 << 32
 #: Most bytes of definitions; a hundred thousand names of usual length take 4 MB.
 MOST_DEFINITION_BYTES = 1 << 29
-#: Later times (CLOCK_MONOTONIC, about 73 years) are invalid.
-_LAST_NS = 1 << 61
-#: Limit for the counts of a damaged header.
-_MOST_COUNTED = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,10 +108,10 @@ def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
             records["payload_type"][rows] < len(PAYLOAD_TYPES), records["payload_type"][rows], 0
         ).astype(np.uint8),
         **columns,
-        monotonic_ns=min(monotonic, _LAST_NS),
-        realtime_ns=min(realtime, _LAST_NS),
-        lost=min(lost, _MOST_COUNTED),
-        folded=min(folded, _MOST_COUNTED),
+        monotonic_ns=min(monotonic, LAST_NS),
+        realtime_ns=min(realtime, LAST_NS),
+        lost=min(lost, EXACT),
+        folded=min(folded, EXACT),
         unmatched=unmatched,
     ).validate()
     return NvtxLog(
@@ -173,7 +170,7 @@ def _in_order(
     owner = np.repeat(order, sizes)
     ordered = index[np.repeat(head[order] - (stops - sizes), sizes) + np.arange(len(owner))]
     kind = records["kind"][ordered]
-    good = (kind <= GAP) & (records["time"][ordered] < _LAST_NS)
+    good = (kind <= GAP) & (records["time"][ordered] < LAST_NS)
     damaged = len(index) - int(good.sum())
     if damaged:
         warnings.append(Notice("nvtx-events-damaged", "", {"events": damaged}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from profkit.formats.codec import MemberError
 from profkit.formats.limits import Budget, names_of, spend_names, text_sizes
 from profkit.formats.run_json import Rows
+from profkit.formats.run_members import Members
 from profkit.model import Edges, Profile
 from profkit.model.columns import column_dtypes
 from profkit.model.estimates import estimates_of, stated
@@ -40,19 +41,6 @@ _NPY_HEADER = (
     rb"\{'descr': '(?P<descr>[<|]\w\d)', 'fortran_order': (?:False|True), "
     rb"'shape': \((?P<count>\d{1,18}),\), \} *\n"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Members:
-    """Members of a run file; `read` takes a name and the most bytes allowed, `sizes` are claimed bytes."""
-
-    read: Callable[[str, int], bytes]
-    sizes: Mapping[str, int]
-    budget: Budget
-
-    def most(self, name: str, dtype: np.dtype[Any]) -> int:
-        """Return the most numbers that a column can have; `name` is its member's name without suffix."""
-        return self.sizes.get(f"{name}.npy", 0) // dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True, eq=False)

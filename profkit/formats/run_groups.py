@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from profkit.formats.limits import text_sizes
-from profkit.formats.run_columns import Array, Members, Strings, gather_group, read_group, read_strings
+from profkit.formats.run_columns import Array, Strings, gather_group, read_group, read_strings
 from profkit.formats.run_json import Rows
+from profkit.formats.run_members import Members
 from profkit.model import Paths, RangeCalls, Ranges, ThreadSamples
 from profkit.model.columns import column_dtypes
 

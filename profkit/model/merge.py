@@ -55,7 +55,7 @@ def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple
     if not profiles:
         return Profile.empty(), ()
     if len(profiles) == 1:
-        only, group = _collapse(profiles[0] if edges else _without_edges(profiles[0]), _KEY)
+        only, group = _collapse(profiles[0] if edges else replace(profiles[0], edges=None), _KEY)
         return only, (group,)
     strings, maps = _union([profile.strings for profile in profiles])
     offsets = np.cumsum([0, *map(len, profiles)])
@@ -77,10 +77,6 @@ def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple
     joined = Profile(strings, **columns, edges=_joined_edges(profiles, offsets) if edges else None)
     whole, group = _collapse(joined, _KEY)
     return whole, tuple(group[start:end] for start, end in pairwise(offsets.tolist()))
-
-
-def _without_edges(profile: Profile) -> Profile:
-    return replace(profile, edges=None)
 
 
 def _union(tables: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[Index]]:

@@ -27,6 +27,7 @@ from profkit.formats.export.timeline import (
     tracks,
 )
 from profkit.model import Process, Ranges, Run
+from profkit.model.bounds import EXACT
 from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED
 
 Ints = npt.NDArray[np.int64]
@@ -35,8 +36,6 @@ Texts = npt.NDArray[np.object_]
 #: Linux's PID_MAX_LIMIT. Numbers from here on are for tracks without a thread, and for processes whose pid is
 #: taken (on another host, or before an exec).
 OWN_NUMBERS = 1 << 22
-#: Greatest integer that every JSON reader keeps exact: a double has 53 bits.
-_EXACT = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -227,7 +226,7 @@ def _payloads(ranges: Ranges, rows: Ints) -> Texts:
             plain = np.isfinite(values)
             texts = [repr(value) for value in values.tolist()]
         else:
-            plain = np.abs(values.astype(np.float64)) <= _EXACT
+            plain = np.abs(values.astype(np.float64)) <= EXACT
             texts = [str(value) for value in values.tolist()]
         result[at] = [f"{text}}}}}" if ok else f'"{text}"}}}}' for text, ok in zip(texts, plain, strict=True)]
     return result
