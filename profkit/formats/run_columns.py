@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,11 +19,12 @@ from profkit.formats.run_members import Members
 from profkit.model import Edges, Profile
 from profkit.model.columns import column_dtypes
 from profkit.model.estimates import estimates_of, stated
+from profkit.model.merge import Strings
 from profkit.model.profile import ESTIMATES, TEXTS
 
 Array = npt.NDArray[Any]
 
-INDEX, COUNT = np.dtype("<i4"), np.dtype("<i8")
+COUNT = np.dtype("<i8")
 
 FUNCTION_COLUMNS = column_dtypes(Profile)
 _OPTIONAL_COLUMNS = column_dtypes(Profile, optional=True)
@@ -90,28 +91,12 @@ def _encode_text(text: str) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
-class Strings:
-    """A string table that grows with each table joined to it: every text once, the empty one first."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, int] = {"": 0}
-
-    def join(self, tables: Iterable[tuple[str, ...]]) -> list[Array]:
-        """Return for each table the places of its entries in this one."""
-        intern = self._texts.setdefault
-        places: dict[int, Array] = {}  # threads of a process share a table
-        kept = list(tables)
-        for table in kept:
-            if id(table) not in places:
-                places[id(table)] = np.array([intern(text, len(self._texts)) for text in table], INDEX)
-        return [places[id(table)] for table in kept]
-
-    def members(self, prefix: str = "") -> Iterator[tuple[str, Array]]:
-        """Yield the table's two members with their names, which begin with `prefix`."""
-        encoded = [_encode_text(text) for text in self._texts]
-        yield f"{prefix}strings", np.frombuffer(b"".join(encoded), np.uint8)
-        offsets = np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
-        yield f"{prefix}string_offsets", offsets
+def gather_strings(strings: Strings, prefix: str) -> Iterator[tuple[str, Array]]:
+    """Yield the two members of a string table with their names, which begin with `prefix`."""
+    encoded = [_encode_text(text) for text in strings.texts]
+    yield f"{prefix}strings", np.frombuffer(b"".join(encoded), np.uint8)
+    offsets = np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
+    yield f"{prefix}string_offsets", offsets
 
 
 def gather_group(
@@ -140,7 +125,7 @@ def _joined(dtype: np.dtype[Any], columns: Sequence[Array]) -> Array:
 
 def gather(profiles: Sequence[Profile], strings: Strings) -> Iterator[tuple[str, Array]]:
     """Concatenate profiles and join their string tables; yields as `gather_group` does."""
-    places = strings.join(profile.strings for profile in profiles)
+    places = strings.join([profile.strings for profile in profiles])
     yield from gather_group("functions", FUNCTION_COLUMNS, profiles, TEXTS, places)
     for name, dtype in WAIT_COLUMNS.items():
         optional = [getattr(profile, name) for profile in profiles]

@@ -30,9 +30,9 @@ from profkit.formats.run_columns import (
     WAIT_COLUMNS,
     Array,
     Arrays,
-    Strings,
     array_head,
     gather,
+    gather_strings,
     read_arrays,
 )
 from profkit.formats.run_groups import CONTEXTS, INSIDE, PATHS, RANGES, SAMPLES, Table
@@ -52,7 +52,7 @@ from profkit.model import (
     ThreadSamples,
 )
 from profkit.model.estimates import exact_estimates
-from profkit.model.merge import merge_profiles
+from profkit.model.merge import Strings, merge_profiles
 
 #: Schema and major version; a reader refuses a later major version.
 SCHEMA = "profkit.run/2"
@@ -180,7 +180,7 @@ class _Columns:
     def texts(self) -> Iterator[tuple[str, Array]]:
         for prefix, strings in self._strings.items():
             if not prefix or any(name.startswith(prefix) for name in self._dtypes):
-                yield from strings.members(prefix)
+                yield from gather_strings(strings, prefix)
 
     def found(self) -> Iterator[tuple[str, np.dtype[Any], int]]:
         """Yield each column's name, type and length, in an order independent of the portions."""

@@ -42,7 +42,7 @@ def merge_profiles(profiles: Sequence[Profile], *, edges: bool = True) -> Profil
     return merge_with_rows(profiles, edges=edges)[0]
 
 
-def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple[Profile, tuple[Index, ...]]:
+def merge_with_rows(profiles: Sequence[Profile], *, edges: bool) -> tuple[Profile, tuple[Index, ...]]:
     """Sum profiles as `merge_profiles` does, and return where their rows went.
 
     Returns
@@ -79,17 +79,29 @@ def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple
     return whole, tuple(group[start:end] for start, end in pairwise(offsets.tolist()))
 
 
+class Strings:
+    """A string table that grows with each table joined to it: every text once, the empty one first."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {"": 0}
+
+    def join(self, tables: Sequence[tuple[str, ...]]) -> list[Index]:
+        """Return for each table the places of its entries in this one."""
+        intern = self.texts.setdefault
+        places: dict[int, Index] = {}  # threads of a process share a table
+        for table in tables:
+            if id(table) not in places:
+                places[id(table)] = np.array([intern(text, len(self.texts)) for text in table], np.int32)
+        return [places[id(table)] for table in tables]
+
+
 def _union(tables: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[Index]]:
     """Return one string table for all, and for each table the places of its entries."""
     if all(table is tables[0] for table in tables):
         return tables[0], [np.arange(len(tables[0]), dtype=np.int32)] * len(tables)
-    known: dict[int, Index] = {}
-    union: dict[str, int] = {"": 0}
-    for table in tables:
-        if id(table) not in known:
-            intern = union.setdefault
-            known[id(table)] = np.fromiter((intern(text, len(union)) for text in table), np.int32, len(table))
-    return tuple(union), [known[id(table)] for table in tables]
+    union = Strings()
+    places = union.join(tables)
+    return tuple(union.texts), places
 
 
 def _joined_edges(profiles: Sequence[Profile], offsets: Ints) -> Edges | None:
