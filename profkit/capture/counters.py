@@ -93,7 +93,7 @@ def attach(
             else:
                 found.append(process)
     for own in images.values():
-        _subtract_earlier(found, own, records)
+        _subtract_earlier(found, own)
     return found
 
 
@@ -271,7 +271,7 @@ def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> Threa
     return samples.at((samples.time_ns >= begin_ns) & (samples.time_ns < end_ns))
 
 
-def _subtract_earlier(found: list[Process], own: Sequence[int], records: Sequence[Record]) -> None:
+def _subtract_earlier(found: list[Process], own: Sequence[int]) -> None:
     """Subtract the counters of earlier images: the kernel counts on through an exec."""
     read = [found[index] for index in own]
     for index, process, before in zip(own[1:], read[1:], read[:-1], strict=True):

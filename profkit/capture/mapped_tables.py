@@ -205,7 +205,7 @@ class Bursts:
         )
 
 
-def read_tables(path: Path, *, growing: bool = False) -> MappedTables:
+def read_tables(path: Path, *, growing: bool) -> MappedTables:
     """Return a process's tables, `growing` if it still runs; raise `OSError`, or `ValueError` if damaged."""
     for _ in range(_READINGS if growing else 1):
         data = read_regular(path, _MOST_BYTES)

@@ -148,7 +148,7 @@ def _nested(record: type[Any]) -> Codec[Any]:
 def _plain(type_: Any, value: Any) -> Any:
     if value is None:
         return None
-    type_, optional = _without_none(type_)
+    type_, may_be_none = _without_none(type_)
     origin, arguments = get_origin(type_), get_args(type_)
     if origin is Mapping:
         return {
@@ -162,7 +162,7 @@ def _plain(type_: Any, value: Any) -> Any:
         return value.as_json()
     if is_typeddict(type_) or is_dataclass(type_):
         return _nested(type_).write(value)
-    return None if optional and _is_odd(type_, value) else value
+    return None if may_be_none and _is_odd(type_, value) else value
 
 
 def _is_odd(type_: Any, value: Any) -> bool:
@@ -189,9 +189,9 @@ def _reader(type_: Any, where: str) -> Reader:
     if type_ in _SCALARS:
         return _SCALARS[type_]
     origin, arguments = get_origin(type_), get_args(type_)
-    known, optional = _without_none(type_)
-    if optional:
-        return _optional(_reader(known, where))
+    known, may_be_none = _without_none(type_)
+    if may_be_none:
+        return optional(_reader(known, where))
     if origin is Annotated:
         return _bounded(_reader(arguments[0], where), type_)
     if origin is Literal and all(isinstance(word, str) for word in arguments):
@@ -210,7 +210,8 @@ def _reader(type_: Any, where: str) -> Reader:
     raise TypeError(f"{where}: there is no JSON for {type_}")
 
 
-def _optional(read: Reader) -> Reader:
+def optional(read: Reader) -> Reader:
+    """Return a reader that takes ``None`` too."""
     return lambda name, value: None if value is None else read(name, value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -200,11 +201,8 @@ def join_ranks(runs: Sequence[Run]) -> Run:
     Raise `ValueError` without runs, and `FormatError` for two jobs, a repeated rank, or more calls than a run
     can make.
     """
-    order = _rank_order(runs)
-    ordered = [runs[i] for i in order]
-    return _validated(
-        replace(_joined(ordered), processes=tuple(process for run in ordered for process in _of_rank(run)))
-    )
+    joined, portions = join_files(runs)
+    return _validated(replace(joined, processes=tuple(itertools.chain.from_iterable(portions))))
 
 
 def join_files(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -230,30 +230,25 @@ def _texts(
     """Return the string table, and name, domain and category of each record as indices into it."""
     table: dict[str, int] = {"": 0}
 
-    def number(text: str) -> int:
-        return table.setdefault(text, len(table))
-
-    def column(keys: npt.NDArray[np.uint64], texts: Mapping[int, str], missing: str) -> Index:
+    def column(keys: npt.NDArray[np.uint64], text_of: Callable[[int], str]) -> Index:
         unique, inverse = _unique(keys)
-        found = [number(texts.get(key, missing.format(key)) if key else "") for key in unique.tolist()]
+        found = [table.setdefault(text_of(key), len(table)) for key in unique.tolist()]
         return np.array(found, np.int32)[inverse]
 
+    def category_of(key: int) -> str:
+        domain, number = key >> 32, key & 0xFFFFFFFF
+        return definitions.categories.get((domain, number), str(number)) if number else ""
+
+    strings, domains = definitions.strings, definitions.domains
     domain = records["domain"].astype(np.uint64)
-    category = records["category"].astype(np.uint64)
     # Category numbers are local to a domain.
-    unique, inverse = _unique(domain << np.uint64(32) | category)
-    named = [
-        number(definitions.categories.get((key >> 32, key & 0xFFFFFFFF), str(key & 0xFFFFFFFF)))
-        if key & 0xFFFFFFFF
-        else 0
-        for key in unique.tolist()
-    ]
-    columns = (
-        column(records["string"].astype(np.uint64), definitions.strings, "(name {} is lost)"),
-        column(domain, definitions.domains, "(domain {})"),
-        np.array(named, np.int32)[inverse],
+    category = column(domain << np.uint64(32) | records["category"].astype(np.uint64), category_of)
+    name = column(
+        records["string"].astype(np.uint64),
+        lambda key: strings.get(key, f"(name {key} is lost)") if key else "",
     )
-    return tuple(table), columns
+    named_domain = column(domain, lambda key: domains.get(key, f"(domain {key})") if key else "")
+    return tuple(table), (name, named_domain, category)
 
 
 def _unique(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:

@@ -96,9 +96,7 @@ def read_chrome(path: object, data: Any, budget: Budget) -> Run:
         profile = profile_from_calls(found, _MICROSECOND)
         processes.setdefault(place[0], []).append(Thread(profile, place[1], names.get(place, "")))
     warnings = (Notice("foreign-trace", tool),)
-    run = run_of_threads(
-        path, processes, warnings, ranges={pid: ranges_from(rows) for pid, rows in ranges.items()}
-    )
+    run = run_of_threads(path, processes, warnings, {pid: ranges_from(rows) for pid, rows in ranges.items()})
     # The thread with most launches or, without launches, most calls.
     giver = max(calls, key=lambda place: (launches[place], len(calls[place])), default=None)
     use = gpu_use(work, segments(calls[giver]), _MICROSECOND) if work and giver else None

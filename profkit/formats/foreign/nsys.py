@@ -96,7 +96,7 @@ class _Export:
                 profile = profile_from_calls(of, _NANOSECOND)
                 threads[_pid(thread)].append(Thread(profile, _tid(thread)))
             warnings = (Notice("foreign-trace", "Nsight Systems"),)
-            run = run_of_threads(self._path, threads, warnings, ranges=ranges)
+            run = run_of_threads(self._path, threads, warnings, ranges)
         return replace(run, gpu=self._gpu())
 
     def _gpu(self) -> GpuUse | None:

@@ -72,15 +72,15 @@ class Samples:
             weighted = ((stack, seconds, int(count)) for stack, (seconds, count) in stacks.items())
             profile = profile_from_stacks(weighted, executed_lines=executed_lines)
             processes.setdefault(pid, []).append(Thread(profile, tid, name))
-        return run_of_threads(path, processes, (notice,), python, ranges)
+        return run_of_threads(path, processes, (notice,), ranges, python)
 
 
 def run_of_threads(
     path: object,
     processes: Mapping[int | None, list[Thread]],
     warnings: tuple[Notice, ...],
+    ranges: Mapping[int | None, Ranges],
     python: str = "",
-    ranges: Mapping[int | None, Ranges] = MappingProxyType({}),
 ) -> Run:
     """Return a file's threads and ranges as a run, main threads first; raise `FormatError` if empty."""
     made: list[Process] = []
