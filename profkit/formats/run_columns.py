@@ -18,9 +18,9 @@ from profkit.formats.run_json import Rows
 from profkit.formats.run_members import Members
 from profkit.model import Edges, Profile
 from profkit.model.columns import column_dtypes
-from profkit.model.estimates import estimates_of, stated
-from profkit.model.merge import Strings
-from profkit.model.profile import ESTIMATES, TEXTS
+from profkit.model.estimates import stated
+from profkit.model.merge import Strings, joined_columns
+from profkit.model.profile import ESTIMATES
 
 Array = npt.NDArray[Any]
 
@@ -28,6 +28,7 @@ COUNT = np.dtype("<i8")
 
 FUNCTION_COLUMNS = column_dtypes(Profile)
 _OPTIONAL_COLUMNS = column_dtypes(Profile, optional=True)
+_ALL_COLUMNS = {**FUNCTION_COLUMNS, **_OPTIONAL_COLUMNS}
 #: Present if a thread has them; NaN in the rows of other threads.
 WAIT_COLUMNS = {name: dtype for name, dtype in _OPTIONAL_COLUMNS.items() if name not in ESTIMATES}
 #: Present if a thread is not exact; rows of exact threads hold `exact_estimates`.
@@ -115,29 +116,19 @@ def gather_group(
         columns = [getattr(part, name) for part in parts]
         if name in texts:
             columns = [table[column] for table, column in zip(places, columns, strict=True)]
-        yield f"{group}/{name}", _joined(dtype, columns)
+        yield f"{group}/{name}", _stored(np.concatenate(columns or [np.zeros(0)]), dtype)
 
 
-def _joined(dtype: np.dtype[Any], columns: Sequence[Array]) -> Array:
-    stored = dtype.newbyteorder("<")
-    return np.concatenate(columns).astype(stored, copy=False) if columns else np.zeros(0, stored)
+def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
+    return values.astype(dtype.newbyteorder("<"), copy=False)
 
 
 def gather(profiles: Sequence[Profile], strings: Strings) -> Iterator[tuple[str, Array]]:
     """Concatenate profiles and join their string tables; yields as `gather_group` does."""
+    profiles = profiles or [Profile.empty()]
     places = strings.join([profile.strings for profile in profiles])
-    yield from gather_group("functions", FUNCTION_COLUMNS, profiles, TEXTS, places)
-    for name, dtype in WAIT_COLUMNS.items():
-        optional = [getattr(profile, name) for profile in profiles]
-        if any(value is not None for value in optional):
-            filled = [
-                np.full(len(p), np.nan) if v is None else v for p, v in zip(profiles, optional, strict=True)
-            ]
-            yield f"functions/{name}", _joined(dtype, filled)
-    if any(profile.calls_low is not None for profile in profiles):
-        known = [estimates_of(profile) for profile in profiles]
-        for name, dtype in ESTIMATE_COLUMNS.items():
-            yield f"functions/{name}", _joined(dtype, [columns[name] for columns in known])
+    for name, values in joined_columns(profiles, places, not_measured=np.nan):
+        yield f"functions/{name}", _stored(values, _ALL_COLUMNS[name])
     edges = [profile.edges for profile in profiles if profile.edges is not None]
     yield from gather_group("edges", EDGE_COLUMNS, edges)
 

@@ -6,12 +6,13 @@ machine and interpreter. ``identity`` aligns functions across machines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from profkit.model.columns import column_dtypes
 from profkit.model.estimates import estimates_of, known_calls, summed_estimates
@@ -57,26 +58,36 @@ def merge_with_rows(profiles: Sequence[Profile], *, edges: bool) -> tuple[Profil
     if len(profiles) == 1:
         only, group = _collapse(profiles[0] if edges else replace(profiles[0], edges=None), _KEY)
         return only, (group,)
-    strings, maps = _union([profile.strings for profile in profiles])
+    strings, places = _union([profile.strings for profile in profiles])
     offsets = np.cumsum([0, *map(len, profiles)])
-    columns: dict[str, Any] = {}
-    for name in column_dtypes(Profile):
-        parts = [getattr(profile, name) for profile in profiles]
-        if name in TEXTS:
-            parts = [table[part] for table, part in zip(maps, parts, strict=True)]
-        columns[name] = np.concatenate(parts)
-    for name in _MEASURED:
-        parts = [getattr(profile, name) for profile in profiles]
-        if any(part is not None for part in parts):
-            columns[name] = np.concatenate(
-                [np.zeros(len(p)) if part is None else part for p, part in zip(profiles, parts, strict=True)]
-            )
-    if any(profile.calls_low is not None for profile in profiles):
-        known = [estimates_of(profile) for profile in profiles]
-        columns |= {name: np.concatenate([of[name] for of in known]) for name in ESTIMATES}
+    columns: dict[str, Any] = dict(joined_columns(profiles, places, not_measured=0.0))
     joined = Profile(strings, **columns, edges=_joined_edges(profiles, offsets) if edges else None)
     whole, group = _collapse(joined, _KEY)
     return whole, tuple(group[start:end] for start, end in pairwise(offsets.tolist()))
+
+
+def joined_columns(
+    profiles: Sequence[Profile], places: Sequence[Index], *, not_measured: float
+) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Yield the names of columns, and the rows of all profiles in one.
+
+    `places` are those of each profile's strings in one table, `not_measured` stands for waiting that only
+    others of the profiles have. Columns that none has are left out.
+    """
+    for name in column_dtypes(Profile):
+        parts = [getattr(profile, name) for profile in profiles]
+        if name in TEXTS:
+            parts = [table[part] for table, part in zip(places, parts, strict=True)]
+        yield name, np.concatenate(parts)
+    for name in _MEASURED:
+        parts = [getattr(profile, name) for profile in profiles]
+        if any(part is not None for part in parts):
+            pairs = zip(profiles, parts, strict=True)
+            yield name, np.concatenate([np.full(len(p), not_measured) if v is None else v for p, v in pairs])
+    if any(profile.calls_low is not None for profile in profiles):
+        known = [estimates_of(profile) for profile in profiles]
+        for name in ESTIMATES:
+            yield name, np.concatenate([columns[name] for columns in known])
 
 
 class Strings:
