@@ -33,23 +33,22 @@ def mpi_call(method: int) -> tuple[str, str]:
 
 def with_mpi_calls(
     thread: Thread,
-    seen: Mapping[int, Mapping[int, tuple[float, int]]],
+    seen: Mapping[int, tuple[_Floats, int]],
     looked: _Floats,
     texts: Mapping[int, tuple[int, int]],
     strings: tuple[str, ...],
 ) -> Thread:
     """Move callers' self time to a function for each method, whose number of calls is unknown.
 
-    `seen` maps methods and callers' rows to seconds and samples. `looked` are the seconds that samples saw of
-    each row: of short calls, they see only a part.
+    `seen` are seconds by the caller's row, and samples, of each method. `looked` are the seconds that samples
+    saw of each row: of short calls, they see only a part.
     """
     n = len(thread.profile)
     tottime = np.where(looked > 0, looked, thread.profile.tottime)
-    parts = {method: np.zeros(n) for method in seen}
-    for method, of in seen.items():
-        for row, (seconds, _) in of.items():
-            if tottime[row] > 0:
-                parts[method][row] = seconds / tottime[row]
+    parts = {
+        method: np.divide(seconds, tottime, out=np.zeros(n), where=tottime > 0)
+        for method, (seconds, _) in seen.items()
+    }
     whole = np.zeros(n) + sum(parts.values())
     scale = np.where(whole >= WRAPS, 1.0 / np.maximum(whole, WRAPS), 1.0)
     taken = np.zeros(n)
@@ -59,8 +58,7 @@ def with_mpi_calls(
         left = np.divide(own, 1.0 - taken, out=np.zeros(n), where=1.0 - taken > 1e-9)
         taken += own
         left = np.append(np.minimum(left, 1.0), np.zeros(len(thread.profile) - n))
-        looks = sum(count for _, count in seen[method].values())
-        thread = _with_call(thread, left, looks, (*texts[method], strings))
+        thread = _with_call(thread, left, seen[method][1], (*texts[method], strings))
     return thread
 
 

@@ -138,14 +138,12 @@ class ThreadTables:
         found = table.pauses
         if found is None or not (found.what >= RANK_CALLS).any():
             return thread
-        seen: dict[int, dict[int, tuple[float, int]]] = {}
-        for function, what, seconds, count in found[found.what >= RANK_CALLS].tolist():
-            row = int(row_of[function])
-            of = seen.setdefault(what - RANK_CALLS, {})
-            before = of.get(row, (0.0, 0))
-            of[row] = before[0] + seconds, before[1] + count
-        texts = {}
-        for method in seen:
+        found = found[found.what >= RANK_CALLS]
+        seen, texts = {}, {}
+        for what in dict.fromkeys(found.what.tolist()):
+            of, method = found[found.what == what], what - RANK_CALLS
+            seconds = np.bincount(row_of[of.function], of.seconds, len(thread.profile)).astype(np.float64)
+            seen[method] = seconds, int(of.count.sum())
             file, name = map(self._string, mpi_call(method))
             texts[method] = file, name
         self._table = tuple(self._strings)
