@@ -155,9 +155,7 @@ def _names(lane: _Lane, place: int) -> Iterator[str]:
     order = sorted(range(len(lane.tracks)), key=lambda i: (listed.get(lane.tracks[i].thread, len(listed)), i))
     for at, i in enumerate(order):
         track, tid = lane.tracks[i], lane.tids[i]
-        name = names.get(track.thread) or f"thread {track.thread}"
-        called = f"{name}: {track.domain}" if track.domain else name
-        yield _metadata("thread_name", lane.pid, tid, {"name": called})
+        yield _metadata("thread_name", lane.pid, tid, {"name": track.label(names)})
         yield _metadata("thread_sort_index", lane.pid, tid, {"sort_index": at})
 
 

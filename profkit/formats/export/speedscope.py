@@ -95,10 +95,7 @@ def _chunks(
     for process, track, ranges in nested:
         yield comma
         comma = b",\n"
-        names = thread_names(process)
-        name = names.get(track.thread) or f"thread {track.thread}"
-        if track.domain:
-            name += f": {track.domain}"
+        name = track.label(thread_names(process))
         yield from _ranges(f"{process_label(process)} | {name} | NVTX ranges", ranges, track.rows, frames)
     for process, thread in flat:
         yield comma
