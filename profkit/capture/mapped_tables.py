@@ -24,6 +24,7 @@ from profkit.capture.record_types import Codes, Rows, ThreadTable
 from profkit.formats.codec import MemberError
 from profkit.formats.regular_file import open_regular, read_regular
 from profkit.model.bounds import EXACT, LAST_NS
+from profkit.model.estimates import FEW_SAMPLES, NONE_SEEN, NORMAL
 
 MAGIC = b"PFKCALLS"
 _VERSION = 7
@@ -120,8 +121,6 @@ FEWEST_BURSTS = 3
 #: Parts by which the estimated cost of counting in a burst may be too great or too small: events cost 1.0 to
 #: 2.5 times what they do on warm caches, and 1.6 is assumed (native/tracer/tiers.c).
 LESS_SLOWED, MORE_SLOWED = 0.4, 0.6
-#: Upper 95 % bound of a Poisson count of 0 ("rule of three"; J. Hanley, A. Lippman-Hand, JAMA 249, 1983).
-NONE_SEEN = 3.0
 #: Shortest call, in Python or C: 25 to 40 ns on the machines of docs/costs.md.
 SHORTEST_CALL_S = 2.5e-8
 #: Factor by which calls of a function may become cheaper.
@@ -130,10 +129,6 @@ CHEAPER = 2.0
 FEWEST_WHOLE = 3
 #: Share of the sampled time of a function that never returned; looks miss stacks that cannot be read.
 ALWAYS = 0.95
-_NORMAL = 1.96
-#: Samples added for the error of their number. Without them the interval of few is too narrow (of 3, it holds
-#: the truth 8 times of 10); with them it holds it 95 times of 100 from the first sample on.
-FEW_SAMPLES = 2.0
 
 _TIER_KINDS: dict[int, Literal["exact", "sampled"]] = {1: "exact", 2: "sampled"}
 
@@ -298,7 +293,8 @@ class MappedTables:
         threads = sorted(self._threads, key=lambda t: (t.n_folded > 0, t.native != self.pid, t.number))
         found = [_Reader(self, thread).table(until_s, names, ends) for thread in threads]
         if not threads or threads[0].native != self.pid or threads[0].n_folded:
-            found.insert(0, _empty(self.pid, names))
+            # The main thread has called nothing.
+            found.insert(0, ThreadTable(self.pid or None, names.get(self.pid, "MainThread")))
         return tuple(found)
 
     def places_of(self, addresses: npt.NDArray[Any]) -> _Ints:
@@ -766,7 +762,7 @@ class _Reader:
         weight = np.where(samples > 0, squares / np.maximum(sampled_ns, 1.0), look_ns)
         # A function that was called may have no sample by chance.
         none = np.where(seen > 0, NONE_SEEN * look_ns, 0.0)
-        error = np.where(samples > 0, _NORMAL * np.sqrt(squares + FEW_SAMPLES * weight**2), none) / 1e9
+        error = np.where(samples > 0, NORMAL * np.sqrt(squares + FEW_SAMPLES * weight**2), none) / 1e9
         all_known, calls = ~self._estimated, functions["calls"].astype(np.float64)
         if not bursts.known:
             limit = np.where(all_known, calls, np.nan)
@@ -774,7 +770,7 @@ class _Reader:
         # Calls come in groups: the number of independent ones with this scatter (L. Kish, "Survey Sampling").
         groups = edges.seen.astype(np.float64) ** 2 / np.maximum(edges.seen_squares, 1.0)
         less, more = np.zeros(n), np.zeros(n)
-        part = _NORMAL / np.sqrt(np.maximum(groups, 1.0))
+        part = NORMAL / np.sqrt(np.maximum(groups, 1.0))
         np.add.at(less, callee, edges.seen * np.minimum(part, 1.0))
         np.add.at(more, callee, edges.seen * (part + 2 / np.maximum(groups, 1.0)))
         _, least, most = bursts.scales
@@ -784,7 +780,7 @@ class _Reader:
         within, own = functions["looked"], np.maximum(functions["sampled"], 0).sum()
         look = look_ns / self._clock.ns_per_tick
         in_time, known = self._calls_in_time(
-            functions, within + _NORMAL * np.sqrt(np.maximum(within, 0) * look) + NONE_SEEN * look, CHEAPER
+            functions, within + NORMAL * np.sqrt(np.maximum(within, 0) * look) + NONE_SEEN * look, CHEAPER
         )
         at_most = np.where(within > 0, self._seconds(within) / SHORTEST_CALL_S, NONE_SEEN * most)
         # What was open when the tier changed and at every look since has not returned.
@@ -944,13 +940,6 @@ def _index_of(places: _Ints, wanted: _Ints) -> _Ints:
     index = np.append(order, -1)[np.searchsorted(places[order], wanted)]
     found: _Ints = np.where(np.append(places, -1)[index] == wanted, index, -1)
     return found
-
-
-def _empty(pid: int, names: Mapping[int, str]) -> ThreadTable:
-    """Return the table of a main thread that has called nothing."""
-    tables = ("functions", "edges", "waiting", "open", "contexts", "inside", "paths")
-    empty = {table: types.rows(table) for table in tables}
-    return ThreadTable(pid or None, names.get(pid, "MainThread"), measured=False, **empty)  # type: ignore[arg-type]
 
 
 def _name_and_qualname(text: bytes) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model import Edges, Paths, Profile, RangeCalls, Thread
-from profkit.model.estimates import estimates_of
+from profkit.model.estimates import NORMAL, estimates_of
 
 #: Methods by the tracer's numbers; the first is of tracers that did not tell them apart.
 _METHODS = """
@@ -22,7 +22,6 @@ RANK_METHODS = tuple(_METHODS.split())
 
 #: Share of a function's self time in such calls from which all of it counts: samples miss the difference.
 WRAPS = 0.8
-_NORMAL = 1.96
 _Floats = npt.NDArray[np.float64]
 
 
@@ -103,7 +102,7 @@ def _profile(
         values = getattr(profile, column)
         waits[column] = None if values is None else np.append(values, waits[own][-1])
     known = estimates_of(profile)
-    error = _NORMAL * float(taken.sum()) / max(looks, 1) ** 0.5
+    error = NORMAL * float(taken.sum()) / max(looks, 1) ** 0.5
     unknown: dict[str, float] = {
         "calls_low": np.nan,
         "calls_high": np.nan,

@@ -126,13 +126,13 @@ class ThreadTable:
 
     native: int | None
     name: str
-    measured: bool
-    functions: Rows
-    edges: Rows
-    waiting: Rows
-    open: Rows
-    contexts: Rows
-    inside: Rows
+    measured: bool = False
+    functions: Rows = _NONE["functions"]
+    edges: Rows = _NONE["edges"]
+    waiting: Rows = _NONE["waiting"]
+    open: Rows = _NONE["open"]
+    contexts: Rows = _NONE["contexts"]
+    inside: Rows = _NONE["inside"]
     paths: Rows | None = None
     #: Seconds that the tracer's events took.
     tracer_s: float | None = None

@@ -13,6 +13,7 @@ from profkit.errors import FormatError
 from profkit.formats.limits import Budget
 from profkit.model import Edges, Notice, Process, Profile, ProfileError, Ranges, Run, Thread
 from profkit.model.bounds import EXACT
+from profkit.model.estimates import FEW_SAMPLES, NONE_SEEN, NORMAL
 from profkit.model.versions import python_of_paths
 
 #: File, first line of the function (0: not known), and qualified name.
@@ -32,11 +33,6 @@ _Sums: TypeAlias = dict[ThreadKey, dict[Stack, list[float]]]
 
 #: Most frames of a stack in formats that list its changes: each change copies the stack.
 DEEPEST = 2000
-_NORMAL = 1.96
-#: Added to the number of samples to widen the interval of few (`capture.mapped_tables`).
-_FEW_SAMPLES = 2.0
-#: Upper limit of the 95 % interval of a count of 0 (`measure.estimates.NONE_SEEN`).
-_NONE_SEEN = 3.0
 
 
 class Samples:
@@ -132,7 +128,7 @@ def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = Fa
     all_taken = taken.sum()
     interval = own.sum() / all_taken if all_taken else 0.0
     weight = np.divide(own, taken, out=np.full(len(own), interval), where=taken > 0)
-    error = np.where(taken > 0, _NORMAL * np.sqrt(taken + _FEW_SAMPLES), _NONE_SEEN) * weight
+    error = np.where(taken > 0, NORMAL * np.sqrt(taken + FEW_SAMPLES), NONE_SEEN) * weight
     unknown = np.full(len(rows), np.nan)
     none = np.zeros(len(rows), np.int64)
     between = np.array(list(pairs), np.int32).reshape(-1, 2).T.copy()
