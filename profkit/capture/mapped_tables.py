@@ -256,7 +256,6 @@ class MappedTables:
         extents: list[tuple[int, int, int]] = []  # address, bytes, file offset
         blocks = list(_blocks(lambda at, count: data[at : at + count], len(data), extents))
         self._extents = np.array(sorted(extents), np.uint64).reshape(-1, 3).T
-        self.passing: set[int] = set()  # codes
         #: By code: whether its calls are estimated where the process was sampled.
         self.uncounted: npt.NDArray[np.bool_]
         self.codes, self.own, self.code_of = self._read_names([b for b in blocks if b.kind == _BLOCK_NAMES])
@@ -335,11 +334,10 @@ class MappedTables:
             raise MemberError("damaged: a function's file is not there")
         places = np.array([files[file] for file in file_numbers], np.int64)
         codes = Codes(tuple(texts), places, np.array(lines, np.int64), names, qualnames)
-        own = np.array(own_files, bool)[places] if functions else np.zeros(0, bool)
-        own |= np.array([_OWN_METHOD in name for name in names], bool)
-        for i in np.flatnonzero(own).tolist():
-            if texts[places[i]] == _PASSING_FILE and names[i] in _PASSING:
-                self.passing.add(i)
+        own = np.array(own_files, bool)[places] | np.array([_OWN_METHOD in name for name in names], bool)
+        passing = (i for i in np.flatnonzero(own).tolist() if names[i] in _PASSING)
+        #: Codes of `_PASSING`.
+        self.passing = {i for i in passing if texts[places[i]] == _PASSING_FILE}
         return codes, own, dict(zip(numbers, range(len(numbers)), strict=True))
 
     def _read_heads(self, blocks: list[_Block]) -> list[SimpleNamespace]:

@@ -12,7 +12,7 @@ import functools
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -96,17 +96,15 @@ class Codec(Generic[Record]):
         record: type[Record],
         *,
         elsewhere: Collection[str] = (),
-        readers: Mapping[str, Reader] | None = None,
+        readers: Mapping[str, Reader] = MappingProxyType({}),
     ) -> None:
         self._record = record
         types = get_type_hints(record, include_extras=True)
         known: Any = record
         stored = [] if is_typeddict(record) else [f for f in fields(known) if f.name not in elsewhere]
-        names = list(types) if is_typeddict(record) else [field.name for field in stored]
-        self._types = {name: types[name] for name in names}
-        own = dict(readers or {})
+        self._types = {name: type_ for name, type_ in types.items() if name not in elsewhere}
         self._readers = {
-            name: own.get(name) or _reader(type_, f"{record.__name__}.{name}")
+            name: readers.get(name) or _reader(type_, f"{record.__name__}.{name}")
             for name, type_ in self._types.items()
         }
         self._required = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,33 +51,35 @@ MOST_BYTES = 1 << 32
 MOST_DEFINITION_BYTES = 1 << 29
 
 
+@dataclass(slots=True)
+class Definitions:
+    """Texts of one process.
+
+    `names` and `domains` are by the collector's numbers, which the tracer uses for ranges; `categories` by
+    domain and number, `threads` by id. `command` (empty if unreadable) is as at the first event.
+    """
+
+    names: dict[int, str] = field(default_factory=dict)
+    domains: dict[int, str] = field(default_factory=dict)
+    categories: dict[tuple[int, int], str] = field(default_factory=dict)
+    threads: dict[int, str] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NvtxLog:
     """The NVTX events of one process.
 
-    `pid`, `parent` and `command` (empty if unreadable) are as at the first event. `fork_parent` is 0 unless
-    the process was forked from one with the collector. `thread_names` are by thread id. `names` and `domains`
-    are by the collector's numbers, which the tracer uses for ranges.
+    `pid` and `parent` are as at the first event. `fork_parent` is 0 unless the process was forked from one
+    with the collector.
     """
 
     ranges: Ranges
     pid: int
     parent: int
     fork_parent: int
-    command: tuple[str, ...]
-    thread_names: Mapping[int, str]
-    warnings: tuple[Notice, ...] = ()
-    names: Mapping[int, str] = field(default_factory=dict)
-    domains: Mapping[int, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Definitions:
-    strings: dict[int, str]
-    domains: dict[int, str]
-    categories: dict[tuple[int, int], str]
-    threads: dict[int, str]
-    command: tuple[str, ...]
+    texts: Definitions
+    warnings: tuple[Notice, ...]
 
 
 def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
@@ -114,17 +116,7 @@ def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
         folded=min(folded, EXACT),
         unmatched=unmatched,
     ).validate()
-    return NvtxLog(
-        ranges,
-        pid,
-        parent,
-        fork_parent,
-        definitions.command,
-        definitions.threads,
-        tuple(warnings),
-        definitions.strings,
-        definitions.domains,
-    )
+    return NvtxLog(ranges, pid, parent, fork_parent, definitions, tuple(warnings))
 
 
 def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[Any, npt.NDArray[Any]]:
@@ -225,7 +217,7 @@ def _ranges(
 
 
 def _texts(
-    records: npt.NDArray[Any], definitions: _Definitions
+    records: npt.NDArray[Any], definitions: Definitions
 ) -> tuple[tuple[str, ...], tuple[Index, Index, Index]]:
     """Return the string table, and name, domain and category of each record as indices into it."""
     table: dict[str, int] = {"": 0}
@@ -239,13 +231,13 @@ def _texts(
         domain, number = key >> 32, key & 0xFFFFFFFF
         return definitions.categories.get((domain, number), str(number)) if number else ""
 
-    strings, domains = definitions.strings, definitions.domains
+    names, domains = definitions.names, definitions.domains
     domain = records["domain"].astype(np.uint64)
     # Category numbers are local to a domain.
     category = column(domain << np.uint64(32) | records["category"].astype(np.uint64), category_of)
     name = column(
         records["string"].astype(np.uint64),
-        lambda key: strings.get(key, f"(name {key} is lost)") if key else "",
+        lambda key: names.get(key, f"(name {key} is lost)") if key else "",
     )
     named_domain = column(domain, lambda key: domains.get(key, f"(domain {key})") if key else "")
     return tuple(table), (name, named_domain, category)
@@ -262,8 +254,8 @@ def _unique(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.N
     return np.flatnonzero(seen).astype(np.uint64), (np.cumsum(seen) - 1)[keys]
 
 
-def _read_definitions(path: str, warnings: list[Notice]) -> _Definitions:
-    found = _Definitions({}, {}, {}, {}, ())
+def _read_definitions(path: str, warnings: list[Notice]) -> Definitions:
+    found = Definitions()
     try:
         data = read_regular(path, MOST_DEFINITION_BYTES, cut=True)
     except (OSError, NotRegularError) as error:
@@ -280,7 +272,7 @@ def _read_definitions(path: str, warnings: list[Notice]) -> _Definitions:
     return found
 
 
-def _read_block(data: bytes, at: int, stop: int, found: _Definitions) -> bool:
+def _read_block(data: bytes, at: int, stop: int, found: Definitions) -> bool:
     """Read the definitions of one block; return false if it is damaged."""
     stop = min(stop, len(data))
     while at + _DEFINITION.size <= stop:
@@ -292,7 +284,7 @@ def _read_block(data: bytes, at: int, stop: int, found: _Definitions) -> bool:
             return False
         text = data[start : start + size].decode("utf-8", "replace")
         if kind == _STRING:
-            found.strings[number] = text
+            found.names[number] = text
         elif kind == _DOMAIN:
             found.domains[number] = text
         elif kind == _CATEGORY:
