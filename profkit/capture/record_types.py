@@ -122,7 +122,7 @@ _NONE = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreadTable:
-    """What one thread did, in `TABLES`; `paths` is ``None`` without them, `estimates` if all is exact."""
+    """What one thread did, in `TABLES`; `estimates` are ``None`` if all is exact."""
 
     native: int | None
     name: str
@@ -133,7 +133,7 @@ class ThreadTable:
     open: Rows = _NONE["open"]
     contexts: Rows = _NONE["contexts"]
     inside: Rows = _NONE["inside"]
-    paths: Rows | None = None
+    paths: Rows = _NONE["paths"]
     #: Seconds that the tracer's events took.
     tracer_s: float | None = None
     estimates: Rows | None = None
