@@ -512,7 +512,7 @@ def _with_rank_calls(data: bytes) -> bytes:
     """Have the pauses of a tracer's file be calls that wait for other ranks."""
     if not data.startswith(mapped_tables.MAGIC):
         return data
-    file, changed = mapped_tables.decode_tables(data), bytearray(data)
+    file, changed = mapped_tables.MappedTables(data), bytearray(data)
     for thread in file._threads:
         for at in file.entries(thread.number).get(mapped_tables._PAUSE, ()):
             changed[at + 8 : at + 12] = RANK_CALLS.to_bytes(4, "little")

@@ -31,11 +31,9 @@ def codes_of(codes: Sequence[tuple[str, int, str, str]]) -> Codes:
 
 def table(**given: Any) -> ThreadTable:
     """Return the table of one thread; its tables are given as lists of rows."""
-    names = ("functions", "edges", "waiting", "open", "contexts", "inside")
-    found: dict[str, Any] = {"native": None, "name": "", "measured": False, **dict.fromkeys(names, ())}
-    for name, value in {**found, **given}.items():
-        columns = np.array(value, np.float64).T if name in TABLES and value else ()
-        found[name] = rows(name, *columns) if name in TABLES else value
+    found: dict[str, Any] = {"native": None, "name": "", **given}
+    for name in TABLES.keys() & given.keys():
+        found[name] = rows(name, *np.array(given[name], np.float64).T) if given[name] else rows(name)
     return ThreadTable(**found)
 
 

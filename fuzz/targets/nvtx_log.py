@@ -48,7 +48,7 @@ def check(data: bytes, thorough: bool) -> None:
         raise Wrong("there are more ranges than records")
     if (log.ranges.parent >= 0).any() and not len(log.ranges):
         raise Wrong("a range has a parent that is not there")
-    run = Run("x", (Process(pid=log.pid, command=log.command, ranges=log.ranges),))
+    run = Run("x", (Process(pid=log.pid, command=log.texts.command, ranges=log.ranges),))
     for export in (chrome_trace, speedscope_file):
         try:
             made = export(run)

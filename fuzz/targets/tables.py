@@ -64,8 +64,6 @@ def _check_tables(data: bytes, growing: bool) -> None:
             table.paths,
         )
         for part in parts:
-            if part is None:
-                raise Wrong("a table has no paths")
             columns = part.columns
             if len({len(column) for column in columns.values()}) > 1:
                 raise Wrong("the columns of a table have different lengths")

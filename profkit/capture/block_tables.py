@@ -161,7 +161,6 @@ class _Table:
 
     def made(self) -> ThreadTable:
         """Return the sums as arrays."""
-        none = rows("contexts"), rows("inside")
         return ThreadTable(
             self.native,
             self.name,
@@ -170,7 +169,6 @@ class _Table:
             _rows("edges", [(*pair, *sums) for pair, sums in self.edges.items()]),
             _rows("waiting", [(function, *sums) for function, sums in self.waiting.items() if self.measured]),
             _rows("open", self.open),
-            *none,
         )
 
 

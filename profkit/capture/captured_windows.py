@@ -12,9 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.capture.agent import settings
+from profkit.capture.machines import greatest
 from profkit.capture.record_types import Launch, Record
 from profkit.formats.regular_file import read_regular
 from profkit.model import Machine, Notice, Process, Ranges, Series, Thread, ThreadSamples, Window
+from profkit.model.arrays import known_sum
+from profkit.model.columns import column_dtypes
 from profkit.model.notices import Number
 from profkit.model.ranges import OPEN
 
@@ -57,19 +60,18 @@ class Windows:
         if not alive and not any(len(thread.profile) for thread in process.threads):
             return None
         threads = tuple(_thread(thread, process.samples, spans, life_ns[1]) for thread in process.threads)
-        runs = [thread.run_s for thread in threads if thread.run_s is not None]
-        waits = [thread.run_queue_wait_s for thread in threads if thread.run_queue_wait_s is not None]
+        samples = process.samples
         return replace(
             process,
             wall_s=_length(alive) / 1e9,
-            cpu_s=sum(runs) if runs else None,
-            run_queue_wait_s=sum(waits) if waits else None,
+            cpu_s=known_sum(thread.run_s for thread in threads),
+            run_queue_wait_s=known_sum(thread.run_queue_wait_s for thread in threads),
             voluntary_switches=None,
             involuntary_switches=None,
             page_faults=None,
             read_bytes=None,
             threads=threads,
-            samples=_samples(process.samples, spans),
+            samples=None if samples is None else samples.at(_rows(samples.time_ns, spans)),
             ranges=None if process.ranges is None else _ranges(process.ranges, spans),
         )
 
@@ -84,16 +86,13 @@ class Windows:
             machine,
             wall_s=_length(spans) / 1e9,
             **sums,
-            peak_runnable=_whole(_greatest(series, "runnable", spans)),
+            peak_runnable=_whole(greatest(_cut(series, spans), "runnable")),
             tree_cpu_s=None,
         )
 
     def series(self, series: Series | None, kernel: str) -> Series | None:
         """Return the machine's readings in the windows."""
-        if series is None:
-            return None
-        rows = _rows(series.time_ns, self.spans.get(kernel, ()))
-        return Series(series.time_ns[rows], {name: column[rows] for name, column in series.columns.items()})
+        return None if series is None else _cut(series, self.spans.get(kernel, ()))
 
     def notices(self, whole_s: float) -> list[Notice]:
         """Return the notice that a run of `whole_s` seconds was captured in windows."""
@@ -219,16 +218,17 @@ def _rise(
 
 
 def _thread(thread: Thread, samples: ThreadSamples | None, spans: Spans, end_ns: int) -> Thread:
-    rows = None if samples is None or thread.tid is None else samples.tid == thread.tid
-    run_s = wait_s = None
-    if rows is not None and spans and thread.run_s is not None and thread.run_queue_wait_s is not None:
-        assert samples is not None
+    run_s, wait_s = thread.run_s, thread.run_queue_wait_s
+    if samples is None or not spans or thread.tid is None or run_s is None or wait_s is None:
+        run_s = wait_s = None
+    else:
+        rows = samples.tid == thread.tid
         times, run, wait = samples.time_ns[rows], samples.run_ns[rows], samples.wait_ns[rows]
         # The last record may be newer than the sampler's last reading.
         if not len(times) or end_ns > times[-1]:
             times = np.append(times, end_ns)
-            run = np.append(run, max(int(thread.run_s * 1e9), int(run.max(initial=0))))
-            wait = np.append(wait, max(int(thread.run_queue_wait_s * 1e9), int(wait.max(initial=0))))
+            run = np.append(run, max(int(run_s * 1e9), int(run.max(initial=0))))
+            wait = np.append(wait, max(int(wait_s * 1e9), int(wait.max(initial=0))))
         # The kernel counts queueing when it ends, so part of it may have been before the window.
         longest = _length(spans) / 1e9
         run_s = min(longest, _rise(times, run, spans, 0.0) / 1e9)
@@ -245,15 +245,6 @@ def _thread(thread: Thread, samples: ThreadSamples | None, spans: Spans, end_ns:
     )
 
 
-def _samples(samples: ThreadSamples | None, spans: Spans) -> ThreadSamples | None:
-    rows = None if samples is None else _rows(samples.time_ns, spans)
-    if samples is None or rows is None or not rows.any():
-        return None
-    return ThreadSamples(
-        samples.tid[rows], samples.time_ns[rows], samples.run_ns[rows], samples.wait_ns[rows]
-    )
-
-
 def _ranges(ranges: Ranges, spans: Spans) -> Ranges | None:
     """Return the ranges that lie completely in one window."""
     kept = np.zeros(len(ranges), np.bool_)
@@ -267,42 +258,21 @@ def _ranges(ranges: Ranges, spans: Spans) -> Ranges | None:
     parent = ranges.parent
     inside = (parent >= 0) & kept[np.maximum(parent, 0)]
     moved = np.where(inside, places[np.maximum(parent, 0)], -1).astype(np.int32)
-    return replace(
-        ranges,
-        **{
-            name: getattr(ranges, name)[kept]
-            for name in (
-                "name",
-                "domain",
-                "category",
-                "kind",
-                "thread",
-                "begin_ns",
-                "end_ns",
-                "color",
-                "payload_type",
-                "payload",
-            )
-        },
-        parent=moved[kept],
-    )
+    whole = replace(ranges, parent=moved)
+    return replace(whole, **{name: getattr(whole, name)[kept] for name in column_dtypes(Ranges)})
 
 
 def _in_spans(series: Series, name: str, spans: Spans) -> float | None:
     column = series.columns.get(name)
-    known = None if column is None else ~np.isnan(column)
-    if column is None or known is None or known.sum() < 2:
-        return None
-    return _rise(series.time_ns[known], column[known], spans, None)
-
-
-def _greatest(series: Series, name: str, spans: Spans) -> float | None:
-    column = series.columns.get(name)
     if column is None:
         return None
-    inside = column[_rows(series.time_ns, spans)]
-    inside = inside[~np.isnan(inside)]
-    return float(inside.max()) if len(inside) else None
+    known = ~np.isnan(column)
+    return _rise(series.time_ns[known], column[known], spans, None) if known.sum() >= 2 else None
+
+
+def _cut(series: Series, spans: Spans) -> Series:
+    rows = _rows(series.time_ns, spans)
+    return Series(series.time_ns[rows], {name: column[rows] for name, column in series.columns.items()})
 
 
 def _whole(value: float | None) -> int | None:

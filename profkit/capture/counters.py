@@ -7,22 +7,28 @@ Counters only rise, so the greater of two readings is the later one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from profkit.capture import records as record_files
 from profkit.capture import sampler
 from profkit.capture.proc_files import is_alive
-from profkit.capture.record_types import Folded, Launch, Record, Sampled, SeenProcess, SeenThread, Task
+from profkit.capture.record_types import (
+    Folded,
+    Launch,
+    ProcessKey,
+    Record,
+    Sampled,
+    SeenProcess,
+    SeenThread,
+    Task,
+)
 from profkit.model import Host, Machine, Notice, Process, Profile, Sampler, Thread, ThreadSamples
-
-__all__ = ["attach", "is_alive", "known", "of_task", "read_sampled", "summary", "unseen"]
-
-_Value = TypeVar("_Value")
+from profkit.model.arrays import known, known_sum
 
 #: Threads listed per process; the rest, those that ran least, are summed up in one row.
 MOST_LISTED = 1_000
@@ -67,9 +73,9 @@ def attach(
 ) -> list[Process]:
     """Add the sampler's counters to `processes`, those of `records` first, and append what only it saw."""
     found = list(processes)
-    images: dict[tuple[str, int, int | None], list[int]] = {}
+    images: dict[ProcessKey, list[int]] = {}
     for index, record in enumerate(records):
-        images.setdefault((record.kernel, record.pid, record.born), []).append(index)
+        images.setdefault(record.process, []).append(index)
     collected = {p.pid: i for i, p in enumerate(processes) if i >= len(records)}
     has_main = any(process.role in ("main", "rank") for process in processes)
     if sampled is not None:
@@ -87,7 +93,7 @@ def attach(
             else:
                 found.append(process)
     for own in images.values():
-        _subtract_earlier(found, own, records)
+        _subtract_earlier(found, own)
     return found
 
 
@@ -149,23 +155,19 @@ def _merged(process: Process, seen: SeenProcess, hidden: set[int], *, final: boo
         threads.append(_greater(own, counted.pop()) if counted else own)
     others = [thread for rest in by_tid.values() for thread in rest]
     threads += _listed(others, seen.folded)
-    waits = [thread.run_queue_wait_s for thread in threads if thread.run_queue_wait_s is not None]
+    waited_s = known_sum(thread.run_queue_wait_s for thread in threads)
     return replace(
         process,
         threads=tuple(threads),
         cpu_s=process.cpu_s if final else max(process.cpu_s or 0.0, seen.cpu_s),
-        run_queue_wait_s=sum(waits) if waits else process.run_queue_wait_s,
+        run_queue_wait_s=process.run_queue_wait_s if waited_s is None else waited_s,
     )
 
 
 def _greater(thread: Thread, counted: SeenThread) -> Thread:
     other = _thread(counted)
     values: dict[str, Any] = {
-        name: max(
-            (value for value in (getattr(thread, name), getattr(other, name)) if value is not None),
-            default=None,
-        )
-        for name in _COUNTERS
+        name: max(known((getattr(thread, name), getattr(other, name))), default=None) for name in _COUNTERS
     }
     return replace(thread, name=thread.name or other.name, **values)
 
@@ -217,7 +219,6 @@ def _unprofiled(seen: SeenProcess, sampled: Sampled, launch: Launch, role: str, 
     # The main thread first, as everywhere.
     counted = sorted(seen.threads, key=lambda thread: thread.tid != seen.pid)
     threads = _listed(counted, seen.folded)
-    waits = known(thread.run_queue_wait_s for thread in threads)
     wall = launch.wall_s if root else (seen.last_ns - seen.first_ns) / 1e9
     alive = is_alive(sampled.kernel, seen.pid, seen.born) if seen.alive else False
     if alive:
@@ -234,9 +235,9 @@ def _unprofiled(seen: SeenProcess, sampled: Sampled, launch: Launch, role: str, 
         exit=state,
         wall_s=wall or None,
         cpu_s=seen.all_cpu_s,
-        run_queue_wait_s=sum(waits) if waits else None,
-        voluntary_switches=_sum(thread.voluntary_switches for thread in threads),
-        involuntary_switches=_sum(thread.involuntary_switches for thread in threads),
+        run_queue_wait_s=known_sum(thread.run_queue_wait_s for thread in threads),
+        voluntary_switches=known_sum(thread.voluntary_switches for thread in threads),
+        involuntary_switches=known_sum(thread.involuntary_switches for thread in threads),
         threads=tuple(threads),
         host=host,
         profiled=False,
@@ -250,16 +251,6 @@ def _command(seen: SeenProcess, launched: tuple[str, ...]) -> tuple[str, ...]:
     words = seen.command
     alone = len(words) == 1 and launched and os.path.basename(launched[0])[:COMM] == words[0][:COMM]
     return launched if alone else words
-
-
-def known(values: Iterable[_Value | None]) -> list[_Value]:
-    """Return the values that are not ``None``."""
-    return [value for value in values if value is not None]
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    counts = known(values)
-    return sum(counts) if counts else None
 
 
 def _samples(seen: SeenProcess, hidden: set[int]) -> ThreadSamples | None:
@@ -277,15 +268,10 @@ def _samples(seen: SeenProcess, hidden: set[int]) -> ThreadSamples | None:
 def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> ThreadSamples | None:
     if samples is None:
         return None
-    rows = (samples.time_ns >= begin_ns) & (samples.time_ns < end_ns)
-    if not rows.any():
-        return None
-    return ThreadSamples(
-        samples.tid[rows], samples.time_ns[rows], samples.run_ns[rows], samples.wait_ns[rows]
-    )
+    return samples.at((samples.time_ns >= begin_ns) & (samples.time_ns < end_ns))
 
 
-def _subtract_earlier(found: list[Process], own: Sequence[int], records: Sequence[Record]) -> None:
+def _subtract_earlier(found: list[Process], own: Sequence[int]) -> None:
     """Subtract the counters of earlier images: the kernel counts on through an exec."""
     read = [found[index] for index in own]
     for index, process, before in zip(own[1:], read[1:], read[:-1], strict=True):
@@ -304,11 +290,11 @@ def _less(process: Process, before: Process) -> Process:
         else thread
         for thread in process.threads
     )
-    waits = known(thread.run_queue_wait_s for thread in threads)
+    waited_s = known_sum(thread.run_queue_wait_s for thread in threads)
     return replace(
         process,
         threads=threads,
-        run_queue_wait_s=sum(waits) if waits else process.run_queue_wait_s,
+        run_queue_wait_s=process.run_queue_wait_s if waited_s is None else waited_s,
         **{
             name: rest(name, process, before)
             for name in ("cpu_s", "voluntary_switches", "involuntary_switches")
@@ -320,7 +306,7 @@ def unseen(machine: Machine | None, processes: Sequence[Process]) -> Notice | No
     """Return a notice of the tree's CPU time, which parents know exactly, that no process was seen to use."""
     if machine is None or machine.tree_cpu_s is None:
         return None
-    rest = machine.tree_cpu_s - sum(known(process.cpu_s for process in processes))
+    rest = machine.tree_cpu_s - (known_sum(process.cpu_s for process in processes) or 0.0)
     if rest < max(UNSEEN_S, UNSEEN_SHARE * machine.tree_cpu_s):
         return None
     # It includes the end of large programs after their last reading (PyTorch: a second).

@@ -7,20 +7,10 @@ import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from profkit.capture.record_types import Launch, Record, Sampled, SeenProcess
+from profkit.capture.record_types import Launch, ProcessKey, Record, Sampled, SeenProcess
 
 #: Seconds by which readings of one clock may be out of order; beyond, a time namespace has another clock.
 _SLACK_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class LastRecord:
-    """The newest record of a process (`state` as in `Record`); `kept`: functions are in their own file."""
-
-    state: str
-    at_s: float
-    cpu_s: float | None = None
-    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +76,14 @@ class Unrecorded:
     error: str = ""
 
 
-def ending(record: LastRecord, known: Known, now_s: float) -> Ending:
-    """Return how an image ended; a running process has written no other record up to `now_s`."""
+def ending(record: Record, known: Known, now_s: float) -> Ending:
+    """Return how an image with this newest record ended; if it runs, it has written no other up to `now_s`."""
     left = known.left if record.state == "snapshot" else None
     if record.state == "replaced" or (left is not None and left.state == "replaced"):
         status = None  # the status is that of a later image
     else:
         status = known.status if known.replaced_s is None else None
+    state: str
     end_s: float | None
     if status is not None:
         state, end_s, cpu_s = "killed" if status < 0 else "exited", known.ended_s, known.cpu_s
@@ -112,13 +103,13 @@ def ending(record: LastRecord, known: Known, now_s: float) -> Ending:
     if record.state != "snapshot" and state != "killed":
         return Ending(state, complete=True, status=status)
     lost_s = None
-    if end_s is not None and end_s > record.at_s - _SLACK_S:
-        lost_s = max(0.0, end_s - record.at_s)
+    if end_s is not None and end_s > record.perf - _SLACK_S:
+        lost_s = max(0.0, end_s - record.perf)
     lost_cpu_s = None
     if lost_s is not None and cpu_s is not None and record.cpu_s is not None:
         lost_cpu_s = max(0.0, cpu_s - record.cpu_s)
     error = "" if left is None else error_text(left.error)
-    return Ending(state, False, lost_s, lost_cpu_s, status, error, record.kept)
+    return Ending(state, False, lost_s, lost_cpu_s, status, error, record.mapped)
 
 
 def error_text(number: int) -> str:
@@ -135,14 +126,14 @@ def of_records(
     now_s: float,
 ) -> list[Ending]:
     """Return how the image of each record ended; the images of one process must be in order."""
-    seen: dict[tuple[str, int, int | None], SeenProcess] = {}
+    seen: dict[ProcessKey, SeenProcess] = {}
     if sampled is not None:
         seen = {(sampled.kernel, process.ns_pid, process.born): process for process in sampled.processes}
     following = _following(records)
     left_by = _left_by(records, left)
     found = []
     for index, record in enumerate(records):
-        process = seen.get((record.kernel, record.pid, record.born))
+        process = seen.get(record.process)
         gone_ns = 0 if process is None else process.gone_ns
         is_alive = alive[index]
         if is_alive is None and gone_ns:
@@ -159,20 +150,18 @@ def of_records(
             left=left_by.get(index),
             replaced_s=None if after is None else records[after].begin_perf,
         )
-        last = LastRecord(record.state, record.perf, record.cpu_s, record.mapped)
-        found.append(ending(last, known, now_s))
+        found.append(ending(record, known, now_s))
     return found
 
 
 def _following(records: Sequence[Record]) -> dict[int, int]:
     """Map the index of a record to that of the next image of its process, if there is one."""
-    last: dict[tuple[str, int, int | None], int] = {}
+    last: dict[ProcessKey, int] = {}
     found = {}
     for index, record in enumerate(records):
-        key = (record.kernel, record.pid, record.born)
-        if key in last:
-            found[last[key]] = index
-        last[key] = index
+        if record.process in last:
+            found[last[record.process]] = index
+        last[record.process] = index
     return found
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from profkit.capture import host as host_facts
 from profkit.capture.agent import process_facts
-from profkit.capture.counters import known
 from profkit.capture.host import Reading
 from profkit.capture.record_types import Launch, Record, Sampled
 from profkit.model import Host, Machine, Series
+from profkit.model.arrays import known
 
 
 def of_run(launch: Launch, sampled: Sampled | None, host: Host) -> Machine | None:
@@ -40,7 +40,7 @@ def of_run(launch: Launch, sampled: Sampled | None, host: Host) -> Machine | Non
     )
     if sampled is None or sampled.machine is None or series is None:
         return found
-    peaks = known([found.peak_runnable, _greatest(series, "runnable")])
+    peaks = known([found.peak_runnable, greatest(series, "runnable")])
     periods = _last(series, "periods")
     if periods is not None and periods >= (found.periods or 0):
         # Of the target's own cgroup, which may not be the launcher's.
@@ -59,13 +59,14 @@ def of_run(launch: Launch, sampled: Sampled | None, host: Host) -> Machine | Non
 
 
 def _last(series: Series, name: str) -> float | None:
-    known = _present(series, name)
-    return float(known[-1]) if len(known) else None
+    values = _present(series, name)
+    return float(values[-1]) if len(values) else None
 
 
-def _greatest(series: Series, name: str) -> float | None:
-    known = _present(series, name)
-    return float(known.max()) if len(known) else None
+def greatest(series: Series, name: str) -> float | None:
+    """Return the greatest reading of a column, ``None`` without any."""
+    values = _present(series, name)
+    return float(values.max()) if len(values) else None
 
 
 def _present(series: Series, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:

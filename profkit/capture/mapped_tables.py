@@ -23,7 +23,8 @@ from profkit.capture.agent import record_file
 from profkit.capture.record_types import Codes, Rows, ThreadTable
 from profkit.formats.codec import MemberError
 from profkit.formats.regular_file import open_regular, read_regular
-from profkit.model.bounds import LAST_NS
+from profkit.model.bounds import EXACT, LAST_NS
+from profkit.model.estimates import FEW_SAMPLES, NONE_SEEN, NORMAL
 
 MAGIC = b"PFKCALLS"
 _VERSION = 7
@@ -107,7 +108,6 @@ _MOST_NAMES = 2**20
 #: Gaps allowed in a thread's function numbers: some functions of a running process are not there yet.
 _MOST_SPREAD = 2**16
 
-_MOST_CALLS = 2**53
 _LAST_LINE = 2**31 - 1
 _MOST_TICKS = 2**62
 #: Least and most plausible nanoseconds of a tick.
@@ -121,8 +121,6 @@ FEWEST_BURSTS = 3
 #: Parts by which the estimated cost of counting in a burst may be too great or too small: events cost 1.0 to
 #: 2.5 times what they do on warm caches, and 1.6 is assumed (native/tracer/tiers.c).
 LESS_SLOWED, MORE_SLOWED = 0.4, 0.6
-#: Upper 95 % bound of a Poisson count of 0 ("rule of three"; J. Hanley, A. Lippman-Hand, JAMA 249, 1983).
-NONE_SEEN = 3.0
 #: Shortest call, in Python or C: 25 to 40 ns on the machines of docs/costs.md.
 SHORTEST_CALL_S = 2.5e-8
 #: Factor by which calls of a function may become cheaper.
@@ -131,10 +129,6 @@ CHEAPER = 2.0
 FEWEST_WHOLE = 3
 #: Share of the sampled time of a function that never returned; looks miss stacks that cannot be read.
 ALWAYS = 0.95
-_NORMAL = 1.96
-#: Samples added for the error of their number. Without them the interval of few is too narrow (of 3, it holds
-#: the truth 8 times of 10); with them it holds it 95 times of 100 from the first sample on.
-FEW_SAMPLES = 2.0
 
 _TIER_KINDS: dict[int, Literal["exact", "sampled"]] = {1: "exact", 2: "sampled"}
 
@@ -206,7 +200,7 @@ class Bursts:
         )
 
 
-def read_tables(path: Path, *, growing: bool = False) -> MappedTables:
+def read_tables(path: Path, *, growing: bool) -> MappedTables:
     """Return a process's tables, `growing` if it still runs; raise `OSError`, or `ValueError` if damaged."""
     for _ in range(_READINGS if growing else 1):
         data = read_regular(path, _MOST_BYTES)
@@ -214,11 +208,6 @@ def read_tables(path: Path, *, growing: bool = False) -> MappedTables:
         if not growing or _epoch(data) == _epoch(read_regular(path, _HEADER_BYTES, cut=True)):
             break
     return MappedTables(data, growing=growing)
-
-
-def decode_tables(data: bytes) -> MappedTables:
-    """Return the tables in a file's bytes; errors are as in `read_tables`."""
-    return MappedTables(data)
 
 
 class MappedTables:
@@ -267,7 +256,6 @@ class MappedTables:
         extents: list[tuple[int, int, int]] = []  # address, bytes, file offset
         blocks = list(_blocks(lambda at, count: data[at : at + count], len(data), extents))
         self._extents = np.array(sorted(extents), np.uint64).reshape(-1, 3).T
-        self.passing: set[int] = set()  # codes
         #: By code: whether its calls are estimated where the process was sampled.
         self.uncounted: npt.NDArray[np.bool_]
         self.codes, self.own, self.code_of = self._read_names([b for b in blocks if b.kind == _BLOCK_NAMES])
@@ -304,7 +292,8 @@ class MappedTables:
         threads = sorted(self._threads, key=lambda t: (t.n_folded > 0, t.native != self.pid, t.number))
         found = [_Reader(self, thread).table(until_s, names, ends) for thread in threads]
         if not threads or threads[0].native != self.pid or threads[0].n_folded:
-            found.insert(0, _empty(self.pid, names))
+            # The main thread has called nothing.
+            found.insert(0, ThreadTable(self.pid or None, names.get(self.pid, "MainThread")))
         return tuple(found)
 
     def places_of(self, addresses: npt.NDArray[Any]) -> _Ints:
@@ -345,11 +334,10 @@ class MappedTables:
             raise MemberError("damaged: a function's file is not there")
         places = np.array([files[file] for file in file_numbers], np.int64)
         codes = Codes(tuple(texts), places, np.array(lines, np.int64), names, qualnames)
-        own = np.array(own_files, bool)[places] if functions else np.zeros(0, bool)
-        own |= np.array([_OWN_METHOD in name for name in names], bool)
-        for i in np.flatnonzero(own).tolist():
-            if texts[places[i]] == _PASSING_FILE and names[i] in _PASSING:
-                self.passing.add(i)
+        own = np.array(own_files, bool)[places] | np.array([_OWN_METHOD in name for name in names], bool)
+        passing = (i for i in np.flatnonzero(own).tolist() if names[i] in _PASSING)
+        #: Codes of `_PASSING`.
+        self.passing = {i for i in passing if texts[places[i]] == _PASSING_FILE}
         return codes, own, dict(zip(numbers, range(len(numbers)), strict=True))
 
     def _read_heads(self, blocks: list[_Block]) -> list[SimpleNamespace]:
@@ -524,7 +512,7 @@ def _read_tiers(
     if (
         not 0 <= n <= _MOST_TIERS
         or not all(0 <= time < _MOST_TICKS for time in times)
-        or not 0 <= bursts <= _MOST_CALLS
+        or not 0 <= bursts <= EXACT
         or not all(0.0 <= time < _MOST_TICKS for time in (*effect, slowed))
         or any(tier not in _TIER_KINDS for tier in spans[1 : 2 * n : 2])
     ):
@@ -700,7 +688,7 @@ class _Reader:
         return known or ("MainThread" if thread.native == self._file.pid else "")
 
     def _counts(self, values: _Ints) -> _Ints:
-        if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= _MOST_CALLS:
+        if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= EXACT:
             raise MemberError("damaged: it holds a count that cannot be")
         if values.sum(dtype=np.float64) > 2.0**62:
             raise MemberError("damaged: it holds counts that cannot be")
@@ -722,7 +710,7 @@ class _Reader:
         bursts = self._file.bursts
         seen: _Ints = 0 * edges.seen
         if bursts.known:
-            seen = np.rint(np.minimum(edges.seen * bursts.scales[0], _MOST_CALLS)).astype(np.int64)
+            seen = np.rint(np.minimum(edges.seen * bursts.scales[0], EXACT)).astype(np.int64)
         counted = self._counted(edges)
         # What was counted for a while is the least number of calls.
         found: _Ints = edges.exact + np.where(
@@ -772,7 +760,7 @@ class _Reader:
         weight = np.where(samples > 0, squares / np.maximum(sampled_ns, 1.0), look_ns)
         # A function that was called may have no sample by chance.
         none = np.where(seen > 0, NONE_SEEN * look_ns, 0.0)
-        error = np.where(samples > 0, _NORMAL * np.sqrt(squares + FEW_SAMPLES * weight**2), none) / 1e9
+        error = np.where(samples > 0, NORMAL * np.sqrt(squares + FEW_SAMPLES * weight**2), none) / 1e9
         all_known, calls = ~self._estimated, functions["calls"].astype(np.float64)
         if not bursts.known:
             limit = np.where(all_known, calls, np.nan)
@@ -780,7 +768,7 @@ class _Reader:
         # Calls come in groups: the number of independent ones with this scatter (L. Kish, "Survey Sampling").
         groups = edges.seen.astype(np.float64) ** 2 / np.maximum(edges.seen_squares, 1.0)
         less, more = np.zeros(n), np.zeros(n)
-        part = _NORMAL / np.sqrt(np.maximum(groups, 1.0))
+        part = NORMAL / np.sqrt(np.maximum(groups, 1.0))
         np.add.at(less, callee, edges.seen * np.minimum(part, 1.0))
         np.add.at(more, callee, edges.seen * (part + 2 / np.maximum(groups, 1.0)))
         _, least, most = bursts.scales
@@ -790,7 +778,7 @@ class _Reader:
         within, own = functions["looked"], np.maximum(functions["sampled"], 0).sum()
         look = look_ns / self._clock.ns_per_tick
         in_time, known = self._calls_in_time(
-            functions, within + _NORMAL * np.sqrt(np.maximum(within, 0) * look) + NONE_SEEN * look, CHEAPER
+            functions, within + NORMAL * np.sqrt(np.maximum(within, 0) * look) + NONE_SEEN * look, CHEAPER
         )
         at_most = np.where(within > 0, self._seconds(within) / SHORTEST_CALL_S, NONE_SEEN * most)
         # What was open when the tier changed and at every look since has not returned.
@@ -816,12 +804,8 @@ class _Reader:
     def _stack(self) -> Rows:
         """Return the open calls, outermost first; `edge` is an index into the edges."""
         stack, edges = self._file.stack(self._thread), self._edges
-        order = np.argsort(edges.place, kind="stable")
-        index = np.searchsorted(edges.place[order], stack.place)
-        edge = np.append(order, -1)[index]
-        stack.columns["edge"] = edge
-        known = (edge >= 0) & (np.append(edges.place, -1)[edge] == stack.place)
-        stack = stack[: int(np.argmin(np.append(known, False)))]  # the rest was being written
+        stack.columns["edge"] = edge = _index_of(edges.place, stack.place)
+        stack = stack[: int(np.argmin(np.append(edge >= 0, False)))]  # the rest was being written
         if len(stack):
             innermost = stack.edge[-1]
             if (stack.edge == innermost).sum() > edges.open[innermost]:
@@ -905,9 +889,8 @@ class _Reader:
         if not len(at):
             return types.rows("paths")
         times = {name: at.columns[name].astype(np.float64) for name in ("own", "wait", "blocked")}
-        order = np.argsort(at.place, kind="stable")
-        index = np.append(order, -1)[np.searchsorted(at.place[order], stack.path)]
-        known = (index >= 0) & (at.place[index] == stack.path)
+        index = _index_of(at.place, stack.path)
+        known = index >= 0
         np.add.at(at.calls, index[known], 1)
         for name, column in times.items():
             np.add.at(column, index[known], calls.columns[name][known])
@@ -949,20 +932,17 @@ class _Reader:
         return types.rows(table, *(at.columns[name] for name in types.TABLES[table]))
 
 
-def _empty(pid: int, names: Mapping[int, str]) -> ThreadTable:
-    """Return the table of a main thread that has called nothing."""
-    tables = ("functions", "edges", "waiting", "open", "contexts", "inside", "paths")
-    empty = {table: types.rows(table) for table in tables}
-    return ThreadTable(pid or None, names.get(pid, "MainThread"), measured=False, **empty)  # type: ignore[arg-type]
+def _index_of(places: _Ints, wanted: _Ints) -> _Ints:
+    """Return for each of the `wanted` file offsets its index in `places`, −1 if it is not there."""
+    order = np.argsort(places, kind="stable")
+    index = np.append(order, -1)[np.searchsorted(places[order], wanted)]
+    found: _Ints = np.where(np.append(places, -1)[index] == wanted, index, -1)
+    return found
 
 
 def _name_and_qualname(text: bytes) -> tuple[str, str]:
-    try:
-        name, _, qualname = text.decode("utf-8", "surrogatepass").partition("\0")
-    except UnicodeDecodeError:
-        parts = text.partition(b"\0")
-        name, qualname = _text(parts[0]), _text(parts[2])
-    return name, qualname
+    name, _, qualname = text.partition(b"\0")
+    return _text(name), _text(qualname)
 
 
 def _text(text: bytes) -> str:

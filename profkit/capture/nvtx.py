@@ -79,8 +79,8 @@ def attach(
         logs[index] = log
         if len(log.ranges) or log.ranges.lost or log.ranges.unmatched:
             found[index] = replace(found[index], ranges=log.ranges)
-        if log.thread_names:
-            names[index] = log.thread_names
+        if log.texts.threads:
+            names[index] = log.texts.threads
         warnings += _losses(log)
     found = [_with_functions(process, logs.get(index)) for index, process in enumerate(found)]
     return found, names, warnings
@@ -135,7 +135,9 @@ def _with_functions(process: Process, log: NvtxLog | None) -> Process:
         if thread.range_calls is None
         else replace(
             thread,
-            range_calls=None if log is None else name_ranges(thread.range_calls, log.names, log.domains),
+            range_calls=None
+            if log is None
+            else name_ranges(thread.range_calls, log.texts.names, log.texts.domains),
         )
         for thread in process.threads
     )
@@ -144,17 +146,15 @@ def _with_functions(process: Process, log: NvtxLog | None) -> Process:
 
 def _unprofiled(log: NvtxLog, role: str) -> Process:
     """Return a process without a record, with its named threads."""
-    from profkit.capture.tables import ThreadTables
-    from profkit.model import Process, Thread
+    from profkit.model import Process, Profile, Thread
 
-    empty = ThreadTables().empty()
     return Process(
         pid=log.pid,
         parent=log.parent,
         role=role,
-        command=log.command,
+        command=log.texts.command,
         exit="unknown",
-        threads=tuple(Thread(empty, tid) for tid in log.thread_names),
+        threads=tuple(Thread(Profile.empty(), tid) for tid in log.texts.threads),
         profiled=False,
     )
 

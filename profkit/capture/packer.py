@@ -29,13 +29,35 @@ from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.mapped_tables import ThreadEnd
 from profkit.capture.packages import installed_packages
 from profkit.capture.pool_records import pools_of
-from profkit.capture.record_types import Codes, Launch, Launcher, Record, Sampled, SeenProcess, ThreadTable
+from profkit.capture.proc_files import is_alive
+from profkit.capture.record_types import (
+    Codes,
+    Launch,
+    Launcher,
+    ProcessKey,
+    Record,
+    Sampled,
+    SeenProcess,
+    ThreadTable,
+)
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool import files
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
-from profkit.model import Effect, Host, Manifest, Notice, Process, ProfileError, Roots, Run, Thread, Tier
+from profkit.model import (
+    Effect,
+    Host,
+    Manifest,
+    Notice,
+    Process,
+    Profile,
+    ProfileError,
+    Roots,
+    Run,
+    Thread,
+    Tier,
+)
 
 #: Seconds to wait for processes that outlive the target briefly and still write their last record.
 _STRAGGLER_WAIT = 0.3
@@ -77,7 +99,7 @@ def pack_spool(
     machine_host = launch.host or host_facts.read_host()
     tables = ThreadTables(sources)
     cores = host_facts.physical_cores()
-    alive = [living[_number(record)] for record in found]
+    alive = [living[record.process] for record in found]
     left = reserve_files.left_ends(spool)
     now_s = time.perf_counter() if root is None or launch.target is None else launch.target.ended_ns / 1e9
     ends = endings.of_records(found, alive, launch, sampled, left, now_s)
@@ -208,7 +230,8 @@ class _Reader:
         # After the files, since processes may have been gathered meanwhile.
         for ended in gathered.gathered(self._spool):
             self._gathered[ended.name] = ended
-            found[ended.name] = self._of_gathered(ended)
+            state = (ended.at, ended.compressed)
+            found[ended.name] = self._decoded(ended.name + settings.RECORD_SUFFIX, state, ended.record)
         self.files = set(found)
         self.damaged = [notice for notice in found.values() if isinstance(notice, Notice)]
         self._names = {id(read): name for name, read in found.items()}
@@ -234,36 +257,24 @@ class _Reader:
         names = {known.tid: known.name for known in record.thread_names}
         try:
             if name in self._gathered:
-                tables = mapped_tables.decode_tables(self._gathered[name].read()[1])
+                tables = mapped_tables.MappedTables(self._gathered[name].read()[1])
             else:
                 path = self._tables.get(name, self._spool / (name + RESERVE_SUFFIX))
                 tables = mapped_tables.read_tables(path, growing=growing)
             threads = tables.threads(until_s, names, _thread_ends(record, sampled))
-        except OSError as error:
-            problem = error.strerror or str(error)
-        except ValueError as error:
-            problem = str(error)
-        else:
-            if until_s is None and tables.last_event_s is not None:
-                record = replace(record, perf=max(record.perf, tables.last_event_s))
-            notes = replace(record.notes, tables_full=tables.missed)
-            return replace(
-                record,
-                codes=tables.codes,
-                threads=threads,
-                notes=notes,
-                tiers=tuple(Tier(kind, max(0.0, at - record.begin_perf)) for kind, at in tables.tiers),
-                effect=None if tables.effect is None else Effect(*tables.effect),
-            )
-        self.damaged.append(Notice("record-unreadable", name + RESERVE_SUFFIX, {"problem": problem}))
-        return record
-
-    def _of_gathered(self, ended: gathered.Gathered) -> Record | Notice:
-        state = (ended.at, ended.compressed)
-        before = self._known.get(ended.name)
-        if before is None or before[0] != state:
-            self._known[ended.name] = state, _record_of(ended.record, ended.name + settings.RECORD_SUFFIX)
-        return self._known[ended.name][1]
+        except (OSError, ValueError) as error:
+            self.damaged.append(_unreadable(name + RESERVE_SUFFIX, error))
+            return record
+        if until_s is None and tables.last_event_s is not None:
+            record = replace(record, perf=max(record.perf, tables.last_event_s))
+        return replace(
+            record,
+            codes=tables.codes,
+            threads=threads,
+            notes=replace(record.notes, tables_full=tables.missed),
+            tiers=tuple(Tier(kind, max(0.0, at - record.begin_perf)) for kind, at in tables.tiers),
+            effect=None if tables.effect is None else Effect(*tables.effect),
+        )
 
     def _kept(self, path: Path, *, last: bool) -> list[Record | Notice | None]:
         """Return a kept file's records, oldest first; of a tracer's file none if `last` is known."""
@@ -290,19 +301,24 @@ class _Reader:
             state = (about.st_ino, about.st_size, about.st_mtime_ns)
         except OSError:
             return None  # replaced by the next snapshot meanwhile
-        before = self._known.get(path.name)
-        if before is None or before[0] != state:
-            self._known[path.name] = state, _record_of(lambda: records.read_bytes(path), path.name)
-        return self._known[path.name][1]
+        return self._decoded(path.name, state, lambda: records.read_bytes(path))
+
+    def _decoded(self, name: str, state: tuple[int, ...], read: Callable[[], bytes]) -> Record | Notice:
+        """Return a record, or a notice if it is damaged; decoded again only if its file's `state` changed."""
+        known = self._known.get(name)
+        if known is not None and known[0] == state:
+            return known[1]
+        found: Record | Notice
+        try:
+            found = records.decode_record(read())
+        except (OSError, ValueError) as error:
+            found = _unreadable(name, error)
+        self._known[name] = state, found
+        return found
 
 
-def _record_of(read: Callable[[], bytes], name: str) -> Record | Notice:
-    try:
-        return records.decode_record(read())
-    except OSError as error:
-        problem = error.strerror or str(error)
-    except ValueError as error:
-        problem = str(error)
+def _unreadable(name: str, error: OSError | ValueError) -> Notice:
+    problem = getattr(error, "strerror", None) or str(error)
     return Notice("record-unreadable", name, {"problem": problem})
 
 
@@ -320,34 +336,29 @@ def _thread_ends(record: Record, sampled: SeenProcess | None) -> dict[int, Threa
     }
 
 
-def _number(record: Record) -> tuple[str, int, int | None]:
-    """Return what identifies a record's process."""
-    return record.kernel, record.pid, record.born
-
-
 def _last_records(
     reader: _Reader, found: list[Record], numbers: Mapping[tuple[int, int | None], int], seconds: float
-) -> tuple[list[Record], dict[tuple[str, int, int | None], bool | None]]:
+) -> tuple[list[Record], dict[ProcessKey, bool | None]]:
     """Return the last records and which processes live, checked first: agents write before they end."""
     deadline = time.monotonic() + seconds
     while True:
-        alive = {_number(record): _alive(record, numbers) for record in found}
+        alive = {record.process: _alive(record, numbers) for record in found}
         unended = [record for record in found if record.state == "snapshot"]
         if unended:
             found = reader.read()
-        if time.monotonic() >= deadline or not any(alive[_number(record)] for record in unended):
+        if time.monotonic() >= deadline or not any(alive[record.process] for record in unended):
             break
         time.sleep(0.02)
     for record in found:  # new in the last reading
-        if _number(record) not in alive:
-            alive[_number(record)] = _alive(record, numbers)
+        if record.process not in alive:
+            alive[record.process] = _alive(record, numbers)
     return found, alive
 
 
 def _alive(record: Record, numbers: Mapping[tuple[int, int | None], int]) -> bool | None:
     """Return whether a record's process runs; `numbers` are the sampler's process numbers."""
     number = numbers.get((record.pid, record.born), record.pid)
-    return counters.is_alive(record.kernel, number, record.born)
+    return is_alive(record.kernel, number, record.born)
 
 
 def captures_on(spool: Path) -> bool:
@@ -360,7 +371,7 @@ def captures_on(spool: Path) -> bool:
 
 def _launcher_alive(launch: Launch) -> bool | None:
     own = launch.launcher
-    return None if own is None else counters.is_alive(own.kernel, own.pid, own.born)
+    return None if own is None else is_alive(own.kernel, own.pid, own.born)
 
 
 def _state_of_target(launch: Launch) -> str:
@@ -416,7 +427,7 @@ def _process(
         known = counters.of_task(task) if task is not None else {}
         threads.append(replace(thread, **known))
     for task in tasks.values():  # threads of native libraries
-        threads.append(Thread(tables.empty(), task.tid, task.name, **counters.of_task(task)))
+        threads.append(Thread(Profile.empty(), task.tid, task.name, **counters.of_task(task)))
     here = record.host in ("", launch_host.name)
     host = replace(
         launch_host if here else Host(name=record.host, system=launch_host.system),

@@ -17,7 +17,7 @@ LEAST_SHARE = 2e-5
 def paths_of(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Paths | None:
     """Return the contexts of a thread, or ``None``; `row_of` maps function numbers to profile rows, or −1."""
     seen = table.paths
-    if seen is None or not len(seen.parent):
+    if not len(seen.parent):
         return None
     parent = seen.parent
     function = np.append(row_of, np.int32(-1))[seen.function]  # -1 is the last, also without functions

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model import Edges, Paths, Profile, RangeCalls, Thread
-from profkit.model.estimates import estimates_of
+from profkit.model.estimates import NORMAL, estimates_of
 
 #: Methods by the tracer's numbers; the first is of tracers that did not tell them apart.
 _METHODS = """
@@ -22,7 +22,6 @@ RANK_METHODS = tuple(_METHODS.split())
 
 #: Share of a function's self time in such calls from which all of it counts: samples miss the difference.
 WRAPS = 0.8
-_NORMAL = 1.96
 _Floats = npt.NDArray[np.float64]
 
 
@@ -33,23 +32,22 @@ def mpi_call(method: int) -> tuple[str, str]:
 
 def with_mpi_calls(
     thread: Thread,
-    seen: Mapping[int, Mapping[int, tuple[float, int]]],
+    seen: Mapping[int, tuple[_Floats, int]],
     looked: _Floats,
     texts: Mapping[int, tuple[int, int]],
     strings: tuple[str, ...],
 ) -> Thread:
     """Move callers' self time to a function for each method, whose number of calls is unknown.
 
-    `seen` maps methods and callers' rows to seconds and samples. `looked` are the seconds that samples saw of
-    each row: of short calls, they see only a part.
+    `seen` are seconds by the caller's row, and samples, of each method. `looked` are the seconds that samples
+    saw of each row: of short calls, they see only a part.
     """
     n = len(thread.profile)
     tottime = np.where(looked > 0, looked, thread.profile.tottime)
-    parts = {method: np.zeros(n) for method in seen}
-    for method, of in seen.items():
-        for row, (seconds, _) in of.items():
-            if tottime[row] > 0:
-                parts[method][row] = seconds / tottime[row]
+    parts = {
+        method: np.divide(seconds, tottime, out=np.zeros(n), where=tottime > 0)
+        for method, (seconds, _) in seen.items()
+    }
     whole = np.zeros(n) + sum(parts.values())
     scale = np.where(whole >= WRAPS, 1.0 / np.maximum(whole, WRAPS), 1.0)
     taken = np.zeros(n)
@@ -59,8 +57,7 @@ def with_mpi_calls(
         left = np.divide(own, 1.0 - taken, out=np.zeros(n), where=1.0 - taken > 1e-9)
         taken += own
         left = np.append(np.minimum(left, 1.0), np.zeros(len(thread.profile) - n))
-        looks = sum(count for _, count in seen[method].values())
-        thread = _with_call(thread, left, looks, (*texts[method], strings))
+        thread = _with_call(thread, left, seen[method][1], (*texts[method], strings))
     return thread
 
 
@@ -105,7 +102,7 @@ def _profile(
         values = getattr(profile, column)
         waits[column] = None if values is None else np.append(values, waits[own][-1])
     known = estimates_of(profile)
-    error = _NORMAL * float(taken.sum()) / max(looks, 1) ** 0.5
+    error = NORMAL * float(taken.sum()) / max(looks, 1) ** 0.5
     unknown: dict[str, float] = {
         "calls_low": np.nan,
         "calls_high": np.nan,
@@ -140,31 +137,29 @@ def _profile(
     )
 
 
+def _inside_callers(
+    sums: Paths | RangeCalls, part: _Floats, new: int
+) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    """Return the rows of the new function's callers, and the columns with its own rows inside them."""
+    of = np.where(sums.function >= 0, part[np.maximum(sums.function, 0)], 0.0)
+    callers = np.flatnonzero(of)
+    columns = {
+        "function": np.append(sums.function, np.full(len(callers), new)).astype(np.int32),
+        "ncalls": np.append(sums.ncalls, np.zeros(len(callers), np.int64)),
+    }
+    for name in ("tottime", "wait", "blocked"):
+        taken = getattr(sums, name) * of
+        columns[name] = np.append(getattr(sums, name) - taken, taken[callers])
+    return callers, columns
+
+
 def _paths(paths: Paths, part: _Floats, new: int) -> Paths:
-    """Return the calling contexts with the new function inside its callers."""
-    of = np.where(paths.function >= 0, part[np.maximum(paths.function, 0)], 0.0)
-    inside = np.flatnonzero(of)
-    taken = {column: getattr(paths, column) * of for column in ("tottime", "wait", "blocked")}
-    return Paths(
-        np.append(paths.parent, inside).astype(np.int32),
-        np.append(paths.function, np.full(len(inside), new)).astype(np.int32),
-        np.append(paths.ncalls, np.zeros(len(inside), np.int64)),
-        *(np.append(getattr(paths, column) - taken[column], taken[column][inside]) for column in taken),
-    )
+    callers, columns = _inside_callers(paths, part, new)
+    return replace(paths, parent=np.append(paths.parent, callers).astype(np.int32), **columns)
 
 
 def _ranges(calls: RangeCalls, part: _Floats, new: int) -> RangeCalls:
-    """Return the sums inside ranges, changed in the same way."""
-    of = np.where(calls.function >= 0, part[np.maximum(calls.function, 0)], 0.0)
-    inside = np.flatnonzero(of)
-    taken = {column: getattr(calls, column) * of for column in ("tottime", "wait", "blocked")}
-    columns: dict[str, Any] = {
-        column: np.append(getattr(calls, column) - taken[column], taken[column][inside]) for column in taken
-    }
+    callers, columns = _inside_callers(calls, part, new)
     return replace(
-        calls,
-        context=np.append(calls.context, calls.context[inside]).astype(np.int32),
-        function=np.append(calls.function, np.full(len(inside), new)).astype(np.int32),
-        ncalls=np.append(calls.ncalls, np.zeros(len(inside), np.int64)),
-        **columns,
+        calls, context=np.append(calls.context, calls.context[callers]).astype(np.int32), **columns
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ Nanoseconds = Annotated[int, Bounds(0, 2**63 - 1)]
 Number = Annotated[int, Bounds(1, 2**31 - 1)]
 #: A counter of the kernel; −1 if unknown.
 Counter = Annotated[int, Bounds(-1, 2**63 - 1)]
+#: What identifies a process: its kernel, its number, and when it was born.
+ProcessKey: TypeAlias = tuple[str, int, int | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +80,7 @@ _COLUMNS = {
     # How well each row of `functions` is known: the 95 % interval of its calls (the number itself if exact,
     # NaN if unknown); samples in the function itself (0 if its time is exact); half the 95 % interval of
     # `tottime`.
-    "estimates": "calls_low:f calls_high:f samples:i error:f",
+    "estimates": "calls_low:f calls_high:f samples:i tottime_error:f",
     # Sums over returned calls, by caller and callee.
     "edges": "caller:i callee:i calls:i recursive:i cumtime:f tottime:f",
     # Time in the run queue and time off the CPU, by function.
@@ -120,18 +122,18 @@ _NONE = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreadTable:
-    """What one thread did, in `TABLES`; `paths` is ``None`` without them, `estimates` if all is exact."""
+    """What one thread did, in `TABLES`; `estimates` are ``None`` if all is exact."""
 
     native: int | None
     name: str
-    measured: bool
-    functions: Rows
-    edges: Rows
-    waiting: Rows
-    open: Rows
-    contexts: Rows
-    inside: Rows
-    paths: Rows | None = None
+    measured: bool = False
+    functions: Rows = _NONE["functions"]
+    edges: Rows = _NONE["edges"]
+    waiting: Rows = _NONE["waiting"]
+    open: Rows = _NONE["open"]
+    contexts: Rows = _NONE["contexts"]
+    inside: Rows = _NONE["inside"]
+    paths: Rows = _NONE["paths"]
     #: Seconds that the tracer's events took.
     tracer_s: float | None = None
     estimates: Rows | None = None
@@ -256,6 +258,11 @@ class Record:
     def kernel(self) -> str:
         """Return what identifies the kernel under the process; containers share it."""
         return self.boot or self.host
+
+    @property
+    def process(self) -> ProcessKey:
+        """Return what identifies the process, whose images have a record each."""
+        return self.kernel, self.pid, self.born
 
     @property
     def wall_s(self) -> float:

@@ -14,12 +14,11 @@ from profkit.capture import record_types as types
 from profkit.capture.agent import record_file, settings
 from profkit.capture.host import Reading
 from profkit.capture.record_types import Launch, Record, Sampled, SeenProcess, SeenThread
-from profkit.formats.codec import Codec, MemberError, Reader, as_list, as_object
+from profkit.formats.codec import Codec, MemberError, Reader, as_list, as_object, optional
 from profkit.formats.plain_data import read_plain
 from profkit.formats.regular_file import read_regular
 from profkit.formats.run_json import decode
-from profkit.formats.run_notices import read_notices
-from profkit.model import Notice, ProfileError, Series
+from profkit.model import ProfileError, Series
 
 #: Larger files are not ours: 100 000 functions take 20 MB, a command line at most 2 MB.
 _MOST_BYTES = 2**30
@@ -86,13 +85,7 @@ def _many(read: Reader, most: int) -> Reader:
     return reader
 
 
-def _optional(read: Reader) -> Reader:
-    return lambda name, value: None if value is None else read(name, value)
-
-
-def _readings(name: str, value: Any) -> tuple[Reading, Reading] | None:
-    if value is None:
-        return None
+def _readings(name: str, value: Any) -> tuple[Reading, Reading]:
     pair = as_list(name, value)
     if len(pair) != 2:
         raise MemberError(f"{name} is not a pair of readings")
@@ -106,13 +99,6 @@ def _version(name: str, value: Any) -> str:
     return value
 
 
-def _notices(name: str, value: Any) -> tuple[Notice, ...]:
-    try:
-        return read_notices(name, value)
-    except ValueError as error:
-        raise MemberError(str(error)) from None
-
-
 def _sample_rows(name: str, value: Any) -> _Ints:
     if not isinstance(value, bytes) or len(value) % 24:
         raise MemberError(f"{name} holds no rows of three numbers")
@@ -122,9 +108,7 @@ def _sample_rows(name: str, value: Any) -> _Ints:
     return rows
 
 
-def _machine(name: str, value: Any) -> types.SeenMachine | None:
-    if value is None:
-        return None
+def _machine(name: str, value: Any) -> types.SeenMachine:
     given = as_object(name, value)
     columns = as_object(f"{name}.columns", given.get("columns"))
     if len(columns) > _MOST_SERIES_COLUMNS:
@@ -174,9 +158,9 @@ _RECORD = Codec(
     readers={
         "version": _version,
         "tasks": _many(_row(types.Task), _MOST_ROWS),
-        "pools": _optional(_many(_row(types.PoolRow), _MOST_ROWS)),
+        "pools": optional(_many(_row(types.PoolRow), _MOST_ROWS)),
         "notes": _NOTES.read,
-        "machine": _readings,
+        "machine": optional(_readings),
         "thread_names": _many(_row(types.ThreadName), _MOST_ROWS),
     },
 )
@@ -191,12 +175,11 @@ _SEEN_PROCESS = Codec(
 _SAMPLED = Codec(
     Sampled,
     readers={
-        "notes": _notices,
-        "machine": _machine,
+        "machine": optional(_machine),
         "processes": _many(_process, _MOST_PROCESSES),
     },
 )
-_LAUNCH = Codec(Launch, readers={"warnings": _notices})
+_LAUNCH = Codec(Launch)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -19,12 +19,9 @@ from profkit.capture.spool import files
 def kept_files(spool: Path) -> Iterator[Path]:
     """Yield the kept files that hold a record, or the tables of a tracer."""
     for path in files(spool, RESERVE_SUFFIX):
-        try:
-            filled = path.stat().st_size > 0
-        except OSError:
-            continue
-        if filled:
-            yield path
+        with contextlib.suppress(OSError):
+            if path.stat().st_size > 0:
+                yield path
 
 
 def left_ends(spool: Path) -> list[LeftEnd]:

@@ -21,9 +21,8 @@ from profkit.model.pauses import PAUSE_KINDS
 
 _Value = TypeVar("_Value", np.int64, np.float64)
 
-#: A function's file, line, name and qualified name; string indices of a file's path and module.
+#: A function's file, line, name and qualified name.
 _Code: TypeAlias = tuple[str, int, str, str]
-_File: TypeAlias = tuple[int, int]
 
 _TEXTS = ("file", "name", "qualname", "module", "source_hash")
 #: Shortest pause that is kept, seconds, and the most of a thread.
@@ -43,14 +42,10 @@ class ThreadTables:
         self._sources = sources or Sources()
         self._strings: dict[str, int] = {"": 0}
         self._table: tuple[str, ...] = ()
-        #: By import path, which gives files their module names: texts of functions, and of files.
-        self._known: dict[tuple[str, ...], tuple[dict[_Code, tuple[int, ...]], dict[str, _File]]] = {}
+        #: By import path, which gives files their module names: texts of functions, and modules of files.
+        self._known: dict[tuple[str, ...], tuple[dict[_Code, tuple[int, ...]], dict[str, int]]] = {}
         self._codes: Codes | None = None
         self._rows = np.zeros((0, len(_TEXTS)), np.int32)
-
-    def empty(self) -> Profile:
-        """Return a profile without functions, for threads that ran no Python."""
-        return Profile.empty()
 
     def sharing_strings(self, processes: Sequence[Process]) -> list[Process]:
         """Return processes whose profiles share the one string table, which grew with each of them."""
@@ -143,15 +138,13 @@ class ThreadTables:
         found = table.pauses
         if found is None or not (found.what >= RANK_CALLS).any():
             return thread
-        seen: dict[int, dict[int, tuple[float, int]]] = {}
-        for function, what, seconds, count in found[found.what >= RANK_CALLS].tolist():
-            row = int(row_of[function])
-            of = seen.setdefault(what - RANK_CALLS, {})
-            before = of.get(row, (0.0, 0))
-            of[row] = before[0] + seconds, before[1] + count
-        texts = {}
-        for method in seen:
-            file, name = (self._strings.setdefault(text, len(self._strings)) for text in mpi_call(method))
+        found = found[found.what >= RANK_CALLS]
+        seen, texts = {}, {}
+        for what in dict.fromkeys(found.what.tolist()):
+            of, method = found[found.what == what], what - RANK_CALLS
+            seconds = np.bincount(row_of[of.function], of.seconds, len(thread.profile)).astype(np.float64)
+            seen[method] = seconds, int(of.count.sum())
+            file, name = map(self._string, mpi_call(method))
             texts[method] = file, name
         self._table = tuple(self._strings)
         lines = table.lines
@@ -159,6 +152,9 @@ class ThreadTables:
         if lines is not None:
             looked = np.bincount(row_of[lines.function], lines.seconds, len(looked)).astype(np.float64)
         return with_mpi_calls(thread, seen, looked, texts, self._table)
+
+    def _string(self, text: str) -> int:
+        return self._strings.setdefault(text, len(self._strings))
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:
         codes = record.codes
@@ -180,7 +176,7 @@ class ThreadTables:
     def _texts(self, record: Record, numbers: npt.NDArray[np.intp]) -> list[tuple[int, ...]]:
         """Return rows of string indices of functions' texts, in the order of `_TEXTS`."""
         roots = tuple(sorted((p for p in record.path if p), key=len, reverse=True))
-        known, files = self._known.setdefault(roots, ({}, {}))
+        known, modules = self._known.setdefault(roots, ({}, {}))
         codes, rows = record.codes, []
         for number, at, line in zip(
             numbers.tolist(), codes.file[numbers].tolist(), codes.line[numbers].tolist(), strict=True
@@ -188,26 +184,21 @@ class ThreadTables:
             code = codes.files[at], line, codes.name[number], codes.qualname[number]
             row = known.get(code)
             if row is None:
-                row = known[code] = self._describe(code, roots, files)
+                row = known[code] = self._describe(code, roots, modules)
             rows.append(row)
         return rows
 
     def _describe(
-        self, code: _Code, roots: tuple[str, ...], files: dict[str, _File]
+        self, code: _Code, roots: tuple[str, ...], modules: dict[str, int]
     ) -> tuple[int, int, int, int, int]:
         file, _, name, qualname = code
-        strings = self._strings
-        known = files.get(file)
-        of_file = strings.setdefault(file, len(strings)) if known is None else known[0]
         source_hash = ""
         if not file.startswith(("~", "<")):
             qualname, source_hash = self._sources.describe(*code)
-        of_name = strings.setdefault(name, len(strings))
-        of_qualname = strings.setdefault(qualname, len(strings))
-        if known is None:
-            module = "" if file == "~" else _module_name(file, roots)
-            known = files[file] = of_file, strings.setdefault(module, len(strings))
-        return of_file, of_name, of_qualname, known[1], strings.setdefault(source_hash, len(strings))
+        of_file, of_name, of_qualname = map(self._string, (file, name, qualname))
+        if file not in modules:
+            modules[file] = self._string("" if file == "~" else _module_name(file, roots))
+        return of_file, of_name, of_qualname, modules[file], self._string(source_hash)
 
 
 def _pauses(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Pause, ...] | None:
@@ -263,14 +254,8 @@ def _counted(
     known = table.estimates
     if known is None:
         return {"ncalls": ncalls, "primitive_calls": primitive}
-    columns = {
-        "calls_low": known.calls_low,
-        "calls_high": known.calls_high,
-        "samples": known.samples,
-        "tottime_error": known.error,
-    }
     rows = row_of[table.functions.function]
-    sums = summed_estimates(table.functions.calls, columns, rows, len(ncalls))
+    sums = summed_estimates(table.functions.calls, known.columns, rows, len(ncalls))
     for limit in (sums["calls_low"], sums["calls_high"]):
         np.add.at(limit, row_of[table.open.function], 1.0)
     low = sums["calls_low"]

@@ -10,10 +10,10 @@ import functools
 import sys
 import time
 from collections.abc import Callable
-from importlib.machinery import ExtensionFileLoader, ModuleSpec
-from importlib.util import module_from_spec
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+from profkit.formats.extension import load_extension
 
 #: When a piece was done: before the target, beside it on a free CPU, or after its end.
 When: TypeAlias = Literal["before", "beside", "after"]
@@ -31,7 +31,7 @@ class Yardsticks:
     """The yardsticks of one run."""
 
     def __init__(self) -> None:
-        module = _load()
+        module = load_extension(_MODULE)
         names = () if module is None else module.NAMES
         self._works: list[tuple[str, Callable[[], float]]] = [
             *((name, functools.partial(module.piece, number)) for number, name in enumerate(names)),
@@ -72,17 +72,6 @@ class Yardsticks:
             }
             for name, of in self._pieces.items()
         ]
-
-
-def _load() -> Any:
-    """Return the extension module, ``None`` if it was not built or cannot be loaded."""
-    loader = ExtensionFileLoader("_yardsticks", str(_MODULE))
-    try:
-        module = module_from_spec(ModuleSpec("_yardsticks", loader, origin=str(_MODULE)))
-        loader.exec_module(module)
-    except (ImportError, MemoryError):
-        return None
-    return module
 
 
 def _bytecode() -> float:

@@ -2,7 +2,8 @@
 
 Input is untrusted: wrong types and numbers out of bounds (`model.bounds`) raise `MemberError`. Missing fields
 get defaults; unknown ones (of later versions) are ignored. `_reader` lists the types; a dataclass with
-``as_json()`` and class method ``from_json(value)``, which raises `ValueError`, converts itself.
+``as_json()`` and class method ``from_json(value)``, which raises `ValueError`, converts itself. Notices of
+older files are sentences (`run_notices`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import functools
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -25,6 +26,8 @@ from typing import (
     is_typeddict,
 )
 
+from profkit.formats.run_notices import notice_of
+from profkit.model import Notice
 from profkit.model.bounds import bounds_of
 
 Record = TypeVar("Record")
@@ -93,17 +96,15 @@ class Codec(Generic[Record]):
         record: type[Record],
         *,
         elsewhere: Collection[str] = (),
-        readers: Mapping[str, Reader] | None = None,
+        readers: Mapping[str, Reader] = MappingProxyType({}),
     ) -> None:
         self._record = record
         types = get_type_hints(record, include_extras=True)
         known: Any = record
         stored = [] if is_typeddict(record) else [f for f in fields(known) if f.name not in elsewhere]
-        names = list(types) if is_typeddict(record) else [field.name for field in stored]
-        self._types = {name: types[name] for name in names}
-        own = dict(readers or {})
+        self._types = {name: type_ for name, type_ in types.items() if name not in elsewhere}
         self._readers = {
-            name: own.get(name) or _reader(type_, f"{record.__name__}.{name}")
+            name: readers.get(name) or _reader(type_, f"{record.__name__}.{name}")
             for name, type_ in self._types.items()
         }
         self._required = [
@@ -145,7 +146,7 @@ def _nested(record: type[Any]) -> Codec[Any]:
 def _plain(type_: Any, value: Any) -> Any:
     if value is None:
         return None
-    type_, optional = _without_none(type_)
+    type_, may_be_none = _without_none(type_)
     origin, arguments = get_origin(type_), get_args(type_)
     if origin is Mapping:
         return {
@@ -159,7 +160,7 @@ def _plain(type_: Any, value: Any) -> Any:
         return value.as_json()
     if is_typeddict(type_) or is_dataclass(type_):
         return _nested(type_).write(value)
-    return None if optional and _is_odd(type_, value) else value
+    return None if may_be_none and _is_odd(type_, value) else value
 
 
 def _is_odd(type_: Any, value: Any) -> bool:
@@ -186,9 +187,9 @@ def _reader(type_: Any, where: str) -> Reader:
     if type_ in _SCALARS:
         return _SCALARS[type_]
     origin, arguments = get_origin(type_), get_args(type_)
-    known, optional = _without_none(type_)
-    if optional:
-        return _optional(_reader(known, where))
+    known, may_be_none = _without_none(type_)
+    if may_be_none:
+        return optional(_reader(known, where))
     if origin is Annotated:
         return _bounded(_reader(arguments[0], where), type_)
     if origin is Literal and all(isinstance(word, str) for word in arguments):
@@ -199,12 +200,16 @@ def _reader(type_: Any, where: str) -> Reader:
         return _map_of(_reader(arguments[1], where))
     if is_typeddict(type_):
         return _nested(type_).read
+    if type_ is Notice:
+        return _own_reader(notice_of)
     if isinstance(type_, type) and is_dataclass(type_):
-        return _own_reader(type_) if hasattr(type_, "from_json") else _nested(type_).read
+        own = getattr(type_, "from_json", None)
+        return _nested(type_).read if own is None else _own_reader(own)
     raise TypeError(f"{where}: there is no JSON for {type_}")
 
 
-def _optional(read: Reader) -> Reader:
+def optional(read: Reader) -> Reader:
+    """Return a reader that takes ``None`` too."""
     return lambda name, value: None if value is None else read(name, value)
 
 
@@ -243,10 +248,10 @@ def _map_of(read: Reader) -> Reader:
     }
 
 
-def _own_reader(record: Any) -> Reader:
+def _own_reader(convert: Callable[[Any], Any]) -> Reader:
     def read(name: str, value: Any) -> Any:
         try:
-            return record.from_json(value)
+            return convert(value)
         except ValueError as error:
             raise MemberError(f"{name} {error}") from None
 

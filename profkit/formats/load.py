@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +11,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from profkit.errors import FormatError
-from profkit.formats.foreign import read_foreign
 from profkit.formats.pstats_file import like_it, read_pstats
 from profkit.model import (
     Host,
@@ -50,15 +50,26 @@ def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Ru
         from profkit.formats.runfile import read_run
 
         return read_run(path, edges=edges, processes=processes)
-    foreign = read_foreign(path, edges=edges)
-    if foreign is not None:
-        run = _validated(foreign)
-        return run if processes else replace(run, processes=())
-    read = read_pstats(path, edges=edges)
-    python = "" if read.python is None else ".".join(map(str, read.python))
-    process = Process(python=python, threads=(Thread(read.profile),))
-    run = _validated(Run(os.fspath(path), (process,), warnings=read.warnings))
+    from profkit.formats.foreign import read_foreign  # with the readers of all formats
+
+    run = read_foreign(path)
+    if run is None:
+        read = read_pstats(path, edges=edges)
+        python = "" if read.python is None else ".".join(map(str, read.python))
+        process = Process(python=python, threads=(Thread(read.profile),))
+        run = Run(os.fspath(path), (process,), warnings=read.warnings)
+    elif not edges:
+        run = _without_edges(run)
+    run = _validated(run)
     return run if processes else replace(run, processes=())
+
+
+def _without_edges(run: Run) -> Run:
+    processes = []
+    for process in run.processes:
+        bare = [replace(thread, profile=replace(thread.profile, edges=None)) for thread in process.threads]
+        processes.append(replace(process, threads=tuple(bare)))
+    return replace(run, processes=tuple(processes))
 
 
 def _validated(run: Run) -> Run:
@@ -195,11 +206,8 @@ def join_ranks(runs: Sequence[Run]) -> Run:
     Raise `ValueError` without runs, and `FormatError` for two jobs, a repeated rank, or more calls than a run
     can make.
     """
-    order = _rank_order(runs)
-    ordered = [runs[i] for i in order]
-    return _validated(
-        replace(_joined(ordered), processes=tuple(process for run in ordered for process in _of_rank(run)))
-    )
+    joined, portions = join_files(runs)
+    return _validated(replace(joined, processes=tuple(itertools.chain.from_iterable(portions))))
 
 
 def join_files(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from profkit.errors import FormatError
 from profkit.formats.nvtx_pairs import enclosing, pair_pushes, pair_starts
 from profkit.formats.regular_file import NotRegularError, read_regular
+from profkit.model.bounds import EXACT, LAST_NS
 from profkit.model.notices import Notice
 from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED, Ranges
 
@@ -48,39 +49,37 @@ _STRING, _DOMAIN, _CATEGORY, _THREAD, _COMMAND = range(1, 6)
 MOST_BYTES = 1 << 32
 #: Most bytes of definitions; a hundred thousand names of usual length take 4 MB.
 MOST_DEFINITION_BYTES = 1 << 29
-#: Later times (CLOCK_MONOTONIC, about 73 years) are invalid.
-_LAST_NS = 1 << 61
-#: Limit for the counts of a damaged header.
-_MOST_COUNTED = 1 << 53
+
+
+@dataclass(slots=True)
+class Definitions:
+    """Texts of one process.
+
+    `names` and `domains` are by the collector's numbers, which the tracer uses for ranges; `categories` by
+    domain and number, `threads` by id. `command` (empty if unreadable) is as at the first event.
+    """
+
+    names: dict[int, str] = field(default_factory=dict)
+    domains: dict[int, str] = field(default_factory=dict)
+    categories: dict[tuple[int, int], str] = field(default_factory=dict)
+    threads: dict[int, str] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NvtxLog:
     """The NVTX events of one process.
 
-    `pid`, `parent` and `command` (empty if unreadable) are as at the first event. `fork_parent` is 0 unless
-    the process was forked from one with the collector. `thread_names` are by thread id. `names` and `domains`
-    are by the collector's numbers, which the tracer uses for ranges.
+    `pid` and `parent` are as at the first event. `fork_parent` is 0 unless the process was forked from one
+    with the collector.
     """
 
     ranges: Ranges
     pid: int
     parent: int
     fork_parent: int
-    command: tuple[str, ...]
-    thread_names: Mapping[int, str]
-    warnings: tuple[Notice, ...] = ()
-    names: Mapping[int, str] = field(default_factory=dict)
-    domains: Mapping[int, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Definitions:
-    strings: dict[int, str]
-    domains: dict[int, str]
-    categories: dict[tuple[int, int], str]
-    threads: dict[int, str]
-    command: tuple[str, ...]
+    texts: Definitions
+    warnings: tuple[Notice, ...]
 
 
 def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
@@ -111,23 +110,13 @@ def read_nvtx_log(path: str | os.PathLike[str]) -> NvtxLog:
             records["payload_type"][rows] < len(PAYLOAD_TYPES), records["payload_type"][rows], 0
         ).astype(np.uint8),
         **columns,
-        monotonic_ns=min(monotonic, _LAST_NS),
-        realtime_ns=min(realtime, _LAST_NS),
-        lost=min(lost, _MOST_COUNTED),
-        folded=min(folded, _MOST_COUNTED),
+        monotonic_ns=min(monotonic, LAST_NS),
+        realtime_ns=min(realtime, LAST_NS),
+        lost=min(lost, EXACT),
+        folded=min(folded, EXACT),
         unmatched=unmatched,
     ).validate()
-    return NvtxLog(
-        ranges,
-        pid,
-        parent,
-        fork_parent,
-        definitions.command,
-        definitions.threads,
-        tuple(warnings),
-        definitions.strings,
-        definitions.domains,
-    )
+    return NvtxLog(ranges, pid, parent, fork_parent, definitions, tuple(warnings))
 
 
 def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[Any, npt.NDArray[Any]]:
@@ -173,7 +162,7 @@ def _in_order(
     owner = np.repeat(order, sizes)
     ordered = index[np.repeat(head[order] - (stops - sizes), sizes) + np.arange(len(owner))]
     kind = records["kind"][ordered]
-    good = (kind <= GAP) & (records["time"][ordered] < _LAST_NS)
+    good = (kind <= GAP) & (records["time"][ordered] < LAST_NS)
     damaged = len(index) - int(good.sum())
     if damaged:
         warnings.append(Notice("nvtx-events-damaged", "", {"events": damaged}))
@@ -228,35 +217,30 @@ def _ranges(
 
 
 def _texts(
-    records: npt.NDArray[Any], definitions: _Definitions
+    records: npt.NDArray[Any], definitions: Definitions
 ) -> tuple[tuple[str, ...], tuple[Index, Index, Index]]:
     """Return the string table, and name, domain and category of each record as indices into it."""
     table: dict[str, int] = {"": 0}
 
-    def number(text: str) -> int:
-        return table.setdefault(text, len(table))
-
-    def column(keys: npt.NDArray[np.uint64], texts: Mapping[int, str], missing: str) -> Index:
+    def column(keys: npt.NDArray[np.uint64], text_of: Callable[[int], str]) -> Index:
         unique, inverse = _unique(keys)
-        found = [number(texts.get(key, missing.format(key)) if key else "") for key in unique.tolist()]
+        found = [table.setdefault(text_of(key), len(table)) for key in unique.tolist()]
         return np.array(found, np.int32)[inverse]
 
+    def category_of(key: int) -> str:
+        domain, number = key >> 32, key & 0xFFFFFFFF
+        return definitions.categories.get((domain, number), str(number)) if number else ""
+
+    names, domains = definitions.names, definitions.domains
     domain = records["domain"].astype(np.uint64)
-    category = records["category"].astype(np.uint64)
     # Category numbers are local to a domain.
-    unique, inverse = _unique(domain << np.uint64(32) | category)
-    named = [
-        number(definitions.categories.get((key >> 32, key & 0xFFFFFFFF), str(key & 0xFFFFFFFF)))
-        if key & 0xFFFFFFFF
-        else 0
-        for key in unique.tolist()
-    ]
-    columns = (
-        column(records["string"].astype(np.uint64), definitions.strings, "(name {} is lost)"),
-        column(domain, definitions.domains, "(domain {})"),
-        np.array(named, np.int32)[inverse],
+    category = column(domain << np.uint64(32) | records["category"].astype(np.uint64), category_of)
+    name = column(
+        records["string"].astype(np.uint64),
+        lambda key: names.get(key, f"(name {key} is lost)") if key else "",
     )
-    return tuple(table), columns
+    named_domain = column(domain, lambda key: domains.get(key, f"(domain {key})") if key else "")
+    return tuple(table), (name, named_domain, category)
 
 
 def _unique(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
@@ -270,8 +254,8 @@ def _unique(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.N
     return np.flatnonzero(seen).astype(np.uint64), (np.cumsum(seen) - 1)[keys]
 
 
-def _read_definitions(path: str, warnings: list[Notice]) -> _Definitions:
-    found = _Definitions({}, {}, {}, {}, ())
+def _read_definitions(path: str, warnings: list[Notice]) -> Definitions:
+    found = Definitions()
     try:
         data = read_regular(path, MOST_DEFINITION_BYTES, cut=True)
     except (OSError, NotRegularError) as error:
@@ -288,7 +272,7 @@ def _read_definitions(path: str, warnings: list[Notice]) -> _Definitions:
     return found
 
 
-def _read_block(data: bytes, at: int, stop: int, found: _Definitions) -> bool:
+def _read_block(data: bytes, at: int, stop: int, found: Definitions) -> bool:
     """Read the definitions of one block; return false if it is damaged."""
     stop = min(stop, len(data))
     while at + _DEFINITION.size <= stop:
@@ -300,7 +284,7 @@ def _read_block(data: bytes, at: int, stop: int, found: _Definitions) -> bool:
             return False
         text = data[start : start + size].decode("utf-8", "replace")
         if kind == _STRING:
-            found.strings[number] = text
+            found.names[number] = text
         elif kind == _DOMAIN:
             found.domains[number] = text
         elif kind == _CATEGORY:

@@ -33,12 +33,11 @@ class PstatsFile:
     """A pstats dump and how far to trust it.
 
     With edges, callers without an entry (cut, or not yet returned) follow as rows of zero calls and seconds.
-    `python` is derived from library paths: ``(3, 12)``. `sampled`: counts are samples.
+    `python` is derived from library paths: ``(3, 12)``.
     """
 
     profile: Profile
     python: tuple[int, int] | None = None
-    sampled: bool = False
     warnings: tuple[Notice, ...] = ()
 
 
@@ -143,7 +142,7 @@ def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = Tru
     except (ProfileError, LimitError) as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None
     python = python_of_paths([profile.strings[i] for i in distinct(profile.file).tolist()])
-    return PstatsFile(profile, python, columns.sampled, _warnings(columns, profile, python))
+    return PstatsFile(profile, python, _warnings(columns, profile, python))
 
 
 def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges: bool) -> Columns:

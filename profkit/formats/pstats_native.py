@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from importlib.machinery import ExtensionFileLoader, ModuleSpec
-from importlib.util import module_from_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from profkit.formats.extension import load_extension
+
 Ints = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float64]
-
-_MODULE = Path(__file__).parent / "native" / "lib" / "_pstats.abi3.so"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,18 +46,7 @@ class Columns:
     trailing: int = 0
 
 
-def _load() -> Any:
-    """Return the extension module, ``None`` if it was not built or cannot be loaded."""
-    loader = ExtensionFileLoader("_pstats", str(_MODULE))
-    try:
-        module = module_from_spec(ModuleSpec("_pstats", loader, origin=str(_MODULE)))
-        loader.exec_module(module)
-    except (ImportError, MemoryError):
-        return None
-    return module
-
-
-_COMPILED = _load()
+_COMPILED = load_extension(Path(__file__).parent / "native" / "lib" / "_pstats.abi3.so")
 #: Types of the row columns, then of the edge columns.
 _KINDS = ("i4", "i4", "i4", "i8", "i8", "f8", "f8", "i4", "i4", "i8", "i8", "f8", "f8")
 

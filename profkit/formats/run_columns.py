@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,17 +15,20 @@ import numpy.typing as npt
 from profkit.formats.codec import MemberError
 from profkit.formats.limits import Budget, names_of, spend_names, text_sizes
 from profkit.formats.run_json import Rows
+from profkit.formats.run_members import Members
 from profkit.model import Edges, Profile
 from profkit.model.columns import column_dtypes
-from profkit.model.estimates import estimates_of, stated
-from profkit.model.profile import ESTIMATES, TEXTS
+from profkit.model.estimates import stated
+from profkit.model.merge import Strings, joined_columns
+from profkit.model.profile import ESTIMATES
 
 Array = npt.NDArray[Any]
 
-INDEX, COUNT = np.dtype("<i4"), np.dtype("<i8")
+COUNT = np.dtype("<i8")
 
 FUNCTION_COLUMNS = column_dtypes(Profile)
 _OPTIONAL_COLUMNS = column_dtypes(Profile, optional=True)
+_ALL_COLUMNS = {**FUNCTION_COLUMNS, **_OPTIONAL_COLUMNS}
 #: Present if a thread has them; NaN in the rows of other threads.
 WAIT_COLUMNS = {name: dtype for name, dtype in _OPTIONAL_COLUMNS.items() if name not in ESTIMATES}
 #: Present if a thread is not exact; rows of exact threads hold `exact_estimates`.
@@ -40,19 +43,6 @@ _NPY_HEADER = (
     rb"\{'descr': '(?P<descr>[<|]\w\d)', 'fortran_order': (?:False|True), "
     rb"'shape': \((?P<count>\d{1,18}),\), \} *\n"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Members:
-    """Members of a run file; `read` takes a name and the most bytes allowed, `sizes` are claimed bytes."""
-
-    read: Callable[[str, int], bytes]
-    sizes: Mapping[str, int]
-    budget: Budget
-
-    def most(self, name: str, dtype: np.dtype[Any]) -> int:
-        """Return the most numbers that a column can have; `name` is its member's name without suffix."""
-        return self.sizes.get(f"{name}.npy", 0) // dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,28 +92,12 @@ def _encode_text(text: str) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
-class Strings:
-    """A string table that grows with each table joined to it: every text once, the empty one first."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, int] = {"": 0}
-
-    def join(self, tables: Iterable[tuple[str, ...]]) -> list[Array]:
-        """Return for each table the places of its entries in this one."""
-        intern = self._texts.setdefault
-        places: dict[int, Array] = {}  # threads of a process share a table
-        kept = list(tables)
-        for table in kept:
-            if id(table) not in places:
-                places[id(table)] = np.array([intern(text, len(self._texts)) for text in table], INDEX)
-        return [places[id(table)] for table in kept]
-
-    def members(self, prefix: str = "") -> Iterator[tuple[str, Array]]:
-        """Yield the table's two members with their names, which begin with `prefix`."""
-        encoded = [_encode_text(text) for text in self._texts]
-        yield f"{prefix}strings", np.frombuffer(b"".join(encoded), np.uint8)
-        offsets = np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
-        yield f"{prefix}string_offsets", offsets
+def gather_strings(strings: Strings, prefix: str) -> Iterator[tuple[str, Array]]:
+    """Yield the two members of a string table with their names, which begin with `prefix`."""
+    encoded = [_encode_text(text) for text in strings.texts]
+    yield f"{prefix}strings", np.frombuffer(b"".join(encoded), np.uint8)
+    offsets = np.concatenate([[0], np.cumsum([len(text) for text in encoded])]).astype(COUNT)
+    yield f"{prefix}string_offsets", offsets
 
 
 def gather_group(
@@ -142,29 +116,19 @@ def gather_group(
         columns = [getattr(part, name) for part in parts]
         if name in texts:
             columns = [table[column] for table, column in zip(places, columns, strict=True)]
-        yield f"{group}/{name}", _joined(dtype, columns)
+        yield f"{group}/{name}", _stored(np.concatenate(columns or [np.zeros(0)]), dtype)
 
 
-def _joined(dtype: np.dtype[Any], columns: Sequence[Array]) -> Array:
-    stored = dtype.newbyteorder("<")
-    return np.concatenate(columns).astype(stored, copy=False) if columns else np.zeros(0, stored)
+def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
+    return values.astype(dtype.newbyteorder("<"), copy=False)
 
 
 def gather(profiles: Sequence[Profile], strings: Strings) -> Iterator[tuple[str, Array]]:
     """Concatenate profiles and join their string tables; yields as `gather_group` does."""
-    places = strings.join(profile.strings for profile in profiles)
-    yield from gather_group("functions", FUNCTION_COLUMNS, profiles, TEXTS, places)
-    for name, dtype in WAIT_COLUMNS.items():
-        optional = [getattr(profile, name) for profile in profiles]
-        if any(value is not None for value in optional):
-            filled = [
-                np.full(len(p), np.nan) if v is None else v for p, v in zip(profiles, optional, strict=True)
-            ]
-            yield f"functions/{name}", _joined(dtype, filled)
-    if any(profile.calls_low is not None for profile in profiles):
-        known = [estimates_of(profile) for profile in profiles]
-        for name, dtype in ESTIMATE_COLUMNS.items():
-            yield f"functions/{name}", _joined(dtype, [columns[name] for columns in known])
+    profiles = profiles or [Profile.empty()]
+    places = strings.join([profile.strings for profile in profiles])
+    for name, values in joined_columns(profiles, places, not_measured=np.nan):
+        yield f"functions/{name}", _stored(values, _ALL_COLUMNS[name])
     edges = [profile.edges for profile in profiles if profile.edges is not None]
     yield from gather_group("edges", EDGE_COLUMNS, edges)
 

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from profkit.formats.limits import text_sizes
-from profkit.formats.run_columns import Array, Members, Strings, gather_group, read_group, read_strings
+from profkit.formats.run_columns import Array, gather_group, read_group, read_strings
 from profkit.formats.run_json import Rows
+from profkit.formats.run_members import Members
 from profkit.model import Paths, RangeCalls, Ranges, ThreadSamples
 from profkit.model.columns import column_dtypes
+from profkit.model.merge import Strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Group:
     def gather(self, parts: Sequence[Any], tables: Mapping[str, Strings]) -> Iterator[tuple[str, Array]]:
         """Concatenate parts as `gather_group` does; `tables` are string tables by member prefix."""
         if parts:
-            places = tables[f"{self.name}/"].join(part.strings for part in parts) if self.texts else ()
+            places = tables[f"{self.name}/"].join([part.strings for part in parts]) if self.texts else ()
             yield from gather_group(self.name, self.dtypes, parts, self.texts, places)
 
 

@@ -6,25 +6,9 @@ import json
 from typing import Any
 
 from profkit.formats.codec import Codec, MemberError, as_list, whole
-from profkit.formats.run_notices import read_notices
-from profkit.model import Manifest, Notice, Process, Run, Sampler, Thread
+from profkit.model import Manifest, Process, Run, Thread
 
-
-def _notices(name: str, value: Any) -> tuple[Notice, ...]:
-    try:
-        return read_notices(name, value)
-    except ValueError as error:
-        raise MemberError(str(error)) from None
-
-
-SAMPLER = Codec(Sampler, readers={"notes": _notices})
-
-
-def _sampler(name: str, value: Any) -> Sampler | None:
-    return None if value is None else SAMPLER.read(name, value)
-
-
-MANIFEST = Codec(Manifest, readers={"sampler": _sampler})
+MANIFEST = Codec(Manifest)
 
 
 def read_manifest(document: dict[str, Any]) -> Manifest:
@@ -36,8 +20,8 @@ def read_manifest(document: dict[str, Any]) -> Manifest:
 
 
 #: Fields of the run that are stored in the manifest's object.
-RUN = Codec(Run, elsewhere=("path", "processes", "manifest", "series"), readers={"warnings": _notices})
-PROCESS = Codec(Process, elsewhere=("threads", "ranges", "samples"), readers={"notes": _notices})
+RUN = Codec(Run, elsewhere=("path", "processes", "manifest", "series"))
+PROCESS = Codec(Process, elsewhere=("threads", "ranges", "samples"))
 THREAD = Codec(Thread, elsewhere=("profile", "range_calls", "paths"))
 
 

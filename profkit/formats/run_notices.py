@@ -20,17 +20,9 @@ _PREFIXES = {
 _VERSION = re.compile(r"\d+\.\d+")
 
 
-def read_notices(name: str, value: object) -> tuple[Notice, ...]:
-    """Return notices from objects (`Notice.as_json`) or sentences; raise `ValueError` for anything else."""
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"{name} is not a list")
-    found = []
-    for number, item in enumerate(value):
-        try:
-            found.append(_of_sentence(item) if isinstance(item, str) else Notice.from_json(item))
-        except ValueError as error:
-            raise ValueError(f"{name} {number} {error}") from None
-    return tuple(found)
+def notice_of(value: object) -> Notice:
+    """Return a notice from its object (`Notice.as_json`) or sentence; raise `ValueError` for anything else."""
+    return _of_sentence(value) if isinstance(value, str) else Notice.from_json(value)
 
 
 def _of_sentence(sentence: str) -> Notice:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from profkit.formats.run_columns import Array, Members, read_column
+from profkit.formats.run_columns import Array, read_column
+from profkit.formats.run_members import Members
 from profkit.model import Series
 
 _COUNT, _VALUE = np.dtype("<i8"), np.dtype("<f8")

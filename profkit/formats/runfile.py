@@ -6,6 +6,7 @@ members.
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import stat
@@ -22,20 +23,20 @@ from profkit.formats import run_json
 from profkit.formats.atomic import replacing
 from profkit.formats.codec import Codec, MemberError, as_list, as_object
 from profkit.formats.export.pstats_write import write_pstats
-from profkit.formats.limits import Budget, LimitError, json_weight, spend_names
+from profkit.formats.limits import Budget, LimitError, spend_names
 from profkit.formats.run_columns import (
     COUNT,
     ESTIMATE_COLUMNS,
     WAIT_COLUMNS,
     Array,
     Arrays,
-    Members,
-    Strings,
     array_head,
     gather,
+    gather_strings,
     read_arrays,
 )
 from profkit.formats.run_groups import CONTEXTS, INSIDE, PATHS, RANGES, SAMPLES, Table
+from profkit.formats.run_members import Members
 from profkit.formats.run_series import gather_series, read_series
 from profkit.model import (
     CallSums,
@@ -51,7 +52,7 @@ from profkit.model import (
     ThreadSamples,
 )
 from profkit.model.estimates import exact_estimates
-from profkit.model.merge import merge_profiles
+from profkit.model.merge import Strings, merge_profiles
 
 #: Schema and major version; a reader refuses a later major version.
 SCHEMA = "profkit.run/2"
@@ -69,7 +70,6 @@ _COMPRESSION_LEVEL = 1
 _SAMPLE_BYTES, _MOST_KEPT = 4096, 0.8
 #: Modification time of all members, so that equal runs make equal files.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
-_CHUNK = 1 << 20
 
 _DAMAGED = "copy it again; pstats still opens the plain profile in it"
 _ZIP_ERRORS = (
@@ -98,7 +98,7 @@ def write_run(
     """
     with replacing(path) as file:
         if portions is None:
-            _write(file, run, [run.processes], None)
+            _write(file, run, [run.processes], io.BytesIO())
         else:
             import tempfile  # slow import; a capture writes one portion
 
@@ -106,7 +106,7 @@ def write_run(
                 _write(file, run, portions, kept)
 
 
-def _write(file: BinaryIO, run: Run, portions: Iterable[Sequence[Process]], kept: BinaryIO | None) -> None:
+def _write(file: BinaryIO, run: Run, portions: Iterable[Sequence[Process]], kept: BinaryIO) -> None:
     columns = _Columns(kept)
     documents = _Documents()
     sums = CallSums()
@@ -151,12 +151,13 @@ def _plain_profile(processes: Sequence[Process]) -> bytes:
 
 
 class _Columns:
-    """Columns of a run's processes, which arrive in portions; kept in the file `kept`, or in memory."""
+    """Columns of a run's processes, which arrive in portions and are kept in the file `kept`."""
 
-    def __init__(self, kept: BinaryIO | None) -> None:
+    def __init__(self, kept: BinaryIO) -> None:
         self._kept = kept
         self._strings = {"": Strings(), "ranges/": Strings(), "range_contexts/": Strings()}
-        self._portions: list[dict[str, tuple[int, int | Array]]] = []
+        #: By column: number of rows, and where they begin in the file.
+        self._portions: list[dict[str, tuple[int, int]]] = []
         self._dtypes: dict[str, np.dtype[Any]] = {}
 
     def add(self, processes: Sequence[Process]) -> None:
@@ -166,31 +167,27 @@ class _Columns:
         samples = [process.samples for process in processes if process.samples is not None]
         paths = [thread.paths for thread in threads if thread.paths is not None]
         groups = ((CONTEXTS, inside), (INSIDE, inside), (PATHS, paths), (RANGES, ranges), (SAMPLES, samples))
-        portion: dict[str, tuple[int, int | Array]] = {}
+        portion: dict[str, tuple[int, int]] = {}
         for name, values in itertools.chain(
             gather([thread.profile for thread in threads], self._strings[""]),
             *(group.gather(parts, self._strings) for group, parts in groups),
         ):
             self._dtypes.setdefault(name, values.dtype)
-            portion[name] = len(values), values if self._kept is None else self._keep(self._kept, values)
+            portion[name] = len(values), self._kept.tell()
+            self._kept.write(values.tobytes())
         self._portions.append(portion)
-
-    def _keep(self, file: BinaryIO, values: Array) -> int:
-        at = file.tell()
-        file.write(values.tobytes())
-        return at
 
     def texts(self) -> Iterator[tuple[str, Array]]:
         for prefix, strings in self._strings.items():
             if not prefix or any(name.startswith(prefix) for name in self._dtypes):
-                yield from strings.members(prefix)
+                yield from gather_strings(strings, prefix)
 
     def found(self) -> Iterator[tuple[str, np.dtype[Any], int]]:
         """Yield each column's name, type and length, in an order independent of the portions."""
         for name, dtype in sorted(self._dtypes.items()):
             yield name, dtype, sum(self._rows(name, portion) for portion in self._portions)
 
-    def _rows(self, name: str, portion: dict[str, tuple[int, int | Array]]) -> int:
+    def _rows(self, name: str, portion: dict[str, tuple[int, int]]) -> int:
         """Return a column's rows in a portion; 0 if it lacks a column that is not optional."""
         missing = portion["functions/file"][0] if name in _OPTIONAL else 0
         return portion[name][0] if name in portion else missing
@@ -207,11 +204,8 @@ class _Columns:
             else:
                 yield np.full(self._rows(name, portion), np.nan).astype(dtype).tobytes()
 
-    def _stored(self, name: str, portion: dict[str, tuple[int, int | Array]]) -> bytes:
+    def _stored(self, name: str, portion: dict[str, tuple[int, int]]) -> bytes:
         rows, where = portion[name]
-        if not isinstance(where, int):
-            return where.tobytes()
-        assert self._kept is not None
         self._kept.seek(where)
         return self._kept.read(rows * self._dtypes[name].itemsize)
 
@@ -271,9 +265,8 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: boo
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            return _Archive(archive, os.path.getsize(path)).run(
-                os.fspath(path), edges=edges, processes=processes
-            )
+            members = Members(archive, os.path.getsize(path))
+            return _read(members, os.fspath(path), edges=edges, processes=processes)
     except OSError as error:
         reason = error.strerror or str(error)
         raise FormatError(path, f"cannot be read: {reason}", "check path and permissions") from None
@@ -294,71 +287,34 @@ class _NewerSchema(Exception):  # noqa: N818 - becomes a FormatError in `read_ru
     """The archive has a later major version; the message is its schema."""
 
 
-class _Archive:
-    """The members of a run file, read within limits."""
+def _read(members: Members, path: str, *, edges: bool, processes: bool) -> Run:
+    """Read everything, or only the manifest."""
+    if _MANIFEST not in members.sizes:
+        raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
+    document = as_object(_MANIFEST, members.json(_MANIFEST))
+    _check_schema(document.get("schema"))
+    manifest: Manifest | None = None
+    if document.get("captured", True) is not False:
+        manifest = run_json.read_manifest(document)
+    run = Run(
+        path,
+        _read_processes(members, edges) if processes else (),
+        manifest,
+        series=read_series(members),
+        **run_json.RUN.read_fields("manifest", document),
+    ).validate()
+    _spend_texts(members.budget, run)
+    return run
 
-    def __init__(self, archive: zipfile.ZipFile, file_size: int) -> None:
-        self.archive = archive
-        self.file_size = file_size
-        self.members = {info.filename: info for info in archive.infolist()}
-        self.budget = Budget(file_size)
 
-    def read(self, member: str, most: int) -> bytes:
-        """Return a member's bytes; memory grows with its actual data, not with the claimed size."""
-        info = self.members.get(member)
-        if info is None:
-            raise MemberError(f"{member} is missing")
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
-            raise MemberError(f"{member} is compressed in an unknown way")
-        if info.file_size > most or info.compress_size > self.file_size:
-            raise MemberError(f"{member} claims to be too large")
-        chunks = []
-        with self.archive.open(info) as stream:
-            while chunk := stream.read(_CHUNK):
-                chunks.append(chunk)
-        data = b"".join(chunks)
-        if len(data) != info.file_size:
-            raise MemberError(f"{member} does not have the size it claims")
-        return data
-
-    def json(self, member: str) -> Any:
-        """Return the document of a JSON member, weighed before it is built."""
-        info = self.members.get(member)
-        size = 0 if info is None else info.file_size
-        self.budget.spend("bytes of JSON", size)
-        text = self.read(member, size)
-        self.budget.spend("values of JSON", json_weight(text))
-        return run_json.decode(member, text)
-
-    def run(self, path: str, *, edges: bool, processes: bool) -> Run:
-        """Read everything, or only the manifest."""
-        if _MANIFEST not in self.members:
-            raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
-        document = as_object(_MANIFEST, self.json(_MANIFEST))
-        _check_schema(document.get("schema"))
-        manifest: Manifest | None = None
-        if document.get("captured", True) is not False:
-            manifest = run_json.read_manifest(document)
-        sizes = {name: info.file_size for name, info in self.members.items()}
-        members = Members(self.read, sizes, self.budget)
-        run = Run(
-            path,
-            self._processes(members, edges) if processes else (),
-            manifest,
-            series=read_series(members),
-            **run_json.RUN.read_fields("manifest", document),
-        ).validate()
-        _spend_texts(self.budget, run)
-        return run
-
-    def _processes(self, members: Members, edges: bool) -> tuple[Process, ...]:
-        arrays = read_arrays(members, edges=edges)
-        groups = (RANGES, SAMPLES, CONTEXTS, INSIDE, *((PATHS,) if edges else ()))
-        tables = {group.name: Table(group, members) for group in groups}
-        documents = self.json(_PROCESSES)
-        if not isinstance(documents, list) or not documents:
-            raise MemberError(f"{_PROCESSES} is not a list of processes")
-        return tuple([_process(f"process {i}", value, arrays, tables) for i, value in enumerate(documents)])
+def _read_processes(members: Members, edges: bool) -> tuple[Process, ...]:
+    arrays = read_arrays(members, edges=edges)
+    groups = (RANGES, SAMPLES, CONTEXTS, INSIDE, *((PATHS,) if edges else ()))
+    tables = {group.name: Table(group, members) for group in groups}
+    documents = members.json(_PROCESSES)
+    if not isinstance(documents, list) or not documents:
+        raise MemberError(f"{_PROCESSES} is not a list of processes")
+    return tuple([_process(f"process {i}", value, arrays, tables) for i, value in enumerate(documents)])
 
 
 def _spend_texts(budget: Budget, run: Run) -> None:

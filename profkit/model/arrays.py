@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+_Value = TypeVar("_Value")
+_Number = TypeVar("_Number", int, float)
 
 #: Up to this many numbers, sorting is faster than partitioning.
 _FEW = 64
@@ -36,10 +39,15 @@ def median(values: npt.ArrayLike, axis: int | None = None, *, keepdims: bool = F
     return np.where(np.isnan(last), last, middle)[()]
 
 
-def known_sum(values: Iterable[float | None]) -> float | None:
+def known(values: Iterable[_Value | None]) -> list[_Value]:
+    """Return the values that are not ``None``."""
+    return [value for value in values if value is not None]
+
+
+def known_sum(values: Iterable[_Number | None]) -> _Number | None:
     """Return the sum of the known values, ``None`` if there are none."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    found = known(values)
+    return sum(found) if found else None
 
 
 def quantile(values: npt.NDArray[np.float64], part: float) -> float:

@@ -28,26 +28,22 @@ def column_dtypes(record: type, *, optional: bool = False) -> Mapping[str, np.dt
 
     With `optional`, these are the columns that may be ``None``; otherwise those that are always present.
     """
-    types = get_type_hints(record)
-    found = {}
-    for field in fields(record):
-        type_ = types[field.name]
-        alternatives = get_args(type_) if _is_union(type_) else (type_,)
-        arrays = [array for array in map(_resolved, alternatives) if get_origin(array) is np.ndarray]
-        if arrays and optional == (NoneType in alternatives):
-            found[field.name] = _type_of(arrays[0])[0]
-    return MappingProxyType(found)
+    columns = _column_types(record).items()
+    return MappingProxyType({name: dtype for name, (dtype, _, may_lack) in columns if may_lack == optional})
 
 
 @functools.cache
 def _column_types(record: type) -> Mapping[str, tuple[np.dtype[Any], Bounds | None, bool]]:
     """Return dtype, bounds and whether ``None`` is allowed, for each column of a record."""
     types = get_type_hints(record, include_extras=True)
-    return {
-        name: (*_type_of(next(t for t in alternatives if t is not NoneType)), NoneType in alternatives)
-        for name in (*column_dtypes(record), *column_dtypes(record, optional=True))
-        for alternatives in [get_args(types[name]) if _is_union(types[name]) else (types[name],)]
-    }
+    found = {}
+    for field in fields(record):
+        type_ = types[field.name]
+        alternatives = get_args(type_) if get_origin(type_) in (Union, UnionType) else (type_,)
+        for column in alternatives:
+            if get_origin(_array_of(column)) is np.ndarray:
+                found[field.name] = (*_type_of(column), NoneType in alternatives)
+    return found
 
 
 def check_columns(record: object, n: int, what: str, names: Iterable[str] | None = None) -> None:
@@ -98,8 +94,7 @@ def _check(
 
 def _type_of(type_: Any) -> tuple[np.dtype[Any], Bounds | None]:
     """Return the dtype of an array type, and its bounds."""
-    array = _resolved(get_args(type_)[0] if get_origin(type_) is Annotated else type_)
-    (scalar,) = get_args(get_args(array)[1])
+    (scalar,) = get_args(get_args(_array_of(type_))[1])
     return np.dtype(scalar), bounds_of(type_)
 
 
@@ -114,11 +109,8 @@ def check_indices(record: object, what: str, names: Iterable[str], rows: int, le
             raise ProfileError(f"{what}: {name} points outside its table of {rows}")
 
 
-def _is_union(type_: Any) -> bool:
-    return get_origin(type_) in (Union, UnionType)
-
-
-def _resolved(type_: Any) -> Any:
-    """Return what a type alias stands for: NumPy 2.5 on Python 3.12 makes ``NDArray`` one."""
-    value = getattr(get_origin(type_), "__value__", None)
-    return type_ if value is None else value[get_args(type_)]
+def _array_of(type_: Any) -> Any:
+    """Return a type without its bounds and aliases: NumPy 2.5 on Python 3.12 makes ``NDArray`` an alias."""
+    bare = get_args(type_)[0] if get_origin(type_) is Annotated else type_
+    value = getattr(get_origin(bare), "__value__", None)
+    return bare if value is None else value[get_args(bare)]

@@ -10,6 +10,14 @@ import numpy.typing as npt
 
 from profkit.model.profile import ESTIMATES, Floats, Ints, Profile
 
+#: Half of the 95 % interval of a normal variable, in standard deviations.
+NORMAL = 1.96
+#: Upper 95 % bound of a Poisson count of 0 ("rule of three"; J. Hanley, A. Lippman-Hand, JAMA 249, 1983).
+NONE_SEEN = 3.0
+#: Samples added for the error of their number. Without them the interval of few is too narrow (of 3, it holds
+#: the truth 8 times of 10); with them it holds it 95 times of 100 from the first sample on.
+FEW_SAMPLES = 2.0
+
 CallsKind: TypeAlias = Literal["exact", "estimated", "unknown"]
 TimeKind: TypeAlias = Literal["exact", "sampled"]
 

@@ -6,12 +6,13 @@ machine and interpreter. ``identity`` aligns functions across machines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from profkit.model.columns import column_dtypes
 from profkit.model.estimates import estimates_of, known_calls, summed_estimates
@@ -42,7 +43,7 @@ def merge_profiles(profiles: Sequence[Profile], *, edges: bool = True) -> Profil
     return merge_with_rows(profiles, edges=edges)[0]
 
 
-def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple[Profile, tuple[Index, ...]]:
+def merge_with_rows(profiles: Sequence[Profile], *, edges: bool) -> tuple[Profile, tuple[Index, ...]]:
     """Sum profiles as `merge_profiles` does, and return where their rows went.
 
     Returns
@@ -55,45 +56,63 @@ def merge_with_rows(profiles: Sequence[Profile], *, edges: bool = True) -> tuple
     if not profiles:
         return Profile.empty(), ()
     if len(profiles) == 1:
-        only, group = _collapse(profiles[0] if edges else _without_edges(profiles[0]), _KEY)
+        only, group = _collapse(profiles[0] if edges else replace(profiles[0], edges=None), _KEY)
         return only, (group,)
-    strings, maps = _union([profile.strings for profile in profiles])
+    strings, places = _union([profile.strings for profile in profiles])
     offsets = np.cumsum([0, *map(len, profiles)])
-    columns: dict[str, Any] = {}
-    for name in column_dtypes(Profile):
-        parts = [getattr(profile, name) for profile in profiles]
-        if name in TEXTS:
-            parts = [table[part] for table, part in zip(maps, parts, strict=True)]
-        columns[name] = np.concatenate(parts)
-    for name in _MEASURED:
-        parts = [getattr(profile, name) for profile in profiles]
-        if any(part is not None for part in parts):
-            columns[name] = np.concatenate(
-                [np.zeros(len(p)) if part is None else part for p, part in zip(profiles, parts, strict=True)]
-            )
-    if any(profile.calls_low is not None for profile in profiles):
-        known = [estimates_of(profile) for profile in profiles]
-        columns |= {name: np.concatenate([of[name] for of in known]) for name in ESTIMATES}
+    columns: dict[str, Any] = dict(joined_columns(profiles, places, not_measured=0.0))
     joined = Profile(strings, **columns, edges=_joined_edges(profiles, offsets) if edges else None)
     whole, group = _collapse(joined, _KEY)
     return whole, tuple(group[start:end] for start, end in pairwise(offsets.tolist()))
 
 
-def _without_edges(profile: Profile) -> Profile:
-    return replace(profile, edges=None)
+def joined_columns(
+    profiles: Sequence[Profile], places: Sequence[Index], *, not_measured: float
+) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Yield the names of columns, and the rows of all profiles in one.
+
+    `places` are those of each profile's strings in one table, `not_measured` stands for waiting that only
+    others of the profiles have. Columns that none has are left out.
+    """
+    for name in column_dtypes(Profile):
+        parts = [getattr(profile, name) for profile in profiles]
+        if name in TEXTS:
+            parts = [table[part] for table, part in zip(places, parts, strict=True)]
+        yield name, np.concatenate(parts)
+    for name in _MEASURED:
+        parts = [getattr(profile, name) for profile in profiles]
+        if any(part is not None for part in parts):
+            pairs = zip(profiles, parts, strict=True)
+            yield name, np.concatenate([np.full(len(p), not_measured) if v is None else v for p, v in pairs])
+    if any(profile.calls_low is not None for profile in profiles):
+        known = [estimates_of(profile) for profile in profiles]
+        for name in ESTIMATES:
+            yield name, np.concatenate([columns[name] for columns in known])
+
+
+class Strings:
+    """A string table that grows with each table joined to it: every text once, the empty one first."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {"": 0}
+
+    def join(self, tables: Sequence[tuple[str, ...]]) -> list[Index]:
+        """Return for each table the places of its entries in this one."""
+        intern = self.texts.setdefault
+        places: dict[int, Index] = {}  # threads of a process share a table
+        for table in tables:
+            if id(table) not in places:
+                places[id(table)] = np.array([intern(text, len(self.texts)) for text in table], np.int32)
+        return [places[id(table)] for table in tables]
 
 
 def _union(tables: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[Index]]:
     """Return one string table for all, and for each table the places of its entries."""
     if all(table is tables[0] for table in tables):
         return tables[0], [np.arange(len(tables[0]), dtype=np.int32)] * len(tables)
-    known: dict[int, Index] = {}
-    union: dict[str, int] = {"": 0}
-    for table in tables:
-        if id(table) not in known:
-            intern = union.setdefault
-            known[id(table)] = np.fromiter((intern(text, len(union)) for text in table), np.int32, len(table))
-    return tuple(union), [known[id(table)] for table in tables]
+    union = Strings()
+    places = union.join(tables)
+    return tuple(union.texts), places
 
 
 def _joined_edges(profiles: Sequence[Profile], offsets: Ints) -> Edges | None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model.bounds import CallLimits, Counts, Errors, PrimitiveCounts, Times
-from profkit.model.columns import ProfileError, check_columns, check_indices
+from profkit.model.columns import ProfileError, check_columns, check_indices, column_dtypes
 
 Ints = npt.NDArray[np.int64]
 Index = npt.NDArray[np.int32]
@@ -50,10 +50,7 @@ class Edges:
     @classmethod
     def empty(cls) -> Edges:
         """Return no edges."""
-        index = np.zeros(0, np.int32)
-        count = np.zeros(0, np.int64)
-        time = np.zeros(0, np.float64)
-        return cls(index, index, count, count, time, time)
+        return cls(**{name: np.zeros(0, dtype) for name, dtype in column_dtypes(Edges).items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,12 +111,8 @@ class Profile:
     @classmethod
     def empty(cls) -> Profile:
         """Return a profile without functions."""
-        index = np.zeros(0, np.int32)
-        count = np.zeros(0, np.int64)
-        time = np.zeros(0, np.float64)
-        return cls(
-            ("",), index, index, index, index, index, index, count, count, time, time, edges=Edges.empty()
-        )
+        columns = {name: np.zeros(0, dtype) for name, dtype in column_dtypes(Profile).items()}
+        return cls(("",), **columns, edges=Edges.empty())
 
     @property
     def total(self) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from profkit.model.bounds import Ids, Moments, Readings
 from profkit.model.columns import ProfileError, check_columns, check_values
@@ -86,3 +87,9 @@ class ThreadSamples:
         if (np.diff(self.tid) < 0).any() or (np.diff(self.time_ns)[same] < 0).any():
             raise ProfileError("thread samples are not ordered by thread and time")
         return self
+
+    def at(self, rows: npt.NDArray[np.bool_]) -> ThreadSamples | None:
+        """Return the samples in these rows, ``None`` without any."""
+        if not rows.any():
+            return None
+        return ThreadSamples(self.tid[rows], self.time_ns[rows], self.run_ns[rows], self.wait_ns[rows])

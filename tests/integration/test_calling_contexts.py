@@ -17,7 +17,7 @@ from profkit.capture import native as compiled
 from profkit.capture import records
 from profkit.capture.agent import native, process_facts, settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
-from profkit.capture.mapped_tables import decode_tables
+from profkit.capture.mapped_tables import MappedTables
 from profkit.model import Thread
 from profkit.model.paths import depths, with_callees
 from tests.integration.capturing import ROOT, captured, environment, in_process
@@ -149,7 +149,7 @@ def test_so_many_contexts_that_not_all_are_kept_lose_no_time(tmp_path: Path) -> 
     done = subprocess.run([sys.executable, "-c", CHAINS], env=variables, timeout=120)
     assert done.returncode == -signal.SIGKILL
     (path,) = tmp_path.glob("*" + RESERVE_SUFFIX)
-    (table,) = decode_tables(path.read_bytes()).threads(None, {}, {})
+    (table,) = MappedTables(path.read_bytes()).threads(None, {}, {})
     header = (Path(compiled.__file__).parent / "tracer" / "paths.h").read_text()
     most = int(re.search(r"MOST_PATHS = (\d+)", header)[1])
     paths = table.paths

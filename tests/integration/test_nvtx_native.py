@@ -114,8 +114,8 @@ def test_every_kind_of_call(plain: Built, tmp_path: Path) -> None:
     assert np.flatnonzero(ranges.end_ns == OPEN).tolist() == [10, 11]
     assert ranges.parent.tolist() == [-1, 0, 1, *[-1] * 9]
     assert ranges.unmatched == 3, "popped in two domains without a push, and ended twice"
-    assert set(log.thread_names.values()) == {"the main one"}
-    assert log.command[1:] == ("every-kind",)
+    assert set(log.texts.threads.values()) == {"the main one"}
+    assert log.texts.command[1:] == ("every-kind",)
     assert set(ranges.thread.tolist()) == {log.pid}
     assert log.warnings == ()
     assert abs(ranges.realtime_ns / 1e9 - os.stat(tmp_path / "s").st_mtime) < 60

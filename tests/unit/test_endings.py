@@ -14,7 +14,7 @@ import pytest
 from profkit.capture import endings, reserve_files
 from profkit.capture.agent import reserve
 from profkit.capture.agent.reserve import Reserve
-from profkit.capture.endings import Ending, Known, LastRecord, LeftEnd, ending
+from profkit.capture.endings import Ending, Known, LeftEnd, ending
 from profkit.capture.record_types import Launch, Record
 from profkit.model import Notice, Process
 from profkit.report.safety import Masker
@@ -25,8 +25,14 @@ AT, ENDED, NOW = 10.0, 16.0, 20.0
 
 LEFT = (None, LeftEnd("h", 7, "exited", errno.ENOSPC, 12.0, 5.5), LeftEnd("h", 7, "replaced", 0, 12.0, 5.5))
 
+RECORDS = {
+    (state, cpu): records.record(state=state, perf=AT, cpu_s=cpu)
+    for state in ("snapshot", "exited", "replaced")
+    for cpu in (4.0, None)
+}
+
 EVERY = [
-    (LastRecord(state, AT, cpu), Known(alive, status, ended, seen, left, replaced))
+    (RECORDS[state, cpu], Known(alive, status, ended, seen, left, replaced))
     for state, cpu, alive, status, ended, seen, left, replaced in itertools.product(
         ("snapshot", "exited", "replaced"),
         (4.0, None),
@@ -46,7 +52,7 @@ def test_nothing_is_said_that_is_not_known(state: str) -> None:
         if record.state != state:
             continue
         found = ending(record, known, NOW)
-        case = f"{record} {known}"
+        case = f"{record.state} {record.cpu_s} {known}"
         said = (record.state, known.left and known.left.state)
         assert {
             "killed": known.status is not None and known.status < 0,
@@ -69,7 +75,7 @@ def test_nothing_is_said_that_is_not_known(state: str) -> None:
 
 
 def of(record: str = "snapshot", **known: Any) -> Ending:
-    return ending(LastRecord(record, AT, 4.0), Known(**known), NOW)
+    return ending(RECORDS[record, 4.0], Known(**known), NOW)
 
 
 def test_what_the_launcher_knows_of_its_target() -> None:

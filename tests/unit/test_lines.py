@@ -11,7 +11,7 @@ import pytest
 
 from fuzz.target import SEEDS
 from profkit.api.source_lines import with_text
-from profkit.capture.mapped_tables import decode_tables
+from profkit.capture.mapped_tables import MappedTables
 from profkit.capture.source import SourceFile
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
@@ -87,7 +87,7 @@ def test_lines_and_slices_are_kept_and_wrong_ones_refused(tmp_path: Path) -> Non
 
 
 def test_the_tables_of_a_process_have_lines_of_its_own_functions() -> None:
-    file = decode_tables((SEEDS / "tables" / "sampled").read_bytes())
+    file = MappedTables((SEEDS / "tables" / "sampled").read_bytes())
     main = file.threads(None, {}, {})[0]
     found, slices = main.lines, main.slices
     assert len(found.line)

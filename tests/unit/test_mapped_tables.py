@@ -19,7 +19,7 @@ from fuzz.targets.tables import TARGET
 from profkit.capture import native, records
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
-from profkit.capture.mapped_tables import MAGIC, MappedTables, ThreadEnd, decode_tables
+from profkit.capture.mapped_tables import MAGIC, MappedTables, ThreadEnd
 from profkit.capture.packer import pack_spool
 from profkit.capture.record_types import ThreadTable
 from tests.requirements import require
@@ -83,7 +83,7 @@ def main_edges(file: MappedTables) -> np.ndarray:
 
 
 def test_what_a_killed_process_had_called(whole: bytes) -> None:
-    file = decode_tables(whole)
+    file = MappedTables(whole)
     main, other = file.threads(None, {}, {})
     assert (main.name, other.name) == ("MainThread", "stays \N{SNOWMAN}")
     found = calls(file, main)
@@ -98,7 +98,7 @@ def test_what_a_killed_process_had_called(whole: bytes) -> None:
 
 
 def test_open_calls_go_on_until_the_end_that_is_known(whole: bytes) -> None:
-    file = decode_tables(whole)
+    file = MappedTables(whole)
     last = file.last_event_s
     assert last is not None
     _, other = file.threads(last + 10.0, {}, {})
@@ -117,17 +117,17 @@ def test_open_calls_go_on_until_the_end_that_is_known(whole: bytes) -> None:
 
 def test_what_was_being_made_when_the_process_died_is_not_there(whole: bytes) -> None:
     """Of every entry the kind is stored last; the file without the last ones is that of an earlier moment."""
-    file = decode_tables(whole)
+    file = MappedTables(whole)
     torn = bytearray(whole)
     for at in sorted(int(at) for at in main_edges(file))[-5:]:
         torn[at : at + 4] = bytes(4)
-    earlier = decode_tables(bytes(torn)).threads(None, {}, {})[0]
+    earlier = MappedTables(bytes(torn)).threads(None, {}, {})[0]
     assert 0 < len(earlier.edges.calls) < len(file.threads(None, {}, {})[0].edges.calls)
 
 
 def problem_of(data: bytes) -> str:
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the message is what is tested
-        decode_tables(data).threads(None, {}, {})
+        MappedTables(data).threads(None, {}, {})
     return str(refused.value)
 
 
@@ -146,7 +146,7 @@ def test_any_bytes_end_in_tables_or_in_one_error(whole: bytes, seed: int) -> Non
     outcomes = set()
     for _ in range(150):
         try:
-            file = decode_tables(TARGET.mutate(whole, mutation))
+            file = MappedTables(TARGET.mutate(whole, mutation))
             end = file.last_event_s
             tables = file.threads(None if end is None else end + 1, {}, {1: ThreadEnd(1, 1, 1)})
         except ValueError as error:
@@ -199,16 +199,16 @@ def sampled() -> bytes:
 
 
 def test_calls_of_bursts_stand_for_more(sampled: bytes) -> None:
-    file = decode_tables(sampled)
+    file = MappedTables(sampled)
     assert [tier for tier, _ in file.tiers][:2] == ["exact", "sampled"]
     main = file.threads(None, {}, {})[0]
     known, ncalls = main.estimates, main.functions.calls
     walk = main.functions.function.tolist().index(file.codes.name.index("walk"))
     assert known.calls_low[walk] < ncalls[walk] < known.calls_high[walk]
     assert known.samples[walk] > 0
-    assert 0 < known.error[walk] < main.functions.tottime[walk]
+    assert 0 < known.tottime_error[walk] < main.functions.tottime[walk]
     # Two bursts say nothing of how much calls scatter: what was counted before them is a part of all.
-    few = decode_tables(changed(sampled, (BURSTS, 2))).threads(None, {}, {})[0]
+    few = MappedTables(changed(sampled, (BURSTS, 2))).threads(None, {}, {})[0]
     assert np.isnan(few.estimates.calls_low).all()
     assert few.functions.calls[walk] < ncalls[walk]
 
@@ -221,7 +221,7 @@ def test_calls_of_bursts_stand_for_more(sampled: bytes) -> None:
     ],
 )
 def test_samples_and_bursts_that_cannot_be(sampled: bytes, offset: int, value: float, problem: str) -> None:
-    edge = int(main_edges(decode_tables(sampled))[0])
+    edge = int(main_edges(MappedTables(sampled))[0])
     assert problem_of(changed(sampled, (edge + offset, value))) == f"damaged: it holds {problem}"
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from profkit.compare.pair import pair_of
 from profkit.formats import load_run, write_run
-from profkit.formats.run_notices import read_notices
+from profkit.formats.run_notices import notice_of
 from profkit.model import Notice, Process, Run, RunSet
 from profkit.model.notices import CODES, MOST_PIDS, Number, grouped, missing_ranks
 from profkit.report.jsonvalues import plain as notice_object
@@ -297,7 +297,7 @@ MIXED = (
     ],
 )
 def test_sentences_of_old_files(sentence: str, expected: Notice, tmp_path: Path) -> None:
-    assert read_notices("warnings", [sentence]) == (expected,)
+    assert notice_of(sentence) == expected
     path = tmp_path / "old.prof"
     write_run(path, Run("x", (Process(pid=41),)))
     manifest = {**member_of(path, "manifest.json"), "warnings": [sentence]}

@@ -69,8 +69,8 @@ def test_a_process_with_every_kind_of_event(tmp_path: Path) -> None:
     assert ranges.color[0] == 0xFF00FF00
     assert (ranges.payload_type[0], ranges.payload[:1].view("<i4")[0]) == (5, -5)
     assert (ranges.lost, ranges.folded, ranges.unmatched) == (3, 2, 0)
-    assert (log.pid, log.parent, log.command) == (100, 99, ("python", "train.py"))
-    assert log.thread_names == {1001: "loader"}
+    assert (log.pid, log.parent, log.texts.command) == (100, 99, ("python", "train.py"))
+    assert log.texts.threads == {1001: "loader"}
     assert log.warnings == ()
 
 

@@ -18,7 +18,7 @@ import pytest
 from profkit.capture import host, native, records
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
-from profkit.capture.mapped_tables import GrowingNames, decode_tables
+from profkit.capture.mapped_tables import GrowingNames, MappedTables
 from profkit.capture.packer import pack_spool
 from profkit.capture.source_cache import Sources
 from profkit.capture.source_lookahead import look_ahead
@@ -168,7 +168,7 @@ def test_new_names_of_a_file_that_grows_are_given_once(spool: Path, tmp_path: Pa
     # The agent's are not the target's.
     assert not any("profkit" in file for file, *_ in first if file != str(program))
     third = names.look(path)
-    codes = decode_tables(path.read_bytes()).codes
+    codes = MappedTables(path.read_bytes()).codes
     all_of_it = {(codes.files[at], name) for at, name in zip(codes.file, codes.name, strict=True)}
     given = {(file, name) for file, _, name, _ in first + second + third}
     assert given <= all_of_it

@@ -13,7 +13,7 @@ import numpy as np
 from profkit.errors import FormatError
 from profkit.formats.export.stack_tree import exact_calls, not_held, place_of
 from profkit.formats.export.timeline import Export, clean
-from profkit.model import Profile, Run
+from profkit.model import Edges, Profile, Run
 from profkit.model.merge import collapse
 
 _HEAD = (
@@ -58,20 +58,19 @@ def _chunks(run: Run, profile: Profile) -> Iterator[bytes]:
         return named(file_key, number, file) + named(name_key, row + 1, name)
 
     own = _nanoseconds(profile.tottime)
-    edges = profile.edges
+    edges = profile.edges or Edges.empty()
     counted = exact_calls(profile)
-    at = np.argsort(edges.caller, kind="stable").tolist() if edges is not None else []
-    starts = np.searchsorted(edges.caller[at], np.arange(len(places) + 1)) if edges is not None else None
-    inclusive = _nanoseconds(edges.cumtime) if edges is not None else []
+    by_caller = np.argsort(edges.caller, kind="stable")
+    starts = np.searchsorted(edges.caller[by_caller], np.arange(len(places) + 1))
+    inclusive = _nanoseconds(edges.cumtime)
     for row, (_, _, line) in enumerate(places):
         text = [f"\n{of(row, 'fl', 'fn')}{line} {own[row]}\n"]
-        if edges is not None and starts is not None:
-            for edge in at[starts[row] : starts[row + 1]]:
-                callee = int(edges.callee[edge])
-                count = int(edges.ncalls[edge]) if counted[callee] else 0
-                text.append(
-                    f"{of(callee, 'cfi', 'cfn')}calls={count} {places[callee][2]}\n{line} {inclusive[edge]}\n"
-                )
+        for edge in by_caller[starts[row] : starts[row + 1]].tolist():
+            callee = int(edges.callee[edge])
+            count = int(edges.ncalls[edge]) if counted[callee] else 0
+            text.append(
+                f"{of(callee, 'cfi', 'cfn')}calls={count} {places[callee][2]}\n{line} {inclusive[edge]}\n"
+            )
         yield "".join(text).encode()
 
 

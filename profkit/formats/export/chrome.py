@@ -27,6 +27,7 @@ from profkit.formats.export.timeline import (
     tracks,
 )
 from profkit.model import Process, Ranges, Run
+from profkit.model.bounds import EXACT
 from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED
 
 Ints = npt.NDArray[np.int64]
@@ -35,8 +36,6 @@ Texts = npt.NDArray[np.object_]
 #: Linux's PID_MAX_LIMIT. Numbers from here on are for tracks without a thread, and for processes whose pid is
 #: taken (on another host, or before an exec).
 OWN_NUMBERS = 1 << 22
-#: Greatest integer that every JSON reader keeps exact: a double has 53 bits.
-_EXACT = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +55,8 @@ def chrome_trace(run: Run) -> Export:
     ``baseTimeNanoseconds`` is the Unix time of ``ts`` 0, absent if no clock gives it.
     """
     offsets, machine = to_unix_ns(run)
-    begins = [_begin(p) + offset for p, offset in zip(run.processes, offsets, strict=True) if _has_times(p)]
+    pairs = zip(run.processes, offsets, strict=True)
+    begins = [begin + offset for process, offset in pairs if (begin := _begin(process)) is not None]
     if run.series is not None and len(run.series.time_ns):
         begins.append(int(run.series.time_ns.min()) + machine)
     if not begins:
@@ -72,14 +72,11 @@ def chrome_trace(run: Run) -> Export:
     return Export(_chunks(run, _lanes(run, offsets, base), machine - base, base), tuple(left_out))
 
 
-def _has_times(process: Process) -> bool:
-    ranges, samples = process.ranges, process.samples
-    return bool((ranges is not None and len(ranges)) or (samples is not None and len(samples)))
-
-
-def _begin(process: Process) -> int:
-    times = [part for part in (process.ranges, process.samples) if part is not None and len(part)]
-    return min(int((part.begin_ns if isinstance(part, Ranges) else part.time_ns).min()) for part in times)
+def _begin(process: Process) -> int | None:
+    """Return the first time of a process, ``None`` if nothing of it has one."""
+    times = [process.ranges.begin_ns] if process.ranges is not None else []
+    times += [process.samples.time_ns] if process.samples is not None else []
+    return min((int(time.min()) for time in times if len(time)), default=None)
 
 
 def _lanes(run: Run, offsets: list[int], base: int) -> list[_Lane]:
@@ -92,7 +89,7 @@ def _lanes(run: Run, offsets: list[int], base: int) -> list[_Lane]:
         while pid in taken:
             pid += OWN_NUMBERS
         taken.add(pid)
-        if not _has_times(process):
+        if _begin(process) is None:
             continue
         found = tuple(tracks(process.ranges)) if process.ranges is not None else ()
         tids = []
@@ -158,9 +155,7 @@ def _names(lane: _Lane, place: int) -> Iterator[str]:
     order = sorted(range(len(lane.tracks)), key=lambda i: (listed.get(lane.tracks[i].thread, len(listed)), i))
     for at, i in enumerate(order):
         track, tid = lane.tracks[i], lane.tids[i]
-        name = names.get(track.thread) or f"thread {track.thread}"
-        called = f"{name}: {track.domain}" if track.domain else name
-        yield _metadata("thread_name", lane.pid, tid, {"name": called})
+        yield _metadata("thread_name", lane.pid, tid, {"name": track.label(names)})
         yield _metadata("thread_sort_index", lane.pid, tid, {"sort_index": at})
 
 
@@ -229,7 +224,7 @@ def _payloads(ranges: Ranges, rows: Ints) -> Texts:
             plain = np.isfinite(values)
             texts = [repr(value) for value in values.tolist()]
         else:
-            plain = np.abs(values.astype(np.float64)) <= _EXACT
+            plain = np.abs(values.astype(np.float64)) <= EXACT
             texts = [str(value) for value in values.tolist()]
         result[at] = [f"{text}}}}}" if ok else f'"{text}"}}}}' for text, ok in zip(texts, plain, strict=True)]
     return result

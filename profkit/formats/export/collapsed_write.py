@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.errors import FormatError
-from profkit.formats.export.stack_tree import SHORT, contexts_of, not_held, place_of
+from profkit.formats.export.stack_tree import contexts_of, not_held, place_of
 from profkit.formats.export.timeline import Export, clean, process_label
 from profkit.model import Process, Profile, Run, Thread
 
@@ -34,7 +34,7 @@ def collapsed_stacks(run: Run) -> Export:
 
 
 def _frame(profile: Profile, row: int) -> str:
-    name, file, line = place_of(profile, row) if row >= 0 else (SHORT, "", 0)
+    name, file, line = place_of(profile, row)
     return clean(f"{name} ({file}:{line})" if file else name).translate(_PLAIN)
 
 

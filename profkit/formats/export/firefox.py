@@ -14,7 +14,6 @@ from profkit.errors import FormatError
 from profkit.formats.export.stack_tree import (
     OFF_CPU,
     QUEUED,
-    SHORT,
     Contexts,
     contexts_of,
     not_held,
@@ -128,7 +127,7 @@ def _thread(name: str, pid: str, process: Process, thread: Thread, number: int) 
         of, parent = int(contexts.function[row]), int(contexts.parent[row])
         place[row] = len(prefix)
         prefix.append(place[parent] if parent >= 0 else None)
-        frame.append(function(place_of(profile, of) if of >= 0 else (SHORT, "", 0), 0))
+        frame.append(function(place_of(profile, of), 0))
         for above, seconds in contexts.parts(row):
             which = place[row]
             if above:

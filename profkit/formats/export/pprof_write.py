@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from profkit.errors import FormatError
-from profkit.formats.export.stack_tree import SHORT, Contexts, contexts_of, exact_calls, not_held, place_of
+from profkit.formats.export.stack_tree import Contexts, contexts_of, exact_calls, not_held, place_of
 from profkit.formats.export.timeline import Export, clean, process_label
 from profkit.formats.protobuf import integer, message, packed
 from profkit.model import Process, Run, Thread
@@ -91,16 +91,11 @@ def _label(tables: _Tables, key: str, value: str | int | None) -> bytes:
 def _samples(thread: Thread, types: list[str], labels: bytes, tables: _Tables) -> Iterator[bytes]:
     profile, contexts = thread.profile, contexts_of(thread)
     values = _values(thread, contexts, types)
-    numbers = [tables.function(place_of(profile, row)) for row in range(len(profile))]
-    numbers.append(tables.function((SHORT, "", 0)))  # row −1
-    stacks: list[list[int]] = []
-    for parent, row, value in zip(
-        contexts.parent.tolist(), contexts.function.tolist(), values.tolist(), strict=True
-    ):
-        # The innermost frame comes first.
-        stacks.append([numbers[row], *(stacks[parent] if parent >= 0 else [])])
+    numbers = {row: tables.function(place_of(profile, row)) for row in (*range(len(profile)), -1)}
+    for stack, value in zip(contexts.stacks(), values.tolist(), strict=True):
         if any(value):
-            yield message(2, packed(1, stacks[-1]) + packed(2, value) + labels)
+            innermost_first = [numbers[row] for row in reversed(stack)]
+            yield message(2, packed(1, innermost_first) + packed(2, value) + labels)
 
 
 def _values(

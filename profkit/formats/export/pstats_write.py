@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import marshal
 
+from profkit.formats.export.timeline import clean
 from profkit.model import Profile
 from profkit.model.merge import collapse
 
 #: Read by every Python from 3.4; later versions add only types that a profile does not use.
 MARSHAL_VERSION = 4
-
-
-def _printable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def write_pstats(profile: Profile) -> bytes:
@@ -23,7 +20,7 @@ def write_pstats(profile: Profile) -> bytes:
     written as ``\\udce9``, since viewers cannot print lone surrogates.
     """
     profile = collapse(profile, qualified=False)
-    text = [_printable(string) for string in profile.strings]
+    text = [clean(string) for string in profile.strings]
     keys = [
         (text[file], line, text[name])
         for file, line, name in zip(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError
-from profkit.formats.export.stack_tree import SHORT, contexts_of, place_of
+from profkit.formats.export.stack_tree import contexts_of, place_of
 from profkit.formats.export.timeline import (
     CHUNK_ROWS,
     Export,
@@ -95,10 +95,7 @@ def _chunks(
     for process, track, ranges in nested:
         yield comma
         comma = b",\n"
-        names = thread_names(process)
-        name = names.get(track.thread) or f"thread {track.thread}"
-        if track.domain:
-            name += f": {track.domain}"
+        name = track.label(thread_names(process))
         yield from _ranges(f"{process_label(process)} | {name} | NVTX ranges", ranges, track.rows, frames)
     for process, thread in flat:
         yield comma
@@ -157,11 +154,8 @@ def _ranges(title: str, ranges: Ranges, rows: Ints, frames: _Frames) -> Iterator
 def _functions(title: str, thread: Thread, frames: _Frames) -> bytes:
     """Return a thread's self times, greatest first; each is one stack, up to three with waiting."""
     contexts = contexts_of(thread)
-    stacks: list[list[int]] = []
-    # A context comes after its caller's.
-    for parent, row in zip(contexts.parent.tolist(), contexts.function.tolist(), strict=True):
-        number = frames.number(*(place_of(thread.profile, row) if row >= 0 else (SHORT,)))
-        stacks.append([*(stacks[parent] if parent >= 0 else []), number])
+    numbers = {row: frames.number(*place_of(thread.profile, row)) for row in contexts.function.tolist()}
+    stacks = [[numbers[row] for row in stack] for stack in contexts.stacks()]
     samples: list[list[int]] = []
     weights: list[float] = []
     for at in np.argsort(-contexts.tottime, kind="stable").tolist():

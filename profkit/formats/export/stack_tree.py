@@ -39,6 +39,13 @@ class Contexts:
     def __len__(self) -> int:
         return len(self.parent)
 
+    def stacks(self) -> list[tuple[int, ...]]:
+        """Return the functions of each context, outermost first."""
+        found: list[tuple[int, ...]] = []
+        for parent, row in zip(self.parent.tolist(), self.function.tolist(), strict=True):
+            found.append((*(found[parent] if parent >= 0 else ()), row))
+        return found
+
     def parts(self, at: int) -> Iterator[tuple[str, float]]:
         """Yield the parts of a row's self time: frame above the function (empty for running) and seconds."""
         left = float(self.tottime[at])
@@ -80,7 +87,9 @@ def exact_calls(profile: Profile) -> npt.NDArray[np.bool_]:
 
 
 def place_of(profile: Profile, row: int) -> tuple[str, str, int]:
-    """Return name, file and first line of a function; for built-in functions, an empty file and 0."""
+    """Return name, file and first line of a function; without a file, an empty one and 0. −1 is `SHORT`."""
+    if row < 0:
+        return SHORT, "", 0
     text = profile.strings
     file = text[profile.file[row]]
     name = text[profile.qualname[row]] or text[profile.name[row]]

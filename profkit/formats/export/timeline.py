@@ -34,6 +34,11 @@ class Track:
     domain: str
     rows: Ints
 
+    def label(self, names: Mapping[int, str]) -> str:
+        """Return its name in viewers; `names` are those of threads."""
+        name = names.get(self.thread) or f"thread {self.thread}"
+        return f"{name}: {self.domain}" if self.domain else name
+
 
 def tracks(ranges: Ranges) -> list[Track]:
     """Divide the ranges of one process by thread and domain; a thread's default domain comes first."""

@@ -8,6 +8,12 @@ import zlib
 from typing import Any
 
 from profkit.errors import FormatError
+from profkit.formats.foreign.chrome_trace import read_chrome
+from profkit.formats.foreign.collapsed import is_collapsed, read_collapsed
+from profkit.formats.foreign.perf_script import is_perf_script, read_perf_script
+from profkit.formats.foreign.pprof import is_pprof, read_pprof
+from profkit.formats.foreign.speedscope_json import read_speedscope
+from profkit.formats.foreign.tachyon import MAGICS, read_tachyon
 from profkit.formats.limits import FACTOR, FLOOR, Budget, LimitError, json_weight
 from profkit.formats.pstats_file import read_dump
 from profkit.formats.regular_file import NotRegularError, open_regular
@@ -21,7 +27,7 @@ _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, R
 _AGAIN = "copy it again, or record again"
 
 
-def read_foreign(path: Any, *, edges: bool = True) -> Run | None:
+def read_foreign(path: Any) -> Run | None:
     """Read the profile of another tool, ``None`` for an unknown format; raise only `FormatError`."""
     try:
         with open_regular(path) as file:
@@ -32,7 +38,7 @@ def read_foreign(path: Any, *, edges: bool = True) -> Run | None:
     if not kind:
         return None
     try:
-        return _read(path, kind, edges)
+        return _read(path, kind)
     except (LimitError, ProfileError) as error:
         raise FormatError(path, str(error), "its numbers are damaged; record again") from None
     except _DAMAGED as error:
@@ -47,11 +53,6 @@ def _what(error: Exception) -> str:
 
 def _kind(head: bytes) -> str:
     """Return the format of a file by its first bytes, as a word that `_read` knows; empty if unknown."""
-    from profkit.formats.foreign.collapsed import is_collapsed
-    from profkit.formats.foreign.perf_script import is_perf_script
-    from profkit.formats.foreign.pprof import is_pprof
-    from profkit.formats.foreign.tachyon import MAGICS
-
     if head.startswith(_SQLITE):
         return "sqlite"
     if head[:4] in MAGICS:
@@ -68,46 +69,32 @@ def _kind(head: bytes) -> str:
     return "perf" if is_perf_script(text) else "collapsed" if is_collapsed(text) else ""
 
 
-def _read(path: Any, kind: str, edges: bool) -> Run:
+def _read(path: Any, kind: str) -> Run:
     if kind == "sqlite":
-        from profkit.formats.foreign.nsys import read_nsys
+        from profkit.formats.foreign.nsys import read_nsys  # a Python may lack SQLite
 
-        return read_nsys(path, edges=edges)
+        return read_nsys(path)
     data = read_dump(path)
     budget = Budget(len(data))
     if data.startswith(_GZIP):
         data = _gunzipped(data, FLOOR + FACTOR * len(data), whole=True)
     if kind == "tachyon":
-        from profkit.formats.foreign.tachyon import read_tachyon
-
-        return read_tachyon(path, data, budget, edges=edges)
+        return read_tachyon(path, data, budget)
     if kind == "pprof":
-        from profkit.formats.foreign.pprof import read_pprof
-
-        return read_pprof(path, data, budget, edges=edges)
+        return read_pprof(path, data, budget)
     if kind == "json":
-        return _read_json(path, data, budget, edges)
+        return _read_json(path, data, budget)
     text = data.decode("utf-8", "replace")
-    if kind == "perf":
-        from profkit.formats.foreign.perf_script import read_perf_script
-
-        return read_perf_script(path, text, budget, edges=edges)
-    from profkit.formats.foreign.collapsed import read_collapsed
-
-    return read_collapsed(path, text, budget, edges=edges)
+    return read_perf_script(path, text, budget) if kind == "perf" else read_collapsed(path, text, budget)
 
 
-def _read_json(path: Any, data: bytes, budget: Budget, edges: bool) -> Run:
+def _read_json(path: Any, data: bytes, budget: Budget) -> Run:
     budget.spend("values of JSON", json_weight(data))
     found = json.loads(data.decode("utf-8", "replace"))
     if isinstance(found, dict) and "shared" in found and "profiles" in found:
-        from profkit.formats.foreign.speedscope_json import read_speedscope
-
-        return read_speedscope(path, found, budget, edges=edges)
+        return read_speedscope(path, found, budget)
     if isinstance(found, list) or "traceEvents" in found:
-        from profkit.formats.foreign.chrome_trace import read_chrome
-
-        return read_chrome(path, found, budget, edges=edges)
+        return read_chrome(path, found, budget)
     raise FormatError(
         path, "is JSON, but not a known profile", "speedscope's and Chrome's (traceEvents) are read"
     )

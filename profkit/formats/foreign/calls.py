@@ -21,7 +21,7 @@ Call: TypeAlias = tuple[float, float, Frame]
 RangeRow: TypeAlias = tuple[int, int, str, str, int, int]
 
 
-def profile_from_calls(calls: Iterable[Call], unit_s: float, *, edges: bool) -> Profile:
+def profile_from_calls(calls: Iterable[Call], unit_s: float) -> Profile:
     """Sum the calls of one thread by function, and by caller and callee.
 
     A call that outlasts its caller is cut. `unit_s` is the time unit in seconds. Raise `ProfileError` for
@@ -61,7 +61,7 @@ def profile_from_calls(calls: Iterable[Call], unit_s: float, *, edges: bool) -> 
         inside.append(0.0)
     while open_:
         close()
-    return _profile(list(numbers), np.array(rows, np.float64).reshape(-1, 4), pairs if edges else None)
+    return _profile(list(numbers), np.array(rows, np.float64).reshape(-1, 4), pairs)
 
 
 def _outer_first(call: Call) -> tuple[float, float]:
@@ -88,18 +88,14 @@ def segments(calls: Iterable[Call]) -> Iterator[tuple[Stack, float, float]]:
             raise ProfileError(f"its calls nest deeper than {DEEPEST:,}")
 
 
-def _profile(
-    frames: Sequence[Frame], sums: Floats, links: dict[tuple[int, int], list[float]] | None
-) -> Profile:
-    pairs = links or {}
+def _profile(frames: Sequence[Frame], sums: Floats, pairs: dict[tuple[int, int], list[float]]) -> Profile:
     of_pairs = np.array(list(pairs.values()), np.float64).reshape(-1, 4)
     between = np.array(list(pairs), np.int32).reshape(-1, 2).T.copy()
     counts, times = sums[:, :2].T.astype(np.int64), sums[:, 2:].T.copy()
     link_counts, link_times = of_pairs[:, :2].T.astype(np.int64), of_pairs[:, 2:].T.copy()
     # Float subtraction may leave values slightly below 0.
     times[0], link_times[0] = (np.where(np.abs(own) < 1e-12, 0.0, own) for own in (times[0], link_times[0]))
-    edges = None if links is None else Edges(between[0], between[1], *link_counts, *link_times)
-    return profile_of(frames, (*counts, *times), edges)
+    return profile_of(frames, (*counts, *times), Edges(*between, *link_counts, *link_times))
 
 
 def ranges_from(rows: Sequence[RangeRow]) -> Ranges:

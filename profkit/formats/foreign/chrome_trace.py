@@ -33,7 +33,7 @@ _MICROSECOND = 1e-6
 _Place: TypeAlias = tuple[int | None, int | None]
 
 
-def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
+def read_chrome(path: object, data: Any, budget: Budget) -> Run:
     """Read decoded JSON; raise `FormatError`, `LimitError`, or whatever a wrong type raises."""
     events = data["traceEvents"] if isinstance(data, dict) else data
     if isinstance(data, dict) and (data.get("otherData") or {}).get("writer") == "profkit":
@@ -90,33 +90,27 @@ def read_chrome(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
         place: [(b, min(e, last), f) for b, e, f in of] if open_[place] else of for place, of in calls.items()
     }
     if not tool:
-        return _sampled(path, calls, names, budget, edges)
+        return _sampled(path, calls, names, budget)
     processes: dict[int | None, list[Thread]] = {}
     for place, found in calls.items():
-        profile = profile_from_calls(found, _MICROSECOND, edges=edges)
+        profile = profile_from_calls(found, _MICROSECOND)
         processes.setdefault(place[0], []).append(Thread(profile, place[1], names.get(place, "")))
     warnings = (Notice("foreign-trace", tool),)
-    run = run_of_threads(
-        path, processes, warnings, ranges={pid: ranges_from(rows) for pid, rows in ranges.items()}
-    )
+    run = run_of_threads(path, processes, warnings, {pid: ranges_from(rows) for pid, rows in ranges.items()})
     # The thread with most launches or, without launches, most calls.
     giver = max(calls, key=lambda place: (launches[place], len(calls[place])), default=None)
     use = gpu_use(work, segments(calls[giver]), _MICROSECOND) if work and giver else None
     return replace(run, gpu=use)
 
 
-def _sampled(
-    path: object, calls: dict[_Place, list[Call]], names: dict[_Place, str], budget: Budget, edges: bool
-) -> Run:
+def _sampled(path: object, calls: dict[_Place, list[Call]], names: dict[_Place, str], budget: Budget) -> Run:
     """Treat the time between two changes of a thread's stack as a sample."""
     samples = Samples(budget)
     for place, found in calls.items():
         thread = (*place, names.get(place, ""))
         for stack, begin, end in segments(found):
             samples.add(thread, stack, (end - begin) * _MICROSECOND)
-    return samples.run(
-        path, Notice("foreign-samples", "Chrome's trace format"), edges=edges, executed_lines=True
-    )
+    return samples.run(path, Notice("foreign-samples", "Chrome's trace format"), executed_lines=True)
 
 
 def _number(value: object) -> int | None:

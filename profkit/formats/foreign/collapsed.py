@@ -30,7 +30,7 @@ def is_collapsed(head: str) -> bool:
     return bool(lines) and all(_LINE.fullmatch(line.rstrip("\r")) for line in lines[:1] + lines[1:-1])
 
 
-def read_collapsed(path: object, text: str, budget: Budget, *, edges: bool) -> Run:
+def read_collapsed(path: object, text: str, budget: Budget) -> Run:
     """Read collapsed stacks; raise `FormatError` or `LimitError`."""
     said = dict(re.findall(r"^# (austin|mode|interval): (.*)$", text[:4096], re.MULTILINE))
     if said.get("mode", "").strip() == "memory":
@@ -57,7 +57,7 @@ def read_collapsed(path: object, text: str, budget: Budget, *, edges: bool) -> R
         if "austin" in said
         else Notice("foreign-samples", "Tachyon" if tachyon else "collapsed", {"assumed": hertz})
     )
-    return samples.run(path, notice, edges=edges, executed_lines=True)
+    return samples.run(path, notice, executed_lines=True)
 
 
 def _thread_of(parts: list[str]) -> tuple[ThreadKey, list[str]]:

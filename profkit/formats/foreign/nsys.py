@@ -36,7 +36,7 @@ _STEPS_A_BYTE, _STEPS = 20, 50_000_000
 _HINT = "export it again: nsys export --type sqlite FILE.nsys-rep"
 
 
-def read_nsys(path: str | os.PathLike[str], *, edges: bool) -> Run:
+def read_nsys(path: str | os.PathLike[str]) -> Run:
     """Read an export of Nsight Systems; raise `FormatError`, `LimitError`, and `ValueError` if damaged."""
     size = os.stat(path).st_size
     uri = f"file:{quote(os.path.abspath(os.fsencode(path)))}?mode=ro&immutable=1"
@@ -46,7 +46,7 @@ def read_nsys(path: str | os.PathLike[str], *, edges: bool) -> Run:
             database.set_progress_handler(lambda: next(left, None) is None, 100_000)
             database.text_factory = lambda data: data.decode("utf-8", "replace")
             database.execute("PRAGMA trusted_schema = OFF")
-            return _Export(path, database, Budget(size)).run(edges)
+            return _Export(path, database, Budget(size)).run()
     except sqlite3.Error as error:
         raise ValueError(str(error)) from None
 
@@ -79,7 +79,7 @@ class _Export:
     def _text(self, number: Any, otherwise: str = "") -> str:
         return str(self._texts.get(number, otherwise))
 
-    def run(self, edges: bool) -> Run:
+    def run(self) -> Run:
         """Return functions by CPU samples, else CUDA API calls; and what ran while the GPU was idle."""
         ranges = self._ranges()
         samples = self._samples()
@@ -89,13 +89,14 @@ class _Export:
         ):
             self._calls[thread].append((begin, end, (NATIVE, 0, self._text(name, "CUDA"))))
         if samples is not None:
-            run = samples.run(
-                self._path, Notice("foreign-samples", "Nsight Systems"), edges=edges, ranges=ranges
-            )
+            run = samples.run(self._path, Notice("foreign-samples", "Nsight Systems"), ranges=ranges)
         else:
-            threads = self._api_threads(edges)
+            threads: dict[int | None, list[Thread]] = defaultdict(list)
+            for thread, of in self._calls.items():
+                profile = profile_from_calls(of, _NANOSECOND)
+                threads[_pid(thread)].append(Thread(profile, _tid(thread)))
             warnings = (Notice("foreign-trace", "Nsight Systems"),)
-            run = run_of_threads(self._path, threads, warnings, ranges=ranges)
+            run = run_of_threads(self._path, threads, warnings, ranges)
         return replace(run, gpu=self._gpu())
 
     def _gpu(self) -> GpuUse | None:
@@ -161,13 +162,6 @@ class _Export:
                 samples.add((_pid(thread), _tid(thread), ""), stack, gap * _NANOSECOND)
                 self._sampled[thread].append((stack, at, min(until, at + gap)))
         return samples
-
-    def _api_threads(self, edges: bool) -> dict[int | None, list[Thread]]:
-        found: dict[int | None, list[Thread]] = defaultdict(list)
-        for thread, of in self._calls.items():
-            profile = profile_from_calls(of, _NANOSECOND, edges=edges)
-            found[_pid(thread)].append(Thread(profile, _tid(thread)))
-        return found
 
 
 def _pid(thread: int) -> int:

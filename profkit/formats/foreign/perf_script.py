@@ -32,7 +32,7 @@ def is_perf_script(head: str) -> bool:
     return _HEAD.fullmatch(first) is not None
 
 
-def read_perf_script(path: object, text: str, budget: Budget, *, edges: bool) -> Run:
+def read_perf_script(path: object, text: str, budget: Budget) -> Run:
     """Read samples of perf; raise `FormatError` or `LimitError`."""
     frames: dict[str, tuple[Frame, bool]] = {}
     # Thread, period in nanoseconds (0: not known), time in seconds, and stack of each sample.
@@ -62,7 +62,7 @@ def read_perf_script(path: object, text: str, budget: Budget, *, edges: bool) ->
     rate, samples = _usual_gap(taken), Samples(budget)
     for of, clock_ns, _, found_stack in taken:
         samples.add(of, found_stack, clock_ns / 1e9 if clock_ns else rate)
-    return samples.run(path, Notice("foreign-samples", "perf"), edges=edges)
+    return samples.run(path, Notice("foreign-samples", "perf"))
 
 
 def _frame(symbol: str, library: str) -> tuple[Frame, bool]:

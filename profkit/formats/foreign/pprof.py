@@ -9,11 +9,11 @@ from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, ThreadKey
 from profkit.formats.limits import Budget
 from profkit.formats.protobuf import Value, fields, integers, read_varint, signed
 from profkit.model import Notice, Run
+from profkit.model.bounds import EXACT
 
 _UNITS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
 #: Profile fields that are messages, strings or packed integers, and those that are integers.
 _LONG, _SHORT = {1, 2, 3, 4, 5, 6, 11, 13, 16}, {7, 8, 9, 10, 12, 13, 14, 15}
-_MOST_ID = 1 << 53
 
 
 def is_pprof(head: bytes) -> bool:
@@ -47,7 +47,7 @@ class _Tables:
     locations: dict[int, tuple[Frame, ...]] = field(default_factory=dict)
 
 
-def read_pprof(path: object, data: bytes, budget: Budget, *, edges: bool) -> Run:
+def read_pprof(path: object, data: bytes, budget: Budget) -> Run:
     """Read a profile; raise `FormatError`, `LimitError`, or whatever damaged numbers raise."""
     parts: dict[int, list[Value]] = {number: [] for number in range(1, 17)}
     weights = {2: "calling contexts", 4: "functions", 5: "functions", 6: "strings"}
@@ -95,7 +95,7 @@ def read_pprof(path: object, data: bytes, budget: Budget, *, edges: bool) -> Run
             taken = int(values[column] > 0)  # at least
         if values[column] or taken:
             samples.add(thread, stack, values[column] * seconds, taken)
-    return samples.run(path, Notice("foreign-samples", "pprof"), edges=edges, executed_lines=executed_lines)
+    return samples.run(path, Notice("foreign-samples", "pprof"), executed_lines=executed_lines)
 
 
 def _bytes(value: Value) -> memoryview:
@@ -168,8 +168,8 @@ def _sample(data: memoryview, tables: _Tables, budget: Budget) -> tuple[list[int
             key = tables.strings[said.get(1, 0)].replace("_", " ")
             if key in ("thread", "thread name"):
                 thread = tables.strings[said.get(2, 0)]
-            elif key in ("pid", "process id") and 0 < said.get(3, 0) < _MOST_ID:
+            elif key in ("pid", "process id") and 0 < said.get(3, 0) < EXACT:
                 pid = said[3]
-            elif key in ("tid", "thread id") and 0 < said.get(3, 0) < _MOST_ID:
+            elif key in ("tid", "thread id") and 0 < said.get(3, 0) < EXACT:
                 tid = said[3]
     return ids, list(map(signed, values)), (pid, tid, thread)

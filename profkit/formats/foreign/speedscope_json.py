@@ -18,7 +18,7 @@ _UNITS = {"seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6, "nanosecon
 _THREAD = re.compile(r'(?:Process (\d{1,12}) )?Thread (\d{1,15}|0x[0-9A-Fa-f]{1,16}) "(.*)"', re.DOTALL)
 
 
-def read_speedscope(path: object, data: Any, budget: Budget, *, edges: bool) -> Run:
+def read_speedscope(path: object, data: Any, budget: Budget) -> Run:
     """Read decoded JSON; raise `FormatError`, `LimitError`, or whatever a wrong type raises."""
     exporter = str(data.get("exporter") or "").partition("@")[0]
     if exporter == "profkit":
@@ -43,9 +43,8 @@ def read_speedscope(path: object, data: Any, budget: Budget, *, edges: bool) -> 
         )
         _read_profile(samples, thread, profile, frames, _UNITS[unit])
     numbers = {"assumed": 1 / _UNITS["none"]} if assumed else {}
-    return samples.run(
-        path, Notice("foreign-samples", exporter or "speedscope", numbers), edges=edges, executed_lines=True
-    )
+    notice = Notice("foreign-samples", exporter or "speedscope", numbers)
+    return samples.run(path, notice, executed_lines=True)
 
 
 def _read_profile(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -14,6 +13,7 @@ from profkit.errors import FormatError
 from profkit.formats.limits import Budget
 from profkit.model import Edges, Notice, Process, Profile, ProfileError, Ranges, Run, Thread
 from profkit.model.bounds import EXACT
+from profkit.model.estimates import FEW_SAMPLES, NONE_SEEN, NORMAL
 from profkit.model.versions import python_of_paths
 
 #: File, first line of the function (0: not known), and qualified name.
@@ -33,11 +33,6 @@ _Sums: TypeAlias = dict[ThreadKey, dict[Stack, list[float]]]
 
 #: Most frames of a stack in formats that list its changes: each change copies the stack.
 DEEPEST = 2000
-_NORMAL = 1.96
-#: Added to the number of samples to widen the interval of few (`capture.mapped_tables`).
-_FEW_SAMPLES = 2.0
-#: Upper limit of the 95 % interval of a count of 0 (`measure.estimates.NONE_SEEN`).
-_NONE_SEEN = 3.0
 
 
 class Samples:
@@ -63,7 +58,6 @@ class Samples:
         path: object,
         notice: Notice,
         *,
-        edges: bool,
         executed_lines: bool = False,
         python: str = "",
         ranges: Mapping[int | None, Ranges] = MappingProxyType({}),
@@ -73,17 +67,16 @@ class Samples:
         for (pid, tid, name), stacks in self._threads.items():
             weighted = ((stack, seconds, int(count)) for stack, (seconds, count) in stacks.items())
             profile = profile_from_stacks(weighted, executed_lines=executed_lines)
-            profile = profile if edges else replace(profile, edges=None)
             processes.setdefault(pid, []).append(Thread(profile, tid, name))
-        return run_of_threads(path, processes, (notice,), python, ranges)
+        return run_of_threads(path, processes, (notice,), ranges, python)
 
 
 def run_of_threads(
     path: object,
     processes: Mapping[int | None, list[Thread]],
     warnings: tuple[Notice, ...],
+    ranges: Mapping[int | None, Ranges],
     python: str = "",
-    ranges: Mapping[int | None, Ranges] = MappingProxyType({}),
 ) -> Run:
     """Return a file's threads and ranges as a run, main threads first; raise `FormatError` if empty."""
     made: list[Process] = []
@@ -111,14 +104,9 @@ def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = Fa
     With `executed_lines`, lines are executed ones, and a function gets the lowest. Empty stacks are skipped.
     The caller limits the number and depth of stacks. Raise `ProfileError` for impossible numbers.
     """
-    whole: dict[Stack, list[float]] = {}
-    for stack, seconds, samples in stacks:
-        if stack:
-            of = whole.setdefault(stack, [0.0, 0])
-            of[0] += seconds
-            of[1] += samples
+    whole = _summed(weighted for weighted in stacks if weighted[0])
     if executed_lines:
-        whole = _by_function(whole)
+        whole = _summed(_by_function(whole))
     rows: dict[Frame, list[float]] = {}  # self time, cumulative time, samples
     pairs: dict[tuple[int, int], list[float]] = {}  # the callee's self and cumulative time
     numbers: dict[Frame, int] = {}
@@ -140,7 +128,7 @@ def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = Fa
     all_taken = taken.sum()
     interval = own.sum() / all_taken if all_taken else 0.0
     weight = np.divide(own, taken, out=np.full(len(own), interval), where=taken > 0)
-    error = np.where(taken > 0, _NORMAL * np.sqrt(taken + _FEW_SAMPLES), _NONE_SEEN) * weight
+    error = np.where(taken > 0, NORMAL * np.sqrt(taken + FEW_SAMPLES), NONE_SEEN) * weight
     unknown = np.full(len(rows), np.nan)
     none = np.zeros(len(rows), np.int64)
     between = np.array(list(pairs), np.int32).reshape(-1, 2).T.copy()
@@ -172,19 +160,24 @@ def profile_of(
     return Profile(strings, *texts, ncalls, primitive, tottime, cumtime, edges=edges, **estimates).validate()
 
 
-def _by_function(stacks: dict[Stack, list[float]]) -> dict[Stack, list[float]]:
+def _summed(stacks: Iterable[Weighted]) -> dict[Stack, tuple[float, int]]:
+    """Return seconds and samples by stack."""
+    found: dict[Stack, tuple[float, int]] = {}
+    for stack, seconds, samples in stacks:
+        before = found.get(stack, (0.0, 0))
+        found[stack] = before[0] + seconds, before[1] + samples
+    return found
+
+
+def _by_function(stacks: Mapping[Stack, tuple[float, int]]) -> Iterator[Weighted]:
     """Give each function the lowest line seen; anonymous ones stay separate by line."""
     first: dict[Frame, int] = {}
     for stack in stacks:
         for frame in stack:
             key = _apart(frame)
             first[key] = min(first.get(key, frame[1]), frame[1])
-    found: dict[Stack, list[float]] = {}
-    for stack, (seconds, samples) in stacks.items():
-        of = found.setdefault(tuple((f[0], first[_apart(f)], f[2]) for f in stack), [0.0, 0])
-        of[0] += seconds
-        of[1] += samples
-    return found
+    for stack, sums in stacks.items():
+        yield tuple((f[0], first[_apart(f)], f[2]) for f in stack), *sums
 
 
 def _apart(frame: Frame) -> Frame:

@@ -27,7 +27,7 @@ _OWN = "_sync_coordinator.py"
 _CONVERT = "convert it: python3.15 -m profiling.sampling replay --collapsed -o stacks.txt FILE"
 
 
-def read_tachyon(path: object, data: bytes, budget: Budget, *, edges: bool) -> Run:
+def read_tachyon(path: object, data: bytes, budget: Budget) -> Run:
     """Read the bytes of a file; raise `FormatError`, `LimitError`, and `ValueError` and others if damaged."""
     order = MAGICS[data[:4]]
     version, major, minor, micro, _, _, interval, _, _, strings_at, frames_at, compression = (
@@ -62,7 +62,7 @@ def read_tachyon(path: object, data: bytes, budget: Budget, *, edges: bool) -> R
     _read_samples(samples, _decompressed(path, body) if compression else body, order, frames, interval / 1e6)
     notice = Notice("foreign-samples", "Tachyon")
     python = f"{major}.{minor}.{micro}"
-    return samples.run(path, notice, edges=edges, executed_lines=True, python=python)
+    return samples.run(path, notice, executed_lines=True, python=python)
 
 
 def _read_samples(samples: Samples, data: bytes, order: str, frames: list[Frame], interval_s: float) -> None:
