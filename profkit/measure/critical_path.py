@@ -123,6 +123,7 @@ class Composition:
     queued: Floats
     delivering: Floats
     waiting_for_ranks: Floats
+    imports: Floats
     counters: bool
     untraced_run_s: float = 0.0
     untraced_blocked_s: float = 0.0
@@ -132,15 +133,12 @@ class Composition:
     collected: Floats | None = None
     held: Floats | None = None
     off_by: Floats | None = None
-    imports: Floats | None = None
 
     @property
     def wall_s(self) -> float:
         """Sum of all parts."""
-        arrays = float(self.run.sum() + self.blocked.sum() + self.waits.sum())
-        arrays += sum(
-            float(part.sum()) for part in (self.gil, self.collected, self.imports) if part is not None
-        )
+        arrays = float(self.run.sum() + self.blocked.sum() + self.waits.sum() + self.imports.sum())
+        arrays += sum(float(part.sum()) for part in (self.gil, self.collected) if part is not None)
         untraced = self.untraced_run_s + self.untraced_blocked_s
         known = self.startup_s + self.queue_s + self.loading_s + self.imbalance_s + arrays + untraced
         return known + self.capture_s
@@ -537,6 +535,7 @@ def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off
         queued=none,
         delivering=none,
         waiting_for_ranks=none,
+        imports=none,
         counters=True,
         untraced_run_s=run_s + part * reading.helpers_run_s,
         untraced_blocked_s=off_s - part * active,
@@ -605,5 +604,6 @@ def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Compo
         queued=none,
         delivering=delivering,
         waiting_for_ranks=of_ranks,
+        imports=none,
         counters=False,
     )

@@ -217,7 +217,7 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
     helpers = max(_more_of_helpers(whole_a, whole_b), queued_alone)
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
-    imports = float(_imports(whole_b).sum() - _imports(whole_a).sum())
+    imports = float(whole_b.imports.sum() - whole_a.imports.sum())
     return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown, imports)
 
 
@@ -236,8 +236,8 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
     c = composition
     wall = c.wall_s
     booked = {
-        "startup": (c.startup_s + float(_imports(c).sum()), _imports(c)),
-        "running": (_cpu_seconds(c) - float(_imports(c).sum()), c.run + c.waits),
+        "startup": (c.startup_s + float(c.imports.sum()), c.imports),
+        "running": (_cpu_seconds(c) - float(c.imports.sum()), c.run + c.waits),
         "queue": (c.queue_s, c.queued),
         "loading": (c.loading_s, c.delivering),
         "blocked": (_blocked_seconds(c), c.blocked),
@@ -257,12 +257,8 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         for name, (seconds, rows) in booked.items()
     )
     merged = () if c.counters else ("running", "queue")
-    imports = float(_imports(c).sum())
+    imports = float(c.imports.sum())
     return Account(0.0, wall, buckets, merged, helpers_queue_s=c.helpers_queue_s, imports_s=imports)
-
-
-def _imports(c: Composition) -> Floats:
-    return np.zeros(len(c.run)) if c.imports is None else c.imports
 
 
 def _calls_unknown(whole: Composition, origins: Origins) -> float:
@@ -287,7 +283,7 @@ def _more_of_helpers(a: Composition, b: Composition) -> float:
 
 def _cpu_seconds(c: Composition) -> float:
     """Return CPU time on the path, polling included, since all of it may queue."""
-    return float(c.run.sum() + c.waits.sum() + _imports(c).sum()) + c.untraced_run_s
+    return float(c.run.sum() + c.waits.sum() + c.imports.sum()) + c.untraced_run_s
 
 
 def _blocked_seconds(c: Composition) -> float:
@@ -337,7 +333,7 @@ def _book(
     spinning = max(0.0, min(spun_s, float(shared.sum()), b.own_run_s - a.own_run_s))
     speed = float(shared.sum()) - spinning + b.untraced_run_s - a.untraced_run_s
     polled = with_queue * (b.waits - a.waits)
-    imports = with_queue * (_imports(b) - _imports(a))
+    imports = with_queue * (b.imports - a.imports)
     held = _held_by_code(a, b, origins)
     parts: _Booked = {
         "startup": (

@@ -124,6 +124,14 @@ def test_collections_and_imports_of_workers_are_parts_of_their_own() -> None:
     assert (seconds(found.collected), seconds(found.imports)) == ({MAIN: 0.5}, {JOB: 2.0})
 
 
+def test_a_mean_of_runs_with_and_without_counters_keeps_what_imports_took() -> None:
+    of = reading(row(MAIN=2.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=4.0))
+    counted = composed(replace(of, helpers_imports=row(JOB=2.0)))
+    bare = composed(replace(of, run_s=None, queue_s=None, own_wait=None, own_blocked=None))
+    assert (counted.counters, bare.counters) == (True, False)
+    assert Composition.mean([counted, bare]).wall_s == pytest.approx(6.0)
+
+
 def test_a_thread_alone() -> None:
     found = composed(
         reading(row(MAIN=5.0, LOCK=3.0, POLL=1.0), row(LOCK=3.0, MAIN=1.0), row(MAIN=0.5), startup=0.25)
