@@ -220,6 +220,8 @@ def join_files(
     """
     heads = [file if isinstance(file, Run) else load_run(file, processes=False) for file in files]
     order = _rank_order(heads)
+    if any(head.machine is not None and head.machine.neighbours is not None for head in heads):
+        heads = [_with_pids(head, file) for head, file in zip(heads, files, strict=True)]
 
     def portions() -> Iterator[Sequence[Process]]:
         for number, i in enumerate(order, 1):
@@ -228,6 +230,14 @@ def join_files(
             yield _of_rank(file if isinstance(file, Run) else load_run(file))
 
     return _joined([heads[i] for i in order]), portions()
+
+
+def _with_pids(head: Run, file: StrPath | Run) -> Run:
+    """Return the head of a file with its pids alone: the processes of a job are no neighbours of its ranks."""
+    if isinstance(file, Run):
+        return head
+    pids = [process.pid for process in load_run(file, edges=False).processes]
+    return replace(head, processes=tuple(Process(pid=pid) for pid in pids))
 
 
 def _rank_order(runs: Sequence[Run]) -> list[int]:

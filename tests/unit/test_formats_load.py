@@ -18,7 +18,20 @@ from profkit.formats import join_ranks, load_run, load_side, write_run
 from profkit.formats.load import join_files
 from profkit.formats.runfile import SCHEMA
 from profkit.measure.inventory import inventory
-from profkit.model import Edges, Host, Job, Machine, Manifest, Notice, Process, Profile, Run, Thread
+from profkit.model import (
+    Edges,
+    Host,
+    Job,
+    Machine,
+    Manifest,
+    Neighbour,
+    Neighbours,
+    Notice,
+    Process,
+    Profile,
+    Run,
+    Thread,
+)
 from tests.programs import sampled
 from tests.rank_files import Did
 from tests.rank_files import rank_run as job_rank
@@ -229,8 +242,16 @@ def numbered(rank: int, *, waits: bool = False, steps: bool = False, calls: int 
 
 
 def test_joining_file_by_file_writes_what_joining_runs_does(tmp_path: Path) -> None:
-    """Waiting and ranges are in some files alone, files are given in any order, and one is of another profiler."""
+    """Waiting and ranges are in some files alone, files are given in any order, and one is of another profiler.
+
+    The other ranks are no neighbours of a rank.
+    """
     runs = [numbered(rank, waits=rank in (1, 3), steps=rank == 2) for rank in (3, 0, 2, 1)]
+    listed = (
+        *(Neighbour("python", 0.5, run.processes[0].pid) for run in runs),
+        Neighbour("cc1", 0.4, 99_999),
+    )
+    runs = [replace(run, machine=Machine(neighbours=Neighbours(1.0, listed, 2.4, True))) for run in runs]
     files: list[Path | Run] = []
     for run in runs:
         files.append(tmp_path / f"{len(files)}.prof")
@@ -241,6 +262,7 @@ def test_joining_file_by_file_writes_what_joining_runs_does(tmp_path: Path) -> N
     write_run(tmp_path / "whole.prof", expected)
     head, portions = join_files(files)
     assert head == replace(expected, processes=())
+    assert head.machine.neighbours.listed == listed[-1:]
     write_run(tmp_path / "streamed.prof", head, portions=portions)
     assert (tmp_path / "streamed.prof").read_bytes() == (tmp_path / "whole.prof").read_bytes()
     joined = load_run(tmp_path / "streamed.prof")
