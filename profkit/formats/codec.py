@@ -110,6 +110,11 @@ class Codec(Generic[Record]):
         self._required = [
             field.name for field in stored if field.default is MISSING and field.default_factory is MISSING
         ]
+        self._defaults = {
+            field.name: field.default if field.default_factory is MISSING else field.default_factory()
+            for field in stored
+            if field.name not in self._required
+        }
 
     def write(self, record: Record) -> dict[str, Any]:
         """Return the object for a record.
@@ -121,6 +126,15 @@ class Codec(Generic[Record]):
                 name: _plain(type_, record[name]) for name, type_ in self._types.items() if name in record
             }
         return {name: _plain(type_, getattr(record, name)) for name, type_ in self._types.items()}
+
+    def write_short(self, record: Record) -> dict[str, Any]:
+        """Return the object for a record of a dataclass without the fields that have their defaults."""
+        missing = object()
+        return {
+            name: _plain(type_, value)
+            for name, type_ in self._types.items()
+            if (value := getattr(record, name)) != self._defaults.get(name, missing)
+        }
 
     def read(self, name: str, value: Any) -> Record:
         """Return the record for an object; `name` is for messages. Raise `MemberError` if it is invalid."""

@@ -38,8 +38,8 @@ WEIGHTS: Mapping[str, int] = {
     "bytes of strings": 12,
     # Names and paths, per reference from a row: once in a trace, once in its joined copy.
     "bytes of names": 2,
-    # Decoding, values and writing take 7; masking 10 MB of text takes seconds.
-    "bytes of JSON": 20,
+    # Decoding, values and writing take 7, or 9 in a run of 20,000 processes; masking 20 MB of text takes seconds.
+    "bytes of JSON": 10,
     "values of JSON": 80,
     # Each is masked by rules for words, and compared with the other side's.
     "words, variables and packages": 600,

@@ -43,9 +43,10 @@ class Rows:
         return slice(pair[0], pair[1])
 
 
-def encode(document: Any) -> bytes:
+def encode(document: Any, *, in_one_line: bool = False) -> bytes:
     """Write JSON: ASCII, so that paths with undecodable bytes survive."""
-    return json.dumps(document, indent=1, allow_nan=False).encode("ascii")
+    layout: dict[str, Any] = {"separators": (",", ":")} if in_one_line else {"indent": 1}
+    return json.dumps(document, allow_nan=False, **layout).encode("ascii")
 
 
 def _no_constant(text: str) -> Any:

@@ -129,7 +129,7 @@ def _write(file: BinaryIO, run: Run, portions: Iterable[Sequence[Process]], kept
             archive.writestr(info, data, compresslevel=_COMPRESSION_LEVEL)
 
         add(_MANIFEST, run_json.encode(_manifest_document(run)))
-        add(_PROCESSES, run_json.encode(documents.all))
+        add(_PROCESSES, b"[\n", b",\n".join(documents.lines), b"\n]\n")
         for name, values in itertools.chain(columns.texts(), gather_series(run.series)):
             add(f"{name}.npy", array_head(values.dtype, len(values)), values.tobytes())
         for name, dtype, count in columns.found():
@@ -216,20 +216,23 @@ def _manifest_document(run: Run) -> dict[str, Any]:
 
 
 class _Documents:
-    """The objects of ``processes.json``, with the row ranges of each process."""
+    """The lines of ``processes.json``: an object for each process, with its row ranges.
+
+    A program may start tens of thousands of processes, so they are short.
+    """
 
     def __init__(self) -> None:
-        self.all: list[dict[str, Any]] = []
+        self.lines: list[bytes] = []
         self._rows = dict.fromkeys(
             ("functions", "edges", "ranges", "samples", "contexts", "inside", "paths"), 0
         )
 
     def add(self, processes: Sequence[Process]) -> None:
-        self.all += map(self._process, processes)
+        self.lines += [run_json.encode(self._process(process), in_one_line=True) for process in processes]
 
     def _process(self, process: Process) -> dict[str, Any]:
         threads = [self._thread(thread) for thread in process.threads]
-        document = {**run_json.PROCESS.write(process), "threads": threads}
+        document = {**run_json.PROCESS.write_short(process), "threads": threads}
         if process.ranges is not None:
             rows = self._next("ranges", len(process.ranges))
             document["ranges"] = {"rows": rows, **_RANGES.write(process.ranges)}
@@ -238,7 +241,7 @@ class _Documents:
         return document
 
     def _thread(self, thread: Thread) -> dict[str, Any]:
-        fields = run_json.THREAD.write(thread)
+        fields = run_json.THREAD.write_short(thread)
         edges = thread.profile.edges
         fields["functions"] = self._next("functions", len(thread.profile))
         fields["edges"] = None if edges is None else self._next("edges", len(edges))

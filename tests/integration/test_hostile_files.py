@@ -65,7 +65,7 @@ def calls_of_ages(path: Path) -> dict[str, bytes]:
     document = member_of(path, "processes.json")
     for process in document:
         for thread in process["threads"]:
-            thread["open_calls"] = [[row, AGES] for row, _ in thread["open_calls"]]
+            thread["open_calls"] = [[row, AGES] for row, _ in thread.get("open_calls", ())]
     return {"processes.json": json.dumps(document).encode()}
 
 

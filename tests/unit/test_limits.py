@@ -19,6 +19,7 @@ from profkit.formats.limits import FACTOR, FLOOR, WEIGHTS, Budget, LimitError
 from profkit.model import Edges, Process, Profile, Run, Thread
 from profkit.model.columns import column_dtypes
 from profkit.model.ranges import Ranges
+from tests.builders import Row, profile
 from tests.hostile_files import small_run
 from tests.run_files import member_of, npy, rewritten
 
@@ -48,12 +49,30 @@ HOLDS: dict[str, tuple[Callable[[Path], dict[str, bytes | None]], str]] = {
     "series": (lambda p: {"series/time_ns.npy": npy(np.zeros(MANY, np.int64))}, "readings of the machine"),
     "text": (lambda p: {"strings.npy": npy(np.full(10 * MANY, 97, np.uint8))}, "bytes of strings"),
     "strings": (lambda p: {"string_offsets.npy": npy(np.zeros(MANY, np.int64))}, "strings"),
-    "nothing but objects": (lambda p: manifest(p, unknown=[{}] * 1_000_000), "values of JSON"),
-    "nothing but brackets": (lambda p: manifest(p, unknown=[[]] * 1_000_000), "values of JSON"),
+    "nothing but objects": (lambda p: manifest(p, unknown=[{}] * 1_500_000), "values of JSON"),
+    "nothing but brackets": (lambda p: manifest(p, unknown=[[]] * 1_500_000), "values of JSON"),
     "a long word": (lambda p: manifest(p, cwd="x" * 10 * MANY), "bytes of JSON"),
     "words": (lambda p: manifest(p, command=["x"] * 500_000), "words, variables and packages"),
     "warnings": (lambda p: manifest(p, warnings=[{"code": "a"}] * 150_000), "notices"),
 }
+
+
+def test_a_run_of_very_many_processes_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 of them and a tenth of the memory that any file may take, for 10,000; times differ, as measured ones."""
+    monkeypatch.setattr("profkit.formats.limits.FLOOR", FLOOR // 10)
+    run, random = small_run(), np.random.default_rng(1)
+    first = replace(run.processes[0], ranges=None, samples=None, environment={}, notes=(), pools=())
+
+    def another(pid: int) -> Process:
+        rows = [Row("m.py", line, f"f{line}", 9, *random.random(2).tolist()) for line in range(1, 5)]
+        seconds = random.random(4).tolist()
+        thread = Thread(
+            profile(rows), tid=pid, run_s=seconds[0], run_queue_wait_s=seconds[1], user_s=seconds[2]
+        )
+        return replace(first, pid=pid, wall_s=seconds[3], threads=(thread,))
+
+    write_run(tmp_path / "many.prof", replace(run, processes=tuple(map(another, range(1, 1_001)))))
+    assert len(load_run(tmp_path / "many.prof").processes) == 1_000
 
 
 @pytest.mark.parametrize(("changes", "what"), HOLDS.values(), ids=HOLDS)
