@@ -17,6 +17,7 @@ from typing import Any
 from profkit.capture import host, pyspy, remote
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.process_facts import read_stat
+from profkit.capture.proc_files import lives, process_numbers
 from profkit.capture.provenance import git_state, run_facts, this_process
 from profkit.capture.reservation import check_output, free_name, make_spool, reserved
 from profkit.capture.sampled_stacks import with_stacks
@@ -54,12 +55,9 @@ def attach(
     and so on. Raise `UsageError` if the process cannot be read or the output cannot be written.
     """
     target = _Target.found(pid)
-    if output is None:
-        place: contextlib.AbstractContextManager[Path] = free_name(Path("run.prof"))
-    else:
+    if output is not None:
         check_output(output)
-        place = _named(output)
-    with place as path:
+    with free_name(Path("run.prof")) if output is None else reserved(output) as path:
         spool = make_spool(path)
         try:
             with _interrupted() as stop:
@@ -77,12 +75,6 @@ def attach(
             remove_spool(spool)
         if written is not None:
             written(path, run)
-
-
-@contextlib.contextmanager
-def _named(output: Path) -> Iterator[Path]:
-    with reserved(output):
-        yield output
 
 
 @contextlib.contextmanager
@@ -148,16 +140,7 @@ class _Target:
 
     def lives(self) -> bool:
         """Return whether the same process still exists."""
-        return _lives(self.pid, self.born)
-
-
-def _lives(pid: int, born: int | None = None) -> bool:
-    """Return whether a process runs, and was born at `born` (clock ticks since boot) if given."""
-    try:
-        _, fields = read_stat(f"/proc/{pid}/stat")
-    except (OSError, ValueError):
-        return False
-    return born in (None, int(fields[19])) and fields[0] not in (b"Z", b"X")
+        return lives(self.pid, self.born)
 
 
 def _process_of(pid: int) -> int:
@@ -275,11 +258,11 @@ class _Attachment:
             problem = answer.result()
             if not problem:
                 self._asked.add(pid)
-            elif _lives(pid):
+            elif lives(pid):
                 version = ".".join(map(str, python.version)) + "t" * python.free_threaded
                 self._refused.setdefault((version, problem), []).append(pid)
                 self._to_sample.add(pid)
-        self._to_sample = {pid for pid in self._to_sample if _lives(pid)}
+        self._to_sample = {pid for pid in self._to_sample if lives(pid)}
 
     def _new_python(self, pid: int) -> remote.Python | None:
         """Return the interpreter of a process if it is new and to be traced."""
@@ -322,7 +305,7 @@ class _Attachment:
         """Wait until traced processes have removed the agent; those that make no call do so later."""
         deadline = time.monotonic() + _LEAVING_S
         while time.monotonic() < deadline and any(
-            _lives(int(path.stem)) for path in self._spool.glob(f"*{settings.TRACED_SUFFIX}")
+            lives(int(path.stem)) for path in self._spool.glob(f"*{settings.TRACED_SUFFIX}")
         ):
             time.sleep(0.02)
 
@@ -378,9 +361,9 @@ class _Attachment:
                 problem = path.read_text(encoding="utf-8", errors="replace")[:500]
                 found.append(Notice("attach-not-traced", problem).at(pids=[int(path.stem)]))
         for pid, script in self._scripts.items():
-            if not _lives(pid):
+            if not lives(pid):
                 script.remove()
-        late = [pid for pid, script in self._scripts.items() if not script.was_read() and _lives(pid)]
+        late = [pid for pid, script in self._scripts.items() if not script.was_read() and lives(pid)]
         if late:
             found.append(Notice("attach-not-reached").at(pids=late))
         return found
@@ -402,10 +385,9 @@ def _said_of_sampling(sampled: pyspy.Sampled) -> list[Notice]:
 def _tree(root: int) -> list[int]:
     """Return a process and all its descendants, parents first."""
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                children.setdefault(int(read_stat(f"/proc/{name}/stat")[1][1]), []).append(int(name))
+    for pid in process_numbers():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            children.setdefault(int(read_stat(f"/proc/{pid}/stat")[1][1]), []).append(pid)
     found = [root]
     for pid in found:
         found += sorted(child for child in children.get(pid, ()) if child != os.getpid())

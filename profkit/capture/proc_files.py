@@ -23,11 +23,21 @@ def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
         except OSError:
             pass
         return None  # some process has its number
+    return born is not None and lives(pid, born)
+
+
+def lives(pid: int, born: int | None = None) -> bool:
+    """Return whether a process runs, and was born at `born` (clock ticks since boot) if given."""
     try:
         _, fields = read_stat(f"/proc/{pid}/stat")
-        return int(fields[19]) == born and fields[0] not in (b"Z", b"X")
+        return born in (None, int(fields[19])) and fields[0] not in (b"Z", b"X")
     except (OSError, ValueError, IndexError):
         return False
+
+
+def process_numbers(proc: str = "/proc") -> set[int]:
+    """Return the numbers of all processes that ``/proc`` shows."""
+    return {int(name) for name in os.listdir(proc) if name[0] in "123456789"}
 
 
 def last_pid() -> bytes:
