@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from profkit.capture import records
-from profkit.capture.agent import process_facts, record_file, settings
+from profkit.capture.agent import process_facts, settings
 from profkit.capture.packer import captures_on, pack_spool
 from profkit.capture.process_tree import ProcessTree
 from profkit.capture.record_types import Launcher, Sampled, SeenProcess, SeenThread
@@ -102,8 +102,7 @@ def _seen_now(spool: Path, launcher: Launcher | None, sampled: Sampled | None) -
         }
     finally:
         tree.close()
-    data = b"".join(record_file.encode(record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT, record))
-    now = records.decode_samples(data)
+    now = records.samples_of(record)
     if sampled is None:
         return now
     newest = {(process.pid, process.born): process for process in now.processes}
