@@ -189,10 +189,7 @@ class _Attached:
             child = _Attached(self._spool, self._until, self._tracers)
             child._module = self._module
             self._over = True
-            frame: Any = sys._getframe().f_back
-            while frame is not None:
-                child._worker = process_facts.name_of_worker(frame) or child._worker
-                frame = frame.f_back
+            child._worker = process_facts.name_of_worker(sys._getframe())
             goes_on = perf_counter() < self._until and os.path.exists(self._go_on)
             if goes_on and child._trace(forked=True):
                 child._watch_ends()

@@ -332,7 +332,7 @@ class Session:
         record["mapped"] = self._mapped
         record["thread_names"] = [list(item) for item in native.thread_names().items()]
         record["pools"] = self._read_pools(state != "snapshot")
-        record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes(), **self._notes}
+        record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes, **self._notes}
         parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
         if not (self._beside_tables and self._native.keep(b"".join(parts))):
             self._replace(parts, state, record["perf"])
@@ -420,9 +420,7 @@ class Session:
         return self._tiers is not None and self._tiers.sampled
 
     def _note_displacement(self) -> None:
-        if self._sampled():
-            return  # no profiler is to be there
-        if self._tracer.displaced():
+        if not self._sampled() and self._tracer.displaced():  # when sampled, no profiler is to be there
             self._notes["displaced"] = True
 
     # Forks
@@ -469,10 +467,7 @@ class Session:
             self._tiers = None
             self._main_ident = _thread.get_ident()
             self._begin(True, *self._forked_at, inherited if sees else None)
-            frame: Any = sys._getframe().f_back
-            while frame is not None:
-                self._worker = process_facts.name_of_worker(frame) or self._worker
-                frame = frame.f_back
+            self._worker = process_facts.name_of_worker(sys._getframe()) or self._worker
             self._write_first(forked=True)
             self._trace()
         except Exception as error:
