@@ -174,7 +174,7 @@ class _Attachment:
         self._duration_s = duration_s
         self._functions = functions
         self._begun = begun
-        self._scripts: dict[int, remote.Script] = {}
+        self._scripts: dict[int, Path] = {}
         self._seen: set[int] = set()
         self._asked: set[int] = set()
         self._refused: dict[tuple[str, str], list[int]] = {}
@@ -291,12 +291,12 @@ class _Attachment:
         if problem:
             return problem
         try:
-            script = remote.Script(pid, self._spool, until)
+            script = remote.write_script(pid, self._spool, until)
         except OSError as error:
             return error.strerror or str(error)
         problem = remote.run_in(pid, python, script)
         if problem:
-            script.remove()
+            _remove(script)
         else:
             self._scripts[pid] = script
         return problem
@@ -362,11 +362,16 @@ class _Attachment:
                 found.append(Notice("attach-not-traced", problem).at(pids=[int(path.stem)]))
         for pid, script in self._scripts.items():
             if not lives(pid):
-                script.remove()
-        late = [pid for pid, script in self._scripts.items() if not script.was_read() and lives(pid)]
+                _remove(script)
+        late = [pid for pid, script in self._scripts.items() if script.exists() and lives(pid)]
         if late:
             found.append(Notice("attach-not-reached").at(pids=late))
         return found
+
+
+def _remove(script: Path) -> None:
+    with contextlib.suppress(OSError):
+        script.unlink()
 
 
 def _said_of_sampling(sampled: pyspy.Sampled) -> list[Notice]:

@@ -13,7 +13,7 @@ from profkit.capture import records
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.packer import captures_on, pack_spool
 from profkit.capture.process_tree import ProcessTree
-from profkit.capture.record_types import Launcher, Sampled, SeenProcess, SeenThread
+from profkit.capture.record_types import Launcher, Sampled, SeenProcess
 from profkit.capture.reservation import spool_prefix
 from profkit.capture.source_cache import Sources, cache_file
 from profkit.capture.spool import FACTS_NAME
@@ -117,7 +117,7 @@ def _newer(before: SeenProcess, now: SeenProcess | None) -> SeenProcess:
     threads = [
         thread
         if (newer := newest.pop(thread.tid, None)) is None
-        else replace(newer, rows=_rows(thread, newer))
+        else replace(newer, rows=np.concatenate([thread.rows, newer.rows]))
         for thread in before.threads
     ]
     return replace(
@@ -128,7 +128,3 @@ def _newer(before: SeenProcess, now: SeenProcess | None) -> SeenProcess:
         alive=now.alive,
         threads=(*threads, *newest.values()),
     )
-
-
-def _rows(before: SeenThread, now: SeenThread) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    return np.concatenate([before.rows, now.rows])

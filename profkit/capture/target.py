@@ -168,7 +168,7 @@ class Target:
             except RuntimeError:  # the user's limit on threads: prepare afterwards
                 self._beside = False
         with self._kept():
-            self._signals.wait(self._process, ended=self._ended)
+            self._signals.wait(self._process, self._ended)
         gatherer.stop()
         status = self._process.wait()
         self._facts["tree_cpu_s"] = self._signals.tree_cpu_s

@@ -331,7 +331,7 @@ class Session:
             self._native.sync_tables()
         record["mapped"] = self._mapped
         record["thread_names"] = [list(item) for item in native.thread_names().items()]
-        record["pools"] = self._read_pools(state != "snapshot")
+        record["pools"] = self._pools.read(state != "snapshot")
         record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes, **self._notes}
         parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
         if not (self._beside_tables and self._native.keep(b"".join(parts))):
@@ -369,12 +369,6 @@ class Session:
     def _own_threads(self) -> Set[int]:
         own = set(self._ticker.tids)
         return own if self._tiers is None else own | self._tiers.threads()
-
-    def _read_pools(self, final: bool) -> Any:
-        try:
-            return self._pools.read(final)
-        except Exception:
-            return None  # the libraries are the target's, of any version
 
     def _end(self, state: str) -> None:
         """Write the last record; nothing of the target follows, unless an exec fails."""

@@ -51,7 +51,13 @@ class Pools:
         self._most = {}
 
     def read(self, final: bool) -> Optional[List[Row]]:
-        """Return one row for each pool, or ``None``; the process ends if `final`."""
+        """Return one row for each pool, or ``None``, also on an error; the process ends if `final`."""
+        try:
+            return self._read(final)
+        except Exception:
+            return None  # the libraries are the target's, of any version
+
+    def _read(self, final: bool) -> Optional[List[Row]]:
         rows = self._native(final)
         if rows is None and final:
             rows = _from_threadpoolctl()
