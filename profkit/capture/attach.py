@@ -16,8 +16,8 @@ from typing import Any
 
 from profkit.capture import host, pyspy, remote
 from profkit.capture.agent import process_facts, settings
-from profkit.capture.agent.process_facts import read_stat
-from profkit.capture.proc_files import lives, process_numbers
+from profkit.capture.agent.process_facts import read_file, read_stat, status_words
+from profkit.capture.proc_files import lives, process_numbers, words
 from profkit.capture.provenance import git_state, run_facts, this_process
 from profkit.capture.reservation import check_output, free_name, make_spool, reserved
 from profkit.capture.sampled_stacks import with_stacks
@@ -123,9 +123,9 @@ class _Target:
             raise UsageError(f"it is a thread; name its process, {whole}", parameter="pid", value=pid)
         if fields[0] in (b"Z", b"X"):
             raise UsageError("it has ended (zombie process)", parameter="pid", value=pid)
-        if fields[6] == b"-1" and not os.path.exists(f"/proc/{pid}/exe") and not _words(pid, "cmdline"):
+        if fields[6] == b"-1" and not os.path.exists(f"/proc/{pid}/exe") and not words(pid, "cmdline"):
             raise UsageError("it is a kernel thread; name a program", parameter="pid", value=pid)
-        environment = dict(word.partition("=")[::2] for word in _words(pid, "environ"))
+        environment = dict(word.partition("=")[::2] for word in words(pid, "environ"))
         try:
             cwd = os.readlink(f"/proc/{pid}/cwd")
         except OSError:
@@ -133,7 +133,7 @@ class _Target:
         return cls(
             pid,
             int(fields[19]),
-            _words(pid, "cmdline") or [name],
+            words(pid, "cmdline") or [name],
             cwd,
             settings.thread_environment(environment),
         )
@@ -145,19 +145,10 @@ class _Target:
 
 def _process_of(pid: int) -> int:
     """Return the process of a thread: the kernel finds threads by number, but does not list them in /proc."""
-    with contextlib.suppress(OSError, ValueError):
-        status = Path(f"/proc/{pid}/status").read_bytes()
-        at = status.index(b"\nTgid:")
-        return int(status[at + 6 :].split(None, 1)[0])
+    with contextlib.suppress(OSError):
+        for number in status_words(read_file(f"/proc/{pid}/status"), b"Tgid"):
+            return int(number)
     return pid
-
-
-def _words(pid: int, name: str) -> list[str]:
-    try:
-        data = Path(f"/proc/{pid}/{name}").read_bytes()
-    except OSError:
-        return []  # another user's
-    return [os.fsdecode(word) for word in data.split(b"\0") if word]
 
 
 class _Attachment:

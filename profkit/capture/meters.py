@@ -54,10 +54,8 @@ class Meters:
     @property
     def notes(self) -> list[dict[str, str]]:
         """Return notices, in JSON form, of what could not be read."""
-        found = []
-        if "pressure/cpu" not in self._files:
-            found.append({"code": "sampler-no-pressure"})
-        return [*found, *self._gpus.notes]
+        missing = [] if "pressure/cpu" in self._files else [{"code": "sampler-no-pressure"}]
+        return [*missing, *self._gpus.notes]
 
     def __len__(self) -> int:
         return len(self.time_ns)

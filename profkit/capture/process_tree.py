@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from profkit.capture.agent.process_facts import read_file, read_stat, switches, words_of
+from profkit.capture.agent.process_facts import read_file, read_stat, status_words, switches, words_of
 from profkit.capture.proc_files import TICKS, file_budget, last_pid, process_numbers
 from profkit.capture.watched import WatchedProcess, WatchedThread, every_thread, process_record
 
@@ -285,10 +285,9 @@ class ProcessTree:
             if any(words):  # a zombie has none
                 process.command = words
             if not process.last_ns:
-                status = read_file(f"{_PROC}/{process.pid}/status")
-                at = status.find(b"\nNSpid:")
-                if at >= 0:
-                    process.ns_pid = int(status[at + 7 : status.index(b"\n", at + 1)].split()[-1])
+                numbers = status_words(read_file(f"{_PROC}/{process.pid}/status"), b"NSpid")
+                if numbers:
+                    process.ns_pid = int(numbers[-1])
 
     def _end_thread(self, process: WatchedProcess, thread: WatchedThread) -> None:
         self._files -= thread.close()

@@ -12,6 +12,7 @@ import numpy as np
 from profkit.capture import records
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.packer import captures_on, pack_spool
+from profkit.capture.proc_files import words
 from profkit.capture.process_tree import ProcessTree
 from profkit.capture.record_types import Launcher, Sampled, SeenProcess
 from profkit.capture.reservation import spool_prefix
@@ -20,7 +21,7 @@ from profkit.capture.spool import FACTS_NAME
 from profkit.errors import FormatError
 from profkit.model import Run
 
-_MARK = os.fsencode(settings.SPOOL_VARIABLE) + b"="
+_MARK = settings.SPOOL_VARIABLE + "="
 
 
 def spool_of(named: str | os.PathLike[str]) -> Path | None:
@@ -56,13 +57,9 @@ def read_running(spool: Path) -> Run:
 
 
 def _spool_in_environment(pid: int) -> Path | None:
-    try:
-        words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return None  # it has ended, or is another user's process
-    for word in words:
+    for word in words(pid, "environ"):
         if word.startswith(_MARK):
-            spool = Path(os.fsdecode(word[len(_MARK) :]))
+            spool = Path(word[len(_MARK) :])
             return spool if (spool / FACTS_NAME).is_file() else None
     return None
 

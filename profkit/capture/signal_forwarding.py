@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from profkit.capture.agent.process_facts import read_file, status_words
 from profkit.errors import ProfkitError
 
 #: Signals to the launcher that are meant for the target.
@@ -241,11 +242,9 @@ def _has_ended(target: subprocess.Popen[bytes]) -> bool:
 
 
 def _pending(pid: int) -> set[int]:
-    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
-        for line in file:
-            if line.startswith(b"ShdPnd:"):
-                bits = int(line.split()[1], 16)
-                return {int(number) for number in _FORWARDED if bits >> number - 1 & 1}
+    with contextlib.suppress(OSError):
+        for mask in status_words(read_file(f"/proc/{pid}/status", 1 << 16), b"ShdPnd"):
+            return {int(number) for number in _FORWARDED if int(mask, 16) >> number - 1 & 1}
     return set()
 
 

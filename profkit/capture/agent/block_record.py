@@ -91,7 +91,9 @@ class Recording:
         record["agent_tids"] = []
         record["tracer"] = self._tracer.kind
         record["pools"] = Pools().read(True)
-        record["notes"] = self._notes(displaced)
+        record["notes"] = {"displaced": True} if displaced else {}
+        if self._tracer.kind != "native":
+            record["notes"]["no_tracer"] = True
         return record, self._tracer.stats()
 
     def _leave(self) -> None:
@@ -100,14 +102,6 @@ class Recording:
 
             threading.setprofile(self._hook)
         self._tracer.leave()
-
-    def _notes(self, displaced: bool) -> Dict[str, Any]:
-        notes: Dict[str, Any] = {}
-        if displaced:
-            notes["displaced"] = True
-        if self._tracer.kind != "native":
-            notes["no_tracer"] = True
-        return notes
 
     def leave_in_child(self) -> None:
         """Stop tracing in a forked child, which does not belong to the block."""

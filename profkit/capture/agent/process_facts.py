@@ -172,12 +172,16 @@ def read_stat(path: str) -> Tuple[str, List[bytes]]:
 
 def switches(status: bytes) -> Tuple[Optional[int], Optional[int]]:
     """Return voluntary and involuntary context switches from a thread's ``status``."""
-    found: List[Optional[int]] = []
-    for key in (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:"):
-        at = status.find(key)
-        number = status[at + len(key) :].split(None, 1)[:1] if at >= 0 else []
-        found.append(int(number[0]) if number else None)
-    return found[0], found[1]
+    voluntary, involuntary = (
+        status_words(status, key) for key in (b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches")
+    )
+    return int(voluntary[0]) if voluntary else None, int(involuntary[0]) if involuntary else None
+
+
+def status_words(status: bytes, key: bytes) -> List[bytes]:
+    """Return the words of a field of a ``status`` file, proc(5); none if it is not there."""
+    _, found, rest = status.partition(b"\n" + key + b":")
+    return rest.partition(b"\n")[0].split() if found else []
 
 
 def _bytes_read() -> Optional[int]:
