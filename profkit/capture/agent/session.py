@@ -82,7 +82,7 @@ class Session:
         self._main_ident = _thread.get_ident()
         self._starting: List[str] = []  # import path entries that Python is about to add
         self._worker = ""  # multiprocessing's name of this process, if it forked it
-        self._ticker = Ticker(self._watch, self._windows)
+        self._ticker = Ticker(self._watch, self._native)
         self._stopped_for_forks = False  # registered only if needed, since hooks make forks slower
         self._pools = Pools()
         self._reserve, self._memory = Reserve(), Reserve()

@@ -57,10 +57,6 @@ class Windows:
             self._mapped = bool(self._native.windows_map(path))
         return self._mapped
 
-    def bell(self) -> Any:
-        """Return a lock that the agent's thread sleeps on."""
-        return self._native.Bell()
-
     def begin(self) -> None:
         """Begin to follow windows; called once, before the process is traced."""
         if self._range:
