@@ -47,6 +47,8 @@ class Recording:
         if not _loaded:
             _loaded.append(native.load(tracers))
             native.take_out_costs(_loaded[0])
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=_after_fork_in_child)
         self._tracer = native.tracer(_loaded[0])
         self._usage = process_facts.usage_of(_loaded[0])
         self._hook: Any = None
@@ -54,10 +56,6 @@ class Recording:
 
     def start(self) -> None:
         """Begin to trace."""
-        global _registered
-        if not _registered and hasattr(os, "register_at_fork"):
-            _registered = True
-            os.register_at_fork(after_in_child=_after_fork_in_child)
         self._identity = process_facts.identity()
         self._begin = process_facts.state(True, self._usage)
         _active.append(self)
@@ -112,7 +110,6 @@ class Recording:
 #: The compiled tracer's module, or ``None``; loaded once, since each load takes memory.
 _loaded: List[Any] = []
 _active: List[Recording] = []
-_registered = False
 
 
 def _after_fork_in_child() -> None:
