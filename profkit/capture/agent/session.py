@@ -184,7 +184,7 @@ class Session:
         if self._ticks():
             if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
                 self._stopped_for_forks = True
-                os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork_in_parent)
+                os.register_at_fork(before=self._ticker.stop, after_in_parent=self._after_fork_in_parent)
             self._ticker.start()
 
     def _ticks(self) -> bool:
@@ -418,9 +418,6 @@ class Session:
             self._notes["displaced"] = True
 
     # Forks
-
-    def _before_fork(self) -> None:
-        self._ticker.stop()
 
     def _after_fork_in_parent(self) -> None:
         if not self._over and self._ticks():
