@@ -16,7 +16,8 @@ from typing import Any
 
 from profkit.capture import host, pyspy, remote
 from profkit.capture.agent import process_facts, settings
-from profkit.capture.agent.process_facts import read_stat
+from profkit.capture.agent.process_facts import read_file, read_stat, status_words
+from profkit.capture.proc_files import lives, process_numbers, words
 from profkit.capture.provenance import git_state, run_facts, this_process
 from profkit.capture.reservation import check_output, free_name, make_spool, reserved
 from profkit.capture.sampled_stacks import with_stacks
@@ -54,12 +55,9 @@ def attach(
     and so on. Raise `UsageError` if the process cannot be read or the output cannot be written.
     """
     target = _Target.found(pid)
-    if output is None:
-        place: contextlib.AbstractContextManager[Path] = free_name(Path("run.prof"))
-    else:
+    if output is not None:
         check_output(output)
-        place = _named(output)
-    with place as path:
+    with free_name(Path("run.prof")) if output is None else reserved(output) as path:
         spool = make_spool(path)
         try:
             with _interrupted() as stop:
@@ -77,12 +75,6 @@ def attach(
             remove_spool(spool)
         if written is not None:
             written(path, run)
-
-
-@contextlib.contextmanager
-def _named(output: Path) -> Iterator[Path]:
-    with reserved(output):
-        yield output
 
 
 @contextlib.contextmanager
@@ -131,9 +123,9 @@ class _Target:
             raise UsageError(f"it is a thread; name its process, {whole}", parameter="pid", value=pid)
         if fields[0] in (b"Z", b"X"):
             raise UsageError("it has ended (zombie process)", parameter="pid", value=pid)
-        if fields[6] == b"-1" and not os.path.exists(f"/proc/{pid}/exe") and not _words(pid, "cmdline"):
+        if fields[6] == b"-1" and not os.path.exists(f"/proc/{pid}/exe") and not words(pid, "cmdline"):
             raise UsageError("it is a kernel thread; name a program", parameter="pid", value=pid)
-        environment = dict(word.partition("=")[::2] for word in _words(pid, "environ"))
+        environment = dict(word.partition("=")[::2] for word in words(pid, "environ"))
         try:
             cwd = os.readlink(f"/proc/{pid}/cwd")
         except OSError:
@@ -141,40 +133,22 @@ class _Target:
         return cls(
             pid,
             int(fields[19]),
-            _words(pid, "cmdline") or [name],
+            words(pid, "cmdline") or [name],
             cwd,
             settings.thread_environment(environment),
         )
 
     def lives(self) -> bool:
         """Return whether the same process still exists."""
-        return _lives(self.pid, self.born)
-
-
-def _lives(pid: int, born: int | None = None) -> bool:
-    """Return whether a process runs, and was born at `born` (clock ticks since boot) if given."""
-    try:
-        _, fields = read_stat(f"/proc/{pid}/stat")
-    except (OSError, ValueError):
-        return False
-    return born in (None, int(fields[19])) and fields[0] not in (b"Z", b"X")
+        return lives(self.pid, self.born)
 
 
 def _process_of(pid: int) -> int:
     """Return the process of a thread: the kernel finds threads by number, but does not list them in /proc."""
-    with contextlib.suppress(OSError, ValueError):
-        status = Path(f"/proc/{pid}/status").read_bytes()
-        at = status.index(b"\nTgid:")
-        return int(status[at + 6 :].split(None, 1)[0])
+    with contextlib.suppress(OSError):
+        for number in status_words(read_file(f"/proc/{pid}/status"), b"Tgid"):
+            return int(number)
     return pid
-
-
-def _words(pid: int, name: str) -> list[str]:
-    try:
-        data = Path(f"/proc/{pid}/{name}").read_bytes()
-    except OSError:
-        return []  # another user's
-    return [os.fsdecode(word) for word in data.split(b"\0") if word]
 
 
 class _Attachment:
@@ -191,7 +165,7 @@ class _Attachment:
         self._duration_s = duration_s
         self._functions = functions
         self._begun = begun
-        self._scripts: dict[int, remote.Script] = {}
+        self._scripts: dict[int, Path] = {}
         self._seen: set[int] = set()
         self._asked: set[int] = set()
         self._refused: dict[tuple[str, str], list[int]] = {}
@@ -275,11 +249,11 @@ class _Attachment:
             problem = answer.result()
             if not problem:
                 self._asked.add(pid)
-            elif _lives(pid):
+            elif lives(pid):
                 version = ".".join(map(str, python.version)) + "t" * python.free_threaded
                 self._refused.setdefault((version, problem), []).append(pid)
                 self._to_sample.add(pid)
-        self._to_sample = {pid for pid in self._to_sample if _lives(pid)}
+        self._to_sample = {pid for pid in self._to_sample if lives(pid)}
 
     def _new_python(self, pid: int) -> remote.Python | None:
         """Return the interpreter of a process if it is new and to be traced."""
@@ -308,12 +282,12 @@ class _Attachment:
         if problem:
             return problem
         try:
-            script = remote.Script(pid, self._spool, until)
+            script = remote.write_script(pid, self._spool, until)
         except OSError as error:
             return error.strerror or str(error)
         problem = remote.run_in(pid, python, script)
         if problem:
-            script.remove()
+            _remove(script)
         else:
             self._scripts[pid] = script
         return problem
@@ -322,7 +296,7 @@ class _Attachment:
         """Wait until traced processes have removed the agent; those that make no call do so later."""
         deadline = time.monotonic() + _LEAVING_S
         while time.monotonic() < deadline and any(
-            _lives(int(path.stem)) for path in self._spool.glob(f"*{settings.TRACED_SUFFIX}")
+            lives(int(path.stem)) for path in self._spool.glob(f"*{settings.TRACED_SUFFIX}")
         ):
             time.sleep(0.02)
 
@@ -378,12 +352,17 @@ class _Attachment:
                 problem = path.read_text(encoding="utf-8", errors="replace")[:500]
                 found.append(Notice("attach-not-traced", problem).at(pids=[int(path.stem)]))
         for pid, script in self._scripts.items():
-            if not _lives(pid):
-                script.remove()
-        late = [pid for pid, script in self._scripts.items() if not script.was_read() and _lives(pid)]
+            if not lives(pid):
+                _remove(script)
+        late = [pid for pid, script in self._scripts.items() if script.exists() and lives(pid)]
         if late:
             found.append(Notice("attach-not-reached").at(pids=late))
         return found
+
+
+def _remove(script: Path) -> None:
+    with contextlib.suppress(OSError):
+        script.unlink()
 
 
 def _said_of_sampling(sampled: pyspy.Sampled) -> list[Notice]:
@@ -402,10 +381,9 @@ def _said_of_sampling(sampled: pyspy.Sampled) -> list[Notice]:
 def _tree(root: int) -> list[int]:
     """Return a process and all its descendants, parents first."""
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                children.setdefault(int(read_stat(f"/proc/{name}/stat")[1][1]), []).append(int(name))
+    for pid in process_numbers():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            children.setdefault(int(read_stat(f"/proc/{pid}/stat")[1][1]), []).append(pid)
     found = [root]
     for pid in found:
         found += sorted(child for child in children.get(pid, ()) if child != os.getpid())

@@ -107,12 +107,6 @@ def _cpuinfo() -> Iterator[tuple[str, str]]:
             yield key.strip(), value.strip()
 
 
-def take_load() -> tuple[float | None, int | None]:
-    """Return the load average, and the number of other threads that are ready to run."""
-    found = machine.read_fields(machine.load, "/proc/loadavg")
-    return found.get("load"), found.get("runnable")
-
-
 def take_busy() -> float | None:
     """Return the CPU seconds of all other processes; ``None`` if unknown."""
     busy: float | None = machine.read_fields(machine.cpu_seconds, "/proc/stat").get("busy_s")
@@ -121,5 +115,5 @@ def take_busy() -> float | None:
 
 def has_free_cpu(cpus: float) -> bool:
     """Return whether fewer other threads than `cpus` are ready to run; false if unknown."""
-    _, runnable = take_load()
+    runnable: int | None = machine.read_fields(machine.load, "/proc/loadavg").get("runnable")
     return runnable is not None and runnable < cpus

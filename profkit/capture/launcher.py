@@ -7,19 +7,18 @@ import errno
 import gc
 import os
 import shlex
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from profkit.capture import signal_forwarding
 from profkit.capture.agent import settings
-from profkit.capture.reservation import check_output, free_name, reserved, spool_prefix
+from profkit.capture.reservation import check_output, free_name, make_spool, reserved
 from profkit.capture.selection import EVERYTHING, Selection
 from profkit.capture.spool import remove_spool
 from profkit.capture.target import Target
-from profkit.errors import ProfkitError, UsageError
+from profkit.errors import ProfkitError
 
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.model import Run
@@ -67,29 +66,31 @@ def capture(
     """
     selection.check()
     status = 0
+    written = written or (lambda path, run: None)
+    say = say or (lambda line: None)
+    packing = packing or contextlib.nullcontext(lambda doing: None)
     with signal_forwarding.held_back() as signals, contextlib.ExitStack() as names_kept:
-        series = _Series(
+        target_in = partial(
+            Target,
             list(command),
             dict(os.environ),  # a copy: packing changes the launcher's own
-            nvtx_shim,
-            selection,
-            overhead,
-            signals,
-            written or (lambda path, run: None),
-            say or (lambda line: None),
-            packing or contextlib.nullcontext(lambda doing: None),
+            signals=signals,
+            nvtx_shim=nvtx_shim,
+            selection=selection,
+            overhead=overhead,
         )
+        named = output or Path("run.prof")
+        names = [_named(named, number if repeat > 1 else None) for number in range(1, repeat + 1)]
         if output is not None:
-            names = [_named(output, number if repeat > 1 else None) for number in range(1, repeat + 1)]
             for name in names:
                 check_output(name)
             if repeat > 1:
                 names_kept.enter_context(reserved(_named(output, None)))
-        for number in range(1, repeat + 1):
-            with _reserved(output, number if repeat > 1 else None) as path:
-                status = _capture_once(series, path)
+        for number, name in enumerate(names, 1):
+            with free_name(name) if output is None else reserved(name) as path:
+                status = _capture_once(target_in, path, signals, packing, written, say)
             if number < repeat and (status < 0 or signals.end_asked_by is not None):
-                series.say(f"stopped at run {number} of {repeat}")
+                say(f"stopped at run {number} of {repeat}")
                 break
     return status
 
@@ -105,53 +106,19 @@ def _named(path: Path, number: int | None) -> Path:
     return path.with_name("-".join([path.stem, *marks]) + (path.suffix or ".prof")) if marks else path
 
 
-@contextlib.contextmanager
-def _reserved(output: Path | None, number: int | None) -> Iterator[Path]:
-    """Choose the run file of one capture, and reserve it."""
-    path = _named(output or Path("run.prof"), number)
-    if output is None:
-        with free_name(path) as free:
-            yield free
-    else:
-        with reserved(path):
-            yield path
-
-
-@dataclass(frozen=True, slots=True)
-class _Series:
-    """What the captures of one command line have in common."""
-
-    command: list[str]
-    environ: Mapping[str, str]
-    nvtx_shim: bool
-    selection: Selection
-    overhead: float | None
-    signals: signal_forwarding.Signals
-    written: Callable[[Path, Run], None]
-    say: Callable[[str], None]
-    packing: Packing
-
-
-def _capture_once(series: _Series, path: Path) -> int:
+def _capture_once(
+    target_in: Callable[[Path], Target],
+    path: Path,
+    signals: signal_forwarding.Signals,
+    packing: Packing,
+    written: Callable[[Path, Run], None],
+    say: Callable[[str], None],
+) -> int:
     """Run the target and write its run file; only this function removes a spool directory."""
-    signals = series.signals
-    try:
-        spool = Path(tempfile.mkdtemp(prefix=spool_prefix(path), dir=path.parent)).absolute()
-    except OSError as error:
-        raise UsageError(
-            f"cannot write there ({error.strerror}); choose another place", parameter="output", value=path
-        ) from None
+    spool = make_spool(path)
     removed = True  # until something has been run
     try:
-        target = Target(
-            series.command,
-            series.environ,
-            spool,
-            signals,
-            nvtx_shim=series.nvtx_shim,
-            selection=series.selection,
-            overhead=series.overhead,
-        )
+        target = target_in(spool)
         early = signals.arrived()
         if early is not None:
             return -early
@@ -160,11 +127,11 @@ def _capture_once(series: _Series, path: Path) -> int:
         status = target.wait()
         before = _identity(path)
         try:
-            with signals.answered(lambda: series.say(_PATIENCE.format(path))):
-                with series.packing as progress:
+            with signals.answered(lambda: say(_PATIENCE.format(path))):
+                with packing as progress:
                     run = _pack(target, spool, path, progress)
                 removed = True
-                series.written(path, run)
+                written(path, run)
         except BaseException as error:
             stopped = isinstance(error, signal_forwarding.Interrupted)
             removed = removed or (stopped and _identity(path) not in (None, before))

@@ -10,8 +10,8 @@ from array import array
 from typing import Any
 
 from profkit.capture.agent import machine
-from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.gpu import Gpus
+from profkit.capture.proc_files import lives
 
 #: Columns that rise: the rise since the first reading is kept.
 _RISING = frozenset(
@@ -54,10 +54,8 @@ class Meters:
     @property
     def notes(self) -> list[dict[str, str]]:
         """Return notices, in JSON form, of what could not be read."""
-        found = []
-        if "pressure/cpu" not in self._files:
-            found.append({"code": "sampler-no-pressure"})
-        return [*found, *self._gpus.notes]
+        missing = [] if "pressure/cpu" in self._files else [{"code": "sampler-no-pressure"}]
+        return [*missing, *self._gpus.notes]
 
     def __len__(self) -> int:
         return len(self.time_ns)
@@ -82,13 +80,10 @@ class Meters:
         """Look up the target's cgroup again, since ``systemd-run`` and the like change it."""
         try:
             membership = os.pread(self._files["cgroup"], 4096, 0)
-            if membership == self._membership:
-                return
-            _, fields = read_stat(f"/proc/{self._target}/stat")
-            if fields[0] in (b"Z", b"X"):
-                return  # an ended process is in no cgroup
-        except (KeyError, OSError, ValueError, IndexError):
+        except (KeyError, OSError):
             return
+        if membership == self._membership or not lives(self._target):
+            return  # an ended process is in no cgroup
         self._membership = membership
         directories = machine.cgroup_directories("cpu", self._target)
         if not directories or directories == self._cgroup:

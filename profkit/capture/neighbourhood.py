@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from profkit.capture.agent.machine import CGROUPS, cgroup_directories
 from profkit.capture.agent.process_facts import read_file
-from profkit.capture.proc_files import TICKS
+from profkit.capture.proc_files import TICKS, process_numbers
 
 _PROC = "/proc"
 #: Part of one core that reading may take, and the least seconds between two readings.
@@ -216,7 +216,7 @@ class Neighbours:
         since = (time.clock_gettime(time.CLOCK_BOOTTIME) - (now.at - last.at if last else 0.0)) * TICKS
         self._readings += 1
         try:
-            present = {int(name) for name in os.listdir(_PROC) if name[0] in "123456789"}
+            present = process_numbers()
         except OSError:
             return
         self._kernel &= present

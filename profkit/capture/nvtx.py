@@ -16,8 +16,6 @@ if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.formats.nvtx_log import NvtxLog
     from profkit.model import Notice, Process
 
-__all__ = ["INJECTION_VARIABLE", "attach", "inject", "with_thread_names"]
-
 #: Seconds by which a file may seem older than its process: the time of day may be set in between.
 _CLOCK_SLACK = 0.01
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from profkit.capture.agent import process_facts
 from profkit.capture.agent.process_facts import read_file, read_stat
@@ -23,11 +24,30 @@ def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
         except OSError:
             pass
         return None  # some process has its number
+    return born is not None and lives(pid, born)
+
+
+def lives(pid: int, born: int | None = None) -> bool:
+    """Return whether a process runs, and was born at `born` (clock ticks since boot) if given."""
     try:
         _, fields = read_stat(f"/proc/{pid}/stat")
-        return int(fields[19]) == born and fields[0] not in (b"Z", b"X")
+        return born in (None, int(fields[19])) and fields[0] not in (b"Z", b"X")
     except (OSError, ValueError, IndexError):
         return False
+
+
+def process_numbers(proc: str = "/proc") -> set[int]:
+    """Return the numbers of all processes that ``/proc`` shows."""
+    return {int(name) for name in os.listdir(proc) if name[0] in "123456789"}
+
+
+def words(pid: int, name: str) -> list[str]:
+    """Return the words of a process's ``cmdline`` or ``environ``; none if it is gone or another user's."""
+    try:
+        data = Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return []
+    return [os.fsdecode(word) for word in data.split(b"\0") if word]
 
 
 def last_pid() -> bytes:

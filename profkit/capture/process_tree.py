@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from profkit.capture.agent.process_facts import read_file, read_stat, switches, words_of
-from profkit.capture.proc_files import TICKS, file_budget, last_pid
+from profkit.capture.agent.process_facts import read_file, read_stat, status_words, switches, words_of
+from profkit.capture.proc_files import TICKS, file_budget, last_pid, process_numbers
 from profkit.capture.watched import WatchedProcess, WatchedThread, every_thread, process_record
 
 #: Most rows of thread samples, 24 bytes each; beyond, every second one is dropped.
@@ -105,7 +105,7 @@ class ProcessTree:
         if not self._root_born:
             self._adopt(self._root)
         try:
-            present = {int(name) for name in os.listdir(_PROC) if name[0] in "123456789"}
+            present = process_numbers(_PROC)
         except OSError:
             return
         full = now >= self._next_scan
@@ -285,10 +285,9 @@ class ProcessTree:
             if any(words):  # a zombie has none
                 process.command = words
             if not process.last_ns:
-                status = read_file(f"{_PROC}/{process.pid}/status")
-                at = status.find(b"\nNSpid:")
-                if at >= 0:
-                    process.ns_pid = int(status[at + 7 : status.index(b"\n", at + 1)].split()[-1])
+                numbers = status_words(read_file(f"{_PROC}/{process.pid}/status"), b"NSpid")
+                if numbers:
+                    process.ns_pid = int(numbers[-1])
 
     def _end_thread(self, process: WatchedProcess, thread: WatchedThread) -> None:
         self._files -= thread.close()

@@ -50,10 +50,9 @@ def _git(*words: str) -> str | None:
     """Return git's output, empty if it refuses; ``None`` without git or an answer."""
     command = ["git", "--no-optional-locks", *words]
     try:
-        with open(os.devnull, "rb") as nothing:
-            done = subprocess.run(
-                command, stdin=nothing, capture_output=True, text=True, timeout=5, check=False
-            )
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=5, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else ""

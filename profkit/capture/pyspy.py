@@ -88,13 +88,9 @@ class Sampling:
         self._ended: dict[int, list[_Spy]] = {}
         self._present: dict[int, float] = {}
         self._spent_s = 0.0
-        self._rate = 0
+        #: The planned readings of a process a second; 0 if there is none to read.
+        self.rate_hz = 0
         self._raised = self._pausing = False
-
-    @property
-    def rate_hz(self) -> int:
-        """Return the planned readings of a process a second; 0 if there is none to read."""
-        return self._rate
 
     def look(self, pids: Collection[int]) -> None:
         """Read these processes from now on, within the budget; call it several times a second."""
@@ -102,7 +98,7 @@ class Sampling:
         self._present |= dict.fromkeys(pids, time.monotonic())
         spent = self._spent_s + sum(spy.cpu_s() for spy in self._running.values())
         elapsed = time.monotonic() - self._begin
-        least = max(_LEAST_S, _LEAST_READINGS / self._rate) if self._rate else 0.0
+        least = max(_LEAST_S, _LEAST_READINGS / self.rate_hz) if self.rate_hz else 0.0
         if self._running and not self._pausing:
             too_little = elapsed >= least and spent < SHARE * elapsed / 2
             self._pausing = spent > SHARE * (elapsed + self._ahead_s) or (too_little and not self._raised)
@@ -114,14 +110,14 @@ class Sampling:
             if self._running or spent > SHARE * elapsed or elapsed + least > self._duration_s:
                 return
             self._pausing = False
-            self._rate = _rate(sum(map(self._reading_s, pids)))
+            self.rate_hz = _rate(sum(map(self._reading_s, pids)))
         new = [pid for pid in pids if pid not in self._running and self._is_worth(pid)]
-        if new and not self._rate:
-            self._rate = _rate(sum(map(self._reading_s, new)))
+        if new and not self.rate_hz:
+            self.rate_hz = _rate(sum(map(self._reading_s, new)))
         longest = self._begin + self._duration_s + _LONGER_S - time.monotonic()
         for pid in new:
             output = self._directory / f"stacks-{pid}-{len(self._ended.get(pid, ()))}.json"
-            self._running[pid] = _Spy(self._command, pid, self._rate, output, longest)
+            self._running[pid] = _Spy(self._command, pid, self.rate_hz, output, longest)
 
     def finish(self) -> Sampled:
         """Make every py-spy write its file; return what they have seen."""

@@ -206,7 +206,12 @@ def read_samples(path: Path) -> Sampled:
 
 def decode_samples(data: bytes) -> Sampled:
     """Return the samples in a file's bytes; errors are as in `read_samples`."""
-    return _SAMPLED.read("samples", _body(data, record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT))
+    return samples_of(_body(data, record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT))
+
+
+def samples_of(record: dict[str, Any]) -> Sampled:
+    """Return the samples in the record that a file holds; raise `ValueError` if it is none."""
+    return _SAMPLED.read("samples", record)
 
 
 def read_launch(path: Path) -> Launch:

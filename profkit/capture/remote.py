@@ -106,37 +106,29 @@ def _namespace(pid: int | str) -> str:
     return ""
 
 
-class Script:
-    """The file that process `pid` executes; its agent ends by `until_s` (`time.perf_counter`)."""
+def write_script(pid: int, spool: Path, until_s: float) -> Path:
+    """Write the file that process `pid` executes; its agent ends by `until_s` (`time.perf_counter`).
 
-    def __init__(self, pid: int, spool: Path, until_s: float) -> None:
-        handle, name = tempfile.mkstemp(prefix=f"profkit-attach-{pid}-", suffix=".py")
-        self.path = Path(name)
-        agent = str(Path(__file__).parent / "agent")
-        tracers = users_tracers(os.environ)
-        asked = str(spool / settings.ATTACHED_NAME)
-        text = _SCRIPT.format(
-            path=name, asked=asked, agent=agent, spool=str(spool), until=until_s, tracers=tracers
-        )
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        owner = os.stat(f"/proc/{pid}")
-        if os.geteuid() == 0 and owner.st_uid != 0:
-            os.chown(name, owner.st_uid, owner.st_gid)
-
-    def remove(self) -> None:
-        """Remove it, if the process was not asked to read it."""
-        with contextlib.suppress(OSError):
-            self.path.unlink()
-
-    def was_read(self) -> bool:
-        """Return whether the process has read it; a late reader does nothing."""
-        return not self.path.exists()
+    The process removes the file when it reads it; a late reader does nothing else.
+    """
+    handle, name = tempfile.mkstemp(prefix=f"profkit-attach-{pid}-", suffix=".py")
+    agent = str(Path(__file__).parent / "agent")
+    tracers = users_tracers(os.environ)
+    asked = str(spool / settings.ATTACHED_NAME)
+    text = _SCRIPT.format(
+        path=name, asked=asked, agent=agent, spool=str(spool), until=until_s, tracers=tracers
+    )
+    with open(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    owner = os.stat(f"/proc/{pid}")
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        os.chown(name, owner.st_uid, owner.st_gid)
+    return Path(name)
 
 
-def run_in(pid: int, python: Python, script: Script) -> str:
+def run_in(pid: int, python: Python, script: Path) -> str:
     """Make a process read a script; return the reason if it will not, else an empty text."""
-    command = [python.executable, "-I", "-S", "-c", _ASK, str(pid), str(script.path)]
+    command = [python.executable, "-I", "-S", "-c", _ASK, str(pid), str(script)]
     try:
         done = subprocess.run(
             command,

@@ -60,8 +60,8 @@ def make_spool(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def reserved(path: Path) -> Iterator[None]:
-    """Keep other captures from a name; raise `UsageError` if one has it, or nothing can be written."""
+def reserved(path: Path) -> Iterator[Path]:
+    """Keep other captures from a name, and yield it; raise `UsageError` if one has it, or nothing can be written."""
     lock = _lock_of(path)
     handle = _take(path, lock)
     if handle is None:
@@ -70,7 +70,7 @@ def reserved(path: Path) -> Iterator[None]:
         )
         raise _refused(path, problem)
     try:
-        yield
+        yield path
     finally:
         _give_back(lock, handle)
 

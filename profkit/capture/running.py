@@ -10,17 +10,18 @@ from pathlib import Path
 import numpy as np
 
 from profkit.capture import records
-from profkit.capture.agent import process_facts, record_file, settings
+from profkit.capture.agent import process_facts, settings
 from profkit.capture.packer import captures_on, pack_spool
+from profkit.capture.proc_files import words
 from profkit.capture.process_tree import ProcessTree
-from profkit.capture.record_types import Launcher, Sampled, SeenProcess, SeenThread
+from profkit.capture.record_types import Launcher, Sampled, SeenProcess
 from profkit.capture.reservation import spool_prefix
 from profkit.capture.source_cache import Sources, cache_file
 from profkit.capture.spool import FACTS_NAME
 from profkit.errors import FormatError
 from profkit.model import Run
 
-_MARK = os.fsencode(settings.SPOOL_VARIABLE) + b"="
+_MARK = settings.SPOOL_VARIABLE + "="
 
 
 def spool_of(named: str | os.PathLike[str]) -> Path | None:
@@ -56,13 +57,9 @@ def read_running(spool: Path) -> Run:
 
 
 def _spool_in_environment(pid: int) -> Path | None:
-    try:
-        words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return None  # it has ended, or is another user's process
-    for word in words:
+    for word in words(pid, "environ"):
         if word.startswith(_MARK):
-            spool = Path(os.fsdecode(word[len(_MARK) :]))
+            spool = Path(word[len(_MARK) :])
             return spool if (spool / FACTS_NAME).is_file() else None
     return None
 
@@ -102,8 +99,7 @@ def _seen_now(spool: Path, launcher: Launcher | None, sampled: Sampled | None) -
         }
     finally:
         tree.close()
-    data = b"".join(record_file.encode(record_file.SAMPLES_MAGIC, settings.SAMPLES_FORMAT, record))
-    now = records.decode_samples(data)
+    now = records.samples_of(record)
     if sampled is None:
         return now
     newest = {(process.pid, process.born): process for process in now.processes}
@@ -118,7 +114,7 @@ def _newer(before: SeenProcess, now: SeenProcess | None) -> SeenProcess:
     threads = [
         thread
         if (newer := newest.pop(thread.tid, None)) is None
-        else replace(newer, rows=_rows(thread, newer))
+        else replace(newer, rows=np.concatenate([thread.rows, newer.rows]))
         for thread in before.threads
     ]
     return replace(
@@ -129,7 +125,3 @@ def _newer(before: SeenProcess, now: SeenProcess | None) -> SeenProcess:
         alive=now.alive,
         threads=(*threads, *newest.values()),
     )
-
-
-def _rows(before: SeenThread, now: SeenThread) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    return np.concatenate([before.rows, now.rows])

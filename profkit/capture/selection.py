@@ -102,10 +102,7 @@ class Selection:
 
     def as_facts(self) -> dict[str, Any]:
         """Return it as facts of the launcher."""
-        waited_for = {
-            "range": self.capture_range,
-            "steps": self.step_range,
-        }.get(self.kind, "")
+        waited_for = {"range": self.capture_range, "steps": self.step_range}.get(self.kind, "")
         return {
             "window": self.kind,
             "window_range": waited_for,

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from profkit.capture.agent.process_facts import read_file, status_words
 from profkit.errors import ProfkitError
 
 #: Signals to the launcher that are meant for the target.
@@ -125,17 +126,19 @@ class Signals:
                 os.kill(os.getpid(), number)  # sent before this process existed, and meant for the target too
             _set_mask(self._mask)
 
-    def wait(self, target: subprocess.Popen[bytes], ended: Callable[[], None] = lambda: None) -> int:
-        """Wait for the target; return its status, ``-N`` for signal N. If possible, reap it after `ended`."""
+    def wait(self, target: subprocess.Popen[bytes], ended: Callable[[], None]) -> None:
+        """Wait for the target, and call `ended`, if possible before the target is reaped."""
         self._target = target
         try:
             if self._witness is None:
-                status = target.wait()
+                target.wait()
                 ended()
-                return status
+                return
             self._pass_on(target, self._witness)
             ended()
-            return self._reap(target)
+            _, status, usage = os.wait4(target.pid, 0)
+            target.returncode = os.waitstatus_to_exitcode(status)
+            self.tree_cpu_s = usage.ru_utime + usage.ru_stime
         finally:
             self._target = None
 
@@ -153,12 +156,6 @@ class Signals:
         # Signals that came with its end were meant for the target.
         while (late := signal.sigtimedwait(_FORWARDED, 0)) is not None:
             self._note(late.si_signo)
-
-    def _reap(self, target: subprocess.Popen[bytes]) -> int:
-        _, status, usage = os.wait4(target.pid, 0)
-        target.returncode = os.waitstatus_to_exitcode(status)
-        self.tree_cpu_s = usage.ru_utime + usage.ru_stime
-        return target.returncode
 
     def _note(self, number: int) -> bool:
         """Note a signal; return whether it is a new request, and no repetition."""
@@ -245,11 +242,9 @@ def _has_ended(target: subprocess.Popen[bytes]) -> bool:
 
 
 def _pending(pid: int) -> set[int]:
-    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
-        for line in file:
-            if line.startswith(b"ShdPnd:"):
-                bits = int(line.split()[1], 16)
-                return {int(number) for number in _FORWARDED if bits >> number - 1 & 1}
+    with contextlib.suppress(OSError):
+        for mask in status_words(read_file(f"/proc/{pid}/status", 1 << 16), b"ShdPnd"):
+            return {int(number) for number in _FORWARDED if int(mask, 16) >> number - 1 & 1}
     return set()
 
 

@@ -13,7 +13,6 @@ import io
 import re
 import tokenize
 from bisect import bisect_right
-from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -46,19 +45,15 @@ class SourceFile:
         self._text = text.replace("\r\n", "\n").replace("\r", "\n")
         if not self._text.endswith("\n"):
             self._text += "\n"
-        self._line_starts: npt.NDArray[np.intp] | None = None
-        self._qualnames: dict[int, str] | None = None
 
-    @property
+    @functools.cached_property
     def _starts(self) -> npt.NDArray[np.intp]:
         """Return the line starts and the end of the text; not made for files that are only hashed whole."""
-        if self._line_starts is None:
-            if self._text.isascii():
-                characters = np.frombuffer(self._text.encode("ascii"), np.uint8)
-            else:
-                characters = np.frombuffer(self._text.encode("utf-32-le", "surrogatepass"), "<u4")
-            self._line_starts = np.append(0, np.flatnonzero(characters == ord("\n")) + 1)
-        return self._line_starts
+        if self._text.isascii():
+            characters = np.frombuffer(self._text.encode("ascii"), np.uint8)
+        else:
+            characters = np.frombuffer(self._text.encode("utf-32-le", "surrogatepass"), "<u4")
+        return np.append(0, np.flatnonzero(characters == ord("\n")) + 1)
 
     def line(self, number: int) -> str:
         """Return a line without its indentation; empty if it does not exist."""
@@ -67,8 +62,6 @@ class SourceFile:
 
     def qualname(self, line: int, name: str) -> str:
         """Return the qualified name of the function `name` with code from `line` on; empty if not found."""
-        if self._qualnames is None:
-            self._qualnames = dict(self._definitions())
         # A decorated function's code starts at its first decorator; its `def` is the next of that name.
         for at in range(line, min(line + 50, len(self._starts))):
             qualname = self._qualnames.get(at)
@@ -76,7 +69,10 @@ class SourceFile:
                 return qualname if qualname.rpartition(".")[2] == name else ""
         return ""
 
-    def _definitions(self) -> Iterator[tuple[int, str]]:
+    @functools.cached_property
+    def _qualnames(self) -> dict[int, str]:
+        """Return the qualified names of functions and classes by line."""
+        found: dict[int, str] = {}
         outer: list[tuple[int, str, bool]] = []
         starts = self._starts.tolist()
         for match in _DEFINITION.finditer(self._text):
@@ -84,8 +80,9 @@ class SourceFile:
             while outer and outer[-1][0] >= indent:
                 outer.pop()
             parts = [name + (".<locals>" if function else "") for _, name, function in outer]
-            yield bisect_right(starts, match.start()), ".".join([*parts, match[4]])
+            found[bisect_right(starts, match.start())] = ".".join([*parts, match[4]])
             outer.append((indent, match[4], match[2] is not None))
+        return found
 
     def hash(self, line: int, name: str) -> str:
         """Return 16 hexadecimal digits of SHA-256: of a block, lambda's statement, or ``<module>``."""

@@ -6,6 +6,7 @@ Nothing depends on the cache: if it is missing, damaged, or not the user's own, 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import stat
@@ -47,7 +48,6 @@ class Sources:
     def __init__(self, cache: Path | None = None) -> None:
         self._cache = cache
         self._files: dict[str, _File] = {}
-        self._lines: dict[bytes, bytes] | None = None
 
     def describe(self, path: str, line: int, name: str, qualname: str) -> tuple[str, str]:
         """Return a function's qualified name (`qualname` if not empty) and source hash; empty if unknown."""
@@ -66,7 +66,7 @@ class Sources:
         """Save new results; raises nothing. If two processes save at once, the last wins."""
         if self._cache is None or not any(file.new for file in self._files.values()):
             return
-        lines = dict(self._kept())
+        lines = dict(self._kept)
         for path, file in self._files.items():
             key = _text(path)
             before = lines.pop(key, None)
@@ -83,15 +83,15 @@ class Sources:
             return _File(path, None, None)
         # The inode's time of change cannot be set; some tools give all files one time of modification.
         stamp = about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino
-        return _File(path, stamp, self._kept().get(_text(path)))
+        return _File(path, stamp, self._kept.get(_text(path)))
 
+    @functools.cached_property
     def _kept(self) -> dict[bytes, bytes]:
-        if self._lines is None:
-            self._lines = {}
-            if self._cache is not None:
-                with contextlib.suppress(OSError, ValueError):
-                    self._lines = _read(self._cache)
-        return self._lines
+        """Return what the cache has of each file."""
+        if self._cache is not None:
+            with contextlib.suppress(OSError, ValueError):
+                return _read(self._cache)
+        return {}
 
 
 class _File:

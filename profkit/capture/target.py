@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +115,7 @@ class Target:
         counters = selection.counters_only
         nvtx_warnings = [] if counters else nvtx.inject(self._environment, torch_shim=nvtx_shim)
         self._facts: dict[str, Any] = {
-            **run_facts(command, _cwd(), settings.thread_environment(environ)),
+            **run_facts(command, process_facts.cwd(), settings.thread_environment(environ)),
             "job": job(),
             "warnings": nvtx_warnings,
             "launcher": this_process(),
@@ -167,7 +168,7 @@ class Target:
             except RuntimeError:  # the user's limit on threads: prepare afterwards
                 self._beside = False
         with self._kept():
-            self._signals.wait(self._process, ended=self._ended)
+            self._signals.wait(self._process, self._ended)
         gatherer.stop()
         status = self._process.wait()
         self._facts["tree_cpu_s"] = self._signals.tree_cpu_s
@@ -191,7 +192,7 @@ class Target:
                 self._facts["warnings"] += self._sampler.finish()
         with self._kept():
             self._facts["wall_s"] = time.monotonic() - self._begin
-            self._facts["readings"] = [_as_dict(self._before), _as_dict(host.take_reading())]
+            self._facts["readings"] = [asdict(self._before), asdict(host.take_reading())]
             if self._facts["wall_s"] >= _MOMENT_S:
                 self._yardsticks.read_all("after")
             self._facts["yardsticks"] = self._yardsticks.as_facts()
@@ -220,7 +221,7 @@ class Target:
                     break  # packing imports what it needs of the rest
                 for module in modules:
                     importlib.import_module(module)
-            self._facts["host"] = _as_dict(host.read_host())
+            self._facts["host"] = asdict(host.read_host())
             from profkit.capture.source_cache import Sources, cache_file
 
             self._sources = Sources(cache_file(os.environ))
@@ -258,14 +259,3 @@ def _python_path(inject: str, inherited: str) -> str:
     """Put the agent's directory first; an empty entry means the current directory, an empty path nothing."""
     entries = [entry for entry in inherited.split(os.pathsep) if entry != inject] if inherited else []
     return os.pathsep.join([inject, *entries])
-
-
-def _cwd() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""  # it was removed
-
-
-def _as_dict(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__slots__}

@@ -23,7 +23,8 @@ from profkit.errors import UsageError
 PATIENCE_S = 20.0
 #: Names of interpreters on the path; not ``python2.7``.
 _NAMES = re.compile(r"python(3(\.\d+)?)?")
-#: Asks an interpreter, which may be Python 2, what it is and whether it loads a tracer as an agent does.
+#: Asks an interpreter, which may be Python 2, what it is and whether it loads a tracer as an agent does: the
+#: fields of `Interpreter`, except its path.
 _QUESTION = """
 import sys
 if sys.path[0] == "":
@@ -32,14 +33,14 @@ import json, os, sysconfig
 agent, elsewhere = sys.argv[1:]
 name = getattr(getattr(sys, "implementation", None), "name", "cpython")
 said = {
-    "python": os.path.realpath(sys.executable),
+    "executable": os.path.realpath(sys.executable),
     "version": list(sys.version_info[:3]),
     "release": sys.version.split()[0],
     "implementation": "pypy" if hasattr(sys, "pypy_version_info") else name,
     "include": sysconfig.get_paths()["include"],
-    "suffix": sysconfig.get_config_var("EXT_SUFFIX"),
+    "suffix": sysconfig.get_config_var("EXT_SUFFIX") or ".so",
     "prefix": sys.prefix,
-    "path": sys.path,
+    "import_path": sys.path,
     "traced": False,
 }
 if said["implementation"] == "cpython" and sys.version_info >= (3, 8):
@@ -97,13 +98,10 @@ def ask(path: str, environ: Mapping[str, str], *, site: bool = False) -> Interpr
     agent = str(Path(__file__).parent / "agent")
     directory = users_directory(environ)
     inherited = {name: text for name, text in environ.items() if name != settings.DISABLE_NATIVE_VARIABLE}
+    flags = () if site else ("-E", "-s", "-S")  # Python 2 has no -I
     try:
         done = subprocess.run(
-            # Python 2 has no -I.
-            [
-                *(path, *(() if site else ("-E", "-s", "-S"))),
-                *("-c", _QUESTION, agent, "" if directory is None else str(directory)),
-            ],
+            [path, *flags, "-c", _QUESTION, agent, "" if directory is None else str(directory)],
             env=inherited,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -111,23 +109,13 @@ def ask(path: str, environ: Mapping[str, str], *, site: bool = False) -> Interpr
             check=False,
         )
         said = json.loads(done.stdout.splitlines()[-1])
-        return Interpreter(
-            path=path,
-            executable=said["python"],
-            version=tuple(said["version"]),
-            release=said["release"],
-            implementation=said["implementation"],
-            include=said["include"],
-            suffix=said["suffix"] or ".so",
-            prefix=said["prefix"],
-            import_path=tuple(said["path"]),
-            traced=said["traced"],
-        )
+        version, import_path = tuple(said.pop("version")), tuple(said.pop("import_path"))
+        return Interpreter(path=path, version=version, import_path=import_path, **said)
     except OSError as error:
         problem = f"cannot be run ({error.strerror})"
     except subprocess.TimeoutExpired:
         problem = f"did not answer within {PATIENCE_S:.0f} s; name another one"
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         problem = "is not a working Python; name another one"
     raise UsageError(problem, parameter="python", value=path)
 

@@ -250,7 +250,7 @@ class TestReserve:
         assert (tmp_path / "p.reserve").read_bytes() == b"short"
 
     def test_a_number_that_the_target_has_taken_is_left_alone(self, kept: Reserve, tmp_path: Path) -> None:
-        number = kept._fd
+        number = kept.descriptor
         with open(tmp_path / "own", "wb") as own:
             os.dup2(own.fileno(), number)
             try:
@@ -262,7 +262,7 @@ class TestReserve:
         assert (tmp_path / "own").read_bytes() == b""
 
     def test_a_directory_that_was_removed_is_not_filled(self, kept: Reserve, tmp_path: Path) -> None:
-        number = kept._fd
+        number = kept.descriptor
         (tmp_path / "p.reserve").unlink()
         assert not kept.write((b"x",), FileNotFoundError(errno.ENOENT, "gone"))
         with pytest.raises(OSError, match="Bad file descriptor"):

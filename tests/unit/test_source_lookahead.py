@@ -56,7 +56,7 @@ def spool(tmp_path: Path) -> Path:
 @pytest.fixture
 def idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else wants a CPU."""
-    monkeypatch.setattr(host, "take_load", lambda: (0.0, 0))
+    monkeypatch.setattr(host, "has_free_cpu", lambda cpus: True)
 
 
 @contextmanager
@@ -141,11 +141,11 @@ def test_nothing_is_done_while_all_cpus_are_wanted(
 ) -> None:
     free, looks = threading.Event(), threading.Semaphore(0)
 
-    def load() -> tuple[float, int]:
+    def has_free_cpu(cpus: float) -> bool:
         looks.release()
-        return 0.0, 0 if free.is_set() else int(host.cpus_to_use()) + 1
+        return free.is_set()
 
-    monkeypatch.setattr(host, "take_load", load)
+    monkeypatch.setattr(host, "has_free_cpu", has_free_cpu)
     program, sources = tmp_path / "program.py", Noted()
     with running(spool, program), looking(spool, sources):
         for _ in range(5):

@@ -169,16 +169,11 @@ class _Attached:
         record["tracer"] = self._tracer.kind
         record["mapped"] = True
         record["thread_names"] = [list(item) for item in native.thread_names().items()]
-        record["pools"] = self._pools() if state != "exited" else None
+        # Without `_ctypes`, which a reading would load, and so keep a file open, there are no sizes.
+        asks_pools = state != "exited" and "_ctypes" in sys.modules
+        record["pools"] = Pools().read(True) if asks_pools else None
         record["notes"] = self._notes
         write(self._path + settings.RECORD_SUFFIX, record)
-
-    def _pools(self) -> Any:
-        """Return the sizes of thread pools if ctypes is loaded; loading it here would keep a file open."""
-        try:
-            return Pools().read(True) if "_ctypes" in sys.modules else None
-        except Exception:
-            return None  # the libraries are the target's, of any version
 
     def _after_fork_in_child(self) -> None:
         if self._over:
@@ -189,10 +184,7 @@ class _Attached:
             child = _Attached(self._spool, self._until, self._tracers)
             child._module = self._module
             self._over = True
-            frame: Any = sys._getframe().f_back
-            while frame is not None:
-                child._worker = process_facts.name_of_worker(frame) or child._worker
-                frame = frame.f_back
+            child._worker = process_facts.name_of_worker(sys._getframe())
             goes_on = perf_counter() < self._until and os.path.exists(self._go_on)
             if goes_on and child._trace(forked=True):
                 child._watch_ends()

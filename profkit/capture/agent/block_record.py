@@ -47,6 +47,8 @@ class Recording:
         if not _loaded:
             _loaded.append(native.load(tracers))
             native.take_out_costs(_loaded[0])
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=_after_fork_in_child)
         self._tracer = native.tracer(_loaded[0])
         self._usage = process_facts.usage_of(_loaded[0])
         self._hook: Any = None
@@ -54,10 +56,6 @@ class Recording:
 
     def start(self) -> None:
         """Begin to trace."""
-        global _registered
-        if not _registered and hasattr(os, "register_at_fork"):
-            _registered = True
-            os.register_at_fork(after_in_child=_after_fork_in_child)
         self._identity = process_facts.identity()
         self._begin = process_facts.state(True, self._usage)
         _active.append(self)
@@ -69,6 +67,7 @@ class Recording:
         try:
             self._tracer.start()
         except BaseException:
+            _active.remove(self)
             self._leave()
             raise
 
@@ -79,6 +78,7 @@ class Recording:
         self._tracer.finish()
         if self not in _active:
             return None
+        _active.remove(self)
         self._leave()
         record = dict(self._identity)
         state = process_facts.state(True, self._usage)
@@ -88,48 +88,33 @@ class Recording:
         record["state"] = "exited"
         record["agent_tids"] = []
         record["tracer"] = self._tracer.kind
-        record["pools"] = _pools()
-        record["notes"] = self._notes(displaced)
+        record["pools"] = Pools().read(True)
+        record["notes"] = {"displaced": True} if displaced else {}
+        if self._tracer.kind != "native":
+            record["notes"]["no_tracer"] = True
         return record, self._tracer.stats()
 
     def _leave(self) -> None:
-        if self in _active:
-            _active.remove(self)
-        self._restore_hook()
-        self._tracer.leave()
-
-    def _restore_hook(self) -> None:
         if PER_THREAD:
             import threading
 
             threading.setprofile(self._hook)
-
-    def _notes(self, displaced: bool) -> Dict[str, Any]:
-        notes: Dict[str, Any] = {}
-        if displaced:
-            notes["displaced"] = True
-        if self._tracer.kind != "native":
-            notes["no_tracer"] = True
-        return notes
-
-    # Forks
-
-    def after_fork_in_child(self) -> None:
-        """Stop tracing in the child, which does not belong to the block."""
-        self._tracer.finish()
         self._tracer.leave()
-        self._restore_hook()
+
+    def leave_in_child(self) -> None:
+        """Stop tracing in a forked child, which does not belong to the block."""
+        self._tracer.finish()
+        self._leave()
 
 
 #: The compiled tracer's module, or ``None``; loaded once, since each load takes memory.
 _loaded: List[Any] = []
 _active: List[Recording] = []
-_registered = False
 
 
 def _after_fork_in_child() -> None:
     while _active:
-        _active.pop().after_fork_in_child()
+        _active.pop().leave_in_child()
 
 
 def write(path: str, record: Dict[str, Any]) -> None:
@@ -153,10 +138,3 @@ def subtract(state: Dict[str, Any], begin: Dict[str, Any]) -> None:
         risen = [now - then for now, then in zip(task[_TASK_COUNTERS:], earlier[_TASK_COUNTERS:])]
         if risen and min(risen) >= 0:  # else the kernel has reused the number for another thread
             task[_TASK_COUNTERS:] = risen
-
-
-def _pools() -> Any:
-    try:
-        return Pools().read(True)
-    except Exception:
-        return None  # the libraries are the program's, of any version

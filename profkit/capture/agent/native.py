@@ -102,11 +102,7 @@ def _costs_of(module: Any, spool: str) -> Tuple[float, ...]:
 
 def _read_costs(path: str, build: str) -> Optional[Tuple[float, ...]]:
     try:
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        try:
-            words = os.read(fd, 4096).decode("utf-8").split("\n")
-        finally:
-            os.close(fd)
+        words = process_facts.read_file(path).decode("utf-8").split("\n")
         costs = tuple(map(float, words[1:]))
     except (OSError, ValueError):
         return None

@@ -91,7 +91,7 @@ def state(final: bool, usage: Callable[[], Tuple[Any, ...]]) -> Dict[str, Any]:
         "cpus": os.cpu_count(),
         "affinity": len(allowed) or None,
         "affinity_cpus": allowed,
-        "cwd": _cwd(),
+        "cwd": cwd(),
         "worker": _multiprocessing_name(argv),
         "tasks": tasks(final),
         "time": time(),
@@ -111,7 +111,7 @@ def script_directory() -> List[str]:
     if not argv or sys.flags.isolated or getattr(sys.flags, "safe_path", False):
         return []
     if argv[0] in ("-c", "-m"):
-        return [_cwd()]
+        return [cwd()]
     return [os.path.dirname(os.path.realpath(argv[0]))] if os.path.isfile(argv[0]) else []
 
 
@@ -172,12 +172,16 @@ def read_stat(path: str) -> Tuple[str, List[bytes]]:
 
 def switches(status: bytes) -> Tuple[Optional[int], Optional[int]]:
     """Return voluntary and involuntary context switches from a thread's ``status``."""
-    found: List[Optional[int]] = []
-    for key in (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:"):
-        at = status.find(key)
-        number = status[at + len(key) :].split(None, 1)[:1] if at >= 0 else []
-        found.append(int(number[0]) if number else None)
-    return found[0], found[1]
+    voluntary, involuntary = (
+        status_words(status, key) for key in (b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches")
+    )
+    return int(voluntary[0]) if voluntary else None, int(involuntary[0]) if involuntary else None
+
+
+def status_words(status: bytes, key: bytes) -> List[bytes]:
+    """Return the words of a field of a ``status`` file, proc(5); none if it is not there."""
+    _, found, rest = status.partition(b"\n" + key + b":")
+    return rest.partition(b"\n")[0].split() if found else []
 
 
 def _bytes_read() -> Optional[int]:
@@ -222,21 +226,24 @@ def command() -> List[str]:
     return list(getattr(sys, "orig_argv", None) or getattr(sys, "argv", None) or [])
 
 
-def _cwd() -> str:
+def cwd() -> str:
+    """Return the working directory; empty if it was removed."""
     try:
         return os.getcwd()
     except OSError:
-        return ""  # the directory was removed
+        return ""
 
 
 def name_of_worker(frame: Any) -> str:
-    """Return the name of the process that multiprocessing is forking in this frame; empty if it is not."""
-    code = frame.f_code
-    if code.co_name != "_launch" or not code.co_filename.endswith(
-        os.path.join("multiprocessing", "popen_fork.py")
-    ):
-        return ""
-    return str(getattr(frame.f_locals.get("process_obj"), "name", ""))
+    """Return the name of the process that multiprocessing is forking in or around this frame, if it is."""
+    launches = os.path.join("multiprocessing", "popen_fork.py")
+    name = ""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "_launch" and code.co_filename.endswith(launches):
+            name = str(getattr(frame.f_locals.get("process_obj"), "name", "")) or name
+        frame = frame.f_back
+    return name
 
 
 def _multiprocessing_name(command: List[str]) -> str:

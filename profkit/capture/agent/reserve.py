@@ -37,7 +37,8 @@ class Reserve:
     """The kept file of one process."""
 
     def __init__(self) -> None:
-        self._fd = -1
+        #: The kept descriptor, -1 without one.
+        self.descriptor = -1
         self._known: Optional[Tuple[int, int]] = None
 
     def open(self, path: str) -> None:
@@ -65,40 +66,33 @@ class Reserve:
             if number is not None:
                 found = _fstat(fd)
                 _dup2(fd, number, False)
-                self._fd, self._known = number, (found.st_dev, found.st_ino)
+                self.descriptor, self._known = number, (found.st_dev, found.st_ino)
         finally:
             _close(fd)
 
     def content(self) -> Iterator[bytes]:
         """Yield the file's contents."""
         at = 0
-        while self._found(self._fd) is not None:
-            part = os.pread(self._fd, _PART, at)
+        while self._found() is not None:
+            part = os.pread(self.descriptor, _PART, at)
             if not part:
                 return
             yield part
             at += len(part)
 
-    @property
-    def descriptor(self) -> int:
-        """Return the kept descriptor, -1 without one."""
-        return self._fd
-
     def close(self) -> None:
         """Close the descriptor, in a forked child too; the file stays."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0 and self._found(fd) is not None:
-            _close(fd)
+        if self._found() is not None:
+            _close(self.descriptor)
+        self.descriptor = -1
 
     def write(self, parts: Sequence[bytes], error: OSError) -> bool:
         """Write a record that failed with `error` to the kept file; return whether that worked."""
-        if self._fd < 0 or error.errno in _NO_SPACE:
+        if self.descriptor < 0 or error.errno in _NO_SPACE:
             return False
-        found = self._found(self._fd)
-        if found is None:
-            self._fd = -1
-            return False
-        if not found.st_nlink:  # the spool directory was removed: nobody would read it
+        found = self._found()
+        # The target closed it; or the spool directory was removed, so nobody would read it.
+        if found is None or not found.st_nlink:
             self.close()
             return False
         try:
@@ -106,17 +100,17 @@ class Reserve:
             for part in parts:
                 view = memoryview(part)
                 while view:
-                    written = _pwrite(self._fd, view, at)  # type: ignore[misc]
+                    written = _pwrite(self.descriptor, view, at)  # type: ignore[misc]
                     view, at = view[written:], at + written
-            _ftruncate(self._fd, at)  # type: ignore[misc]
+            _ftruncate(self.descriptor, at)  # type: ignore[misc]
         except OSError:
             return False
         return True
 
-    def _found(self, fd: int) -> Any:
+    def _found(self) -> Any:
         """Return the descriptor's status; ``None`` if the target closed it and may have reused its number."""
         try:
-            found = _fstat(fd)
+            found = _fstat(self.descriptor)
         except OSError:
             return None
         return found if (found.st_dev, found.st_ino) == self._known else None

@@ -82,7 +82,7 @@ class Session:
         self._main_ident = _thread.get_ident()
         self._starting: List[str] = []  # import path entries that Python is about to add
         self._worker = ""  # multiprocessing's name of this process, if it forked it
-        self._ticker = Ticker(self._watch, self._windows)
+        self._ticker = Ticker(self._watch, self._native)
         self._stopped_for_forks = False  # registered only if needed, since hooks make forks slower
         self._pools = Pools()
         self._reserve, self._memory = Reserve(), Reserve()
@@ -184,7 +184,7 @@ class Session:
         if self._ticks():
             if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
                 self._stopped_for_forks = True
-                os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork_in_parent)
+                os.register_at_fork(before=self._ticker.stop, after_in_parent=self._after_fork_in_parent)
             self._ticker.start()
 
     def _ticks(self) -> bool:
@@ -331,8 +331,8 @@ class Session:
             self._native.sync_tables()
         record["mapped"] = self._mapped
         record["thread_names"] = [list(item) for item in native.thread_names().items()]
-        record["pools"] = self._read_pools(state != "snapshot")
-        record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes(), **self._notes}
+        record["pools"] = self._pools.read(state != "snapshot")
+        record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes, **self._notes}
         parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
         if not (self._beside_tables and self._native.keep(b"".join(parts))):
             self._replace(parts, state, record["perf"])
@@ -369,12 +369,6 @@ class Session:
     def _own_threads(self) -> Set[int]:
         own = set(self._ticker.tids)
         return own if self._tiers is None else own | self._tiers.threads()
-
-    def _read_pools(self, final: bool) -> Any:
-        try:
-            return self._pools.read(final)
-        except Exception:
-            return None  # the libraries are the target's, of any version
 
     def _end(self, state: str) -> None:
         """Write the last record; nothing of the target follows, unless an exec fails."""
@@ -420,15 +414,10 @@ class Session:
         return self._tiers is not None and self._tiers.sampled
 
     def _note_displacement(self) -> None:
-        if self._sampled():
-            return  # no profiler is to be there
-        if self._tracer.displaced():
+        if not self._sampled() and self._tracer.displaced():  # when sampled, no profiler is to be there
             self._notes["displaced"] = True
 
     # Forks
-
-    def _before_fork(self) -> None:
-        self._ticker.stop()
 
     def _after_fork_in_parent(self) -> None:
         if not self._over and self._ticks():
@@ -469,10 +458,7 @@ class Session:
             self._tiers = None
             self._main_ident = _thread.get_ident()
             self._begin(True, *self._forked_at, inherited if sees else None)
-            frame: Any = sys._getframe().f_back
-            while frame is not None:
-                self._worker = process_facts.name_of_worker(frame) or self._worker
-                frame = frame.f_back
+            self._worker = process_facts.name_of_worker(sys._getframe()) or self._worker
             self._write_first(forked=True)
             self._trace()
         except Exception as error:

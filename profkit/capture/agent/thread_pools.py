@@ -51,7 +51,13 @@ class Pools:
         self._most = {}
 
     def read(self, final: bool) -> Optional[List[Row]]:
-        """Return one row for each pool, or ``None``; the process ends if `final`."""
+        """Return one row for each pool, or ``None``, also on an error; the process ends if `final`."""
+        try:
+            return self._read(final)
+        except Exception:
+            return None  # the libraries are the target's, of any version
+
+    def _read(self, final: bool) -> Optional[List[Row]]:
         rows = self._native(final)
         if rows is None and final:
             rows = _from_threadpoolctl()
@@ -84,9 +90,11 @@ class Pools:
                     return self._rows(final)
                 seen = len(sys.modules)
                 mapped = _mapped()
-                if mapped and Calls.get(final) is None:
-                    return None
-                self._find(mapped, final)
+                if mapped:
+                    calls = Calls.get(final)
+                    if calls is None:
+                        return None
+                    self._find(mapped, calls)
                 self._modules_seen = seen
         except OSError:
             return None  # no /proc
@@ -99,7 +107,7 @@ class Pools:
             rows += library.rows(final, files)
         return rows
 
-    def _find(self, mapped: List[str], final: bool) -> None:
+    def _find(self, mapped: List[str], calls: Calls) -> None:
         for path in mapped:
             self._files[path] = None
             if path in self._libraries:
@@ -107,7 +115,7 @@ class Pools:
             kind = library_of(path)
             if kind is None or (kind.one_pool and any(type(lib) is kind for lib in self._libraries.values())):
                 continue
-            library = _opened(kind, path, final)
+            library = _opened(kind, path, calls)
             if library is not None and all(library.asks != lib.asks for lib in self._libraries.values()):
                 self._libraries[path] = library
 
@@ -120,11 +128,8 @@ def library_of(path: str) -> Optional[Type[NativeLibrary]]:
     return next((kind for kind in NativeLibrary.registered if name.startswith(kind.starts)), None)
 
 
-def _opened(kind: Type[NativeLibrary], path: str, final: bool) -> Optional[NativeLibrary]:
-    """Return the library at a path; ``None`` if it cannot be asked now or is not what its name says."""
-    calls = Calls.get(final)
-    if calls is None:
-        return None
+def _opened(kind: Type[NativeLibrary], path: str, calls: Calls) -> Optional[NativeLibrary]:
+    """Return the library at a path; ``None`` if it is not what its name says."""
     try:
         handle = calls.dlopen(path, _NOLOAD)
     except OSError:

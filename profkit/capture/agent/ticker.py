@@ -45,10 +45,10 @@ _GONE_TIMEOUT = 0.05
 class Ticker:
     """Calls ``tick()`` repeatedly; it returns the seconds until the next call."""
 
-    def __init__(self, tick: Callable[[], float], bells: Any) -> None:
-        """Take `bells`, whose ``bell()`` returns a lock that can also wake the waiting thread for a tick."""
+    def __init__(self, tick: Callable[[], float], native: Any) -> None:
+        """Take the native tracer, whose ``Bell`` is a lock that can also wake the waiting thread for a tick."""
         self._tick = tick
-        self._bells = bells
+        self._native = native
         self.forget()
 
     def forget(self) -> None:
@@ -73,7 +73,7 @@ class Ticker:
         try:
             if not self._due:
                 self._due = monotonic() + _FIRST
-            stop, done = self._bells.bell(), _thread.allocate_lock()
+            stop, done = self._native.Bell(), _thread.allocate_lock()
             done.acquire()
             try:
                 self.failed = not self._start_thread(stop, done)

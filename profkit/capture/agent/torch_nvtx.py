@@ -11,7 +11,7 @@ from .import_hook import after_import
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict
+    from typing import Any, Dict
 
 _FUNCTIONS = "torch.cuda.nvtx"
 _AUTOGRAD = "torch.autograd.profiler"
@@ -20,54 +20,46 @@ _AUTOGRAD = "torch.autograd.profiler"
 class Hooks:
     def __init__(self, library: str) -> None:
         self._library = library
-        self._notes: Dict[str, Any] = {}
+        #: The notes for this process's record.
+        self.notes: Dict[str, Any] = {}
 
     def install(self) -> None:
         """Patch the modules when they are imported."""
         after_import({_FUNCTIONS: self._patch_functions, _AUTOGRAD: self._patch_autograd})
-
-    def notes(self) -> Dict[str, Any]:
-        """Return the notes for this process's record."""
-        return self._notes
 
     def _patch_functions(self, module: Any) -> None:
         if not _needed():
             return
         try:
             module._nvtx = _Collector(self._library)
-            self._notes["torch_nvtx"] = True
+            self.notes["torch_nvtx"] = True
         except Exception as error:  # the library is for another machine, or there is no ctypes
-            self._notes["agent_failed"] = repr(error)
+            self.notes["agent_failed"] = repr(error)
 
     def _patch_autograd(self, module: Any) -> None:
-        if _needed():
-            _patch_autograd(module, self._said_emit_nvtx)
+        """Make ``emit_nvtx`` do nothing, as it needs the CUDA part of PyTorch's C++ profiler."""
+        if not _needed():
+            return
+        notes = self.notes
 
-    def _said_emit_nvtx(self) -> None:
-        self._notes["emit_nvtx"] = True
+        def enter(self: Any) -> Any:
+            if not self.enabled:
+                return None
+            if self.entered:
+                raise RuntimeError("NVTX annotation context manager is not reentrant")
+            self.entered = True
+            notes["emit_nvtx"] = True
+            return self
+
+        def leave(self: Any, kind: Any, value: Any, trace: Any) -> Any:
+            return False if self.enabled else None
+
+        module.emit_nvtx.__enter__ = enter
+        module.emit_nvtx.__exit__ = leave
 
 
 def _needed() -> bool:
     return not hasattr(sys.modules.get("torch._C"), "_nvtx")
-
-
-def _patch_autograd(module: Any, said: Callable[[], None]) -> None:
-    """Make ``emit_nvtx`` do nothing, as it needs the CUDA part of PyTorch's C++ profiler."""
-
-    def enter(self: Any) -> Any:
-        if not self.enabled:
-            return None
-        if self.entered:
-            raise RuntimeError("NVTX annotation context manager is not reentrant")
-        self.entered = True
-        said()
-        return self
-
-    def leave(self: Any, kind: Any, value: Any, trace: Any) -> Any:
-        return False if self.enabled else None
-
-    module.emit_nvtx.__enter__ = enter
-    module.emit_nvtx.__exit__ = leave
 
 
 class _Collector:

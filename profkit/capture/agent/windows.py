@@ -36,10 +36,7 @@ class Windows:
         self._bell_path = os.path.join(spool, settings.SAMPLER_BELL)
         self._native = native
         self._changed = changed
-        self._own: Tuple[int, int] = (
-            0,
-            0,
-        )  # number of the window that this process opened, and its pid
+        self._own = (0, 0)  # number of the window that this process opened, and its pid
         self._mapped = False
         self.kind, words = settings.window_asked(asked)
         self._times = _Times(words) if self.kind == "time" else None
@@ -54,12 +51,11 @@ class Windows:
 
     @property
     def possible(self) -> bool:
-        """Whether this process can follow windows."""
-        return self._map()
-
-    def bell(self) -> Any:
-        """Return a lock that the agent's thread sleeps on."""
-        return self._native.Bell()
+        """Whether this process can follow windows, for which it maps their page."""
+        if not self._mapped and self._native is not None:
+            path = os.path.join(self._spool, settings.windows_file(process_facts.boot_id()))
+            self._mapped = bool(self._native.windows_map(path))
+        return self._mapped
 
     def begin(self) -> None:
         """Begin to follow windows; called once, before the process is traced."""
@@ -131,7 +127,7 @@ class Windows:
             number = self._open(name, 0, ON)
             if number:
                 return True, number
-        return False, self._native.name_begins(name) if self._map() else 0
+        return False, self._native.name_begins(name) if self.possible else 0
 
     def exit(self, entered: Tuple[bool, int]) -> None:
         """End a named part of the program."""
@@ -143,21 +139,13 @@ class Windows:
 
     # How
 
-    def _map(self) -> bool:
-        if not self._mapped and self._native is not None:
-            path = os.path.join(self._spool, settings.windows_file(process_facts.boot_id()))
-            self._mapped = bool(self._native.windows_map(path))
-        return self._mapped
-
     def _go_to(self, steps: int) -> None:
         assert self._schedule is not None
         before, phase = self.phase(), self._schedule.phase(steps)
         if phase == before:
             return
         if phase == OFF or before == ON:
-            self._native.window_close()
-            self._changed()
-            self._tell_sampler()
+            self._close_any()
         if phase != OFF:
             self._open(self._schedule.name(steps), 0, phase)
 
@@ -174,9 +162,12 @@ class Windows:
     def _close(self, number: int) -> None:
         if number and self._own == (number, os.getpid()) and self._native.window_state()[1] == number:
             self._own = (0, 0)
-            self._native.window_close()
-            self._changed()
-            self._tell_sampler()
+            self._close_any()
+
+    def _close_any(self) -> None:
+        self._native.window_close()
+        self._changed()
+        self._tell_sampler()
 
     def _tell_sampler(self) -> None:
         """Have the launcher's sampler read its counters now, for the window."""
