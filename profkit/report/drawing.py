@@ -65,8 +65,7 @@ def slopegraph(slopes: Slopes) -> str:
     Positions are logarithmic in the rank, so equal slopes are equal factors ``ln(rank before / rank after)``.
     """
     named = [line for line in slopes.lines if line.tone]
-    deepest = max((rank for line in named for rank in (line.before, line.after) if rank), default=0)
-    deepest = max(deepest, _LEAST_RANKS)
+    deepest = max([_LEAST_RANKS, *(rank for line in named for rank in (line.before, line.after) if rank)])
     scale = _PLOT / math.log2(deepest)
     nowhere = _TOP + _PLOT + _ABSENT / 2
 

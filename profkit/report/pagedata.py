@@ -166,7 +166,7 @@ def _functions(
     fine = marked.copy()
     for side in sides:
         fine |= side.active >= FINE_SHARE * side.active.sum()
-    fine = fine[order]
+    digits = np.where(fine[order], 6, 3)
     members = {
         "by": by,
         "start": int(place[start]) if start >= 0 else -1,
@@ -181,8 +181,8 @@ def _functions(
         "reason": {
             str(place[row]): shorten_middle(text, LONGEST_NAME) for row, text in (reason or {}).items()
         },
-        "after": _columns(after, order, fine, None),
-        "before": None if before is None else _columns(before, order, fine, after),
+        "after": _columns(after, order, digits, None),
+        "before": None if before is None else _columns(before, order, digits, after),
     }
     return members, place
 
@@ -197,15 +197,13 @@ def _places(keys: Sequence[FunctionKey], files: Sequence[str]) -> tuple[list[str
     return places, [clean(root) for root, _, _ in known], place
 
 
-def _columns(
-    side: SideTable, order: Ints, fine: npt.NDArray[np.bool_], other: SideTable | None
-) -> dict[str, Any]:
+def _columns(side: SideTable, order: Ints, digits: Ints, other: SideTable | None) -> dict[str, Any]:
     """Return one side's columns; counts of the baseline are differences from the candidate's, mostly 0."""
     calls = side.ncalls if other is None else side.ncalls - other.ncalls
     members: dict[str, Any] = {
         "ncalls": calls[order].tolist(),
-        "tottime": _seconds(side.active[order], fine),
-        "cumtime": _seconds(side.cumtime[order], fine),
+        "tottime": _seconds(side.active[order], digits),
+        "cumtime": _seconds(side.cumtime[order], digits),
         # Exact, since shares are computed from them.
         "total": float(side.active.sum()),
         "most": float(side.cumtime.max(initial=0.0)),
@@ -281,7 +279,7 @@ def _stacks(table: StackTable, waits: bool, iterations: Sequence[int | None], pl
 def _stack_side(side: StackSide, iterations: int | None) -> dict[str, Any]:
     members = {
         "ncalls": np.rint(side.ncalls).astype(np.int64).tolist(),
-        "own": _seconds(side.own, np.ones(len(side.own), np.bool_), 4),
+        "own": _seconds(side.own, 4),
         "iterations": iterations,
     }
     for name, part in (("queued", side.queued), ("blocked", side.blocked)):
@@ -304,7 +302,7 @@ def _json(value: Any, name: str = "") -> str:
     if is_dataclass(value):
         # These counts are written beside the figure.
         members = {f.name: getattr(value, f.name) for f in fields(value) if not f.name.endswith("left_out")}
-        value = {key: member for key, member in members.items() if member is not None}
+        value = {name: member for name, member in members.items() if member is not None}
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{_json(key)}:{_json(item, key)}" for key, item in value.items()) + "}"
     if isinstance(value, tuple):
@@ -317,11 +315,10 @@ def _list(values: Iterable[Any]) -> Written:
     return Written("[" + ",".join(map(str, values)) + "]")
 
 
-def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: int = 6) -> Written:
-    """Write nanoseconds with three digits (`most` if `fine`): 1.2345 s is ``123e7``, or ``123450e4``."""
+def _seconds(values: Floats, digits: int | Ints = 3) -> Written:
+    """Write nanoseconds with so many digits: 1.2345 s is ``123e7``, or with six ``123450e4``."""
     nanoseconds = np.where(np.isfinite(values), values, 0.0) * 1e9
     size = np.maximum(np.abs(nanoseconds), 0.5)
-    digits = 3 if fine is None else np.where(fine, most, 3)
     power = np.maximum(np.floor(np.log10(size)) + 1 - digits, 0).astype(np.int64)
     whole = np.rint(nanoseconds / 10.0**power).astype(np.int64)
     return _list(
