@@ -57,7 +57,7 @@ def evidence_markup(blocks: Sequence[Block]) -> str:
 
 
 def _signal(table: Table, row: Row, sides: Sequence[str]) -> str:
-    signal, *values, says = (format_cell(c, v) for c, v in zip(table.columns, row.cells, strict=True))
+    signal, *values, says = table.texts(row)
     drawn = "".join(
         element(
             "div",
@@ -89,7 +89,7 @@ def block_markup(block: Block) -> str:
     if isinstance(block, VerdictBlock):
         return _verdict(block)
     if isinstance(block, Waterfall):
-        return _waterfall(block)
+        return waterfall_drawing(block) + _note(block.note)
     if isinstance(block, HeatMap):
         return _heat_map(block)
     if isinstance(block, Trend):
@@ -137,10 +137,6 @@ def _headline(block: VerdictBlock) -> str:
     if not block.cause:
         return escape(block.headline)
     return f"{escape(block.headline)} {element('small', escape(f'({block.cause})'))}"
-
-
-def _waterfall(block: Waterfall) -> str:
-    return waterfall_drawing(block) + _note(block.note)
 
 
 def _heat_map(block: HeatMap) -> str:

@@ -180,8 +180,7 @@ def _facts(document: Document) -> _Part:
 
 
 def _first_evidence(document: Document) -> Table | None:
-    found = (b for s in document.sections if s.role == "evidence" for b in s.blocks if isinstance(b, Table))
-    table = next(found, None)
+    table = next((t for section, t in document.every(Table) if section.role == "evidence"), None)
     return table if table is not None and table.rows else None
 
 
@@ -214,7 +213,7 @@ def _evidence(table: Table) -> _Part:
     parts = [element("text", "Evidence", x=0, y=14, class_="heading")]
     y = 40.0
     for row in table.rows:
-        signal, *values, says = (format_cell(c, v) for c, v in zip(table.columns, row.cells, strict=True))
+        signal, *values, says = table.texts(row)
         bars = evidence_bars(row.cells[1:-1])
         parts.append(element("text", escape(shorten_middle(signal, 54)), x=0, y=y, class_="signal"))
         y += 8
@@ -241,10 +240,9 @@ def _evidence(table: Table) -> _Part:
 
 
 def _functions(document: Document) -> _Part:
-    for section in document.sections:
-        for block in section.blocks:
-            if isinstance(block, Table) and {"name", "share"} <= {column.kind for column in block.columns}:
-                return _bars(section.title, block)
+    for section, table in document.every(Table):
+        if {"name", "share"} <= {column.kind for column in table.columns}:
+            return _bars(section.title, table)
     return _Part("", 0.0)
 
 
