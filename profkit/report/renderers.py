@@ -52,11 +52,10 @@ class Terminal(Renderer):
 
     def render(self, report: Report, rows: int) -> str:
         from profkit.report import terminal
-        from profkit.report.reports import Brief
+        from profkit.report.reports import Ticketed
 
-        short = report.brief() if self.brief and isinstance(report, Brief) else None
         return terminal.render(
-            report.document(rows) if short is None else short,
+            report.brief() if self.brief and isinstance(report, Ticketed) else report.document(rows),
             width=self.width,
             height=self.height,
             color_system=self.color_system,

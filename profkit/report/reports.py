@@ -25,17 +25,12 @@ class Report(Protocol):
 
 
 @runtime_checkable
-class Brief(Protocol):
-    """A result whose answer fits on one screen."""
+class Ticketed(Protocol):
+    """A result of runs: its answer fits on one screen, and it can be laid out for a ticket."""
 
     def brief(self) -> Document:
         """Return the answer alone."""
         ...
-
-
-@runtime_checkable
-class Ticketed(Protocol):
-    """A result that can be laid out for a ticket."""
 
     def ticket(self, rows: int) -> Document:
         """Return the answer first, then machines and versions, the rest folded."""
