@@ -11,28 +11,11 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 
-from profkit.report.document import (
-    Bullets,
-    Document,
-    Facts,
-    Note,
-    Section,
-    VerdictBlock,
-    Waterfall,
-)
-from profkit.report.drawing import (
-    SLOPES_WIDTH,
-    slopegraph,
-    slopes_height,
-)
+from profkit.report.document import Bullets, Document, Facts, Note, Section, VerdictBlock, Waterfall
+from profkit.report.drawing import SLOPES_WIDTH, slopegraph, slopes_height
 from profkit.report.figures import PageData, Slopes, Waits
 from profkit.report.htmlblocks import block_markup, evidence_markup
-from profkit.report.htmlfigures import (
-    calls_part,
-    functions_section,
-    stacks_section,
-    timeline_section,
-)
+from profkit.report.htmlfigures import calls_part, functions_section, stacks_section, timeline_section
 from profkit.report.markup import element, escape
 from profkit.report.pagedata import page_json
 from profkit.report.waits import waits_section

@@ -24,14 +24,7 @@ from profkit.report.functions import Ranked, name_of, ranked, ranked_run
 from profkit.report.imports import import_changes_object, imports_object
 from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object
-from profkit.report.jsonvalues import (
-    json_number,
-    json_text,
-    json_texts,
-    members,
-    next_command,
-    plain,
-)
+from profkit.report.jsonvalues import json_number, json_text, json_texts, members, next_command, plain
 from profkit.report.lines import lines_object
 from profkit.report.machine import machine_object
 from profkit.report.range_sections import change_objects, range_objects

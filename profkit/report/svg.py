@@ -18,13 +18,7 @@ from profkit.report.document import (
     format_cell,
     format_one,
 )
-from profkit.report.drawing import (
-    SLOPES_WIDTH,
-    evidence_bars,
-    slopegraph,
-    slopes_height,
-    slopes_text,
-)
+from profkit.report.drawing import SLOPES_WIDTH, evidence_bars, slopegraph, slopes_height, slopes_text
 from profkit.report.figures import Slopes
 from profkit.report.markup import element, escape, number
 from profkit.report.text import shorten_middle, wrap_some
