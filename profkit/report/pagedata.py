@@ -62,24 +62,27 @@ def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
     )
     both = (table.baseline, table.candidate)
     functions, place = _functions(
-        table.keys,
-        table.file,
-        table.name,
-        table.line,
-        both,
-        by=diff.ranking.by,
-        marked=table.anomalous,
-        match={row: match for row, match in enumerate(table.match) if match_text(match)},
-        reason={row: clean(moved_text(table, row)) for row in moved},
-        start=next(working, -1),
+        table.keys, table.file, table.name, table.line, both, by=diff.ranking.by, marked=table.anomalous
     )
+    functions["start"] = next((int(place[row]) for row in working), -1)
+    functions["match"] = {
+        str(place[row]): match for row, match in enumerate(table.match) if match_text(match)
+    }
+    functions["reason"] = {
+        str(place[row]): shorten_middle(clean(moved_text(table, row)), LONGEST_NAME) for row in moved
+    }
     if table.by_share:
         # A sampled side has no call counts.
         functions["uncounted"] = True
     pairs = None if calls is None else (calls.caller, calls.callee, (calls.baseline, calls.candidate))
     waits = all(side.wait is not None for side in both)
     stacks = None if pairs is None else diff.stacks or _stacks_of(pairs, both)
-    return _page(functions, place, pairs, stacks, waits, _iterations(diff.iterations), sides)
+    return PageData(
+        functions,
+        None if pairs is None else _calls(*pairs, place),
+        None if stacks is None else _stacks(stacks, waits, _iterations(diff.iterations), place),
+        timeline(sides),
+    )
 
 
 def run_page(run: Run, by: str) -> PageData:
@@ -111,36 +114,21 @@ def run_page(run: Run, by: str) -> PageData:
         by=by,
         marked=none > 0,
     )
-    pairs = stacks = None
+    calls = stacks = None
     if edges is not None:
         order = np.lexsort((edges.caller, edges.callee))
         columns = CallSide(edges.ncalls[order], edges.tottime[order], edges.cumtime[order])
         pairs = edges.caller[order], edges.callee[order], (columns,)
         traced = placed_paths(select(run, edges=False))
-        stacks = _stacks_of(pairs, (side,)) if traced is None else stacks_of_paths(((traced,),))
-    return _page(functions, place, pairs, stacks, profile.wait is not None, (None,), (("", run),))
+        table = _stacks_of(pairs, (side,)) if traced is None else stacks_of_paths(((traced,),))
+        calls = _calls(*pairs, place)
+        stacks = None if table is None else _stacks(table, profile.wait is not None, (None,), place)
+    return PageData(functions, calls, stacks, timeline((("", run),)))
 
 
 def page_json(data: PageData | None) -> str:
     """Return the page data as JSON for ``<script type="application/json">``."""
     return "{}" if data is None else _json(data)
-
-
-def _page(
-    functions: dict[str, Any],
-    place: Ints,
-    pairs: _Pairs | None,
-    stacks: StackTable | None,
-    waits: bool,
-    iterations: Sequence[int | None],
-    sides: Sequence[tuple[str, Run]],
-) -> PageData:
-    return PageData(
-        functions,
-        None if pairs is None else _calls(*pairs, place),
-        None if stacks is None else _stacks(stacks, waits, iterations, place),
-        timeline(sides),
-    )
 
 
 def _functions(
@@ -152,11 +140,11 @@ def _functions(
     *,
     by: str,
     marked: npt.NDArray[np.bool_],
-    match: Mapping[int, str] | None = None,
-    reason: Mapping[int, str] | None = None,
-    start: int = -1,
 ) -> tuple[dict[str, Any], Ints]:
-    """Return the functions of one or two sides as columns, and the index of each row in them."""
+    """Return the functions of one or two sides as columns, and the index of each row in them.
+
+    `start`, `match` and `reason` are those of a single run, where no function moved.
+    """
     after, before = sides[-1], sides[0] if len(sides) > 1 else None
     # Order by the candidate's rank, which then need not be written; functions that it lacks come last.
     order = np.lexsort((after.rank, after.rank == 0))
@@ -169,7 +157,7 @@ def _functions(
     digits = np.where(fine[order], 6, 3)
     members = {
         "by": by,
-        "start": int(place[start]) if start >= 0 else -1,
+        "start": -1,
         "present": int((after.rank > 0).sum()),
         "places": [shorten_start(text, LONGEST_NAME) for text in places],
         "roots": roots,
@@ -177,10 +165,8 @@ def _functions(
         "place": at[order].tolist(),
         "line": np.fromiter(lines, np.int32, len(order))[order].tolist(),
         "marked": np.flatnonzero(marked[order]).tolist(),
-        "match": {str(place[row]): text for row, text in (match or {}).items()},
-        "reason": {
-            str(place[row]): shorten_middle(text, LONGEST_NAME) for row, text in (reason or {}).items()
-        },
+        "match": {},
+        "reason": {},
         "after": _columns(after, order, digits, None),
         "before": None if before is None else _columns(before, order, digits, after),
     }
