@@ -101,13 +101,13 @@ def _block(block: Block) -> str:
 def _verdict(block: VerdictBlock) -> str:
     cause = f" ({block.cause})" if block.cause else ""
     sure = "" if block.confidence is None else f" — confidence {units.confidence(block.confidence)}"
-    sign = SIGNS.get(block.tone, "?")
+    sign = SIGNS[block.tone]
     return element(
         "div",
         element("strong", escape(f"{sign} {block.headline}"), style="font-size:115%"),
         element("span", escape(unbroken(cause + sure))),
         element("p", escape(unbroken(block.summary)), style="margin:2px 0"),
-        style=_FRAME.format(_TONES.get(block.tone, _TONES["unsure"])),
+        style=_FRAME.format(_TONES[block.tone]),
     )
 
 

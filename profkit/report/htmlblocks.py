@@ -121,7 +121,7 @@ def _verdict(block: VerdictBlock) -> str:
             aria_hidden="true",
         )
         sure = element("p", f"Confidence {units.confidence(block.confidence)} ", bar, class_="confidence")
-    sign = element("span", SIGNS.get(block.tone, "?"), class_="sign", aria_hidden="true")
+    sign = element("span", SIGNS[block.tone], class_="sign", aria_hidden="true")
     return element(
         "div",
         sign,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import NamedTuple
 
 from profkit.report import units
@@ -20,7 +19,7 @@ from profkit.report.document import (
 )
 from profkit.report.drawing import SLOPES_WIDTH, evidence_bars, slopegraph, slopes_height, slopes_text
 from profkit.report.figures import Slopes
-from profkit.report.markup import element, escape, number
+from profkit.report.markup import assets, element, escape, number
 from profkit.report.text import shorten_middle, wrap_some
 from profkit.report.trends import trend_drawing, trend_height, trend_text
 from profkit.report.units import UNKNOWN
@@ -78,7 +77,7 @@ def render(document: Document) -> str:
             "svg",
             element("title", escape(title), id="title"),
             element("desc", escape(description), id="desc"),
-            f"<style>{_style()}</style>",
+            f"<style>{assets(*_STYLES)}</style>",
             element("rect", width=_WIDTH, height=height, rx=10, class_="ground"),
             _at(0, 0, head.markup),
             _at(_PADDING, below, account.markup),
@@ -93,11 +92,6 @@ def render(document: Document) -> str:
         )
         + "\n"
     )
-
-
-def _style() -> str:
-    files = resources.files("profkit.report") / "assets"
-    return "\n".join((files / name).read_text(encoding="utf-8") for name in _STYLES)
 
 
 def _at(x: float, y: float, markup: str) -> str:
@@ -127,7 +121,7 @@ def _verdict(document: Document, block: VerdictBlock) -> _Part:
         ),
         element("path", d=f"M0 10a10 10 0 0 1 6 -9.2V{number(height)}H0z", class_="tone"),
         element("circle", cx=44, cy=44, r=17, class_="tone"),
-        element("text", SIGNS.get(block.tone, "?"), x=44, y=51, class_="sign"),
+        element("text", SIGNS[block.tone], x=44, y=51, class_="sign"),
     )
     return _Part(element("g", *band, *parts, class_=block.tone), height)
 
