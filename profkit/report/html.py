@@ -159,12 +159,11 @@ def _folded(document: Document) -> Iterator[str]:
 
 def _said_first(section: Section, tables: str) -> str:
     """Return sentences and facts, with the tables folded below."""
-    said = [block for block in section.blocks if isinstance(block, (Facts, Note))]
     rest = [block for block in section.blocks if not isinstance(block, (Facts, Note))]
-    notes = [block for block in said if isinstance(block, Note) and not block.tone]
-    first = "".join(block_markup(block) for block in said if block not in notes)
-    folded = "".join(map(block_markup, (*rest, *notes)))
-    return first + element("details", element("summary", escape(tables)), folded)
+    notes = [block for block in section.blocks if isinstance(block, Note) and not block.tone]
+    folded = [*rest, *notes]
+    first = "".join(block_markup(block) for block in section.blocks if block not in folded)
+    return first + element("details", element("summary", escape(tables)), *map(block_markup, folded))
 
 
 def _drawn(document: Document) -> bool:

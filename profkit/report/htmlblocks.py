@@ -46,11 +46,8 @@ def evidence_markup(blocks: Sequence[Block]) -> str:
     items = [_signal(first, row, sides) for row in first.rows]
     shown, rest = items[:_FIRST_SIGNALS], items[_FIRST_SIGNALS:]
     below = (element("ul", *rest, class_="signals") if rest else "") + "".join(map(block_markup, others))
-    words = (
-        *([f"{len(rest)} more"] if rest else []),
-        *(["how the order of functions changed"] if others else []),
-    )
-    about = " and ".join(words)
+    words = (f"{len(rest)} more" if rest else "", "how the order of functions changed" if others else "")
+    about = " and ".join(filter(None, words))
     return element("ul", *shown, class_="signals") + (
         element("details", element("summary", about), below) if below else ""
     )

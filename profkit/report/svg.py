@@ -127,17 +127,15 @@ def _verdict(document: Document, block: VerdictBlock) -> _Part:
 
 
 def _times(document: Document) -> str:
-    """Return what both sides took, in one line, from the table below the verdict."""
-    table = next((b for s in document.sections[:1] for b in s.blocks if isinstance(b, Table)), None)
-    if table is None or len(table.rows) < 2:
+    """Return what both sides took, in one line, from a comparison's table below the verdict."""
+    table = next((block for block in document.sections[0].blocks if isinstance(block, Table)), None)
+    if table is None:
         return ""
-    changes = []
-    for at, column in enumerate(table.columns):
-        before, after = (format_cell(column, row.cells[at]) for row in table.rows[:2])
-        if column.kind == "seconds" and UNKNOWN not in (before, after):
-            ratio = str(table.rows[2].cells[at]) if len(table.rows) > 2 else ""
-            changes.append(f"{column.title} {before} → {after}" + (f" ({ratio})" if ratio else ""))
-    return " · ".join(changes)
+    return " · ".join(
+        f"{column.title} {before} → {after}" + (f" ({ratio})" if ratio else "")
+        for column, before, after, ratio in zip(table.columns, *map(table.texts, table.rows), strict=True)
+        if column.kind == "seconds" and UNKNOWN not in (before, after)
+    )
 
 
 def _account(document: Document) -> _Part:
