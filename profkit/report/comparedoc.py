@@ -31,7 +31,7 @@ class ComparisonsReport:
 
     study: Comparisons
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         study = self.study
         notices = [clean(notice_text(notice)) for notice in study.notices]
         slower = [row for row in study.rows if row.slowdown.value > 1 and row.cause not in ("", "no-change")]

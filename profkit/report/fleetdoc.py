@@ -42,7 +42,7 @@ class FleetReport:
 
     study: Slowest | Trends | Hosts
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         study = self.study
         if isinstance(study, Slowest):
             return laid_out("profkit fleet slowest", *_slowest(study, rows))
@@ -61,7 +61,7 @@ class AnswerReport:
 
     answer: Answer
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         shown = self.answer.rows[: rows or None]
         left = len(self.answer.rows) - len(shown)
         numbers = [

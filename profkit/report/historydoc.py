@@ -32,7 +32,7 @@ class HistoryReport:
 
     study: History
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         study = self.study
         notices = [clean(notice_text(notice)) for notice in study.notices]
         commands = tuple(shlex.join(_words(change)) for change in reversed(study.changes))
