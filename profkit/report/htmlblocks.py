@@ -110,10 +110,9 @@ def block_markup(block: Block) -> str:
 def _verdict(block: VerdictBlock) -> str:
     sure = ""
     if block.confidence is not None:
-        share = min(1.0, max(0.0, block.confidence))
         bar = element(
             "svg",
-            element("rect", width=f"{100 * share:.0f}%", height="100%", rx=2),
+            element("rect", width=f"{100 * block.confidence:.0f}%", height="100%", rx=2),
             class_="bar sure",
             aria_hidden="true",
         )
