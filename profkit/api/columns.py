@@ -177,7 +177,7 @@ class Columns:
 
     def _repr_html_(self) -> str:
         from profkit.report.document import Column as Head
-        from profkit.report.document import Row
+        from profkit.report.document import Row, Table
         from profkit.report.fragment import table_markup
         from profkit.report.text import clean
 
@@ -190,8 +190,8 @@ class Columns:
         cells = [
             [clean(_shown(value)) for value in column.listed()[:shown]] for column in self._columns.values()
         ]
-        rows: Sequence[Row] = [Row(row) for row in zip(*cells, strict=True)]
-        return f'<div class="profkit">{table_markup(heads, tuple(rows))}<p>{self._length:,} rows</p></div>'
+        table = Table(heads, tuple(map(Row, zip(*cells, strict=True))))
+        return f'<div class="profkit">{table_markup(table)}<p>{self._length:,} rows</p></div>'
 
 
 def _arrow(column: Column) -> Any:

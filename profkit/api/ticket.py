@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from profkit.api.reported import Layout, rows_of
 from profkit.report.renderers import Html, Json, Markdown
-from profkit.report.reports import Ticketed
+from profkit.report.reports import OfRuns
 
 if TYPE_CHECKING:
     from profkit.api.reported import Reported
@@ -50,7 +50,7 @@ def ticket(
     rows = rows_of(limit, Markdown())
     result.mask(posted=True)
     report = result.laid_out(Layout(full_paths, explain, drawn=True, attachment=attachment))
-    if not isinstance(report, Ticketed):
+    if not isinstance(report, OfRuns):
         raise TypeError(f"there is no ticket of a {type(result).__name__}")
     pasted = markdown.render(report.ticket(rows))
     texts = {

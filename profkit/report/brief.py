@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice, takewhile
 from typing import TypeAlias
 
 import numpy as np
@@ -17,7 +18,6 @@ from profkit.report import units
 from profkit.report.document import (
     Block,
     Bullets,
-    Cell,
     Column,
     Document,
     Facts,
@@ -29,9 +29,10 @@ from profkit.report.document import (
     Waterfall,
     laid_out,
 )
-from profkit.report.functions import Ranked, ranked_run
+from profkit.report.functions import FunctionRow, Ranked, ranked_run
 from profkit.report.imports import import_change_line, import_line
 from profkit.report.lines import line_sections
+from profkit.report.listed import Listed, Of
 from profkit.report.machine import gpu_sections
 from profkit.report.notices import notice_text
 from profkit.report.text import clean
@@ -183,21 +184,17 @@ def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> Table:
             names[part.row] = part.name
     order = sorted(lost, key=lambda row: -lost[row])[:most]
     least = max(noise.MIN_SECONDS, LEAST_PART * max(lost.values(), default=0.0))
-    rows = [
-        Row(
-            (
-                display_name(names[row]),
-                lost[row] if table is None else Pair(0.0, lost[row]),
-                what[row] or None,
-                None,
-                None if table is None else location(table.keys[row], table.file[row], table.line[row]),
-            )
-        )
-        for row in order
-        if lost[row] >= least
-    ]
-    kind = "seconds" if table is None else "change"
-    return _functions(rows, Column("off the CPU", kind), Column("waiting for", "text", 1))
+
+    def where(row: int) -> str:
+        return "" if table is None else location(table.keys[row], table.file[row], table.line[row])
+
+    return Listed(row for row in order if lost[row] >= least).table(
+        Of("function", lambda row: display_name(names[row]), "name"),
+        Of("off the CPU", lambda row: lost[row], "seconds", there=table is None),
+        Of("off the CPU", lambda row: Pair(0.0, lost[row]), "change", there=table is not None),
+        Of("waiting for", lambda row: what[row], "text", 1),
+        Of("where", where, "path", 3),
+    )
 
 
 def _changed(diff: Diff, most: int) -> Table:
@@ -210,54 +207,47 @@ def _changed(diff: Diff, most: int) -> Table:
     )
     change = after - before
     least = max(noise.MIN_SECONDS, LEAST_PART * float(np.abs(change).max(initial=0.0)))
-    rows: list[Row] = []
-    for i in np.argsort(-np.abs(change), kind="stable").tolist():
-        if abs(change[i]) < least or len(rows) == most:
-            break
-        if is_wait(table.name[i], table.keys[i].root):
-            continue
-        waited = table.candidate.wait
-        queued = (
-            min(1.0, float(waited[i] / table.candidate.tottime[i]))
-            if waited is not None and table.candidate.tottime[i] > 0
-            else None
-        )
-        cells: tuple[Cell, ...] = (
-            display_name(table.name[i]),
-            Pair(float(before[i]), float(after[i])),
-            None if table.by_share else float(table.per_call_ratio[i]),
-            Pair(float(table.baseline.share[i]), float(table.candidate.share[i])) if table.by_share else None,
-            queued,
-            location(table.keys[i], table.file[i], table.line[i]),
-        )
-        rows.append(Row(cells, False, "bad" if table.anomalous[i] and change[i] > 0 else ""))
+    order = takewhile(lambda i: abs(change[i]) >= least, np.argsort(-np.abs(change), kind="stable").tolist())
+    working = (i for i in order if not is_wait(table.name[i], table.keys[i].root))
     title = "self time" if by == "tottime" else "cumtime"
-    return _functions(
-        rows, Column(title, "change"), Column("per call", "factor", 1), Column("share", "share", 1)
+    was, now = table.baseline.share, table.candidate.share
+    waited, whole = table.candidate.wait, table.candidate.tottime
+    return Listed(islice(working, most)).table(
+        Of("function", lambda i: display_name(table.name[i]), "name"),
+        Of(title, lambda i: Pair(float(before[i]), float(after[i])), "change"),
+        Of("per call", lambda i: float(table.per_call_ratio[i]), "factor", 1, there=not table.by_share),
+        Of("share", lambda i: Pair(float(was[i]), float(now[i])), "share", 1, there=table.by_share),
+        Of("queued", lambda i: None if waited is None else _queued(waited[i], whole[i]), "share", 2),
+        Of("where", lambda i: location(table.keys[i], table.file[i], table.line[i]), "path", 3),
+        tone=lambda i: "bad" if table.anomalous[i] and change[i] > 0 else "",
     )
+
+
+def _queued(wait: float, tottime: float) -> float | None:
+    """Return the part of a function's self time that it queued for a CPU."""
+    return min(1.0, float(wait / tottime)) if tottime > 0 else None
 
 
 def _ranked(functions: Ranked, by: str, most: int) -> Table:
     """Return the most costly functions, without waits by design."""
-    rows: list[Row] = []
+    shown: list[FunctionRow] = []
     least = noise.MIN_SECONDS
     for row in functions.rows():
         if is_wait(row.name, row.key.root):
             continue
         seconds = row.cumtime if by == "cumtime" else row.active
-        if len(rows) == most or seconds < least:
+        if len(shown) == most or seconds < least:
             break
         least = max(least, LEAST_PART * seconds)
-        queued = None if row.wait is None or row.tottime <= 0 else min(1.0, row.wait / row.tottime)
-        where = location(row.key, row.file, row.line)
-        rows.append(Row((display_name(row.name), seconds, row.share, queued, where)))
-    title = "active" if by == "tottime" else "cumtime"
-    return _functions(rows, Column(title, "seconds"), Column("share", "share", 1))
-
-
-def _functions(rows: Sequence[Row], *middle: Column) -> Table:
-    columns = (Column("function", "name"), *middle, Column("queued", "share", 2), Column("where", "path", 3))
-    return Table(columns, tuple(rows)).without_empty()
+        shown.append(row)
+    return Listed(shown).table(
+        Of("function", lambda row: display_name(row.name), "name"),
+        Of("active", lambda row: row.active, "seconds", there=by == "tottime"),
+        Of("cumtime", lambda row: row.cumtime, "seconds", there=by == "cumtime"),
+        Of("share", lambda row: row.share, "share", 1),
+        Of("queued", lambda row: None if row.wait is None else _queued(row.wait, row.tottime), "share", 2),
+        Of("where", lambda row: location(row.key, row.file, row.line), "path", 3),
+    )
 
 
 def _advice(verdict: Verdict | None) -> _Part:

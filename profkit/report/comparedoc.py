@@ -27,7 +27,7 @@ class ComparisonsReport:
 
     study: Comparisons
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         study = self.study
         slower = [row for row in study.rows if row.slowdown.value > 1 and row.cause not in ("", "no-change")]
         worst = sorted(slower, key=lambda row: -row.slowdown.value)[:1]

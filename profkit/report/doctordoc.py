@@ -37,7 +37,7 @@ class DoctorReport:
     command: tuple[str, ...]
     problem: str
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         diagnosis = self.diagnosis
         load, python = diagnosis.load, diagnosis.python
         facts = limit_items(diagnosis.limits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -144,6 +144,14 @@ class Table:
             self.note,
         )
 
+    def without_bars(self) -> Table:
+        """Drop bars, which repeat another column."""
+        return self.only(i for i, column in enumerate(self.columns) if column.kind != "bar")
+
+    def texts(self, row: Row) -> list[str]:
+        """Return a row's cells as text, regardless of width."""
+        return [format_cell(column, cell) for column, cell in zip(self.columns, row.cells, strict=True)]
+
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
@@ -152,6 +160,11 @@ class HeatCell:
     text: str
     heat: float | None = None
     marked: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Return the text after its mark."""
+        return f"● {self.text}" if self.marked else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +248,16 @@ class Document:
     figures: tuple[Figure, ...] = ()
     brief: bool = False
 
+    def every(self, kind: type[_Kind]) -> Iterator[tuple[Section, _Kind]]:
+        """Yield each block of this kind with its section."""
+        for section in self.sections:
+            for block in section.blocks:
+                if isinstance(block, kind):
+                    yield section, block
+
     def first(self, kind: type[_Kind]) -> _Kind | None:
         """Return the first block of this kind."""
-        return next((b for s in self.sections for b in s.blocks if isinstance(b, kind)), None)
+        return next((block for _, block in self.every(kind)), None)
 
     def figure(self, kind: type[_Kind]) -> _Kind | None:
         """Return the figure of this kind."""

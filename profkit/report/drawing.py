@@ -24,27 +24,23 @@ _NAME = 19
 _LEAST_RANKS = 20
 
 
-def bar_shares(before: float | None, after: float | None) -> tuple[float, float] | None:
-    """Return the lengths of two bars, the longer 1; ``None`` if a value is unknown or neither is positive."""
-    if before is None or after is None:
-        return None
-    most = max(before, after)
-    return (before / most, after / most) if most > 0 and min(before, after) >= 0 else None
-
-
 def evidence_bars(cells: Sequence[Cell]) -> list[tuple[float | None, float | None]]:
     """Return, per side, the bar's length and the limit's position, 0 to 1; ``None`` if not known.
 
-    Bars are parts of `whole` where both sides know it; else the longer bar is the scale.
+    Bars are parts of `whole` where both sides know it; else the longer of two bars is the scale.
     """
-    values = [cell if isinstance(cell, Measured) else Measured(None, "") for cell in cells]
-    if all(v.value is not None and v.value >= 0 and v.whole is not None for v in values):
+    found = [cell for cell in cells if isinstance(cell, Measured)]
+    values = [v.value for v in found if v.value is not None and v.value >= 0]
+    wholes = [v.whole or 1.0 for v in found if v.whole is not None]
+    if len(values) == len(wholes) == len(cells):
         return [
-            (min(1.0, (v.value or 0.0) / (v.whole or 1.0)), v.limit and min(1.0, v.limit / (v.whole or 1.0)))
-            for v in values
+            (min(1.0, value / whole), v.limit and min(1.0, v.limit / whole))
+            for v, value, whole in zip(found, values, wholes, strict=True)
         ]
-    shares = bar_shares(values[0].value, values[1].value) if len(values) == 2 else None
-    return [(share, None) for share in shares or (None,) * len(values)]
+    most = max(values, default=0.0)
+    if len(values) == len(cells) == 2 and most > 0:
+        return [(value / most, None) for value in values]
+    return [(None, None)] * len(cells)
 
 
 def slopes_height(slopes: Slopes) -> float:
@@ -65,8 +61,7 @@ def slopegraph(slopes: Slopes) -> str:
     Positions are logarithmic in the rank, so equal slopes are equal factors ``ln(rank before / rank after)``.
     """
     named = [line for line in slopes.lines if line.tone]
-    deepest = max((rank for line in named for rank in (line.before, line.after) if rank), default=0)
-    deepest = max(deepest, _LEAST_RANKS)
+    deepest = max([_LEAST_RANKS, *(rank for line in named for rank in (line.before, line.after) if rank)])
     scale = _PLOT / math.log2(deepest)
     nowhere = _TOP + _PLOT + _ABSENT / 2
 

@@ -43,7 +43,7 @@ class FleetReport:
 
     study: Slowest | Trends | Hosts
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         question, sections = _ANSWERS[type(self.study)]
         return laid_out(f"profkit fleet {question}", *sections(self.study, rows))
 
@@ -58,7 +58,7 @@ class AnswerReport:
 
     answer: Answer
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         shown = self.answer.rows[: rows or None]
         left = len(self.answer.rows) - len(shown)
         numbers = [

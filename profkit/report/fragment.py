@@ -6,6 +6,7 @@ No script, which a notebook may not run; no style sheet, which would style the w
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from profkit.report import units
 from profkit.report.document import (
@@ -23,7 +24,6 @@ from profkit.report.document import (
     Trend,
     VerdictBlock,
     Waterfall,
-    format_cell,
     is_numeric,
 )
 from profkit.report.layout import text_of
@@ -54,20 +54,13 @@ def fragment(document: Document) -> str:
     shown = list(document.sections[:1])
     for role in ("account", "evidence", "advice"):
         shown += [section for section in document.sections[1:] if section.role == role]
-    functions = _functions(document, {id(section) for section in shown})
-    shown += [functions] if functions is not None else []
+    # The first table of functions with times that is not yet shown.
+    for section, table in document.every(Table):
+        kinds = {column.kind for column in table.columns}
+        if {"name", "seconds"} <= kinds and not any(section is one for one in shown):
+            shown.append(Section(section.title, (table,)))
+            break
     return element("div", *map(_section, shown), class_="profkit")
-
-
-def _functions(document: Document, shown: set[int]) -> Section | None:
-    """Return the first table of functions with times that is not yet `shown`."""
-    for section in document.sections:
-        for block in section.blocks if id(section) not in shown else ():
-            if isinstance(block, Table):
-                kinds = {column.kind for column in block.columns}
-                if {"name", "seconds"} <= kinds:
-                    return Section(section.title, (block,))
-    return None
 
 
 def _section(section: Section) -> str:
@@ -83,21 +76,17 @@ def _block(block: Block) -> str:
     if isinstance(block, VerdictBlock):
         return _verdict(block)
     if isinstance(block, Waterfall):
-        return _waterfall(block)
+        return element("div", waterfall_drawing(block), style="max-width:640px") + _note(block.note)
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, HeatMap):
         columns = (Column(block.corner), *(Column(name, "pid") for name in block.columns))
-        rows = tuple(
-            Row((title, *(f"● {cell.text}" if cell.marked else cell.text for cell in cells)))
-            for title, cells in block.rows
-        )
-        return table_markup(columns, rows) + _note(block.note)
+        rows = tuple(Row((title, *(cell.shown for cell in cells))) for title, cells in block.rows)
+        return table_markup(Table(columns, rows)) + _note(block.note)
     if isinstance(block, Trend):
         return _trend(block)
     if isinstance(block, Facts):
-        rows = tuple(Row((label, value)) for label, value in block.items)
-        return table_markup((Column(""), Column("")), rows)
+        return table_markup(Table((Column(""), Column("")), tuple(map(Row, block.items))))
     if isinstance(block, Bullets):
         if block.commands:
             return element(
@@ -112,18 +101,14 @@ def _block(block: Block) -> str:
 def _verdict(block: VerdictBlock) -> str:
     cause = f" ({block.cause})" if block.cause else ""
     sure = "" if block.confidence is None else f" — confidence {units.confidence(block.confidence)}"
-    sign = SIGNS.get(block.tone, "?")
+    sign = SIGNS[block.tone]
     return element(
         "div",
         element("strong", escape(f"{sign} {block.headline}"), style="font-size:115%"),
         element("span", escape(unbroken(cause + sure))),
         element("p", escape(unbroken(block.summary)), style="margin:2px 0"),
-        style=_FRAME.format(_TONES.get(block.tone, _TONES["unsure"])),
+        style=_FRAME.format(_TONES[block.tone]),
     )
-
-
-def _waterfall(block: Waterfall) -> str:
-    return element("div", waterfall_drawing(block), style="max-width:640px") + _note(block.note)
 
 
 def _trend(block: Trend) -> str:
@@ -136,30 +121,25 @@ def _note(text: str) -> str:
 
 
 def _table(table: Table) -> str:
-    fewer = table.without_empty()
-    # Bars repeat another column.
-    fewer = fewer.only(at for at, column in enumerate(fewer.columns) if column.kind != "bar")
-    by_weight = sorted(range(len(fewer.columns)), key=lambda at: (fewer.columns[at].priority, at))
+    fewer = table.without_empty().without_bars()
+    by_weight = sorted(range(len(fewer.columns)), key=lambda at: fewer.columns[at].priority)
     fewer = fewer.only(sorted(by_weight[:MOST_COLUMNS]))
     left = len(fewer.rows) - MOST_ROWS
     more = element("p", f"{left:,} more rows are in the report.", style=_MUTED) if left > 0 else ""
-    return table_markup(fewer.columns, fewer.rows[:MOST_ROWS]) + more
+    return table_markup(replace(fewer, rows=fewer.rows[:MOST_ROWS])) + more
 
 
-def table_markup(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> str:
+def table_markup(table: Table) -> str:
     """Return a plain table with numbers right-aligned, and a head if a column has a title."""
-    styles = [_NUMBER if is_numeric(column) else _TEXT for column in columns]
+    styles = [_NUMBER if is_numeric(column) else _TEXT for column in table.columns]
 
     def line(tag: str, texts: Iterable[str]) -> str:
         cells = (element(tag, escape(text), style=s) for text, s in zip(texts, styles, strict=True))
         return element("tr", *cells)
 
-    titles = [column.title for column in columns]
+    titles = [column.title for column in table.columns]
     head = element("thead", line("th", titles)) if any(titles) else ""
-    body = []
-    for row in rows:
-        texts = (format_cell(column, cell) for column, cell in zip(columns, row.cells, strict=True))
-        body.append(line("td", (shorten_middle(text, MOST_CELL) for text in texts)))
-    table = element("table", head, element("tbody", *body), style=_TABLE)
+    body = [line("td", (shorten_middle(text, MOST_CELL) for text in table.texts(row))) for row in table.rows]
+    drawn = element("table", head, element("tbody", *body), style=_TABLE)
     # The table may be wider than the notebook's cell.
-    return element("div", table, style="overflow-x:auto")
+    return element("div", drawn, style="overflow-x:auto")

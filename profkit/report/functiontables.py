@@ -52,42 +52,37 @@ def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, no
     profile, own = functions.profile, by == "tottime"
     # Waiting columns need room, so they appear only with noticeable waiting.
     traced = profile.wait is not None and float(profile.wait.sum()) >= NOTICEABLE_WAIT * profile.total
-    active = profile.blocked is not None and bool(profile.blocked.any())
+    active = own and profile.blocked is not None and bool(profile.blocked.any())
     # Cumulative time includes the callees' waiting, which older run files lack.
     within = traced and by == "cumtime" and profile.cumwait is not None
     timed, counted = any(map(_error, shown)), any(map(_limits, shown))
-    columns: list[tuple[bool, Of[FunctionRow]]] = [
-        (True, Of("rank", lambda row: row.rank, "rank")),
-        (True, Of("function", lambda row: display_name(row.name), "name")),
-        (
-            True,
-            Of(
-                "active" if own and active else "tottime",
-                lambda row: row.active if own else row.tottime,
-                "seconds",
-            ),
-        ),
-        (timed, Of("95 %", _error, "seconds", 3)),
-        (True, Of("share", lambda row: row.share, "share")),
-        (True, Of("cumtime", lambda row: row.cumtime, "seconds", 3 if own else 0)),
-        (True, Of("calls", _calls, "count", 4)),
-        (counted, Of("calls, 95 %", _limits, "count", 6)),
-        (True, Of("per call", _per_call, "seconds", 5)),
-        (within, Of("cum. queue", lambda row: row.cumwait, "seconds", 1)),
-        (within, Of("cum. off CPU", lambda row: row.cumblocked, "seconds", 6)),
-        (traced, Of("CPU queue", lambda row: row.wait, "seconds", 1)),
-        (traced, Of("off CPU", lambda row: row.blocked, "seconds", 6)),
-        (True, Of("where", lambda row: location(row.key, row.file, row.line), "path", 2)),
-    ]
     notes = [note]
     if note != WAITING_NOTE:
         notes = [
             ESTIMATES_NOTE if timed or counted else "",
             "cum. queue: the part of cumtime spent queued for a CPU." if within else "",
-            "active: self time on a CPU or queueing for one." if active and own else "",
+            "active: self time on a CPU or queueing for one." if active else "",
             note,
         ]
-    return Listed(shown).table(*(of for there, of in columns if there), notes=notes, whole=True)
+    return Listed(shown).table(
+        Of("rank", lambda row: row.rank, "rank"),
+        Of("function", lambda row: display_name(row.name), "name"),
+        Of("active", lambda row: row.active, "seconds", there=active),
+        Of("tottime", lambda row: row.tottime, "seconds", there=not active),
+        Of("95 %", _error, "seconds", 3, there=timed),
+        Of("share", lambda row: row.share, "share"),
+        Of("cumtime", lambda row: row.cumtime, "seconds", 3 if own else 0),
+        Of("calls", _calls, "count", 4),
+        Of("calls, 95 %", _limits, "count", 6, there=counted),
+        Of("per call", _per_call, "seconds", 5),
+        Of("cum. queue", lambda row: row.cumwait, "seconds", 1, there=within),
+        Of("cum. off CPU", lambda row: row.cumblocked, "seconds", 6, there=within),
+        Of("CPU queue", lambda row: row.wait, "seconds", 1, there=traced),
+        Of("off CPU", lambda row: row.blocked, "seconds", 6, there=traced),
+        Of("where", lambda row: location(row.key, row.file, row.line), "path", 2),
+        notes=notes,
+        whole=True,
+    )
 
 
 def _error(row: FunctionRow) -> str:

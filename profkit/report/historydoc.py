@@ -29,7 +29,7 @@ class HistoryReport:
 
     study: History
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         study = self.study
         commands = tuple(shlex.join(_words(change)) for change in reversed(study.changes))
         return laid_out(

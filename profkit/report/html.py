@@ -8,32 +8,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator
-from functools import cache
-from importlib import resources
 
-from profkit.report.document import (
-    Bullets,
-    Document,
-    Facts,
-    Note,
-    Section,
-    VerdictBlock,
-    Waterfall,
-)
-from profkit.report.drawing import (
-    SLOPES_WIDTH,
-    slopegraph,
-    slopes_height,
-)
+from profkit.report.document import Bullets, Document, Facts, Note, Section, VerdictBlock, Waterfall
+from profkit.report.drawing import SLOPES_WIDTH, slopegraph, slopes_height
 from profkit.report.figures import PageData, Slopes, Waits
 from profkit.report.htmlblocks import block_markup, evidence_markup
-from profkit.report.htmlfigures import (
-    calls_part,
-    functions_section,
-    stacks_section,
-    timeline_section,
-)
-from profkit.report.markup import element, escape
+from profkit.report.htmlfigures import calls_part, functions_section, stacks_section, timeline_section
+from profkit.report.markup import assets, element, escape
 from profkit.report.pagedata import page_json
 from profkit.report.waits import waits_section
 
@@ -52,7 +33,9 @@ _SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "flame.js", "timeli
 
 def render(document: Document) -> str:
     """Return a document as a page."""
-    style, script = _assets()
+    style = assets(*_STYLES)
+    # The script's parts share one scope.
+    script = f'(() => {{\n"use strict";\n{assets(*_SCRIPTS)}}})();\n'
     verdict = document.first(VerdictBlock)
     title = document.title if verdict is None else f"{verdict.named} · {document.title}"
     policy = (
@@ -84,17 +67,6 @@ def render(document: Document) -> str:
         )
     )
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
-
-
-@cache
-def _assets() -> tuple[str, str]:
-    """Return style and script; the script's parts share one scope."""
-    files = resources.files("profkit.report") / "assets"
-    style, script = (
-        "\n".join((files / name).read_text(encoding="utf-8") for name in names)
-        for names in (_STYLES, _SCRIPTS)
-    )
-    return style, f'(() => {{\n"use strict";\n{script}}})();\n'
 
 
 def _hash(text: str) -> str:
@@ -187,12 +159,11 @@ def _folded(document: Document) -> Iterator[str]:
 
 def _said_first(section: Section, tables: str) -> str:
     """Return sentences and facts, with the tables folded below."""
-    said = [block for block in section.blocks if isinstance(block, (Facts, Note))]
     rest = [block for block in section.blocks if not isinstance(block, (Facts, Note))]
-    notes = [block for block in said if isinstance(block, Note) and not block.tone]
-    first = "".join(block_markup(block) for block in said if block not in notes)
-    folded = "".join(map(block_markup, (*rest, *notes)))
-    return first + element("details", element("summary", escape(tables)), folded)
+    notes = [block for block in section.blocks if isinstance(block, Note) and not block.tone]
+    folded = [*rest, *notes]
+    first = "".join(block_markup(block) for block in section.blocks if block not in folded)
+    return first + element("details", element("summary", escape(tables)), *map(block_markup, folded))
 
 
 def _drawn(document: Document) -> bool:

@@ -46,18 +46,15 @@ def evidence_markup(blocks: Sequence[Block]) -> str:
     items = [_signal(first, row, sides) for row in first.rows]
     shown, rest = items[:_FIRST_SIGNALS], items[_FIRST_SIGNALS:]
     below = (element("ul", *rest, class_="signals") if rest else "") + "".join(map(block_markup, others))
-    words = (
-        *([f"{len(rest)} more"] if rest else []),
-        *(["how the order of functions changed"] if others else []),
-    )
-    about = " and ".join(words)
+    words = (f"{len(rest)} more" if rest else "", "how the order of functions changed" if others else "")
+    about = " and ".join(filter(None, words))
     return element("ul", *shown, class_="signals") + (
         element("details", element("summary", about), below) if below else ""
     )
 
 
 def _signal(table: Table, row: Row, sides: Sequence[str]) -> str:
-    signal, *values, says = (format_cell(c, v) for c, v in zip(table.columns, row.cells, strict=True))
+    signal, *values, says = table.texts(row)
     drawn = "".join(
         element(
             "div",
@@ -89,7 +86,7 @@ def block_markup(block: Block) -> str:
     if isinstance(block, VerdictBlock):
         return _verdict(block)
     if isinstance(block, Waterfall):
-        return _waterfall(block)
+        return waterfall_drawing(block) + _note(block.note)
     if isinstance(block, HeatMap):
         return _heat_map(block)
     if isinstance(block, Trend):
@@ -113,15 +110,14 @@ def block_markup(block: Block) -> str:
 def _verdict(block: VerdictBlock) -> str:
     sure = ""
     if block.confidence is not None:
-        share = min(1.0, max(0.0, block.confidence))
         bar = element(
             "svg",
-            element("rect", width=f"{100 * share:.0f}%", height="100%", rx=2),
+            element("rect", width=f"{100 * block.confidence:.0f}%", height="100%", rx=2),
             class_="bar sure",
             aria_hidden="true",
         )
         sure = element("p", f"Confidence {units.confidence(block.confidence)} ", bar, class_="confidence")
-    sign = element("span", SIGNS.get(block.tone, "?"), class_="sign", aria_hidden="true")
+    sign = element("span", SIGNS[block.tone], class_="sign", aria_hidden="true")
     return element(
         "div",
         sign,
@@ -137,10 +133,6 @@ def _headline(block: VerdictBlock) -> str:
     if not block.cause:
         return escape(block.headline)
     return f"{escape(block.headline)} {element('small', escape(f'({block.cause})'))}"
-
-
-def _waterfall(block: Waterfall) -> str:
-    return waterfall_drawing(block) + _note(block.note)
 
 
 def _heat_map(block: HeatMap) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
 from string import Template
 from typing import Any
 
 from profkit.report import units
 from profkit.report.figures import TimelineSide
-from profkit.report.markup import element, escape
+from profkit.report.markup import assets, element, escape
 from profkit.report.waits import states_key
 
 _NO_SCRIPT = (
@@ -20,8 +19,7 @@ _NO_SCRIPT = (
 
 @cache
 def _frames() -> Mapping[str, Template]:
-    text = (resources.files("profkit.report") / "assets" / "frames.html").read_text(encoding="utf-8")
-    parts = (part.splitlines() for part in text.split("\n\n"))
+    parts = (part.splitlines() for part in assets("frames.html").split("\n\n"))
     return {name.strip("<!-> "): Template("".join(map(str.strip, lines))) for name, *lines in parts}
 
 

@@ -24,14 +24,7 @@ from profkit.report.functions import Ranked, name_of, ranked, ranked_run
 from profkit.report.imports import import_changes_object, imports_object
 from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object
-from profkit.report.jsonvalues import (
-    json_number,
-    json_text,
-    json_texts,
-    members,
-    next_command,
-    plain,
-)
+from profkit.report.jsonvalues import json_number, json_text, json_texts, members, next_command, plain
 from profkit.report.lines import lines_object
 from profkit.report.machine import machine_object
 from profkit.report.range_sections import change_objects, range_objects
@@ -52,7 +45,6 @@ _COLUMNS = ("rank", "ncalls", "primitive_calls", "tottime", "active", "cumtime",
 def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[str, Any]:
     """Return the object of ``profkit.diff/2``."""
     table = diff.table
-    shown = min(limit, len(table)) if limit else len(table)
     return {
         "schema": DIFF_SCHEMA,
         "baseline": _side(diff.baseline),
@@ -72,7 +64,7 @@ def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[s
         "by_share": table.by_share,
         "slowdown": _estimate(diff.slowdown),
         "functions_total": len(table),
-        "functions": [_diff_row(table, row) for row in range(shown)],
+        "functions": [_diff_row(table, row) for row in range(len(table))[: limit or None]],
         "ranges_total": len(diff.ranges),
         "ranges": change_objects(diff.ranges, limit),
         "iterations": change_object(diff.iterations),
@@ -226,7 +218,7 @@ def show_object(
     ranges = range_rows(
         [process.ranges for process in run.processes if process.ranges is not None], waiting_of(run.processes)
     )
-    processes = run.processes[:limit] if limit else run.processes
+    windows = () if run.manifest is None else run.manifest.windows
     taken = inventory(run)
     return {
         "schema": SHOW_SCHEMA,
@@ -242,10 +234,11 @@ def show_object(
         "processes_total": len(run.processes),
         "processes": [
             {**_process(process, limit, by), **need_object(need)}
-            for process, need in zip(processes, taken.processes, strict=False)
+            for process, need in zip(run.processes[: limit or None], taken.processes, strict=False)
         ],
         "inventory": inventory_object(taken),
-        **_windows(run.manifest, limit),
+        "windows_total": len(windows),
+        "windows": plain(windows[: limit or None]),
         "functions_total": len(functions),
         "functions": _functions(functions, limit),
         "ranges_total": len(ranges),
@@ -266,11 +259,6 @@ def _manifest(manifest: Manifest) -> dict[str, Any]:
         "sampler",
         host=members(manifest.host, "name system cpu_model cpus affinity quota_cpus"),
     )
-
-
-def _windows(manifest: Manifest | None, limit: int) -> dict[str, Any]:
-    windows = () if manifest is None else manifest.windows
-    return {"windows_total": len(windows), "windows": plain(windows[: limit or None])}
 
 
 def _process(process: Process, limit: int, by: str) -> dict[str, Any]:

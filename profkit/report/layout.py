@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from profkit.report.document import Cell, Column, Pair, Row, Table, format_cell, format_one, is_numeric
 from profkit.report.text import cell_width, pad, shorten_middle, shorten_start, wrap, wrap_some
@@ -42,6 +43,10 @@ class _Fitted:
     natural: int
     width: int = 0
     shortened: bool = False
+
+    def padded(self, text: str) -> str:
+        """Fill a text to the column's width, numbers on their left."""
+        return pad(text, self.width, right=is_numeric(self.column) and self.column.kind != "bar")
 
 
 def text_of(line: Line) -> str:
@@ -155,12 +160,9 @@ def table_lines(table: Table, width: int) -> tuple[list[Line], bool]:
     fitted, dropped = _fit(table, width, mark)
     lines: list[Line] = []
     head: Line = [(" " * mark, "")]
-    for position, item in enumerate(fitted):
-        last = position == len(fitted) - 1
-        title = pad(
-            item.column.title, item.width, right=is_numeric(item.column) and item.column.kind != "bar"
-        )
-        head.append((title.rstrip() if last else title + " " * _GAP, "dim"))
+    for item in fitted:
+        title = item.padded(item.column.title)
+        head.append((title.rstrip() if item is fitted[-1] else title + " " * _GAP, "dim"))
     if any(item.column.title for item in fitted):
         lines.append(head)
     for number, row in enumerate(table.rows):
@@ -175,11 +177,10 @@ def _row(fitted: list[_Fitted], number: int, row: Row, mark: int) -> Iterator[Li
     for level in range(max(len(lines) for lines in texts)):
         sign = "● " if row.marked and level == 0 else " " * _MARK
         line: Line = [(sign[:mark], _ROW_TONES[row.tone])]
-        for position, (item, lines) in enumerate(zip(fitted, texts, strict=True)):
+        for item, lines in zip(fitted, texts, strict=True):
             text = lines[level] if level < len(lines) else ""
-            right = is_numeric(item.column) and item.column.kind != "bar"
-            gap = " " * _GAP if position < len(fitted) - 1 else ""
-            line.append((pad(text, item.width, right=right) + gap, _style(item.column, row)))
+            gap = "" if item is fitted[-1] else " " * _GAP
+            line.append((item.padded(text) + gap, _style(item.column, row)))
         yield line
 
 
@@ -195,11 +196,9 @@ def _lines_of(item: _Fitted, number: int) -> list[str]:
 def _style(column: Column, row: Row) -> str:
     if column.kind == "name":
         return "bold" if row.marked else ""
-    if column.kind in ("path", "prose"):
-        return "dim" if column.kind == "path" else ""
-    if column.kind in ("rank", "factor", "bar", "change"):
-        return _ROW_TONES[row.tone]
-    return ""
+    if column.kind == "path":
+        return "dim"
+    return _ROW_TONES[row.tone] if column.kind in ("rank", "factor", "bar", "change") else ""
 
 
 def _folded(
@@ -211,21 +210,17 @@ def _folded(
         cell = row.cells[item.index]
         if not item.column.folds or cell in ("", None):
             continue
-        if isinstance(cell, Pair):
-            before, after = (format_one(item.column.kind, side) for side in cell)
-            if before != after:
-                parts.append(f"{item.column.title} {format_cell(item.column, cell)}")
-        elif item.column.kind == "path":
-            parts.append(shorten_start(str(cell), _MOST["path"]))
-            item.shortened |= parts[-1] != cell
+        if isinstance(cell, Pair) and len({format_one(item.column.kind, side) for side in cell}) == 1:
+            continue
+        text = format_cell(item.column, cell)
+        if item.column.kind == "path":
+            parts.append(shorten_start(text, _MOST["path"]))
+            item.shortened |= parts[-1] != text
         else:
-            parts.append(f"{item.column.title} {format_cell(item.column, cell)}")
+            parts.append(f"{item.column.title} {text}")
     if not parts:
         return
-    indent = mark
-    for item in fitted:
-        if item.column.kind == "name":
-            break
-        indent += item.width + _GAP
+    before = takewhile(lambda item: item.column.kind != "name", fitted)
+    indent = mark + sum(item.width + _GAP for item in before)
     for line in wrap(" · ".join(parts), max(20, width - indent)):
         yield [(" " * indent, ""), (line, "dim")]

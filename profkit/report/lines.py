@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from profkit.measure.line_times import FunctionLines, SeenLine
-from profkit.report.document import Cell, Column, Pair, Row, Section, Table
+from profkit.report.document import Pair, Section, Table
 from profkit.report.jsonvalues import json_text, members
+from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
 
@@ -24,35 +26,29 @@ def line_sections(lines: FunctionLines | None, *, brief: bool = False) -> list[S
     if lines is None:
         return []
     name = display_name(lines.name)
-    after = [_row(line, lines.before(line)) for line in lines.candidate]
+    after = [(line, lines.before(line)) for line in lines.candidate]
     # Baseline lines paired with the candidate's need no row of their own.
-    paired = {line.place for line in lines.candidate if lines.before(line) is not None}
-    before = [_row(line, None) for line in lines.baseline if line.place not in paired]
+    paired = {line.place for line, before in after if before is not None}
+    before = [(line, None) for line in lines.baseline if line.place not in paired]
     if brief:
-        rows = tuple((after or before)[:_FEW])
-        return [Section("", (_table(f"lines of {name}", rows, ""),))]
+        return [Section("", (_table(f"lines of {name}", (after or before)[:_FEW], ""),))]
     blocks = []
     if after:
-        blocks.append(_table("line", tuple(after), "" if before else _NOTE))
+        blocks.append(_table("line", after, "" if before else _NOTE))
     if before:
-        blocks.append(_table("line, in the baseline" if lines.candidate else "line", tuple(before), _NOTE))
+        blocks.append(_table("line, in the baseline" if lines.candidate else "line", before, _NOTE))
     return [Section(f"Lines of {name}", tuple(blocks), role="moved")]
 
 
-def _table(title: str, rows: tuple[Row, ...], note: str) -> Table:
-    columns = (
-        Column(title, "path"),
-        Column("share", "share"),
-        Column("samples", "count", 2),
-        Column("", "prose", 1),
+def _table(title: str, lines: Sequence[tuple[SeenLine, SeenLine | None]], note: str) -> Table:
+    """Return a table of lines, each with itself in the baseline if that is known."""
+    return Listed(lines).table(
+        Of(title, lambda at: location(at[0].key, at[0].file, at[0].line), "path"),
+        Of("share", lambda at: Pair(at[1].share, at[0].share) if at[1] else at[0].share, "share"),
+        Of("samples", lambda at: Pair(at[1].samples, at[0].samples) if at[1] else at[0].samples, "count", 2),
+        Of("", lambda at: clean(at[0].text), "prose", 1),
+        notes=(note,),
     )
-    return Table(columns, rows, note).without_empty()
-
-
-def _row(line: SeenLine, before: SeenLine | None) -> Row:
-    share: Cell = line.share if before is None else Pair(before.share, line.share)
-    samples: Cell = line.samples if before is None else Pair(before.samples, line.samples)
-    return Row((location(line.key, line.file, line.line), share, samples, clean(line.text)))
 
 
 def lines_object(lines: FunctionLines | None) -> dict[str, Any] | None:

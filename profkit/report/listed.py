@@ -13,13 +13,14 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Of(Generic[Item]):
-    """A `Column`, and its cell for one item."""
+    """A `Column`, its cell for one item, and whether the table has it."""
 
     title: str
     cell: Callable[[Item], Cell]
     kind: str = "text"
     priority: int = 0
     folds: bool = False
+    there: bool = True
 
 
 class Listed(Generic[Item]):
@@ -49,6 +50,7 @@ class Listed(Generic[Item]):
         """
         if not self.shown:
             return Table((), ())
+        columns = tuple(of for of in columns if of.there)
         rows = (Row(tuple(of.cell(item) for of in columns), marked(item), tone(item)) for item in self.shown)
         heads = tuple(Column(of.title, of.kind, of.priority, of.folds) for of in columns)
         table = Table(heads, tuple(rows), " ".join(dict.fromkeys(filter(None, (*notes, self.cut)))))

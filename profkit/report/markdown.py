@@ -14,7 +14,6 @@ from profkit.report import units
 from profkit.report.document import (
     Block,
     Bullets,
-    Column,
     Document,
     Facts,
     HeatMap,
@@ -25,7 +24,6 @@ from profkit.report.document import (
     Trend,
     VerdictBlock,
     Waterfall,
-    format_cell,
     is_numeric,
 )
 from profkit.report.layout import text_of
@@ -73,7 +71,6 @@ MOST_COMMAND = 2_000
 _TREND_COLUMNS = 60
 #: Width of a waterfall; wider lines scroll.
 _WATERFALL_COLUMNS = 200
-_DRAWN = frozenset({"bar", "slope"})
 
 
 @dataclass(slots=True)
@@ -239,19 +236,19 @@ def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
 
 
 def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _Rows]:
-    # Bars and slopes repeat other columns, and a proportional font spoils them.
-    kept = [(i, column) for i, column in enumerate(table.columns) if column.kind not in _DRAWN]
+    # A proportional font spoils bars.
+    table = table.without_bars()
     marks = any(row.marked for row in table.rows)
+    rules = ["---"] * marks + ["---:" if is_numeric(column) else "---" for column in table.columns]
     head = [
-        "| " + " | ".join([""] * marks + [_prose(column.title) for _, column in kept]) + " |",
-        "|"
-        + "|".join(["---"] * marks + ["---:" if is_numeric(column) else "---" for _, column in kept])
-        + "|",
+        "| " + " | ".join([""] * marks + [_prose(column.title) for column in table.columns]) + " |",
+        "|" + "|".join(rules) + "|",
     ]
+    escapes = [_code if column.kind in ("name", "path") else _prose for column in table.columns]
 
     def line(row: Row) -> str:
         cells = ["●" if row.marked else ""] * marks
-        cells += [_cell(column, _short(format_cell(column, row.cells[i]), cell)) for i, column in kept]
+        cells += [escape(_short(text, cell)) for escape, text in zip(escapes, table.texts(row), strict=True)]
         return "| " + " | ".join(cells) + " |"
 
     lines = [line(row) for row in table.rows]
@@ -277,12 +274,6 @@ def _open_rows(table: Table) -> int:
     marked = [at for at, row in enumerate(table.rows) if row.marked]
     wanted = max(OPEN_ROWS, marked[-1] + 1 if marked and len(marked) <= 3 * OPEN_ROWS else 0)
     return wanted if len(table.rows) > wanted + 2 else len(table.rows)
-
-
-def _cell(column: Column, text: str) -> str:
-    if column.kind in ("name", "path"):
-        return _code(text)
-    return _prose(text)
 
 
 def _short(text: str, most: int | None) -> str:

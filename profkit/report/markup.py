@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
 #: Characters that begin or end markup or attributes; a backtick ends attributes in some old readers.
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "`": "&#96;"})
 _VOID = frozenset({"meta", "br", "hr", "input"})
@@ -32,6 +34,12 @@ def element(tag: str, *content: str, **values: str | int | float | bool | None) 
     """Return one element around content that is already markup."""
     begin = f"<{tag}{attributes(**values)}>"
     return begin if tag in _VOID else f"{begin}{''.join(content)}</{tag}>"
+
+
+def assets(*names: str) -> str:
+    """Return files of ``assets``, one below the other."""
+    folder = resources.files("profkit.report") / "assets"
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
 def number(value: float) -> str:

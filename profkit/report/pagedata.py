@@ -62,24 +62,27 @@ def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
     )
     both = (table.baseline, table.candidate)
     functions, place = _functions(
-        table.keys,
-        table.file,
-        table.name,
-        table.line,
-        both,
-        by=diff.ranking.by,
-        marked=table.anomalous,
-        match={row: match for row, match in enumerate(table.match) if match_text(match)},
-        reason={row: clean(moved_text(table, row)) for row in moved},
-        start=next(working, -1),
+        table.keys, table.file, table.name, table.line, both, by=diff.ranking.by, marked=table.anomalous
     )
+    functions["start"] = next((int(place[row]) for row in working), -1)
+    functions["match"] = {
+        str(place[row]): match for row, match in enumerate(table.match) if match_text(match)
+    }
+    functions["reason"] = {
+        str(place[row]): shorten_middle(clean(moved_text(table, row)), LONGEST_NAME) for row in moved
+    }
     if table.by_share:
         # A sampled side has no call counts.
         functions["uncounted"] = True
     pairs = None if calls is None else (calls.caller, calls.callee, (calls.baseline, calls.candidate))
     waits = all(side.wait is not None for side in both)
     stacks = None if pairs is None else diff.stacks or _stacks_of(pairs, both)
-    return _page(functions, place, pairs, stacks, waits, _iterations(diff.iterations), sides)
+    return PageData(
+        functions,
+        None if pairs is None else _calls(*pairs, place),
+        None if stacks is None else _stacks(stacks, waits, _iterations(diff.iterations), place),
+        timeline(sides),
+    )
 
 
 def run_page(run: Run, by: str) -> PageData:
@@ -111,36 +114,21 @@ def run_page(run: Run, by: str) -> PageData:
         by=by,
         marked=none > 0,
     )
-    pairs = stacks = None
+    calls = stacks = None
     if edges is not None:
         order = np.lexsort((edges.caller, edges.callee))
         columns = CallSide(edges.ncalls[order], edges.tottime[order], edges.cumtime[order])
         pairs = edges.caller[order], edges.callee[order], (columns,)
         traced = placed_paths(select(run, edges=False))
-        stacks = _stacks_of(pairs, (side,)) if traced is None else stacks_of_paths(((traced,),))
-    return _page(functions, place, pairs, stacks, profile.wait is not None, (None,), (("", run),))
+        table = _stacks_of(pairs, (side,)) if traced is None else stacks_of_paths(((traced,),))
+        calls = _calls(*pairs, place)
+        stacks = None if table is None else _stacks(table, profile.wait is not None, (None,), place)
+    return PageData(functions, calls, stacks, timeline((("", run),)))
 
 
 def page_json(data: PageData | None) -> str:
     """Return the page data as JSON for ``<script type="application/json">``."""
     return "{}" if data is None else _json(data)
-
-
-def _page(
-    functions: dict[str, Any],
-    place: Ints,
-    pairs: _Pairs | None,
-    stacks: StackTable | None,
-    waits: bool,
-    iterations: Sequence[int | None],
-    sides: Sequence[tuple[str, Run]],
-) -> PageData:
-    return PageData(
-        functions,
-        None if pairs is None else _calls(*pairs, place),
-        None if stacks is None else _stacks(stacks, waits, iterations, place),
-        timeline(sides),
-    )
 
 
 def _functions(
@@ -152,11 +140,11 @@ def _functions(
     *,
     by: str,
     marked: npt.NDArray[np.bool_],
-    match: Mapping[int, str] | None = None,
-    reason: Mapping[int, str] | None = None,
-    start: int = -1,
 ) -> tuple[dict[str, Any], Ints]:
-    """Return the functions of one or two sides as columns, and the index of each row in them."""
+    """Return the functions of one or two sides as columns, and the index of each row in them.
+
+    `start`, `match` and `reason` are those of a single run, where no function moved.
+    """
     after, before = sides[-1], sides[0] if len(sides) > 1 else None
     # Order by the candidate's rank, which then need not be written; functions that it lacks come last.
     order = np.lexsort((after.rank, after.rank == 0))
@@ -166,10 +154,10 @@ def _functions(
     fine = marked.copy()
     for side in sides:
         fine |= side.active >= FINE_SHARE * side.active.sum()
-    fine = fine[order]
+    digits = np.where(fine[order], 6, 3)
     members = {
         "by": by,
-        "start": int(place[start]) if start >= 0 else -1,
+        "start": -1,
         "present": int((after.rank > 0).sum()),
         "places": [shorten_start(text, LONGEST_NAME) for text in places],
         "roots": roots,
@@ -177,12 +165,10 @@ def _functions(
         "place": at[order].tolist(),
         "line": np.fromiter(lines, np.int32, len(order))[order].tolist(),
         "marked": np.flatnonzero(marked[order]).tolist(),
-        "match": {str(place[row]): text for row, text in (match or {}).items()},
-        "reason": {
-            str(place[row]): shorten_middle(text, LONGEST_NAME) for row, text in (reason or {}).items()
-        },
-        "after": _columns(after, order, fine, None),
-        "before": None if before is None else _columns(before, order, fine, after),
+        "match": {},
+        "reason": {},
+        "after": _columns(after, order, digits, None),
+        "before": None if before is None else _columns(before, order, digits, after),
     }
     return members, place
 
@@ -197,15 +183,13 @@ def _places(keys: Sequence[FunctionKey], files: Sequence[str]) -> tuple[list[str
     return places, [clean(root) for root, _, _ in known], place
 
 
-def _columns(
-    side: SideTable, order: Ints, fine: npt.NDArray[np.bool_], other: SideTable | None
-) -> dict[str, Any]:
+def _columns(side: SideTable, order: Ints, digits: Ints, other: SideTable | None) -> dict[str, Any]:
     """Return one side's columns; counts of the baseline are differences from the candidate's, mostly 0."""
     calls = side.ncalls if other is None else side.ncalls - other.ncalls
     members: dict[str, Any] = {
         "ncalls": calls[order].tolist(),
-        "tottime": _seconds(side.active[order], fine),
-        "cumtime": _seconds(side.cumtime[order], fine),
+        "tottime": _seconds(side.active[order], digits),
+        "cumtime": _seconds(side.cumtime[order], digits),
         # Exact, since shares are computed from them.
         "total": float(side.active.sum()),
         "most": float(side.cumtime.max(initial=0.0)),
@@ -281,7 +265,7 @@ def _stacks(table: StackTable, waits: bool, iterations: Sequence[int | None], pl
 def _stack_side(side: StackSide, iterations: int | None) -> dict[str, Any]:
     members = {
         "ncalls": np.rint(side.ncalls).astype(np.int64).tolist(),
-        "own": _seconds(side.own, np.ones(len(side.own), np.bool_), 4),
+        "own": _seconds(side.own, 4),
         "iterations": iterations,
     }
     for name, part in (("queued", side.queued), ("blocked", side.blocked)):
@@ -304,7 +288,7 @@ def _json(value: Any, name: str = "") -> str:
     if is_dataclass(value):
         # These counts are written beside the figure.
         members = {f.name: getattr(value, f.name) for f in fields(value) if not f.name.endswith("left_out")}
-        value = {key: member for key, member in members.items() if member is not None}
+        value = {name: member for name, member in members.items() if member is not None}
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{_json(key)}:{_json(item, key)}" for key, item in value.items()) + "}"
     if isinstance(value, tuple):
@@ -317,11 +301,10 @@ def _list(values: Iterable[Any]) -> Written:
     return Written("[" + ",".join(map(str, values)) + "]")
 
 
-def _seconds(values: Floats, fine: npt.NDArray[np.bool_] | None = None, most: int = 6) -> Written:
-    """Write nanoseconds with three digits (`most` if `fine`): 1.2345 s is ``123e7``, or ``123450e4``."""
+def _seconds(values: Floats, digits: int | Ints = 3) -> Written:
+    """Write nanoseconds with so many digits: 1.2345 s is ``123e7``, or with six ``123450e4``."""
     nanoseconds = np.where(np.isfinite(values), values, 0.0) * 1e9
     size = np.maximum(np.abs(nanoseconds), 0.5)
-    digits = 3 if fine is None else np.where(fine, most, 3)
     power = np.maximum(np.floor(np.log10(size)) + 1 - digits, 0).astype(np.int64)
     whole = np.rint(nanoseconds / 10.0**power).astype(np.int64)
     return _list(

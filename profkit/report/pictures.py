@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from profkit.compare.result_types import DiffTable
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import Run
 from profkit.report.figures import Figure, Slope, Slopes
@@ -21,14 +23,12 @@ FAINT_RANKS = 50
 def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...]:
     """Return a comparison's figures; states and timeline are those of the given runs."""
     sides = (("baseline", baseline), ("candidate", candidate))
-    figures = (slopes(diff), diff_page(diff, sides), waits(sides))
-    return tuple(figure for figure in figures if figure is not None)
+    return tuple(filter(None, (slopes(diff), diff_page(diff, sides), waits(sides))))
 
 
 def run_figures(run: Run, by: str) -> tuple[Figure, ...]:
     """Return one run's figures."""
-    figures = (run_page(run, by), waits((("", run),)))
-    return tuple(figure for figure in figures if figure is not None)
+    return tuple(filter(None, (run_page(run, by), waits((("", run),)))))
 
 
 def slopes(diff: Diff) -> Slopes | None:
@@ -36,14 +36,7 @@ def slopes(diff: Diff) -> Slopes | None:
     table, by = diff.table, diff.ranking.by
     before, after = table.baseline, table.candidate
     times = (before.active, after.active) if by == "tottime" else (before.cumtime, after.cumtime)
-    marked = np.array(
-        [
-            i
-            for i in np.flatnonzero(table.anomalous).tolist()
-            if not is_wait(table.name[i], table.keys[i].root)
-        ],
-        np.intp,
-    )
+    marked = _working(table, table.anomalous)
     if len(marked) < LEAST_LABELS:
         return None
     most = float(np.abs(times[1] - times[0])[marked].max(initial=0.0)) or 1.0
@@ -54,8 +47,7 @@ def slopes(diff: Diff) -> Slopes | None:
     near[labelled] = False
     # On a side that may have missed a function, it has no rank.
     near &= (before.present & after.present) | table.one_sided
-    faint = [i for i in np.flatnonzero(near).tolist() if not is_wait(table.name[i], table.keys[i].root)]
-    rows = np.concatenate([labelled, np.array(faint, np.intp)])
+    rows = np.concatenate([labelled, _working(table, near)])
 
     def line(place: int, row: int) -> Slope:
         was, now = float(times[0][row]), float(times[1][row])
@@ -72,3 +64,9 @@ def slopes(diff: Diff) -> Slopes | None:
 
     lines = tuple(line(place, row) for place, row in enumerate(rows.tolist()))
     return Slopes(lines, by, len(marked) - len(labelled))
+
+
+def _working(table: DiffTable, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """Return the chosen rows, without waits by design."""
+    rows = np.flatnonzero(chosen).tolist()
+    return np.array([i for i in rows if not is_wait(table.name[i], table.keys[i].root)], np.intp)

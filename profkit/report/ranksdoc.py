@@ -48,7 +48,7 @@ class RanksReport:
 
     study: RankStudy
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         study = self.study
         return laid_out(
             f"profkit ranks: {len(study.members)} processes",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
@@ -52,11 +52,10 @@ class Terminal(Renderer):
 
     def render(self, report: Report, rows: int) -> str:
         from profkit.report import terminal
-        from profkit.report.reports import Brief
+        from profkit.report.reports import OfRuns
 
-        short = report.brief() if self.brief and isinstance(report, Brief) else None
         return terminal.render(
-            report.document(rows) if short is None else short,
+            report.brief() if self.brief and isinstance(report, OfRuns) else report.document(rows),
             width=self.width,
             height=self.height,
             color_system=self.color_system,
@@ -89,7 +88,12 @@ class _Written(Renderer):
     module: ClassVar[str]
 
     def render(self, report: Report, rows: int) -> str:
-        written: str = import_module(self.module).render(report.document(rows, figures=self.draws))
+        from profkit.report.reports import OfRuns
+
+        document = report.document(rows)
+        if self.draws and isinstance(report, OfRuns):
+            document = replace(document, figures=report.figures())
+        written: str = import_module(self.module).render(document)
         return written
 
 

@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationNames
     from profkit.model import Run
     from profkit.report.document import Document
+    from profkit.report.figures import Figure
     from profkit.verdict.types import Diff, RunVerdict
 
 
 class Report(Protocol):
     """A result that can be laid out; `rows` limits the rows of each list (0: all)."""
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
-        """Return the sections, with `figures` also figures."""
+    def document(self, rows: int) -> Document:
+        """Return the sections."""
         ...
 
     def json(self, rows: int) -> str:
         """Return one JSON document (docs/json.md), ended by a newline."""
-        ...
-
-
-@runtime_checkable
-class Brief(Protocol):
-    """A result whose answer fits on one screen."""
-
-    def brief(self) -> Document:
-        """Return the answer alone."""
-        ...
-
-
-@runtime_checkable
-class Ticketed(Protocol):
-    """A result that can be laid out for a ticket."""
-
-    def ticket(self, rows: int) -> Document:
-        """Return the answer first, then machines and versions, the rest folded."""
-        ...
-
-    def again(self) -> str:
-        """Return the command that makes the report again in the archive's folder."""
         ...
 
 
@@ -55,28 +34,32 @@ class DiffReport:
     attachment: str = ""
     explain: bool = False
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         from profkit.report.diffdoc import diff_document
 
-        laid = diff_document(self.diff, rows, self.attachment, explain=self.explain)
-        if not figures:
-            return laid
+        return diff_document(self.diff, rows, self.attachment, explain=self.explain)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what a page or picture draws."""
         from profkit.report.pictures import diff_figures
 
-        return replace(laid, figures=diff_figures(self.diff, *self.pictured))
+        return diff_figures(self.diff, *self.pictured)
 
     def brief(self) -> Document:
+        """Return the answer alone, which fits on one screen."""
         from profkit.report.brief import brief_diff
 
         return brief_diff(self.diff, explain=self.explain)
 
     def ticket(self, rows: int) -> Document:
+        """Return the answer first, then machines and versions, the rest folded."""
         from profkit.report.ticketdoc import ticket_document
 
         sides = zip(("baseline", "candidate"), self.pictured, strict=True)
         return ticket_document(self.document(rows), dict(sides))
 
     def again(self) -> str:
+        """Return the command that makes the report again in the archive's folder."""
         from profkit.report.ticketdoc import again
 
         return again(self.diff.baseline.runs, self.diff.candidate.runs)
@@ -104,31 +87,36 @@ class RunReport:
         """Return the arguments that document and JSON share."""
         return {name: getattr(self, name) for name in ("by", "judged", "names", "explain")}
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         from profkit.report.showdoc import show_document
 
         laid = show_document(self.run, limit=rows, **self._asked)
-        if self.attachment:
-            from profkit.report.ticketdoc import reproduce_run
-
-            laid = replace(laid, sections=(*laid.sections, reproduce_run(self.run, self.attachment)))
-        if not figures:
+        if not self.attachment:
             return laid
+        from profkit.report.ticketdoc import reproduce_run
+
+        return replace(laid, sections=(*laid.sections, reproduce_run(self.run, self.attachment)))
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what a page or picture draws."""
         from profkit.report.pictures import run_figures
 
-        return replace(laid, figures=run_figures(self.run, self.by))
+        return run_figures(self.run, self.by)
 
     def brief(self) -> Document:
+        """Return the answer alone, which fits on one screen."""
         from profkit.report.brief import brief_run
 
         return brief_run(self.run, self.judged, self.by, explain=self.explain)
 
     def ticket(self, rows: int) -> Document:
+        """Return the answer first, then machines and versions, the rest folded."""
         from profkit.report.ticketdoc import ticket_document
 
         return ticket_document(self.document(rows), {"": self.run})
 
     def again(self) -> str:
+        """Return the command that makes the report again in the archive's folder."""
         from profkit.report.ticketdoc import again
 
         return again()
@@ -138,3 +126,7 @@ class RunReport:
         from profkit.report.jsonvalues import dumps
 
         return dumps(show_object(self.run, limit=rows, **self._asked))
+
+
+#: Reports of one or two runs; those of studies have neither figures nor a short answer nor a ticket.
+OfRuns: TypeAlias = DiffReport | RunReport

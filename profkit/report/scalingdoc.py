@@ -29,7 +29,7 @@ class ScalingReport:
 
     study: Scaling
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         study = self.study
         slowdowns = [slowdown_text(study, slow) for slow in study.slowdowns]
         return laid_out(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import NamedTuple
 
 from profkit.report import units
@@ -18,15 +17,9 @@ from profkit.report.document import (
     format_cell,
     format_one,
 )
-from profkit.report.drawing import (
-    SLOPES_WIDTH,
-    evidence_bars,
-    slopegraph,
-    slopes_height,
-    slopes_text,
-)
+from profkit.report.drawing import SLOPES_WIDTH, evidence_bars, slopegraph, slopes_height, slopes_text
 from profkit.report.figures import Slopes
-from profkit.report.markup import element, escape, number
+from profkit.report.markup import assets, element, escape, number
 from profkit.report.text import shorten_middle, wrap_some
 from profkit.report.trends import trend_drawing, trend_height, trend_text
 from profkit.report.units import UNKNOWN
@@ -84,7 +77,7 @@ def render(document: Document) -> str:
             "svg",
             element("title", escape(title), id="title"),
             element("desc", escape(description), id="desc"),
-            f"<style>{_style()}</style>",
+            f"<style>{assets(*_STYLES)}</style>",
             element("rect", width=_WIDTH, height=height, rx=10, class_="ground"),
             _at(0, 0, head.markup),
             _at(_PADDING, below, account.markup),
@@ -99,11 +92,6 @@ def render(document: Document) -> str:
         )
         + "\n"
     )
-
-
-def _style() -> str:
-    files = resources.files("profkit.report") / "assets"
-    return "\n".join((files / name).read_text(encoding="utf-8") for name in _STYLES)
 
 
 def _at(x: float, y: float, markup: str) -> str:
@@ -133,23 +121,21 @@ def _verdict(document: Document, block: VerdictBlock) -> _Part:
         ),
         element("path", d=f"M0 10a10 10 0 0 1 6 -9.2V{number(height)}H0z", class_="tone"),
         element("circle", cx=44, cy=44, r=17, class_="tone"),
-        element("text", SIGNS.get(block.tone, "?"), x=44, y=51, class_="sign"),
+        element("text", SIGNS[block.tone], x=44, y=51, class_="sign"),
     )
     return _Part(element("g", *band, *parts, class_=block.tone), height)
 
 
 def _times(document: Document) -> str:
-    """Return what both sides took, in one line, from the table below the verdict."""
-    table = next((b for s in document.sections[:1] for b in s.blocks if isinstance(b, Table)), None)
-    if table is None or len(table.rows) < 2:
+    """Return what both sides took, in one line, from a comparison's table below the verdict."""
+    table = next((block for block in document.sections[0].blocks if isinstance(block, Table)), None)
+    if table is None:
         return ""
-    changes = []
-    for at, column in enumerate(table.columns):
-        before, after = (format_cell(column, row.cells[at]) for row in table.rows[:2])
-        if column.kind == "seconds" and UNKNOWN not in (before, after):
-            ratio = str(table.rows[2].cells[at]) if len(table.rows) > 2 else ""
-            changes.append(f"{column.title} {before} → {after}" + (f" ({ratio})" if ratio else ""))
-    return " · ".join(changes)
+    return " · ".join(
+        f"{column.title} {before} → {after}" + (f" ({ratio})" if ratio else "")
+        for column, before, after, ratio in zip(table.columns, *map(table.texts, table.rows), strict=True)
+        if column.kind == "seconds" and UNKNOWN not in (before, after)
+    )
 
 
 def _account(document: Document) -> _Part:
@@ -180,8 +166,7 @@ def _facts(document: Document) -> _Part:
 
 
 def _first_evidence(document: Document) -> Table | None:
-    found = (b for s in document.sections if s.role == "evidence" for b in s.blocks if isinstance(b, Table))
-    table = next(found, None)
+    table = next((t for section, t in document.every(Table) if section.role == "evidence"), None)
     return table if table is not None and table.rows else None
 
 
@@ -214,7 +199,7 @@ def _evidence(table: Table) -> _Part:
     parts = [element("text", "Evidence", x=0, y=14, class_="heading")]
     y = 40.0
     for row in table.rows:
-        signal, *values, says = (format_cell(c, v) for c, v in zip(table.columns, row.cells, strict=True))
+        signal, *values, says = table.texts(row)
         bars = evidence_bars(row.cells[1:-1])
         parts.append(element("text", escape(shorten_middle(signal, 54)), x=0, y=y, class_="signal"))
         y += 8
@@ -241,10 +226,9 @@ def _evidence(table: Table) -> _Part:
 
 
 def _functions(document: Document) -> _Part:
-    for section in document.sections:
-        for block in section.blocks:
-            if isinstance(block, Table) and {"name", "share"} <= {column.kind for column in block.columns}:
-                return _bars(section.title, block)
+    for section, table in document.every(Table):
+        if {"name", "share"} <= {column.kind for column in table.columns}:
+            return _bars(section.title, table)
     return _Part("", 0.0)
 
 

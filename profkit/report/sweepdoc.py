@@ -38,7 +38,7 @@ class SweepReport:
     space: Space
     compared: tuple[str, ...] = ()
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         study = self.study
         better = None if study.advised == study.baseline else study.advised
         return laid_out(
@@ -67,7 +67,7 @@ class TuneReport:
     compared: tuple[str, ...] = ()
     launch: Launch | None = None
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         last, again = self.confirmed or self.study, self.confirmed
         better = None if last.cells[last.baseline].best else last.advised
         lost: tuple[Waterfall, ...] = ()

@@ -10,7 +10,6 @@ from profkit.report.document import (
     Bullets,
     Document,
     Facts,
-    HeatCell,
     HeatMap,
     Note,
     Section,
@@ -91,7 +90,7 @@ def render(
 
 
 def _colored(lines: list[Line], color_system: str) -> str:
-    """Turn styles into escape codes, each style once."""
+    """Turn styles into escape codes."""
     from rich.color import ColorSystem
     from rich.style import Style
 
@@ -100,15 +99,9 @@ def _colored(lines: list[Line], color_system: str) -> str:
             color_system
         ]
     ]
-    styles: dict[str, Style] = {}
 
     def styled(text: str, style: str) -> str:
-        if not style or not text.strip():
-            return text
-        known = styles.get(style)
-        if known is None:
-            known = styles[style] = Style.parse(style)
-        return known.render(text, color_system=system)
+        return Style.parse(style).render(text, color_system=system) if style and text.strip() else text
 
     return "".join("".join(styled(text, style) for text, style in line) + "\n" for line in lines)
 
@@ -179,18 +172,18 @@ def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
     titles = max(cell_width(text) for text in (block.corner, *(title for title, _ in block.rows)))
     titles = min(titles, max(8, width // 3))
     widths = [
-        max(cell_width(name), *(cell_width(_marked(cells[at])) for _, cells in block.rows)) + 2
+        max(cell_width(name), *(cell_width(cells[at].shown) for _, cells in block.rows)) + 2
         for at, name in enumerate(block.columns)
     ]
     shown = _columns_that_fit(block, widths, width - 2 - titles)
-    head = "".join(_right(block.columns[at], widths[at] - 1) + " " for at in shown)
+    head = "".join(pad(block.columns[at], widths[at] - 1, right=True) + " " for at in shown)
     yield [("  " + pad(shorten_middle(block.corner, titles), titles), "dim"), (head, "bold")]
     for title, cells in block.rows:
         line: Line = [("  " + pad(shorten_middle(title, titles), titles), "bold")]
         for at in shown:
             heat = cells[at].heat
             style = "dim" if heat is None else _HEAT[min(len(_HEAT) - 1, int(heat * len(_HEAT)))]
-            line.append((_right(_marked(cells[at]), widths[at] - 1) + " ", style))
+            line.append((pad(cells[at].shown, widths[at] - 1, right=True) + " ", style))
         yield line
     notes = [block.note] if block.note else []
     missing = [name for at, name in enumerate(block.columns) if at not in shown]
@@ -226,29 +219,22 @@ def _trend(block: Trend, width: int) -> Iterator[Line]:
     yield from trend_lines(block, max(8, width - titles - reach - 6))
 
 
-def _marked(cell: HeatCell) -> str:
-    return f"● {cell.text}" if cell.marked else cell.text
-
-
-def _right(text: str, width: int) -> str:
-    return " " * (width - cell_width(text)) + text
-
-
 def _facts(block: Facts, width: int) -> Iterator[Line]:
     label_width = max((cell_width(label) for label, _ in block.items), default=0)
     for label, value in block.items:
-        first: Span = (pad(label, label_width) + "  ", "dim")
-        for line in wrap_some(value, max(20, width - label_width - 2), MOST_LINES):
-            yield [first, (line, "")]
-            first = (" " * (label_width + 2), "")
+        yield from _beside((pad(label, label_width) + "  ", "dim"), value, max(20, width - label_width - 2))
 
 
 def _bullets(block: Bullets, width: int) -> Iterator[Line]:
     for item in block.items:
         if block.commands:
             yield [("    ", ""), (item, "cyan")]
-            continue
-        sign = "  • "
-        for line in wrap_some(item, min(width, PROSE_WIDTH) - 4, MOST_LINES):
-            yield [(sign, ""), (line, "")]
-            sign = "    "
+        else:
+            yield from _beside(("  • ", ""), item, min(width, PROSE_WIDTH) - 4)
+
+
+def _beside(first: Span, text: str, width: int) -> Iterator[Line]:
+    """Yield a text of at most `width` columns to the right of a label or sign."""
+    for line in wrap_some(text, width, MOST_LINES):
+        yield [first, (line, "")]
+        first = (" " * cell_width(first[0]), "")

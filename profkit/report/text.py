@@ -17,25 +17,16 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 
-
 #: A space between number and unit, where no line breaks, and its stand-in, which no cleaned text contains.
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|µs|ns)(?![\w%]))")
 _KEPT = "\x01"
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    named = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
-    if named:
-        return named
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def clean(text: str) -> str:
     """Return `text` on one line, control characters and surrogates spelled as escapes."""
     if text.isascii() and text.isprintable():
         return text
-    return _UNSAFE.sub(_escaped, text)
+    return _UNSAFE.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 def cell_width(text: str) -> int:
@@ -57,24 +48,23 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
     return fill + text if right else text + fill
 
 
-def shorten_middle(text: str, width: int, ellipsis: str = "…") -> str:
+def shorten_middle(text: str, width: int) -> str:
     """Cut the middle of `text` to at most `width` columns."""
     if cell_width(text) <= width:
         return text
-    room = width - cell_width(ellipsis)
+    room = width - 1
     if room <= 0:
-        return ellipsis[:width]
+        return "…"[:width]
     tail = _take(text[::-1], room - room // 2)[::-1]
     head = _take(text, room - cell_width(tail))
-    return head + ellipsis + tail
+    return f"{head}…{tail}"
 
 
-def shorten_start(text: str, width: int, ellipsis: str = "…") -> str:
+def shorten_start(text: str, width: int) -> str:
     """Cut the start of `text` to at most `width` columns: a path's end matters most."""
     if cell_width(text) <= width:
         return text
-    room = width - cell_width(ellipsis)
-    return ellipsis + _take(text[::-1], room)[::-1] if room > 0 else ellipsis[:width]
+    return "…" + _take(text[::-1], width - 1)[::-1] if width > 1 else "…"[:width]
 
 
 def _take(text: str, width: int) -> str:

@@ -28,16 +28,10 @@ def ticket_document(document: Document, runs: Mapping[str, Run]) -> Document:
     facts = tuple(block for block in answer.blocks if not isinstance(block, VerdictBlock))
     opened = [section for role in _OPEN for section in others if section.role == role]
     folded = [replace(section, detail=True) for section in others if section.role not in _OPEN]
-    overview = Section("Overview", facts, detail=bool(verdicts)) if facts else None
-    sections = [
-        Section("", verdicts),
-        # Without a verdict, the overview is the answer.
-        *([overview] if overview is not None and not overview.detail else []),
-        *opened,
-        *_origin(runs),
-        *([overview] if overview is not None and overview.detail else []),
-        *folded,
-    ]
+    overview = Section("Overview", facts, detail=bool(verdicts))
+    # Without a verdict, the overview is the answer.
+    head = [Section("", verdicts)] if verdicts else [overview]
+    sections = [*head, *opened, *_origin(runs), *([overview] if verdicts else []), *folded]
     return replace(document, sections=tuple(section for section in sections if section.blocks))
 
 

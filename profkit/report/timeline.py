@@ -51,8 +51,8 @@ def timeline_side(label: str, run: Run) -> TimelineSide | None:
     shortest = _shortest(list({id(ranges): ranges for _, ranges, _ in shown}.values()))
     tracks = tuple(_track(process, ranges, tid, begin, edges, shortest) for process, ranges, tid in shown)
     sampled = [(p, p.samples) for p in run.processes if p.samples is not None and len(p.samples) > 1]
-    busiest = sorted(sampled, key=lambda pair: -_active_ns(pair[1]))[:MOST_PROCESSES]
-    drawn = [pair for pair in sampled if any(pair is one for one in busiest)]
+    busiest = sorted(range(len(sampled)), key=lambda at: -_active_ns(sampled[at][1]))[:MOST_PROCESSES]
+    drawn = [sampled[at] for at in sorted(busiest)]
     series = run.series
     machine = run.machine
     return TimelineSide(
@@ -69,27 +69,21 @@ def timeline_side(label: str, run: Run) -> TimelineSide | None:
 
 
 def _span(run: Run) -> tuple[int, int] | None:
-    begins, ends = [], []
+    times = [] if run.series is None else [run.series.time_ns]
     for process in run.processes:
-        ranges, samples = process.ranges, process.samples
-        if ranges is not None and len(ranges):
-            begins.append(int(ranges.begin_ns.min()))
-            ends.append(int(max(ranges.end_ns.max(), ranges.begin_ns.max())))
-        if samples is not None and len(samples):
-            begins.append(int(samples.time_ns.min()))
-            ends.append(int(samples.time_ns.max()))
-    if run.series is not None and len(run.series.time_ns):
-        begins.append(int(run.series.time_ns.min()))
-        ends.append(int(run.series.time_ns.max()))
-    if not begins or max(ends) <= min(begins):
-        return None
-    return min(begins), max(ends)
+        if process.ranges is not None:
+            times += [process.ranges.begin_ns, np.maximum(process.ranges.begin_ns, process.ranges.end_ns)]
+        if process.samples is not None:
+            times.append(process.samples.time_ns)
+    limits = [(int(part.min()), int(part.max())) for part in times if len(part)]
+    begin, end = min((low for low, _ in limits), default=0), max((high for _, high in limits), default=0)
+    return (begin, end) if begin < end else None
 
 
 def _active_ns(samples: ThreadSamples) -> int:
     """Return the nanoseconds that a process's threads ran and queued, from the last row of each."""
     last = np.append(np.diff(samples.tid) != 0, True)
-    return sum(map(int, samples.run_ns[last])) + sum(map(int, samples.wait_ns[last]))
+    return int(samples.run_ns[last].sum() + samples.wait_ns[last].sum())
 
 
 def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessStates:

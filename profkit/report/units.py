@@ -35,11 +35,10 @@ def _in_unit(value: float) -> tuple[str, str]:
         return "0", "s"
     if size >= 999.5:
         return _whole(value), "s"
-    for scale, unit in _SCALES:
-        # 0.9995 of a unit already rounds to 1.00.
-        if size >= 0.9995 * scale or unit == "ns":
-            return _three_digits(value / scale), unit
-    raise AssertionError("unreachable: nanoseconds end the scales")
+    # 0.9995 of a unit already rounds to 1.00.
+    fitting = (known for known in _SCALES if size >= 0.9995 * known[0])
+    scale, unit = next(fitting, _SCALES[-1])
+    return _three_digits(value / scale), unit
 
 
 def _whole(value: float) -> str:
@@ -100,9 +99,8 @@ def about(value: float) -> str:
 
 def between(low: float, high: float) -> str:
     """Return the limits of an estimated number, with three digits."""
-    (first, first_suffix), (second, suffix) = _in_thousands(low), _in_thousands(high)
-    start = _three_digits(first) + first_suffix if first_suffix else f"{first:.0f}"
-    return f"{start} to {_three_digits(second) + suffix if suffix else f'{second:.0f}'}"
+    limits = [_in_thousands(value) for value in (low, high)]
+    return " to ".join(_three_digits(n) + suffix if suffix else f"{n:.0f}" for n, suffix in limits)
 
 
 def _in_thousands(value: float) -> tuple[float, str]:
@@ -122,9 +120,7 @@ def factor(value: float | None) -> str:
         return "0×"
     if abs(value) < 0.01:
         return "<0.01×"
-    if abs(value) < 9.995:
-        return f"{value:.2f}×"
-    return f"{value:.1f}×" if abs(value) < 99.95 else f"{_whole(value)}×"
+    return f"{_three_digits(value) if abs(value) < 99.95 else _whole(value)}×"
 
 
 def counted(number: int, what: str, several: str = "") -> str:

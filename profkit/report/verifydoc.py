@@ -27,7 +27,7 @@ class VerifyReport:
     edit: str
     recorded_s: float
 
-    def document(self, rows: int, *, figures: bool = False) -> Document:
+    def document(self, rows: int) -> Document:
         facts = Facts(
             (
                 ("as it was", clean(shlex.join(self.command))),

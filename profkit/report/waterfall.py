@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from profkit.report import units
-from profkit.report.document import Step, Waterfall
+from profkit.report.document import Waterfall
 from profkit.report.layout import Line
 from profkit.report.markup import element, escape
 from profkit.report.text import cell_width, pad, shorten_middle
@@ -44,22 +44,20 @@ def waterfall_rows(waterfall: Waterfall) -> list[WaterfallRow]:
         edges.append(edges[-1] + step.seconds)
     low, high = min(0.0, *edges), max(*edges, waterfall.after_s, 1e-12)
 
-    def row(
-        kind: str, start: float, end: float, title: str, seconds: str, step: Step | None = None
-    ) -> WaterfallRow:
+    def reach(start: float, end: float) -> tuple[float, float]:
         left, right = ((value - low) / (high - low) for value in sorted((start, end)))
-        sure = step is None or step.beyond
-        return WaterfallRow(kind, left, right, title, seconds, "" if step is None else step.about, sure)
+        return left, right
 
     def wall(title: str, seconds: float) -> WaterfallRow:
-        return row("wall", 0.0, seconds, title, units.seconds(seconds))
+        return WaterfallRow("wall", *reach(0.0, seconds), title, units.seconds(seconds))
 
     rows = [] if waterfall.before_s is None else [wall(waterfall.sides[0], waterfall.before_s)]
     for step, (start, end) in zip(waterfall.steps, pairwise(edges), strict=True):
         sign = "+" if step.seconds > 0 and not alone else ""
         share = f" ({units.share(step.share)})" if math.isfinite(step.share) else ""
         kind = "part" if alone else "more" if step.seconds >= 0 else "less"
-        rows.append(row(kind, start, end, step.title, f"{sign}{units.seconds(step.seconds)}{share}", step))
+        seconds = f"{sign}{units.seconds(step.seconds)}{share}"
+        rows.append(WaterfallRow(kind, *reach(start, end), step.title, seconds, step.about, step.beyond))
     return [*rows, wall("wall" if alone else waterfall.sides[1], waterfall.after_s)]
 
 
@@ -132,9 +130,6 @@ def waterfall_lines(waterfall: Waterfall, width: int) -> Iterator[Line]:
         yield [
             ("  " + pad(row.title, titles) + "  ", ""),
             (pad(bar, bars) + "  ", style if row.sure else "dim"),
-            (
-                " " * (numbers - cell_width(row.seconds)) + row.seconds,
-                "bold" if row.kind != "wall" and row.sure else "",
-            ),
+            (pad(row.seconds, numbers, right=True), "bold" if row.kind != "wall" and row.sure else ""),
             ("  " + said if said else "", "dim"),
         ]

@@ -11,8 +11,9 @@ from profkit.api.reported import Layout
 from profkit.cli.options import FORMATS
 from profkit.errors import UsageError
 from profkit.report import renderers
+from profkit.report.figures import Figure
 from profkit.report.renderers import RENDERERS, Renderer, renderer_for, renderer_named
-from profkit.report.reports import Report
+from profkit.report.reports import Report, RunReport
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp" / "clean-1.prof"
 
@@ -55,18 +56,17 @@ def test_another_format_is_a_class_and_an_entry(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize("renderer", RENDERERS)
-def test_figures_are_made_only_for_what_draws(renderer: type[Renderer]) -> None:
-    asked: list[bool] = []
-    real = profkit.read(SAMPLE).laid_out(Layout(drawn=True))
+def test_figures_are_made_only_for_what_draws(
+    renderer: type[Renderer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    figures = RunReport.figures
 
-    class Watched:
-        def document(self, rows: int, *, figures: bool = False) -> object:
-            asked.append(figures)
-            return real.document(rows, figures=figures)
+    def watched(report: RunReport) -> tuple[Figure, ...]:
+        made.append(report)
+        return figures(report)
 
-        def json(self, rows: int) -> str:
-            return real.json(rows)
-
-    text = renderer().render(Watched(), 5)  # type: ignore[arg-type]
+    monkeypatch.setattr(RunReport, "figures", watched)
+    text = renderer().render(profkit.read(SAMPLE).laid_out(Layout(drawn=True)), 5)
     assert text.endswith("\n")
-    assert asked == ([] if renderer.name == "json" else [renderer.draws])
+    assert bool(made) == renderer.draws

@@ -12,7 +12,6 @@ from profkit.model import Process, Run, Series, Slice, Thread, ThreadSamples
 from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, timeline
 from profkit.report.document import Measured, Step, Waterfall
-from profkit.report.drawing import bar_shares
 from profkit.report.figures import Track
 from profkit.report.pictures import LEAST_LABELS, MOST_LABELS, slopes
 from profkit.report.waterfall import waterfall_rows
@@ -40,7 +39,8 @@ SECOND = 1_000_000_000
 def test_bars_are_drawn_for_two_known_amounts(
     before: float | None, after: float | None, shares: tuple[float, float] | None
 ) -> None:
-    assert bar_shares(before, after) == (None if shares is None else pytest.approx(shares))
+    bars = drawing.evidence_bars([Measured(before, ""), Measured(after, "")])
+    assert bars == [(share, None) for share in shares or (None, None)]
 
 
 @pytest.mark.parametrize(
