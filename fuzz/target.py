@@ -2,7 +2,7 @@
 
 A target checks one input: it calls profkit, lets the errors of profkit pass (`ProfkitError`, or what the target
 names) and raises `Wrong` where a property does not hold. Whatever else comes out of it is a finding: an exception, a
-warning, more memory than 500 MB and 20 times the input, more than 10 s of CPU time.
+warning, more memory than 500 MB and 40 times the input, more than 10 s of CPU time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FOLDER = Path(__file__).resolve().parent
 SEEDS, CRASHES = FOLDER / "seeds", FOLDER / "crashes"
 
 #: Bytes of address space that an input may take beyond what the process has: so many, and for each of its own.
-MOST_MEMORY, MOST_MEMORY_PER_BYTE = 500 << 20, 20
+MOST_MEMORY, MOST_MEMORY_PER_BYTE = 500 << 20, 40
 #: Seconds of CPU time that an input may take.
 MOST_SECONDS = 10.0
 

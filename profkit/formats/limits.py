@@ -19,8 +19,10 @@ from profkit.model import Profile
 #: Bytes of memory that any file may take. Two sides of this size, and 60 MB for the interpreter and numpy,
 #: stay below the 500 MB that a command may need for the smallest files.
 FLOOR = 200_000_000
-#: Bytes of memory per byte of the file. Columns of measured numbers compress to a half or a fifth.
-FACTOR = 20
+#: Bytes of memory per byte of the file. Columns of measured numbers compress to a half or a fifth, and the weights
+#: of things that come together add up to three times what they need: 20,000 short processes weigh 41 per byte of
+#: their file, and need 13.
+FACTOR = 40
 
 #: Bytes of memory per item, by its name in messages.
 WEIGHTS: Mapping[str, int] = {

@@ -83,7 +83,7 @@ def _span(run: Run) -> tuple[int, int] | None:
 def _active_ns(samples: ThreadSamples) -> int:
     """Return the nanoseconds that a process's threads ran and queued, from the last row of each."""
     last = np.append(np.diff(samples.tid) != 0, True)
-    return int(samples.run_ns[last].sum() + samples.wait_ns[last].sum())
+    return sum(map(int, samples.run_ns[last])) + sum(map(int, samples.wait_ns[last]))
 
 
 def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessStates:

@@ -266,14 +266,14 @@ FULL = {
     "warnings": (many_warnings, (SHOW, MERGE)),
 }
 
-#: Runs commands in a process that gets no more memory than a command may take: 500 MB and 20 times the file.
+#: Runs commands in a process that gets no more memory than a command may take: 500 MB and 40 times the file.
 LIMITED = """
 import os, resource, sys
 from pathlib import Path
 from fuzz.targets.commands import run_command
 file, good, folder, *commands = sys.argv[1:]
 own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-most = own + 500_000_000 + 20 * os.path.getsize(file)
+most = own + 500_000_000 + 40 * os.path.getsize(file)
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
 places = {"X": Path(file), "GOOD": Path(good), "OUT": Path(folder, "out")}
 for command in commands:

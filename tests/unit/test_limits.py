@@ -131,8 +131,8 @@ def test_a_dump_of_many_dictionaries(tmp_path: Path) -> None:
     """Each takes two bytes of the file and a hundred of memory; only at the end is it seen that it is no entry."""
     pair = marshal.dumps(None, 2) + marshal.dumps({}, 2)
     path = tmp_path / "many.prof"
-    path.write_bytes(b"{" + pair * 700_000 + b"0")
-    problem = "of pstats data, which is more than a file of 2,100,002 bytes may hold"
+    path.write_bytes(b"{" + pair * 1_000_000 + b"0")
+    problem = "of pstats data, which is more than a file of 3,000,002 bytes may hold"
     with pytest.raises(FormatError, match=problem):
         load_run(path)
 
