@@ -40,9 +40,9 @@ def standing_rows(joined: Joined, found: Alignment) -> tuple[Ints, Ints]:
     """Return project functions listed by only one side but defined on both: the baseline's, the candidate's.
 
     Such a function was not called or not seen. Either its file is the same on both sides, or the definitions
-    before and after it are equally far apart on both sides, the one before has the same source, and no
-    unmatched function of the other side is in its line. An anonymous function follows the unmatched function
-    around it.
+    before and after it (or the beginning of the file and the one after it) are equally far apart on both
+    sides, the one before has the same source, and no unmatched function of the other side is in its line. An
+    anonymous function follows the unmatched function around it.
     """
     a, b = joined.baseline, joined.candidate
     hash_a, hash_b = a.source_hash[found.baseline], b.source_hash[found.candidate]
@@ -72,16 +72,16 @@ def _standing(
     around, stands = (-1, -1), False  # the enclosing function of anonymous ones, and whether it still stands
     for row, at in zip(only.tolist(), before.tolist(), strict=True):
         place = int(own.file[row]), int(own.line[row])
-        known = at >= 0 and int(file[at]) == place[0]
+        follows = at >= 0 and int(file[at]) == place[0]
         nameless = joined.strings[own.name[row]].startswith("<")
-        if not (nameless and around[0] == place[0] and around[1] > (int(here[at]) if known else -1)):
+        if not (nameless and around[0] == place[0] and around[1] > (int(here[at]) if follows else -1)):
+            by = int(moved[at]) if follows else 0  # the beginning of a file does not move
             stands = place[0] in same_files or (
-                known
-                and at + 1 < len(file)
-                and file[at + 1] == file[at]
-                and moved[at + 1] == moved[at]
-                and not edited[at]
-                and _key(place[0], place[1] + int(moved[at])) not in taken
+                at + 1 < len(file)
+                and int(file[at + 1]) == place[0]
+                and int(moved[at + 1]) == by
+                and not (follows and edited[at])
+                and _key(place[0], place[1] + by) not in taken
             )
             around = place
         if stands:

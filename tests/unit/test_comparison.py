@@ -68,6 +68,19 @@ def test_nothing_is_new_in_a_file_that_is_the_same(text: str, match: str) -> Non
     assert dict(zip(table.name, table.match, strict=True))["last"] == match
 
 
+@pytest.mark.parametrize(("line", "match"), [(8, "uncalled"), (12, "new")])
+def test_the_first_function_of_a_file_stood_there_if_the_next_one_did_not_move(line: int, match: str) -> None:
+    """Samples may lack the module itself, as its frame takes no time."""
+
+    def side(at: int, *rows: Row) -> RunSet:
+        return foreign(
+            profile([*rows, Row("m.py", at, "f", 1, 1.0, source="f"), Row("n.py", 1, "g", 1, 1.0)])
+        )
+
+    table = diff(side(8), side(line, Row("m.py", 3, "first", 1, 2.0, source="first"))).table
+    assert dict(zip(table.name, table.match, strict=True))["first"] == match
+
+
 def test_doubled_total_shows_in_seconds_though_not_in_shares() -> None:
     found = diff(foreign(profile(FILLER)), foreign(scaled(2.0)))
     assert found.table.candidate.share == pytest.approx(found.table.baseline.share)
