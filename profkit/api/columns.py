@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import ProfkitError
-from profkit.report.jsonvalues import json_text
+from profkit.model.surrogates import spelled_out
 
 #: Most rows that a notebook shows.
 MOST_SHOWN = 20
@@ -206,7 +206,7 @@ def _arrow(column: Column) -> Any:
 def _spelled(column: Column) -> Column:
     if not isinstance(column.values, tuple):
         return column
-    return replace(column, values=tuple(map(json_text, column.values)))
+    return replace(column, values=tuple(map(spelled_out, column.values)))
 
 
 def _shown(value: object) -> str:

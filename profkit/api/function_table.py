@@ -11,7 +11,8 @@ from profkit import model
 from profkit.api.columns import Columns
 from profkit.api.run import Run
 from profkit.errors import FormatError, UsageError
-from profkit.formats.export.timeline import clean, process_label
+from profkit.formats.export.timeline import process_label
+from profkit.model.surrogates import spelled_out
 
 
 def table_as_csv(run: model.Run) -> Iterator[bytes]:
@@ -21,7 +22,7 @@ def table_as_csv(run: model.Run) -> Iterator[bytes]:
     def chunks() -> Iterator[bytes]:
         yield _line(["process", "pid", *tables[0][1].keys()])
         for process, table in tables:
-            who = [clean(process_label(process)), process.pid]
+            who = [spelled_out(process_label(process)), process.pid]
             yield b"".join(_line([*who, *row]) for row in zip(*table.to_dict().values(), strict=True))
 
     return chunks()
@@ -37,7 +38,7 @@ def table_as_parquet(run: model.Run) -> Iterator[bytes]:
     parts = []
     for process, functions in _tables(run):
         n = len(functions)
-        named = pa.array([clean(process_label(process))] * n, pa.large_string())
+        named = pa.array([spelled_out(process_label(process))] * n, pa.large_string())
         table = pa.table(functions).add_column(0, "process", named)
         parts.append(table.add_column(1, "pid", pa.array([process.pid] * n, pa.int64())))
     file = io.BytesIO()

@@ -15,14 +15,13 @@ from profkit.measure import noise
 from profkit.measure.function_orders import rbo_distance, total_variation
 from profkit.measure.intervals import displacement, estimate
 from profkit.model.arrays import median
+from profkit.model.estimates import NORMAL
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.integer]
 
 #: Number of functions in the rank-biased overlap.
 DEPTH = 50
-#: Half-width of the 95 % interval of a normal variable, in standard deviations.
-NORMAL = 1.96
 #: Rank beyond which no bootstrap draw brings a function among the first `DEPTH`.
 REACH = 4 * DEPTH
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model import Process
+from profkit.model.estimates import NONE_SEEN
 
 if TYPE_CHECKING:
     from profkit.compare.result_types import DiffTable, SideTable
@@ -23,9 +24,6 @@ Bools = npt.NDArray[np.bool_]
 UNSEEN = "unseen"
 #: `DiffTable.match` of a row that one side defines, as neighbouring definitions show, but did not call.
 UNCALLED = "uncalled"
-#: Upper 95 % limit of a Poisson count when nothing was seen: the rule of three (Hanley and Lippman-Hand, "If
-#: nothing goes wrong, is everything all right?", JAMA 249, 1983).
-NONE_SEEN = 3.0
 #: Relative change beyond which calls count as changed.
 CALLS_CHANGED = 0.1
 #: Relative half-width of the 95 % interval of a call ratio up to which the estimate weighs times. 61 calls

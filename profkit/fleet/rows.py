@@ -22,6 +22,7 @@ from profkit.measure.machine_speed import speeds
 from profkit.measure.range_stats import range_rows
 from profkit.model import ROOTS, Host, Machine, Process, Run
 from profkit.model.merge import merge_profiles
+from profkit.model.surrogates import spelled_out
 from profkit.study.rank_read import addressed, load, local
 
 if TYPE_CHECKING:
@@ -270,7 +271,9 @@ def _functions(run: Run, digest: str) -> pa.Table:
         n, total = len(profile), profile.total
 
         def texts(index: npt.NDArray[Any], table: Sequence[str]) -> Any:
-            return pa.DictionaryArray.from_arrays(index.astype(np.int32), pa.array(list(map(_text, table))))
+            return pa.DictionaryArray.from_arrays(
+                index.astype(np.int32), pa.array(list(map(spelled_out, table)))
+            )
 
         def known(values: npt.NDArray[np.float64] | None, n: int = n) -> Any:
             return pa.nulls(n, pa.float64()) if values is None else pa.array(values, from_pandas=True)
@@ -306,12 +309,7 @@ def _identity(root: str, path: str, name: str) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
-def _text(text: str) -> str:
-    """Escape surrogates, which Arrow refuses."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    plain = [{k: _text(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
+    plain = [{k: spelled_out(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
     made: pa.Table = arrow().Table.from_pylist(plain, schema=schema_of(name))
     return made

@@ -9,9 +9,10 @@ from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.measure.inventory import Inventory, ProcessNeed, inventory
 from profkit.model import Pool, Run
 from profkit.model.pools import whole_number
+from profkit.model.surrogates import spelled_out
 from profkit.report import units
 from profkit.report.document import Column, Note, Row, Section, Table
-from profkit.report.jsonvalues import json_number, json_text, members, plain
+from profkit.report.jsonvalues import json_number, members, plain
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 
@@ -201,7 +202,7 @@ def inventory_object(taken: Inventory) -> dict[str, Any]:
         expected_cores=json_number(taken.expected_cores),
         available_cpus=json_number(taken.available_cpus),
         pools=list(pools.values()),
-        environment={name: json_text(taken.environment[name]) for name in known},
+        environment={name: spelled_out(taken.environment[name]) for name in known},
     )
 
 

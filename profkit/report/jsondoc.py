@@ -18,13 +18,14 @@ from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
 from profkit.measure.range_waiting import waiting_of
 from profkit.model import Manifest, Process, Profile, Run, Thread
+from profkit.model.surrogates import spelled_out
 from profkit.report.document import VerdictBlock
 from profkit.report.estimates import OF_SHARES, estimate_object
 from profkit.report.functions import Ranked, name_of, ranked, ranked_run
 from profkit.report.imports import import_changes_object, imports_object
 from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object
-from profkit.report.jsonvalues import json_number, json_text, json_texts, members, next_command, plain
+from profkit.report.jsonvalues import json_number, json_texts, members, next_command, plain
 from profkit.report.lines import lines_object
 from profkit.report.machine import machine_object
 from profkit.report.range_sections import change_objects, range_objects
@@ -87,7 +88,7 @@ def _verdict(verdict: Verdict, block: VerdictBlock, *, alone: bool = False) -> d
     return members(
         verdict,
         "cause kind rule subject confidence headline summary numbers evidence advice findings",
-        headline=json_text(block.headline),
+        headline=spelled_out(block.headline),
         findings=[_finding(finding, alone) for finding in verdict.findings],
         **_grounds(verdict, alone),
     )
@@ -104,7 +105,7 @@ def _finding(finding: Finding, alone: bool) -> dict[str, Any]:
 
 def _grounds(found: Verdict | Finding, alone: bool) -> dict[str, Any]:
     return {
-        "summary": json_text(summary_of(found, alone=alone)),
+        "summary": spelled_out(summary_of(found, alone=alone)),
         "numbers": _values(found.numbers),
         "evidence": [_evidence(item) for item in found.evidence],
         "advice": [_advice(item) for item in found.advice],
@@ -114,11 +115,11 @@ def _grounds(found: Verdict | Finding, alone: bool) -> dict[str, Any]:
 def _value(value: Value) -> Any:
     if isinstance(value, bool) or value is None:
         return value
-    return json_text(value) if isinstance(value, str) else json_number(float(value))
+    return spelled_out(value) if isinstance(value, str) else json_number(float(value))
 
 
 def _values(numbers: Mapping[str, Value]) -> dict[str, Any]:
-    return {json_text(name): _value(value) for name, value in numbers.items()}
+    return {spelled_out(name): _value(value) for name, value in numbers.items()}
 
 
 def _evidence(item: Evidence) -> dict[str, Any]:
@@ -141,7 +142,7 @@ def _advice(item: Advice) -> dict[str, Any]:
         argv=json_texts((*item.argv, *item.files)),
         numbers=_values(item.numbers),
         where=item.where and members(item, "function=where.qualname file=where.path line?"),
-        text=json_text(advice_text(item)),
+        text=spelled_out(advice_text(item)),
     )
 
 
@@ -177,15 +178,15 @@ def _checks(checks: Sequence[Checked]) -> list[dict[str, Any]]:
 
 def _diff_row(table: DiffTable, row: int) -> dict[str, Any]:
     return {
-        "name": json_text(table.name[row]),
-        "file": json_text(table.file[row]),
+        "name": spelled_out(table.name[row]),
+        "file": spelled_out(table.file[row]),
         "line": int(table.line[row]),
         "root": table.keys[row].root,
-        "path": json_text(table.keys[row].path),
+        "path": spelled_out(table.keys[row].path),
         "match": table.match[row],
         "same_source": table.same_source[row],
         "anomalous": bool(table.anomalous[row]),
-        "reason": json_text(moved_text(table, row)) if table.anomalous[row] else "",
+        "reason": spelled_out(moved_text(table, row)) if table.anomalous[row] else "",
         "baseline": _diff_side(table, table.baseline, row),
         "candidate": _diff_side(table, table.candidate, row),
         "per_call_ratio": json_number(table.per_call_ratio[row]),
@@ -222,7 +223,7 @@ def show_object(
     taken = inventory(run)
     return {
         "schema": SHOW_SCHEMA,
-        "file": json_text(run.path),
+        "file": spelled_out(run.path),
         "manifest": None if run.manifest is None else _manifest(run.manifest),
         "verdict": None
         if verdict is None
@@ -246,7 +247,7 @@ def show_object(
         "iterations": plain(iteration_model(run, names)),
         "imports": imports_object(imports_of(run, run.processes)),
         "machine": None if run.machine is None else machine_object(run.machine),
-        "machines": {json_text(name): machine_object(machine) for name, machine in run.machines.items()},
+        "machines": {spelled_out(name): machine_object(machine) for name, machine in run.machines.items()},
         **({} if run.gpu is None else {"gpu": plain(run.gpu)}),
         "warnings": plain(run.warnings),
     }
@@ -290,8 +291,8 @@ def _thread(process: Process, thread: Thread, limit: int, by: str) -> dict[str, 
 
 
 def _function(profile: Profile, row: int) -> dict[str, Any]:
-    file = json_text(profile.strings[int(profile.file[row])])
-    return {"name": json_text(name_of(profile, row)), "file": file, "line": int(profile.line[row])}
+    file = spelled_out(profile.strings[int(profile.file[row])])
+    return {"name": spelled_out(name_of(profile, row)), "file": file, "line": int(profile.line[row])}
 
 
 def _functions(functions: Ranked, limit: int) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from profkit.model import Notice
+from profkit.model.surrogates import spelled_out
 from profkit.report.notices import notice_text
 
 
@@ -25,7 +26,7 @@ def dumps(value: object) -> str:
 def plain(value: Any) -> Any:
     """Return any part of a result as JSON values; notices get their sentences."""
     if isinstance(value, str):
-        return json_text(value)
+        return spelled_out(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
@@ -33,16 +34,16 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, Notice):
-        return members(value, "code subject numbers text", text=json_text(notice_text(value)))
+        return members(value, "code subject numbers text", text=spelled_out(notice_text(value)))
     if isinstance(value, Mapping):
-        return {json_text(str(key)): plain(item) for key, item in value.items()}
+        return {spelled_out(str(key)): plain(item) for key, item in value.items()}
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    return json_text(str(value))
+    return spelled_out(str(value))
 
 
 def members(record: object, names: str, /, **computed: Any) -> dict[str, Any]:
@@ -78,16 +79,11 @@ def json_number(value: float | None) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def json_text(value: str) -> str:
-    r"""Spell lone surrogates (undecodable bytes) as ``\udcXX``: strict JSON readers reject them."""
-    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def json_texts(values: Iterable[str]) -> list[str]:
-    """Return each text as `json_text` spells it."""
-    return [json_text(value) for value in values]
+    """Return each text as `spelled_out` spells it."""
+    return [spelled_out(value) for value in values]
 
 
 def next_command(argv: Sequence[str], why: str, env: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return an entry of ``next_commands``: the command, its variables and its purpose."""
-    return {"argv": json_texts(argv), "env": plain(env or {}), "why": json_text(why)}
+    return {"argv": json_texts(argv), "env": plain(env or {}), "why": spelled_out(why)}

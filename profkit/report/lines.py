@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from profkit.measure.line_times import FunctionLines, SeenLine
+from profkit.model.surrogates import spelled_out
 from profkit.report.document import Pair, Section, Table
-from profkit.report.jsonvalues import json_text, members
+from profkit.report.jsonvalues import members
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
@@ -57,7 +58,7 @@ def lines_object(lines: FunctionLines | None) -> dict[str, Any] | None:
         return None
     names = "function=key.qualname root=key.root path=key.path line seconds share samples text?"
     return {
-        "function": json_text(lines.name),
+        "function": spelled_out(lines.name),
         "baseline": [members(line, names) for line in lines.baseline],
         "candidate": [members(line, names) for line in lines.candidate],
     }

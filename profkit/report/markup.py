@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib import resources
 
+from profkit.model.surrogates import spelled_out
+
 #: Characters that begin or end markup or attributes; a backtick ends attributes in some old readers.
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "`": "&#96;"})
 _VOID = frozenset({"meta", "br", "hr", "input"})
@@ -11,8 +13,7 @@ _VOID = frozenset({"meta", "br", "hr", "input"})
 
 def escape(text: str) -> str:
     """Escape a cleaned text for markup; lone surrogates, which UTF-8 cannot hold, are spelled out."""
-    safe = text.translate(_ESCAPES)
-    return safe if safe.isascii() else safe.encode("utf-8", "backslashreplace").decode("utf-8")
+    return spelled_out(text.translate(_ESCAPES))
 
 
 def attributes(**values: str | int | float | bool | None) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 from profkit.measure.range_functions import InsideRanges, RangeFunction, RangeFunctions
 from profkit.measure.range_stats import RangeChange, RangeKey, RangeRow
+from profkit.model.surrogates import spelled_out
 from profkit.report import units
 from profkit.report.document import Pair, Section
-from profkit.report.jsonvalues import json_text, members
+from profkit.report.jsonvalues import members
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
@@ -185,5 +186,5 @@ def _numbers(row: RangeRow) -> dict[str, Any]:
     return members(
         row,
         "count total_s median_s p95_s parent share_of_parent wait_s wait_share unbalanced names",
-        parent=None if row.parent is None else json_text(row.parent.name),
+        parent=None if row.parent is None else spelled_out(row.parent.name),
     )

@@ -21,6 +21,7 @@ from profkit.compare import (
     waiting_rows,
 )
 from profkit.measure import iterations, noise, side_facts
+from profkit.model import estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +351,7 @@ _TABLE = (
     Threshold(
         "order.nearly-equal", noise.NEARLY_EQUAL, "share", "half of moved.tv95: equal functions change places"
     ),
-    Threshold("order.deviations", ranking.NORMAL, "factor", "half of a 95 % interval of a normal variable"),
+    Threshold("order.deviations", estimates.NORMAL, "factor", "half of a 95 % interval of a normal variable"),
     Threshold("repeats.scatter", noise.MIN_SCATTER, "factor", "of ln of a time: clock and rounding"),
     Threshold(
         "repeats.clean-scatter",
@@ -367,7 +368,7 @@ _TABLE = (
     Threshold("calls.changed", sampled_calls.CALLS_CHANGED, "share", "of a function's calls: work.calls"),
     Threshold(
         "calls.none-seen",
-        sampled_calls.NONE_SEEN,
+        estimates.NONE_SEEN,
         "count",
         "the rule of three (Hanley and Lippman-Hand 1983)",
     ),

@@ -12,9 +12,10 @@ import numpy as np
 
 from profkit.errors import FormatError
 from profkit.formats.export.stack_tree import exact_calls, not_held, place_of
-from profkit.formats.export.timeline import Export, clean
+from profkit.formats.export.timeline import Export
 from profkit.model import Edges, Profile, Run
 from profkit.model.merge import collapse
+from profkit.model.surrogates import spelled_out
 
 _HEAD = (
     "# callgrind format\nversion: 1\ncreator: profkit\n{command}"
@@ -80,4 +81,4 @@ def _nanoseconds(seconds: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> 
 
 
 def _line(text: str) -> str:
-    return " ".join(clean(text).split())
+    return " ".join(spelled_out(text).split())

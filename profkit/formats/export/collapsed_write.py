@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from profkit.errors import FormatError
 from profkit.formats.export.stack_tree import contexts_of, not_held, place_of
-from profkit.formats.export.timeline import Export, clean, process_label
+from profkit.formats.export.timeline import Export, process_label
 from profkit.model import Process, Profile, Run, Thread
+from profkit.model.surrogates import spelled_out
 
 #: Characters that end a frame or line, with their replacements.
 _PLAIN = str.maketrans({";": ",", **dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " ")})
@@ -35,13 +36,13 @@ def collapsed_stacks(run: Run) -> Export:
 
 def _frame(profile: Profile, row: int) -> str:
     name, file, line = place_of(profile, row)
-    return clean(f"{name} ({file}:{line})" if file else name).translate(_PLAIN)
+    return spelled_out(f"{name} ({file}:{line})" if file else name).translate(_PLAIN)
 
 
 def _stacks(process: Process, thread: Thread) -> Iterator[tuple[str, float]]:
     who = f"process {process.pid}:{process_label(process)}" if process.pid else process_label(process)
     what = f'thread ({thread.tid}): "{thread.name}"' if thread.tid is not None else thread.name
-    outer = ";".join(clean(part).translate(_PLAIN) for part in (who, what) if part)
+    outer = ";".join(spelled_out(part).translate(_PLAIN) for part in (who, what) if part)
     contexts = contexts_of(thread)
     stacks: list[str] = []
     for at, (parent, row) in enumerate(

@@ -19,8 +19,9 @@ from profkit.formats.export.stack_tree import (
     not_held,
     place_of,
 )
-from profkit.formats.export.timeline import Export, clean, process_label
+from profkit.formats.export.timeline import Export, process_label
 from profkit.model import Process, Run, Thread
+from profkit.model.surrogates import spelled_out
 
 #: The profiler upgrades older files from this version on (docs-developer/CHANGELOG-formats.md).
 _VERSION, _GECKO_VERSION = 48, 30
@@ -71,7 +72,7 @@ def _chunks(
         "preprocessedProfileVersion": _VERSION,
         "version": _GECKO_VERSION,
         "processType": 0,
-        "product": clean(" and ".join(labels)),
+        "product": spelled_out(" and ".join(labels)),
         "importedFrom": "profkit",
         "stackwalk": 1,
         "debug": False,
@@ -112,7 +113,7 @@ def _thread(name: str, pid: str, process: Process, thread: Thread, number: int) 
     functions: dict[tuple[str, str, int, int], int] = {}
 
     def text(value: str) -> int:
-        return texts.setdefault(clean(value), len(texts))
+        return texts.setdefault(spelled_out(value), len(texts))
 
     def function(place: tuple[str, str, int], category: int) -> int:
         return functions.setdefault((*place, category), len(functions))
@@ -166,13 +167,13 @@ def _thread(name: str, pid: str, process: Process, thread: Thread, number: int) 
     }
     return {
         "processType": "default",
-        "processName": clean(name),
+        "processName": spelled_out(name),
         "processStartupTime": 0,
         "processShutdownTime": None,
         "registerTime": 0,
         "unregisterTime": None,
         "pausedRanges": [],
-        "name": clean(thread.name or "thread"),
+        "name": spelled_out(thread.name or "thread"),
         "isMainThread": bool(process.threads) and thread is process.threads[0],
         "pid": pid,
         "tid": thread.tid if thread.tid is not None else number,

@@ -12,9 +12,10 @@ import numpy as np
 
 from profkit.errors import FormatError
 from profkit.formats.export.stack_tree import Contexts, contexts_of, exact_calls, not_held, place_of
-from profkit.formats.export.timeline import Export, clean, process_label
+from profkit.formats.export.timeline import Export, process_label
 from profkit.formats.protobuf import integer, message, packed
 from profkit.model import Process, Run, Thread
+from profkit.model.surrogates import spelled_out
 
 #: Value types in order: counts first, as in pprof.
 _CALLS, _SAMPLES, _TIME, _QUEUED, _OFF_CPU = "calls", "samples", "time", "queued", "off_cpu"
@@ -28,7 +29,7 @@ class _Tables:
     functions: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
     def text(self, text: str) -> int:
-        return self.strings.setdefault(clean(text), len(self.strings))
+        return self.strings.setdefault(spelled_out(text), len(self.strings))
 
     def function(self, place: tuple[str, str, int]) -> int:
         return self.functions.setdefault(place, len(self.functions) + 1)

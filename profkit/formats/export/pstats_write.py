@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import marshal
 
-from profkit.formats.export.timeline import clean
 from profkit.model import Profile
 from profkit.model.merge import collapse
+from profkit.model.surrogates import spelled_out
 
 #: Read by every Python from 3.4; later versions add only types that a profile does not use.
 MARSHAL_VERSION = 4
@@ -20,7 +20,7 @@ def write_pstats(profile: Profile) -> bytes:
     written as ``\\udce9``, since viewers cannot print lone surrogates.
     """
     profile = collapse(profile, qualified=False)
-    text = [clean(string) for string in profile.strings]
+    text = [spelled_out(string) for string in profile.strings]
     keys = [
         (text[file], line, text[name])
         for file, line, name in zip(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model import Process, Ranges, Run
+from profkit.model.surrogates import spelled_out
 
 Ints = npt.NDArray[np.int64]
 
@@ -85,16 +86,11 @@ def thread_names(process: Process) -> dict[int, str]:
     return {thread.tid: thread.name for thread in process.threads if thread.tid is not None}
 
 
-def clean(text: str) -> str:
-    r"""Write lone surrogates (undecodable bytes) as ``\udcXX``: strict JSON readers reject them."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def as_json(value: str | Mapping[str, object]) -> str:
     """Write a string, or a mapping of strings and finite numbers, as strict JSON."""
     if isinstance(value, str):
-        return json.dumps(clean(value), ensure_ascii=False)
-    plain = {key: clean(item) if isinstance(item, str) else item for key, item in value.items()}
+        return json.dumps(spelled_out(value), ensure_ascii=False)
+    plain = {key: spelled_out(item) if isinstance(item, str) else item for key, item in value.items()}
     return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
