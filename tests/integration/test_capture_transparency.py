@@ -261,6 +261,47 @@ def test_signal_that_the_target_blocks_and_waits_for(tmp_path: Path, version: st
     assert (done.returncode, done.stdout) == (0, "True\n")
 
 
+HANDLERS = """
+import cmath, math, operator, os, random, signal
+
+class Alarm(Exception): pass
+
+def handler(number, frame):
+    handled.append(number)
+    raise Alarm
+
+def child():
+    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0001, 0.003))
+    for function in functions:
+        try: function(1)
+        except Alarm: raise
+        except Exception: pass
+    while not handled: pass
+
+# The tracer names a function when it is first called.
+functions = []
+for holder in (cmath, math, operator, "", b"", [], {}, 1, 1.5, 1j, set(), (), bytearray(), memoryview(b"")):
+    found = [getattr(holder, name) for name in dir(holder) if not name.startswith("__")]
+    functions += [one for one in found if type(one).__name__ == "builtin_function_or_method"]
+signal.signal(signal.SIGALRM, handler)
+handled, lost = [], 0
+for number in range(40):
+    if not os.fork():
+        try: child()
+        except Alarm: os._exit(0)
+        os._exit(1)
+    lost += os.wait()[1] != 0
+print(len(functions) > 100, lost)
+"""
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12"])
+def test_what_a_signal_handler_raises_is_not_lost(tmp_path: Path, version: str) -> None:
+    command = interpreter(version), script(tmp_path, HANDLERS)
+    done = run_capture(tmp_path, *command, options=("--quiet", "--exact"))
+    assert (done.returncode, done.stdout) == (0, "True 0\n"), done.stderr
+
+
 def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     words = ("capture", "-o", "run.prof", "--quiet", "--", sys.executable, HANDLES_SIGNALS)

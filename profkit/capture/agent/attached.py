@@ -19,7 +19,6 @@ from .block_record import subtract, write
 from .reserve import RESERVE_SUFFIX
 from .thread_pools import Pools
 from .tier_changes import Tiers
-from .tracer import thread_name
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class _Attached:
         main = _thread.get_ident()
         self._tiers = Tiers(self._module, self._tracer, main, lambda: not self._over)
         self._write("snapshot")
-        self._module.serve(thread_name, self._look, _LOOK_S)
+        self._module.serve(self._look, _LOOK_S)
         self._module.limit(settings.DEFAULT_OVERHEAD)
         # Open calls are recorded as if they began now.
         behind = 0 if forked else _FRAMES_OF_SCRIPT

@@ -28,8 +28,8 @@ if sys.version_info >= (3, 10):  # before 3.10, making the module again loses wh
 def load(folder: str, name: str, use: "Callable[[Any], Any]") -> "Any":
     """Return ``use(module)`` for the agent's module `name` in `folder`.
 
-    The agent cannot import its modules later: C functions import by the ``__import__`` of the calling frame,
-    and a target's profiler would see ours.
+    The agent cannot import its modules later, except by `_Importer.later`: C functions import by the
+    ``__import__`` of the calling frame, and a target's profiler would see ours.
     """
     importer = _Importer(folder)
     gc = importer.bring("gc")
@@ -50,6 +50,7 @@ class _Importer:
         self._builtins = dict(sys.modules["builtins"].__dict__, __import__=self.bring)
         self._package: "Any" = type(sys)(_NAME)
         self._package.__path__ = [folder]
+        self._package.__dict__["later"] = self.later
         # Only the compiler needs the contents of the real module.
         future: "Any" = type(sys)("__future__")
         future.annotations = None
@@ -58,6 +59,16 @@ class _Importer:
     def end(self) -> None:
         """Let the modules import as others do."""
         self._builtins["__import__"] = self._import
+
+    def later(self, name: str) -> "Any":
+        """Return a module of the agent that most processes do not need, where no profiler can see it."""
+        if name not in self._package.__dict__:
+            self._builtins["__import__"] = self.bring
+            try:
+                self.module(name)
+            finally:
+                self.end()
+        return self._package.__dict__[name]
 
     def bring(
         self,

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _boot_id: List[str] = []
 
+#: Beginnings of the names of libraries that every Python loads.
+_PYTHONS_OWN = tuple(b"libc. libc- libm. libm- libdl libpthread librt libutil libpython".split())
+
 
 def identity() -> Dict[str, Any]:
     """Return the facts that do not change until the process ends or forks."""
@@ -145,6 +148,19 @@ def tasks(final: bool) -> List[List[Any]]:
                 pass
         rows.append(row)
     return rows
+
+
+def has_libraries() -> bool:
+    """Whether this process has loaded a library beside Python's own; true if that is unknown."""
+    try:
+        with open("/proc/self/maps", "rb") as stream:
+            data = stream.read()
+    except OSError:
+        return True
+    names = {line[line.rfind(b"/") + 1 :] for line in data.split(b"\n") if b"/lib" in line}
+    return any(
+        name.startswith(b"lib") and b".so" in name and not name.startswith(_PYTHONS_OWN) for name in names
+    )
 
 
 def _details(task: str) -> List[Any]:

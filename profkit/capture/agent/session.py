@@ -17,13 +17,12 @@ import sys
 from time import perf_counter, process_time, thread_time
 from time import time as wall_time
 
-from . import native, own_function, process_facts, record_file, settings, windows
+from . import later, native, own_function, process_facts, record_file, settings, windows
 from .import_hook import after_import
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
-from .thread_pools import Pools
 from .ticker import Ticker, without_collections
 from .tier_changes import Tiers
-from .tracer import FREE_THREADED, PER_THREAD, Collector, Tracer, thread_name
+from .tracer import FREE_THREADED, PER_THREAD, Collector, Tracer
 
 # Bound now, like the clocks above: the target may replace what `os` holds, and count the calls.
 _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
@@ -84,7 +83,7 @@ class Session:
         self._worker = ""  # multiprocessing's name of this process, if it forked it
         self._ticker = Ticker(self._watch, self._native)
         self._stopped_for_forks = False  # registered only if needed, since hooks make forks slower
-        self._pools = Pools()
+        self._pools: Any = None  # until a library is loaded that may have one
         self._reserve, self._memory = Reserve(), Reserve()
         self._identity: Dict[str, Any] = {}
         self._notes: Dict[str, Any] = {}
@@ -167,7 +166,7 @@ class Session:
         self._profiled = self._profiled and not (self._windowed and not self._can_follow())
         if self._mapped:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
-            self._native.serve(thread_name, self._look, first)
+            self._native.serve(self._look, first)
             self._share, self._samples_only = _overhead_asked()
             mark = settings.costly_starts_mark(process_facts.boot_id(), process_facts.interpreter(), forked)
             self._costly_starts = os.path.join(self._spool, mark)
@@ -331,12 +330,24 @@ class Session:
             self._native.sync_tables()
         record["mapped"] = self._mapped
         record["thread_names"] = [list(item) for item in native.thread_names().items()]
-        record["pools"] = self._pools.read(state != "snapshot")
+        record["pools"] = self._read_pools(state != "snapshot")
         record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes, **self._notes}
         parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
         if not (self._beside_tables and self._native.keep(b"".join(parts))):
             self._replace(parts, state, record["perf"])
         return thread_time() - begun
+
+    def _read_pools(self, final: bool) -> Any:
+        if self._pools is None:
+            if not final and "_ctypes" not in sys.modules:
+                return None  # a snapshot could not ask them
+            if not process_facts.has_libraries():
+                return []
+            try:
+                self._pools = later("thread_pools").Pools()
+            except Exception:
+                return None  # e.g. no file can be opened now
+        return self._pools.read(final)
 
     def _replace(self, parts: Tuple[bytes, bytes], state: str, perf: float) -> None:
         try:
@@ -450,7 +461,8 @@ class Session:
                 inherited.finish()
             self._inherited = inherited  # freeing the parent's entries here would only take time
             self._ticker.forget()
-            self._pools.forget()
+            if self._pools is not None:
+                self._pools.forget()
             self._reserve.close()
             self._memory.close()
             self._windows.forked()

@@ -16,7 +16,7 @@
 int64_t agent_due = INT64_MAX;
 bool agent_serving;
 
-static PyObject *name_function, *remind_function, *range_function, *begin_function;
+static PyObject *remind_function, *range_function, *begin_function;
 
 static void exchange(PyObject **place, PyObject *value) {
     PyObject *before = *place;
@@ -25,8 +25,7 @@ static void exchange(PyObject **place, PyObject *value) {
     Py_XDECREF(before);
 }
 
-void agent_serve(PyObject *name_of, PyObject *remind, double seconds) {
-    exchange(&name_function, name_of);
+void agent_serve(PyObject *remind, double seconds) {
     exchange(&remind_function, remind);
     agent_serving = remind != NULL;
     agent_due = remind ? clock_ticks() + clock_ticks_in((int64_t)(seconds * 1e9)) : INT64_MAX;
@@ -58,6 +57,25 @@ static PyObject *call_unseen(PyObject *function, PyObject *argument) {
     return result;
 }
 
+/* Hold signals back in this thread, since their Python handlers' exceptions would be caught in the agent's functions;
+ * -1 with the exception of one that came before. */
+static int hold_signals(sigset_t *before) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+    return PyErr_CheckSignals();
+}
+
+static void let_signals_come(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, NULL); }
+
+/* Forget a fetched exception: another one takes its place. */
+static int raise_instead(PyObject *type, PyObject *value, PyObject *traceback) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return -1;
+}
+
 void agent_await_call(PyObject *begin) { exchange(&begin_function, begin); }
 
 static bool is_own(PyObject *code) {
@@ -71,8 +89,8 @@ static bool is_own(PyObject *code) {
 }
 
 int agent_first_call(PyObject *code) {
-    PyObject *type, *value, *traceback;
-    sigset_t all, before;
+    PyObject *type, *value, *traceback, *done = NULL;
+    sigset_t before;
     if (!begin_function)
         return 0;
     PyErr_Fetch(&type, &value, &traceback);
@@ -80,38 +98,39 @@ int agent_first_call(PyObject *code) {
         PyErr_Restore(type, value, traceback);
         return 0;
     }
-    PyObject *begin = begin_function;
-    begin_function = NULL;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    PyObject *done = call_unseen(begin, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    Py_DECREF(begin);
-    if (!done) { /* raised by a signal handler of the target; the agent catches its own errors */
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(traceback);
-        return -1;
+    if (hold_signals(&before) == 0) {
+        PyObject *begin = begin_function;
+        begin_function = NULL;
+        done = call_unseen(begin, NULL);
+        Py_DECREF(begin);
     }
+    let_signals_come(&before);
+    if (!done) /* raised by a signal handler of the target; the agent catches its own errors */
+        return raise_instead(type, value, traceback);
     Py_DECREF(done);
     PyErr_Restore(type, value, traceback);
     return 1;
 }
 
-/* Drop an error of the agent. A KeyboardInterrupt is the target's and is raised again later. */
-static void drop_error(void) {
-    bool interrupted = PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
-    PyErr_Clear();
-    if (interrupted)
-        PyErr_SetInterrupt();
+/* Return the name that `threading` has for a thread, a new reference, or NULL. Runs no Python code, where signal
+ * handlers of the target would be called. */
+static PyObject *name_of(unsigned long ident) {
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *threading = modules ? PyDict_GetItemString(modules, "threading") : NULL;
+    PyObject *threads = threading ? PyObject_GetAttrString(threading, "_active") : NULL;
+    PyObject *key = threads && PyDict_Check(threads) ? PyLong_FromUnsignedLong(ident) : NULL;
+    PyObject *thread = key ? PyDict_GetItem(threads, key) : NULL;
+    PyObject *name = thread ? PyObject_GetAttrString(thread, "_name") : NULL;
+    Py_XDECREF(key);
+    Py_XDECREF(threads);
+    return name;
 }
 
 void agent_name_thread(struct table *table) {
-    if (table->name[0] || !name_function || table->name_tries >= MOST_TRIES)
+    if (table->name[0] || !agent_serving || table->name_tries >= MOST_TRIES)
         return;
     table->name_tries++;
-    PyObject *ident = PyLong_FromUnsignedLong(table->ident);
-    PyObject *name = ident ? call_unseen(name_function, ident) : NULL;
+    PyObject *name = name_of(table->ident);
     PyObject *bytes = name && PyUnicode_Check(name) ? PyUnicode_AsEncodedString(name, "utf-8", "replace") : NULL;
     if (bytes) {
         strncpy(table->name, PyBytes_AsString(bytes), sizeof table->name - 1);
@@ -121,17 +140,8 @@ void agent_name_thread(struct table *table) {
     }
     Py_XDECREF(bytes);
     Py_XDECREF(name);
-    Py_XDECREF(ident);
-    drop_error();
+    PyErr_Clear();
 }
-
-unsigned agent_name_later(struct table *table) {
-    unsigned tries = table->name_tries;
-    table->name_tries = MOST_TRIES;
-    return tries;
-}
-
-void agent_name_again(struct table *table, unsigned tries) { table->name_tries = tries; }
 
 void agent_serve_ranges(PyObject *function) { exchange(&range_function, function); }
 
@@ -144,28 +154,28 @@ void agent_range(bool begins) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     Py_XDECREF(call_unseen(range_function, begins ? Py_True : Py_False));
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    drop_error();
+    let_signals_come(&before);
+    /* A KeyboardInterrupt is the target's, and is raised again later. */
+    bool interrupted = PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+    PyErr_Clear();
+    if (interrupted)
+        PyErr_SetInterrupt();
     PyErr_Restore(type, value, traceback);
 }
 
 int agent_remind(struct table *table) {
-    PyObject *type, *value, *traceback;
-    sigset_t all, before;
+    PyObject *type, *value, *traceback, *seconds = NULL;
+    sigset_t before;
     int64_t begun = clock_ticks();
     agent_due = INT64_MAX; /* until the function returns the next time */
     PyErr_Fetch(&type, &value, &traceback);
-    /* A Python signal handler run inside the call would have its exception caught there. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    PyObject *seconds = remind_function ? call_unseen(remind_function, NULL) : NULL;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!seconds && PyErr_Occurred()) {
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(traceback);
-        return -1;
-    }
+    if (hold_signals(&before) < 0)
+        agent_due = begun;
+    else if (remind_function)
+        seconds = call_unseen(remind_function, NULL);
+    let_signals_come(&before);
+    if (!seconds && PyErr_Occurred())
+        return raise_instead(type, value, traceback);
     double until = seconds ? PyFloat_AsDouble(seconds) : -1.0;
     Py_XDECREF(seconds);
     PyErr_Clear();

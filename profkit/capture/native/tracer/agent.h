@@ -1,5 +1,5 @@
-/* Calls from the tracer into the agent, in the thread that has just made a call: to name a thread, and to look at
- * the process when due. They make no events. */
+/* Calls from the tracer into the agent, in the thread that has just made a call, such as to look at the process when
+ * due. They make no events. */
 #ifndef PROFKIT_AGENT_H
 #define PROFKIT_AGENT_H
 
@@ -16,9 +16,8 @@ extern int64_t agent_due;
 /* Whether this process has an agent that has not let go of it. */
 extern bool agent_serving;
 
-/* Have `name_of(ident)` called for thread names, and `remind()` after so many seconds; it returns the seconds until
- * its next call. */
-void agent_serve(PyObject *name_of, PyObject *remind, double seconds);
+/* Have threads named, and `remind()` called after so many seconds; it returns the seconds until its next call. */
+void agent_serve(PyObject *remind, double seconds);
 
 /* In a forked child, do not call the parent's agent. */
 void agent_forget(void);
@@ -30,12 +29,8 @@ void agent_await_call(PyObject *begin);
  * agent's own. Return 1 if the agent began, 0 if not, -1 as agent_remind(). */
 int agent_first_call(PyObject *code);
 
-/* Ask for the name of the calling thread, unless its table has one. */
+/* Give a table the name of its thread, if it has none and `threading` knows it. */
 void agent_name_thread(struct table *table);
-
-/* Do not ask until agent_name_again() is called with the returned value. */
-unsigned agent_name_later(struct table *table);
-void agent_name_again(struct table *table, unsigned tries);
 
 /* Have `function(begins)` called when a range that opens windows begins or ends; NULL for none. */
 void agent_serve_ranges(PyObject *function);

@@ -205,8 +205,7 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
             adopted += hook_adopt(collector, PyLong_AsUnsignedLong(ident), (pid_t)PyLong_AsLong(native), frame, (size_t)skip);
     }
     Py_DECREF(frames);
-    /* Only tables that exist now: naming runs Python code, and with it other threads. */
-    for (size_t i = 0, n = collector->n_tables; i < n && i < collector->n_tables; i++)
+    for (size_t i = 0; i < collector->n_tables; i++)
         if (collector->tables[i]->mapped)
             agent_name_thread(collector->tables[i]);
     return PyErr_Occurred() ? NULL : PyLong_FromLong(adopted);

@@ -1,6 +1,5 @@
 #include "frames.h"
 
-#include "agent.h"
 #include "calls.h"
 
 #include <stdlib.h>
@@ -41,8 +40,6 @@ void frames_begin(struct table *table, PyObject *frame, size_t skip) {
     PyObject *type, *value, *traceback, **codes;
     PyErr_Fetch(&type, &value, &traceback);
     size_t n = codes_of(frame, &codes);
-    /* Naming threads calls Python code, which must wait until all threads are adopted. */
-    unsigned tries = agent_name_later(table);
     int64_t now = clock_ticks();
     for (size_t i = n; i-- > 0;) {
         if (i >= skip)
@@ -51,6 +48,5 @@ void frames_begin(struct table *table, PyObject *frame, size_t skip) {
     }
     table->last = now;
     free(codes);
-    agent_name_again(table, tries);
     PyErr_Restore(type, value, traceback);
 }

@@ -56,17 +56,26 @@ static PyObject *label_of_free_function(const char *name, PyObject *module) {
     return label;
 }
 
+/* As PyObject_Repr(), which runs signal handlers of the target first, whose exceptions would be lost here. */
+static PyObject *repr_of(PyObject *object) {
+#if PY_VERSION_HEX >= 0x030A0000
+    return ((reprfunc)PyType_GetSlot(Py_TYPE(object), Py_tp_repr))(object);
+#else
+    return Py_TYPE(object)->tp_repr(object);
+#endif
+}
+
 static PyObject *label_of_method(const char *name, PyObject *self, PyObject *module) {
     PyObject *unbound = find_in_type(Py_TYPE(self), name);
     if (unbound) {
-        PyObject *label = PyObject_Repr(unbound);
+        PyObject *label = repr_of(unbound);
         Py_DECREF(unbound);
         if (label)
             return label;
     }
     PyErr_Clear();
     if (module && PyUnicode_Check(module))
-        return PyUnicode_FromFormat("<built-in method %S.%s>", module, name);
+        return PyUnicode_FromFormat("<built-in method %U.%s>", module, name);
     return PyUnicode_FromFormat("<built-in method %s>", name);
 }
 

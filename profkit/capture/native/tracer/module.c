@@ -85,11 +85,11 @@ static PyObject *map_tables(PyObject *Py_UNUSED(module), PyObject *arguments) {
 }
 
 static PyObject *serve(PyObject *Py_UNUSED(module), PyObject *arguments) {
-    PyObject *name_of, *remind;
+    PyObject *remind;
     double seconds;
-    if (!PyArg_ParseTuple(arguments, "OOd", &name_of, &remind, &seconds))
+    if (!PyArg_ParseTuple(arguments, "Od", &remind, &seconds))
         return NULL;
-    agent_serve(name_of, remind, seconds);
+    agent_serve(remind, seconds);
     Py_RETURN_NONE;
 }
 
@@ -196,7 +196,7 @@ static PyObject *keep(PyObject *Py_UNUSED(module), PyObject *bytes) {
 }
 
 static PyObject *let_go(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    agent_serve(NULL, NULL, 0.0);
+    agent_serve(NULL, 0.0);
     kernel_let_go();
     Py_RETURN_NONE;
 }
@@ -222,8 +222,8 @@ static PyMethodDef functions[] = {
      "whether that is possible. Functions whose file begins with prefix are marked as the agent's. The descriptor, if\n"
      "not -1, is one of the same file for when the path leads there no longer."},
     {"serve", serve, METH_VARARGS,
-     "serve(name_of, remind, seconds)\n--\n\nHave name_of(ident) called for names of threads that are in a file, and remind()\n"
-     "at the first call that any of them makes after so many seconds, and again after as many as it returns."},
+     "serve(remind, seconds)\n--\n\nHave threads named in the file, and remind() called at the first call that any of them\n"
+     "makes after so many seconds, and again after as many as it returns."},
     {"await_call", await_call, METH_O,
      "await_call(begin)\n--\n\nIn a forked child whose parent was traced: have begin() called when it is about to make its first\n"
      "call, except of the agent; None for no longer."},
