@@ -72,10 +72,11 @@ def counted(calls: int, low: float, high: float, time: float = 1.0, samples: int
     )
 
 
-def loop(others: float = 0.0, **more: object) -> Run:
+def loop(others: float = 0.0, environment: Mapping[str, str] | None = None, **more: object) -> Run:
     """The training loop without its native product, which samples need not show."""
     found = training(**more)  # type: ignore[arg-type]
-    return program([fn for fn in found if not fn.name.startswith("<")], others=others)
+    functions = [fn for fn in found if not fn.name.startswith("<")]
+    return program(functions, others=others, environment=environment)
 
 
 class TestUnseen:
@@ -308,6 +309,18 @@ class TestCallsUnknown:
         found = judged(loop(), estimated(loop(**changed), None))
         assert (found.cause, found.subject) == ("code-change", "sharpen")
         assert judged(loop(), estimated(loop(ratio=1.0, others=1.5), None)).cause == "contention"
+
+    def test_variables_say_that_libraries_use_other_instructions(self) -> None:
+        fewer = {"NPY_DISABLE_CPU_FEATURES": "AVX2"}
+        slower = estimated(loop(slower=1.5, environment=fewer), None)
+        found = judged(loop(), slower)
+        assert (found.cause, found.rule) == ("slower-machine", "slower-cpu")
+        assert "instructions" in verdict_block(found).headline
+        assert [a.kind for a in found.advice] == ["same-settings", "verify"]
+        assert found.advice[0].argv[:3] == ("env", "-u", "NPY_DISABLE_CPU_FEATURES")
+        # Nor does it hold where there are more calls.
+        more = judged(loop(), estimated(loop(steps=150, environment=fewer), 0.05))
+        assert more.cause == "workload-change"
 
     def test_two_captures_of_one_program_are_no_change(self) -> None:
         for a, b in (

@@ -74,6 +74,8 @@ def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
     """Return the verdict as a headline, a sentence, and the cause that scripts match."""
     headline, tone = _HEADLINES[verdict.cause]
     headline = _OF_RULE.get(verdict.rule, headline)
+    if verdict.numbers.get("instructions.differ"):
+        headline = "Libraries use slower instructions"
     if verdict.kind:
         headline += f" {_KINDS.get(verdict.kind, clean(verdict.kind))}"
     names = verdict.cause + (f", {verdict.kind}" if verdict.kind else "")
@@ -468,8 +470,11 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         "added time of all functions."
     ),
     "slower-cpu": lambda p: (
-        f"The same calls take {p.factor('time.slowdown')} the time on another CPU model or instruction "
-        "set, without waiting for a CPU."
+        f"The program takes {p.factor('time.slowdown')} the time, without waiting for a CPU, and its "
+        "environment selects other instructions."
+        if p.numbers.get("instructions.differ")
+        else f"The same calls take {p.factor('time.slowdown')} the time on another CPU model, without waiting "
+        "for a CPU."
     ),
     "one-factor": lambda p: (
         f"Every function takes about {p.factor('per-call')} the CPU time for the same calls, without waiting "

@@ -14,6 +14,7 @@ from profkit.measure.run_settings import set_by_hand
 from profkit.measure.side_facts import SideFacts
 from profkit.model import PROJECT
 from profkit.verdict.advice.size_limits import limit_advice
+from profkit.verdict.machine_differences import models_differ, other_instructions
 from profkit.verdict.readings import Case, code_row
 from profkit.verdict.rule import Judged
 from profkit.verdict.types import Advice
@@ -288,6 +289,12 @@ def _start_once(case: Judged, lost: float) -> Found:
     yield Advice("start-once", subject=others[0] if others else "", cures="startup")
 
 
+def _lscpu(case: Case, lost: float) -> Found:
+    sides = case.signals.baseline, case.signals.candidate
+    if models_differ(*sides) or not other_instructions(*sides):
+        yield Advice("lscpu", ("lscpu",))
+
+
 def _release_gil(case: Judged, lost: float) -> Found:
     held = [part for bucket in case.account.buckets for part in bucket.parts if part.kind == "holder"]
     if held:
@@ -307,7 +314,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "capture-sampled": _run_sides("capture-sampled", lambda side, status: True),
     "git-log": _git_log,
     "compare-inputs": lambda case, lost: (Advice("compare-inputs"),),
-    "lscpu": lambda case, lost: (Advice("lscpu", ("lscpu",)),),
+    "lscpu": _lscpu,
     "show-workers": lambda case, lost: (
         Advice("show-workers", ("profkit", "show"), files=(case.signals.candidate.file,)),
     ),

@@ -18,13 +18,14 @@ SLOWER_CPU = Rule(
     requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait"),
     conditions=(
-        yes("calls.same"),
         less("pair.residue", "programs.residue"),
         more("time.slowdown", "time.slower"),
         more("cpu.part", "part.most"),
         more("account.speed", "speed.part"),
     ),
     alternatives=(
+        # What variables say needs no number of calls, if the estimates allow that there are no more.
+        ((yes("calls.same"),), (yes("instructions.differ"), yes("calls.undecided"))),
         (
             # Other programs that take caches and memory do not make the machine slower.
             (more("machine.part", "part.most"), no("contention.others")),
@@ -36,10 +37,11 @@ SLOWER_CPU = Rule(
         ((no("input.larger"), no("command.differs")), (less("spread", "spread.twice"),)),
     ),
     confidence=0.9,
+    doubts=(((yes("calls.undecided"),), 0.75),),
     strength="time.log-slowdown",
     evidence=("machines", "per-call", "main-wait", "wall"),
-    advice=("lscpu",),
-    numbers=("time.slowdown",),
+    advice=("same-settings", "lscpu"),
+    numbers=("time.slowdown", "instructions.differ"),
 )
 
 ONE_FACTOR = Rule(
