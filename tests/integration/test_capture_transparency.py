@@ -447,7 +447,7 @@ def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: P
     program = script(
         tmp_path,
         "import os, time\n"
-        "deadline = time.monotonic() + (1.0 if len(os.sched_getaffinity(0)) < 2 else 30.0)\n"
+        "deadline = time.monotonic() + (1.0 if len(os.sched_getaffinity(0)) < 2 else 100.0)\n"
         "found = False\n"
         "while not found and time.monotonic() < deadline:\n"
         "    time.sleep(0.02)\n"

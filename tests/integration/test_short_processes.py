@@ -62,7 +62,7 @@ def test_threads_are_traced_where_nothing_saw_the_import(tmp_path: Path) -> None
     before = "sys.meta_path[:] = [finder for finder in sys.meta_path if isinstance(finder, type)]"
     meanwhile = "end = time.monotonic() + 0.5\nwhile time.monotonic() < end: len(str())"
     program = script(tmp_path, THREADS.format(before=before, meanwhile=meanwhile))
-    (process,) = captured(tmp_path, sys.executable, program).processes
+    (process,) = captured(tmp_path, sys.executable, program, options=("--exact",)).processes
     assert calls(process)["leaf"] == 20
 
 

@@ -28,11 +28,7 @@ def test_calls_and_edges_equal_cprofiles(version: str, program: str) -> None:
     assert found["functions"] >= PROGRAMS[program]
     assert found["edges"] > found["functions"]
     if program == "documents":
-        # Each as a part of its own run's wall time: on a busy machine one of the two runs may take longer.
-        theirs, ours = found["tottime"]
-        assert 0.3 < ours < 1.001
-        # Ours is less: the time between the events is the interpreter's own.
-        assert 0.3 < ours / theirs < 1.2
+        assert 0.3 < found["tottime"] < 1.001
 
 
 @pytest.mark.interpreters
