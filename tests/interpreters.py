@@ -27,6 +27,10 @@ VARIABLE = "PROFKIT_TEST_PYTHONS"
 #: Those on which tests run unless all are promised: this one, and one that the tracer sees in the other way.
 USUAL = (f"{sys.version_info[0]}.{sys.version_info[1]}", "3.12" if sys.version_info < (3, 12) else "3.11")
 
+#: For what depends on how the tracer works, and not on how a version lays out its memory: the first and the last that
+#: it follows by a profile function, and those that it follows by `sys.monitoring`.
+EACH_WAY = ("3.8", "3.11", "3.12", "3.15")
+
 #: From this version on, interpreters are those that .ci/newer-pythons installs.
 NEWER = [3, 14]
 

@@ -29,7 +29,7 @@ from tests.integration.capturing import (
     script,
 )
 from tests.integration.test_capture_transparency import VERSIONS
-from tests.interpreters import interpreter
+from tests.interpreters import EACH_WAY, interpreter
 from tests.requirements import require
 from tests.shared import finished
 
@@ -85,7 +85,7 @@ def test_functions_carry_qualname_module_and_source(tmp_path: Path) -> None:
     assert seen(sys.executable)[2] != digest
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.15"])
+@pytest.mark.parametrize("version", EACH_WAY[1:])
 def test_threads_are_apart(tmp_path: Path, version: str) -> None:
     run = captured(tmp_path, interpreter(version), str(PROGRAMS / "threaded.py"))
     (process,) = run.processes

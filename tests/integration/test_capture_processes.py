@@ -19,7 +19,7 @@ from tests.integration.capturing import (
     run_capture,
     script,
 )
-from tests.interpreters import interpreter, packages
+from tests.interpreters import EACH_WAY, interpreter, packages
 
 CHILDREN = str(PROGRAMS / "children.py")
 
@@ -153,7 +153,7 @@ def test_child_that_outlives_the_target(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
     """The agent's thread is stopped and started around each fork; here several threads do so at once."""
     program = script(

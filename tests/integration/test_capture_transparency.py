@@ -31,7 +31,8 @@ from tests.integration.capturing import (
     started,
     wait_until,
 )
-from tests.interpreters import interpreter, packages
+from tests.integration.tracing import NEW, OLD
+from tests.interpreters import EACH_WAY, interpreter, packages
 from tests.shared import finished
 
 #: Starts a command that may use the first so many CPUs only.
@@ -41,7 +42,6 @@ PINNED = (
     "os.execvp(sys.argv[2], sys.argv[2:])\n"
 )
 HANDLES_SIGNALS = str(PROGRAMS / "handles_signals.py")
-VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 
 
 def test_arguments_and_streams_are_the_target_s(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_arguments_and_streams_are_the_target_s(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "e\n")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) -> None:
     command = [interpreter(version), str(PROGRAMS / "own_profiler.py")]
     bare = finished(command, tmp_path, env=environment())
@@ -67,7 +67,7 @@ def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) ->
     assert calls(run.processes[0])["outside"] >= 2, "profiling did not go on after the target's own"
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_profile_functions_of_the_target_s_see_what_they_see_alone(tmp_path: Path, version: str) -> None:
     """No event of the call that sets them; the target is traced before, after and, from 3.12 on, meanwhile."""
     command = [interpreter(version), str(PROGRAMS / "own_function.py")]
@@ -78,13 +78,13 @@ def test_profile_functions_of_the_target_s_see_what_they_see_alone(tmp_path: Pat
     run = load_run(tmp_path / "run.prof")
     found = calls(run.processes[0])
     assert (found["before"], found["between"], found["after"]) == (1, 1, 1)
-    meanwhile = version not in VERSIONS[: VERSIONS.index("3.12")]
+    meanwhile = version in NEW
     assert found.get("meanwhile", 0) == (4 if meanwhile else 0)
     said = codes(run)
     assert ("own-cprofile" in said, "profile-function-replaced" in said) == (not meanwhile, False)
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
+@pytest.mark.parametrize("version", EACH_WAY)
 @pytest.mark.parametrize(
     "tool",
     [
@@ -128,7 +128,7 @@ def _calls_of(output: str, file: str) -> list[str]:
 REPLACED = "replaced profkit's profile function: functions are not recorded from then on"
 #: What takes the tracer's place, and whether records go on; ``None`` where nothing is said of what comes later.
 TAKES_THE_PLACE = [
-    *((version, "ctypes.pythonapi.PyEval_SetProfile(None, None)", False) for version in VERSIONS[:4]),
+    *((version, "ctypes.pythonapi.PyEval_SetProfile(None, None)", False) for version in OLD),
     *(
         (version, f"monitoring = sys.monitoring; {text}", goes_on)
         for version in ("3.12", "3.13", "3.15")
@@ -248,7 +248,7 @@ def test_signal_to_the_group_in_the_first_moment_reaches_the_target_once(tmp_pat
     assert done.stdout == "1\n", done.stderr
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_signal_that_the_target_blocks_and_waits_for(tmp_path: Path, version: str) -> None:
     """A thread of the agent that did not block it would be given the signal, and the process die of it."""
     program = (

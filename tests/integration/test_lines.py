@@ -10,7 +10,7 @@ import pytest
 
 from profkit.model import Run
 from tests.integration.capturing import captured, names, script
-from tests.interpreters import interpreter
+from tests.interpreters import EACH_WAY, interpreter
 
 #: Rounds of each loop, one of which is `TURN` on each machine that runs the tests.
 TURN = 250_000
@@ -63,7 +63,7 @@ def eventually(capture: Callable[[], Run], holds: Callable[[Run], bool]) -> None
 
 
 @pytest.mark.parametrize("tier", ["--exact", "--sampled"])
-@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"])
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_shares_of_lines(tmp_path: Path, version: str, tier: str) -> None:
     python = interpreter(version)
     program = script(tmp_path, PROGRAM)

@@ -27,15 +27,13 @@ from tests.integration.capturing import (
     script,
 )
 from tests.integration.tracing import NEW, OLD
-from tests.interpreters import interpreter
+from tests.interpreters import EACH_WAY, interpreter
 from tests.shared import finished
 
 pytestmark = pytest.mark.interpreters
 
 HOT = str(PROGRAMS / "hot.py")
 SECONDS = "3"
-#: One of each way to be traced.
-SOME = ("3.8", "3.11", "3.12", "3.13")
 
 #: Every call that a function of hot.py makes to another one of it.
 EDGES = {
@@ -147,7 +145,7 @@ def refuse_reading_memory() -> None:
             raise OSError(ctypes.get_errno(), "prctl")
 
 
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_a_container_that_refuses_to_read_memory(tmp_path: Path, version: str) -> None:
     options = {"options": ("--sampled",), "preexec_fn": refuse_reading_memory}
     run = captured(tmp_path, interpreter(version), HOT, "1", **options)
@@ -167,7 +165,7 @@ def capture_of(directory: Path, version: str, text: str, *words: str) -> Run:
     return captured(directory, *command, options=("--overhead", "5%"), env=TIERED)
 
 
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_a_thread_that_waits_while_the_tier_changes_waits_from_then_on(tmp_path: Path, version: str) -> None:
     main = capture_of(
         tmp_path,
@@ -186,7 +184,7 @@ def test_a_thread_that_waits_while_the_tier_changes_waits_from_then_on(tmp_path:
     assert total["MainThread"] > 0.9 * worked
 
 
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_a_program_that_calls_little_later_is_traced_again(tmp_path: Path, version: str) -> None:
     main = capture_of(
         tmp_path,
@@ -329,7 +327,7 @@ for number in range(12):
 
 
 @pytest.mark.parametrize("tier", ["exact", "sampled"])
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_forks(tmp_path: Path, version: str, tier: str) -> None:
     """From Python 3.12 on `os.fork` warns where there are threads: there are none of the tracer's then."""
     words = ("sampled",) if tier == "sampled" else ()
@@ -348,7 +346,7 @@ def test_forks(tmp_path: Path, version: str, tier: str) -> None:
     assert column(main, "samples_for", "cumtime") + (main.threads[0].tracer_s or 0.0) > 0.6
 
 
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_workers_of_a_pool_are_sampled_as_well(tmp_path: Path, version: str) -> None:
     run = capture_of(
         tmp_path,
@@ -377,7 +375,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, version: str, end: str) -> None:
     text = f"import os, sys, tier\ntier.until_sampled()\ntier.samples_for(1.5)\n{end}\n"
     command = (interpreter(version), script(tmp_path, text))
@@ -474,7 +472,7 @@ print(total)
 
 
 @pytest.mark.parametrize("name", PROGRAMS_ALIKE)
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_a_sampled_program_does_what_it_does_without(tmp_path: Path, version: str, name: str) -> None:
     program = script(tmp_path, PROGRAMS_ALIKE[name])
     env = TIERED | {"PYTHONFAULTHANDLER": "1"}
@@ -502,7 +500,7 @@ def test_an_audit_hook_does_not_see_bursts(tmp_path: Path, version: str) -> None
     assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
 
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_what_the_tracer_takes_is_taken_out_and_stated(tmp_path: Path, version: str) -> None:
     main = captured(tmp_path, interpreter(version), HOT, "0.3").processes[0]
     for thread in main.threads:

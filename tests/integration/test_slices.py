@@ -11,7 +11,7 @@ import pytest
 from profkit.model import Run, Slice, Thread
 from profkit.report.timeline import timeline_side
 from tests.integration.capturing import captured, names, script
-from tests.interpreters import interpreter
+from tests.interpreters import EACH_WAY, interpreter
 
 #: Three parts, one after the other: two that compute, and one that waits.
 PROGRAM = """
@@ -67,7 +67,7 @@ def follow_each_other(slices: tuple[Slice, ...]) -> bool:
 
 
 @pytest.mark.parametrize("tier", ["--exact", "--sampled"])
-@pytest.mark.parametrize("version", ["3.8", "3.10", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_parts_of_a_program_come_in_their_order(tmp_path: Path, version: str, tier: str) -> None:
     run = captured(tmp_path, interpreter(version), script(tmp_path, PROGRAM), options=(tier,))
     (thread,) = (thread for process in run.processes for thread in process.threads if thread.slices)

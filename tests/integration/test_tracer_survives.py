@@ -7,15 +7,13 @@ import json
 import pytest
 
 from tests.integration.tracing import NEW, OLD, TARGET, binary_for, check
-from tests.interpreters import interpreter, packages
+from tests.interpreters import EACH_WAY, interpreter, packages
 from tests.shared import finished
 
 pytestmark = pytest.mark.interpreters
 
-SOME = ("3.8", "3.11", "3.12", "3.13", "3.15")
 
-
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_memory_stays_flat_over_a_million_calls(version: str) -> None:
     found = check(version, "flat", "15")
     assert found["calls"] > 1_000_000
@@ -23,7 +21,7 @@ def test_memory_stays_flat_over_a_million_calls(version: str) -> None:
     assert found["dropped"] < 1 << 20
 
 
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_a_fork_in_the_middle_of_a_call(version: str) -> None:
     found = check(version, "fork")
     assert found["parent"] == 2
@@ -34,7 +32,7 @@ def test_a_fork_in_the_middle_of_a_call(version: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["normal", "kept", "raise", "_exit"])
-@pytest.mark.parametrize("version", SOME)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_the_end_with_daemon_threads_running(version: str, how: str) -> None:
     command = [interpreter(version), "-X", "dev", str(TARGET), str(binary_for(version)), "shutdown", how]
     for _ in range(3):
@@ -80,7 +78,7 @@ def test_a_collector_whose_place_is_taken(version: str) -> None:
     assert max(found["charged"]) < 0.25, "of the half second that was spent afterwards"
 
 
-@pytest.mark.parametrize("version", OLD + NEW)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_greenlets(version: str) -> None:
     told = check(version, "greenlets", packages=packages(interpreter(version), "greenlet"))
     assert told == {"leaf": 1020, "chatter": 20, "open": 0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.tracing import NEW, OLD, check
+from tests.interpreters import EACH_WAY
 
 pytestmark = pytest.mark.interpreters
 
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.interpreters
 CLOCKS = 1e-4
 
 
-@pytest.mark.parametrize("version", OLD + NEW)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_cumulative_time_of_each_thread_is_its_wall_time(version: str) -> None:
     found = check(version, "threads")
     assert len(found["ours"]) == 4
@@ -24,7 +25,7 @@ def test_cumulative_time_of_each_thread_is_its_wall_time(version: str) -> None:
         assert not apart, "cProfile tells threads apart by now: say so in the docs"
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_open_calls_are_exact_when_read_from_another_thread(version: str) -> None:
     seen = check(version, "read_while_running")["seen"]
     assert len(seen) == 40
@@ -49,7 +50,7 @@ def test_threads_can_be_left_while_they_run(version: str) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_waiting_adds_up_to_the_kernels_figures(version: str) -> None:
     found = check(version, "waiting", "2", "2")
     assert found["measured"]

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from tests.integration.capturing import PROGRAMS, ROOT, environment, run_capture, script
-from tests.interpreters import interpreter, packages
+from tests.integration.tracing import NEW
+from tests.interpreters import EACH_WAY, interpreter, packages
 from tests.shared import finished, words_of
-
-VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 
 #: Names of frozen modules and of functions that stand for built-in ones: what tools take for no file.
 NO_FILE = re.compile(r"<frozen [\w.]+>|")
@@ -78,7 +77,7 @@ def without_profkit(
     return finished(command, directory, env=env or environment())
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_what_a_program_sees_is_what_is_listed(tmp_path: Path, version: str) -> None:
     options = ("-X", "dev", "-W", "error", "-X", "tracemalloc")
     command = [interpreter(version), *options, str(PROGRAMS / "looks_around.py"), "seen.json"]
@@ -88,7 +87,7 @@ def test_what_a_program_sees_is_what_is_listed(tmp_path: Path, version: str) -> 
     done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
     after = json.loads((tmp_path / "seen.json").read_text())
-    monitored = VERSIONS.index(version) >= VERSIONS.index("3.12")
+    monitored = version in NEW
     fits = ALWAYS | (WITH_MONITORING if monitored else BEFORE_MONITORING)
     if "threading" in before["begin"]["sys.modules"]:
         fits.pop("sys.meta_path", None)
@@ -129,7 +128,7 @@ def lines_of(text: str) -> list[str]:
     return [re.sub(r" at 0x\w+|^import time: [ \d|]+", "", line).strip() for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_what_the_interpreter_says_of_imports(tmp_path: Path, version: str) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").touch()
@@ -207,14 +206,9 @@ def never():
 """
 #: Of 2021, the last that has wheels for Python 3.8, and what there is.
 COVERAGE = [
-    ("3.8", "coverage==6.2", ()),
-    ("3.10", "coverage==6.2", ("--branch",)),
-    ("3.8", "coverage==7.6.1", ("--source=.",)),
+    ("3.8", "coverage==6.2", ("--branch",)),
     ("3.11", "coverage==7.6.1", ()),
-    ("3.12", "coverage==7.6.1", ("--branch",)),
-    ("3.13", "coverage==7.6.1", ("--source=.",)),
-    ("3.11", "coverage", ("--source=.",)),
-    ("3.13", "coverage", ()),
+    ("3.12", "coverage==7.6.1", ("--source=.",)),
     ("3.14", "coverage", ("--branch",)),
 ]
 

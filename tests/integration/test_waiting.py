@@ -11,7 +11,7 @@ import pytest
 from profkit.formats import load_run
 from profkit.model import Process, Profile
 from tests.integration.capturing import PROGRAMS, captured, names, run_capture, script
-from tests.interpreters import interpreter
+from tests.interpreters import EACH_WAY, interpreter
 from tests.requirements import require
 
 #: Seconds of work and naps on one CPU with this many busy processes; of one nap in programs/queues.py.
@@ -37,7 +37,7 @@ def capture(directory: Path, version: str) -> tuple[Process, dict[str, list[floa
 
 @pytest.mark.alone
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.15"])
+@pytest.mark.parametrize("version", EACH_WAY[1:])
 def test_waiting_is_charged_to_the_function_that_waited(tmp_path: Path, version: str) -> None:
     process, said = capture(tmp_path, version)
     (wait, blocked), profile = said["MainThread"], process.threads[0].profile
