@@ -295,7 +295,7 @@ print(len(functions) > 100, lost)
 """
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12"])
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_what_a_signal_handler_raises_is_not_lost(tmp_path: Path, version: str) -> None:
     command = interpreter(version), script(tmp_path, HANDLERS)
     done = run_capture(tmp_path, *command, options=("--quiet", "--exact"))
