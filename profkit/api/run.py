@@ -129,13 +129,12 @@ class Run(Reported):
     @property
     def command(self) -> tuple[str, ...]:
         """The captured command line; empty if unknown."""
-        manifest = self._whole.manifest
-        return manifest.command if manifest is not None else ()
+        return self._whole.command
 
     @property
     def wall_s(self) -> float | None:
         """Seconds from its start to its end; ``None`` if unknown."""
-        return self._whole.manifest.wall_s if self._whole.manifest is not None else None
+        return self._whole.wall_s
 
     @property
     def warnings(self) -> tuple[Any, ...]:

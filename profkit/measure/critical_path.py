@@ -270,7 +270,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     chosen = _path_process(selected, rank)
     thread = first_thread(chosen) if chosen is not None else None
     own, wait, blocked = _of_threads(selected, lambda t: t is thread, n)
-    wall = run.manifest.wall_s if run.manifest is not None else None
+    wall = run.wall_s
     if chosen is None or thread is None:
         none = np.zeros(n)
         return PathReading(wall or 0.0, None, None, None, own, wait, blocked, none, none, none, 0.0, 0.0, 0.0)

@@ -166,7 +166,7 @@ class Inventory:
 
 def inventory(run: Run) -> Inventory:
     """Return the inventory of a run; every number is ``None`` for a foreign profile."""
-    host = run.manifest.host if run.manifest is not None else None
+    host = run.host
     needs = tuple(_need(process, host) for process in run.processes)
     wall = _wall(run)
     names = dict.fromkeys([host.name] if host is not None else [])
@@ -183,15 +183,12 @@ def inventory(run: Run) -> Inventory:
 
 
 def _wall(run: Run) -> float | None:
-    if run.manifest is not None and run.manifest.wall_s > 0:
-        return run.manifest.wall_s
-    known = [p.wall_s for p in run.processes if p.wall_s]
-    return max(known) if known else None
+    return run.wall_s or max((p.wall_s for p in run.processes if p.wall_s), default=None)
 
 
 def _quota(run: Run) -> float | None:
-    if run.manifest is not None and run.manifest.host.quota_cpus:
-        return run.manifest.host.quota_cpus
+    if run.host is not None and run.host.quota_cpus:
+        return run.host.quota_cpus
     return run.machine.quota_cpus if run.machine is not None else None
 
 

@@ -490,6 +490,31 @@ class Run:
     machines: Mapping[str, Machine] = field(default_factory=dict)
     gpu: GpuUse | None = None
 
+    @property
+    def host(self) -> Host | None:
+        """The host of the manifest."""
+        return None if self.manifest is None else self.manifest.host
+
+    @property
+    def wall_s(self) -> float | None:
+        """The wall of the manifest."""
+        return None if self.manifest is None else self.manifest.wall_s
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command of the manifest, or empty."""
+        return () if self.manifest is None else self.manifest.command
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows of the manifest."""
+        return () if self.manifest is None else self.manifest.windows
+
+    @property
+    def job(self) -> Job:
+        """The launcher's job, or empty."""
+        return (None if self.manifest is None else self.manifest.job) or Job()
+
     def validate(self) -> Run:
         """Check what spans all processes; return the run.
 

@@ -25,7 +25,6 @@ from profkit.compare.stack_table import (
 )
 from profkit.measure.iterations import IterationModel
 from profkit.measure.selected_processes import select
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import FunctionKey, Run
 from profkit.report.figures import PageData
 from profkit.report.functions import active_seconds, name_of, ranked_run
@@ -57,9 +56,7 @@ def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
     """Return a comparison's page data; the timeline shows the given runs."""
     table, calls = diff.table, diff.calls
     moved = np.flatnonzero(table.anomalous).tolist()
-    working = (
-        i for i in moved if table.candidate.present[i] and not is_wait(table.name[i], table.keys[i].root)
-    )
+    working = (i for i in moved if table.candidate.present[i] and not table.waits(i))
     both = (table.baseline, table.candidate)
     functions, place = _functions(
         table.keys, table.file, table.name, table.line, both, by=diff.ranking.by, marked=table.anomalous

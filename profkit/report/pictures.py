@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.result_types import DiffTable
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import Run
 from profkit.report.figures import Figure, Slope, Slopes
 from profkit.report.pagedata import diff_page, run_page
@@ -69,4 +68,4 @@ def slopes(diff: Diff) -> Slopes | None:
 def _working(table: DiffTable, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
     """Return the chosen rows, without waits by design."""
     rows = np.flatnonzero(chosen).tolist()
-    return np.array([i for i in rows if not is_wait(table.name[i], table.keys[i].root)], np.intp)
+    return np.array([i for i in rows if not table.waits(i)], np.intp)

@@ -12,10 +12,8 @@ from profkit.model import Notice, Profile, Roots, Run
 
 def commands_of(run: Run) -> list[tuple[str, ...]]:
     """Return every distinct command line of a run, the captured one first."""
-    commands = [run.manifest.command] if run.manifest is not None else []
-    return list(
-        dict.fromkeys(tuple(c) for c in (*commands, *(process.command for process in run.processes)) if c)
-    )
+    commands = (run.command, *(process.command for process in run.processes))
+    return list(dict.fromkeys(tuple(command) for command in commands if command))
 
 
 def assigned(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -36,11 +34,8 @@ def assigned(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def host_names(run: Run) -> Iterator[str]:
     """Yield the host names of a run's machines."""
-    if run.manifest is not None:
-        yield run.manifest.host.name
-    for process in run.processes:
-        if process.host is not None:
-            yield process.host.name
+    hosts = (run.host, *(process.host for process in run.processes))
+    yield from (host.name for host in hosts if host is not None)
     yield from run.machines
 
 

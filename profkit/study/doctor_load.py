@@ -134,7 +134,7 @@ def load_of(run: Run) -> Load:
     observed, demanded = taken.observed_cores, taken.demand_cores
     return Load(
         crews=tuple(sorted(crews, key=lambda crew: -crew.threads * crew.processes)),
-        wall_s=run.manifest.wall_s if run.manifest is not None else (whole[1] - whole[0]) / 1e9,
+        wall_s=(whole[1] - whole[0]) / 1e9 if run.wall_s is None else run.wall_s,
         at_once=_at_once(seen, whole),
         cores=math.nan if observed is None else observed,
         steady_cores=_steady(run.processes, whole),

@@ -61,7 +61,7 @@ def to_unix_ns(run: Run) -> tuple[list[int], int]:
     of the wall clock.
     """
     manifest = run.manifest
-    home = manifest.host.name if manifest is not None else ""
+    home = run.host.name if run.host is not None else ""
     hosts = [process.host.name if process.host is not None else home for process in run.processes]
     known: dict[str, int] = {}
     for host, process in zip(hosts, run.processes, strict=True):
