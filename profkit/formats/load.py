@@ -39,11 +39,12 @@ _File = TypeVar("_File")
 BASELINE = "baseline:"
 
 
-def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Run:
+def load_run(path: StrPath, *, edges: bool | None = True, processes: bool = True) -> Run:
     """Read a run file, a pstats file of any profiler, or another tool's file; raise only `FormatError`.
 
-    Without `edges` every ``profile.edges`` is ``None``; without `processes` only the manifest is read. A
-    foreign profile is one process with one thread; its ``python`` is derived from library paths.
+    Without `edges` (``None``: only for several processes) every ``profile.edges`` is ``None``; without
+    `processes` only the manifest is read. A foreign profile is one process with one thread; its ``python`` is
+    derived from library paths.
     """
     if _tail_is_zip(path):
         from profkit.formats.runfile import read_run
@@ -53,11 +54,11 @@ def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Ru
 
     run = read_foreign(path)
     if run is None:
-        read = read_pstats(path, edges=edges)
+        read = read_pstats(path, edges=bool(edges))
         python = "" if read.python is None else ".".join(map(str, read.python))
         process = Process(python=python, threads=(Thread(read.profile),))
         run = Run(os.fspath(path), (process,), warnings=read.warnings)
-    elif not edges:
+    elif not edges and (edges is False or len(run.processes) == 1):
         run = _without_edges(run)
     run = _validated(run)
     return run if processes else replace(run, processes=())

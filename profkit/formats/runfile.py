@@ -260,11 +260,11 @@ class _Documents:
         return [first, first + count]
 
 
-def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: bool = True) -> Run:
+def read_run(path: str | os.PathLike[str], *, edges: bool | None = True, processes: bool = True) -> Run:
     """Read a run file; raise only `FormatError`.
 
-    Without `edges` every ``profile.edges`` and ``thread.paths`` is ``None``; without `processes` only the
-    manifest is read.
+    Without `edges` (``None``: only for several processes) every ``profile.edges`` and ``thread.paths`` is
+    ``None``; without `processes` only the manifest is read.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -290,7 +290,7 @@ class _NewerSchema(Exception):  # noqa: N818 - becomes a FormatError in `read_ru
     """The archive has a later major version; the message is its schema."""
 
 
-def _read(members: Members, path: str, *, edges: bool, processes: bool) -> Run:
+def _read(members: Members, path: str, *, edges: bool | None, processes: bool) -> Run:
     """Read everything, or only the manifest."""
     if _MANIFEST not in members.sizes:
         raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
@@ -310,13 +310,14 @@ def _read(members: Members, path: str, *, edges: bool, processes: bool) -> Run:
     return run
 
 
-def _read_processes(members: Members, edges: bool) -> tuple[Process, ...]:
-    arrays = read_arrays(members, edges=edges)
-    groups = (RANGES, SAMPLES, CONTEXTS, INSIDE, *((PATHS,) if edges else ()))
-    tables = {group.name: Table(group, members) for group in groups}
+def _read_processes(members: Members, edges: bool | None) -> tuple[Process, ...]:
     documents = members.json(_PROCESSES)
     if not isinstance(documents, list) or not documents:
         raise MemberError(f"{_PROCESSES} is not a list of processes")
+    edges = len(documents) > 1 if edges is None else edges
+    arrays = read_arrays(members, edges=edges)
+    groups = (RANGES, SAMPLES, CONTEXTS, INSIDE, *((PATHS,) if edges else ()))
+    tables = {group.name: Table(group, members) for group in groups}
     return tuple([_process(f"process {i}", value, arrays, tables) for i, value in enumerate(documents)])
 
 

@@ -7,7 +7,7 @@ queueing helpers count as the path, scaled to fill that time; the rest is waitin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,10 @@ class PathReading:
         return PathReading(*(moved(getattr(self, field.name)) for field in fields(self)))
 
 
+def _no_functions() -> Floats:
+    return np.zeros(0)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Composition:
     """How the wall of one run, or of a side's repeats, is made up: seconds, and arrays over n functions.
@@ -111,20 +115,20 @@ class Composition:
     set them.
     """
 
-    startup_s: float
-    run: Floats
-    own_run_s: float
-    queue_s: float
-    helpers_queue_s: float
-    loading_s: float
-    imbalance_s: float
-    blocked: Floats
-    waits: Floats
-    queued: Floats
-    delivering: Floats
-    waiting_for_ranks: Floats
-    imports: Floats
     counters: bool
+    startup_s: float
+    own_run_s: float
+    queue_s: float = 0.0
+    helpers_queue_s: float = 0.0
+    loading_s: float = 0.0
+    imbalance_s: float = 0.0
+    run: Floats = field(default_factory=_no_functions)
+    blocked: Floats = field(default_factory=_no_functions)
+    waits: Floats = field(default_factory=_no_functions)
+    queued: Floats = field(default_factory=_no_functions)
+    delivering: Floats = field(default_factory=_no_functions)
+    waiting_for_ranks: Floats = field(default_factory=_no_functions)
+    imports: Floats = field(default_factory=_no_functions)
     untraced_run_s: float = 0.0
     untraced_blocked_s: float = 0.0
     capture_s: float = 0.0
@@ -521,22 +525,12 @@ def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off
     off_s = min(off_s, life_s - run_s)
     active = reading.helpers_run_s + reading.helpers_queue_s
     part = min(1.0, off_s / active) if active > 0 else 0.0
-    none = np.zeros(0)
     return Composition(
+        counters=True,
         startup_s=reading.wall_s - life_s,
-        run=none,
         own_run_s=run_s,
         queue_s=life_s - run_s - off_s + part * reading.helpers_queue_s,
         helpers_queue_s=part * reading.helpers_queue_s,
-        loading_s=0.0,
-        imbalance_s=0.0,
-        blocked=none,
-        waits=none,
-        queued=none,
-        delivering=none,
-        waiting_for_ranks=none,
-        imports=none,
-        counters=True,
         untraced_run_s=run_s + part * reading.helpers_run_s,
         untraced_blocked_s=off_s - part * active,
     )
@@ -595,8 +589,6 @@ def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Compo
         startup_s=reading.wall_s - float(own.sum()) - imbalance,
         run=run,
         own_run_s=float(run.sum()),
-        queue_s=0.0,
-        helpers_queue_s=0.0,
         loading_s=loading,
         imbalance_s=imbalance,
         blocked=off - delivering,

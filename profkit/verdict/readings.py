@@ -36,10 +36,19 @@ class Known:
 
     signals: Signals
 
+    @property
+    def before(self) -> SideFacts:
+        """Counters of the baseline."""
+        return self.signals.baseline
+
+    @property
+    def now(self) -> SideFacts:
+        """Counters of the candidate."""
+        return self.signals.candidate
+
     def read(self, name: str) -> Value:
-        """Return the value of a reading; NaN becomes ``None`` (unknown)."""
-        found = READINGS[name].of(self)
-        return None if isinstance(found, float) and math.isnan(found) else found
+        """Return the value of a reading."""
+        return READINGS[name].value(self)
 
     def number(self, name: str) -> float:
         """Return the value of a numeric reading; NaN, which reaches no threshold, where it is unknown."""
@@ -102,7 +111,7 @@ def _helpers_part(case: Case) -> float | None:
 
 def _settings_queue(case: Case) -> float | None:
     """Return the part of the lost time that more threads or workers explain, by queueing or waiting."""
-    found, a, b = case.account, case.signals.baseline, case.signals.candidate
+    found, a, b = case.account, case.before, case.now
     if found.merged or a.rest_wait_s is None or b.rest_wait_s is None:
         return None
     if not _more_threads(case):
@@ -137,18 +146,18 @@ def _growth(before: float | None, after: float | None) -> float | None:
 
 
 def _worst(case: Case) -> float | None:
-    return case.signals.candidate.worst_wait_fraction if case.signals.candidate.mains > 1 else None
+    return case.now.worst_wait_fraction if case.now.mains > 1 else None
 
 
 def _itself(case: Case) -> bool:
     """Return whether the program's own threads ask for more than the CPUs, or for more than before."""
-    if (case.signals.candidate.demand or 0.0) > value("demand.self"):
+    if (case.now.demand or 0.0) > value("demand.self"):
         return True
     return not _others(case) and bool(_more_threads(case))
 
 
 def _others(case: Case) -> bool:
-    b = case.signals.candidate
+    b = case.now
     if (b.others_cores or 0.0) >= value("others") and _others_added(case) >= value("others.growth"):
         return True
     stolen = (b.steal_cores or 0.0) >= value("steal") and _more_stolen(case) >= value("steal.growth")
@@ -156,11 +165,11 @@ def _others(case: Case) -> bool:
 
 
 def _others_added(case: Case) -> float:
-    return (case.signals.candidate.others_cores or 0.0) - (case.signals.baseline.others_cores or 0.0)
+    return (case.now.others_cores or 0.0) - (case.before.others_cores or 0.0)
 
 
 def _more_stolen(case: Case) -> float:
-    return (case.signals.candidate.steal_cores or 0.0) - (case.signals.baseline.steal_cores or 0.0)
+    return (case.now.steal_cores or 0.0) - (case.before.steal_cores or 0.0)
 
 
 def _more_threads(case: Known) -> bool | None:
@@ -171,7 +180,7 @@ def _more_threads(case: Known) -> bool | None:
 
 def _threads_growth(case: Known) -> float | None:
     """Return the greatest growth factor of threads or processes per CPU, over the ways to count them."""
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     most = None
     # Contention may raise the count of working threads, so more of them count only if there are more threads.
     working = b.working_threads if b.threads > a.threads else a.working_threads
@@ -188,7 +197,7 @@ def _threads_growth(case: Known) -> float | None:
 
 def _kind(case: Case) -> str | None:
     """Return who takes the CPUs; if both do, the one whose demand grew."""
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     itself, others = _itself(case), _others(case)
     if itself and others:
         more = _more_threads(case)
@@ -204,14 +213,14 @@ def _kind(case: Case) -> str | None:
 
 def spinning(known: Known) -> float:
     """Return the most seconds for which main threads can have spun while waiting for queued threads."""
-    a, b = known.signals.baseline, known.signals.candidate
+    a, b = known.before, known.now
     if a.rest_wait_s is None or b.rest_wait_s is None or not _more_threads(known):
         return 0.0
     return max(0.0, (b.rest_wait_s - a.rest_wait_s) / max(1, b.mains))
 
 
 def _queued_most(case: Case) -> float | None:
-    b = case.signals.candidate
+    b = case.now
     known = [v for v in (b.wait_fraction, b.rest_wait_fraction) if v is not None]
     return max(known, default=None)
 
@@ -425,13 +434,13 @@ def _work_subject(case: Case) -> str:
 
 
 def _machines_differ(case: Case) -> bool:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     return models_differ(a, b) or bool(other_instructions(a, b))
 
 
 def _machine_part(case: Case) -> float | None:
     """Return the share of the log slow-down that fixed work on the candidate's machine explains."""
-    slower = machine_slower(case.signals.baseline, case.signals.candidate)
+    slower = machine_slower(case.before, case.now)
     whole = _dearer_or_slower(case)
     return min(1.0, math.log(slower) / whole) if slower is not None and whole > 0 else None
 
@@ -444,7 +453,7 @@ def _dearer_or_slower(case: Case) -> float:
 
 def _machine_as_fast(case: Case) -> bool:
     """Return whether no fixed work slowed enough to explain most of the slow-down."""
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     known = fixed_work(a, b)
     most = math.exp(value("part.most") * max(0.0, _dearer_or_slower(case)))
     return bool(known) and one_machine(a, b) and all(one.factor <= max(most, one.scatter) for one in known)
@@ -500,7 +509,7 @@ def _ratio(before: float | None, after: float | None) -> float:
 
 
 def _command_differs(case: Case) -> bool:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     return bool(a.command and b.command) and a.command != b.command
 
 
@@ -637,71 +646,63 @@ READINGS: Mapping[str, Reading] = {
     ),
     # Waiting for a CPU
     "main.wait": Reading(
-        "share",
-        "queueing of the main threads, share of their active time",
-        lambda c: c.signals.candidate.wait_fraction,
+        "share", "queueing of the main threads, share of their active time", lambda c: c.now.wait_fraction
     ),
     "main.wait-growth": Reading(
         "share",
         "growth of main.wait over the baseline",
-        lambda c: _growth(c.signals.baseline.wait_fraction, c.signals.candidate.wait_fraction),
+        lambda c: _growth(c.before.wait_fraction, c.now.wait_fraction),
     ),
     "main.wait-fell": Reading(
         "share",
         "how much less the main threads queue than in the baseline",
-        lambda c: _growth(c.signals.candidate.wait_fraction, c.signals.baseline.wait_fraction),
+        lambda c: _growth(c.now.wait_fraction, c.before.wait_fraction),
     ),
     "main.wait-before": Reading(
         "share",
         "queueing of the baseline's main threads, share of their active time",
-        lambda c: c.signals.baseline.wait_fraction,
+        lambda c: c.before.wait_fraction,
     ),
     "rank.wait": Reading("share", "queueing of the rank that queues most", _worst),
     "rank.wait-before": Reading(
-        "share",
-        "queueing of the baseline's rank that queues most",
-        lambda c: c.signals.baseline.worst_wait_fraction,
+        "share", "queueing of the baseline's rank that queues most", lambda c: c.before.worst_wait_fraction
     ),
     "rank.wait-growth": Reading(
         "share",
         "growth of rank.wait over the baseline",
-        lambda c: _growth(c.signals.baseline.worst_wait_fraction, _worst(c)),
+        lambda c: _growth(c.before.worst_wait_fraction, _worst(c)),
     ),
     "helpers.wait": Reading(
         "share",
         "queueing of all other threads and processes, share of their active time",
-        lambda c: c.signals.candidate.rest_wait_fraction,
+        lambda c: c.now.rest_wait_fraction,
     ),
     "helpers.wait-before": Reading(
-        "share", "helpers.wait of the baseline", lambda c: c.signals.baseline.rest_wait_fraction
+        "share", "helpers.wait of the baseline", lambda c: c.before.rest_wait_fraction
     ),
     "helpers.wait-growth": Reading(
         "share",
         "growth of helpers.wait over the baseline",
-        lambda c: _growth(c.signals.baseline.rest_wait_fraction, c.signals.candidate.rest_wait_fraction),
+        lambda c: _growth(c.before.rest_wait_fraction, c.now.rest_wait_fraction),
     ),
     "any.wait": Reading("share", "the greater of main.wait and helpers.wait", _queued_most),
-    "throttled": Reading(
-        "share", "throttled part of the cgroup's periods", lambda c: c.signals.candidate.throttled
-    ),
+    "throttled": Reading("share", "throttled part of the cgroup's periods", lambda c: c.now.throttled),
     "throttled-growth": Reading(
         "share",
         "growth of throttled over the baseline",
-        lambda c: _growth(c.signals.baseline.throttled or 0.0, c.signals.candidate.throttled),
+        lambda c: _growth(c.before.throttled or 0.0, c.now.throttled),
     ),
     "demand": Reading(
-        "factor", "CPUs that its threads ask for, over those available", lambda c: c.signals.candidate.demand
+        "factor", "CPUs that its threads ask for, over those available", lambda c: c.now.demand
     ),
     "threads.growth": Reading(
         "factor", "growth of the threads, workers or processes per CPU", _threads_growth
     ),
-    "others": Reading("cores", "CPU that other programs used", lambda c: c.signals.candidate.others_cores),
+    "others": Reading("cores", "CPU that other programs used", lambda c: c.now.others_cores),
     "others.growth": Reading(
         "cores", "growth of others over the baseline, 0 where it is not known", _others_added
     ),
-    "steal": Reading(
-        "cores", "CPU that the machine's other guests took", lambda c: c.signals.candidate.steal_cores
-    ),
+    "steal": Reading("cores", "CPU that the machine's other guests took", lambda c: c.now.steal_cores),
     "steal.growth": Reading("cores", "growth of steal over the baseline", _more_stolen),
     "contention.itself": Reading(
         "bool",
@@ -725,12 +726,12 @@ READINGS: Mapping[str, Reading] = {
     "others.added": Reading(
         "cores",
         "CPU that other programs used beyond that during the baseline",
-        lambda c: _growth(c.signals.baseline.others_cores, c.signals.candidate.others_cores),
+        lambda c: _growth(c.before.others_cores, c.now.others_cores),
     ),
     "contention.beside": Reading(
         "bool",
         "other programs take CPUs during the candidate, whatever they took during the baseline",
-        lambda c: (c.signals.candidate.others_cores or 0.0) >= value("others.alone"),
+        lambda c: (c.now.others_cores or 0.0) >= value("others.alone"),
         (more("others", "others.alone"),),
     ),
     "kind.itself": Reading("text", "contention of a program with itself", lambda c: "self-oversubscription"),
@@ -759,8 +760,7 @@ READINGS: Mapping[str, Reading] = {
         "bool",
         "the main threads of both sides queued for long",
         lambda c: all(
-            (side.wait_fraction or 0.0) >= value("headline.lacked-cpus")
-            for side in (c.signals.baseline, c.signals.candidate)
+            (side.wait_fraction or 0.0) >= value("headline.lacked-cpus") for side in (c.before, c.now)
         ),
         (more("main.wait", "headline.lacked-cpus"), more("main.wait-before", "headline.lacked-cpus")),
     ),
@@ -774,15 +774,13 @@ READINGS: Mapping[str, Reading] = {
     "off": Reading(
         "share",
         "part of their lives that the main threads were off the CPU, not queueing",
-        lambda c: c.signals.candidate.off_cpu_fraction,
+        lambda c: c.now.off_cpu_fraction,
     ),
-    "off-before": Reading("share", "off of the baseline", lambda c: c.signals.baseline.off_cpu_fraction),
+    "off-before": Reading("share", "off of the baseline", lambda c: c.before.off_cpu_fraction),
     "delivery": Reading(
-        "s",
-        "seconds in functions that deliver data from loaders",
-        lambda c: c.signals.candidate.delivery_s,
+        "s", "seconds in functions that deliver data from loaders", lambda c: c.now.delivery_s
     ),
-    "delivery-before": Reading("s", "delivery of the baseline", lambda c: c.signals.baseline.delivery_s),
+    "delivery-before": Reading("s", "delivery of the baseline", lambda c: c.before.delivery_s),
     "iterations.wait": Reading(
         "share", "part of the iterations spent waiting for the loader", lambda c: _iterations(c, grown=False)
     ),
@@ -792,11 +790,7 @@ READINGS: Mapping[str, Reading] = {
     "helpers.busy": Reading(
         "share",
         "CPU time of all other threads and processes over the wall",
-        lambda c: (
-            c.signals.candidate.rest_run_s / c.signals.candidate.wall_s
-            if c.signals.candidate.rest_run_s is not None and c.signals.candidate.wall_s
-            else None
-        ),
+        lambda c: c.now.rest_run_s / c.now.wall_s if c.now.rest_run_s is not None and c.now.wall_s else None,
     ),
     # Code, work, speed
     "calls.factor": Reading("factor", "calls of the same functions, weighted by time", _calls),
@@ -840,11 +834,9 @@ READINGS: Mapping[str, Reading] = {
         "text", "the function whose code changed", lambda c: c.signals.table.shown(code_row(c))
     ),
     "code.place": Reading("text", "its file and line", _code_place),
-    "revision": Reading(
-        "text", "revision of the candidate's source", lambda c: c.signals.candidate.revision or None
-    ),
+    "revision": Reading("text", "revision of the candidate's source", lambda c: c.now.revision or None),
     "revision-before": Reading(
-        "text", "revision of the baseline's source", lambda c: c.signals.baseline.revision or None
+        "text", "revision of the baseline's source", lambda c: c.before.revision or None
     ),
     "code.source-known": Reading(
         "bool",
@@ -930,17 +922,15 @@ READINGS: Mapping[str, Reading] = {
     "instructions.differ": Reading(
         "bool",
         "variables select another instruction set",
-        lambda c: bool(other_instructions(c.signals.baseline, c.signals.candidate)),
+        lambda c: bool(other_instructions(c.before, c.now)),
     ),
     "machine.one": Reading(
-        "bool",
-        "both ran on one host, with the same instructions",
-        lambda c: one_machine(c.signals.baseline, c.signals.candidate),
+        "bool", "both ran on one host, with the same instructions", lambda c: one_machine(c.before, c.now)
     ),
     "machine.known": Reading(
         "bool",
         "both runs timed the same fixed work and know its scatter",
-        lambda c: any(one.measured for one in fixed_work(c.signals.baseline, c.signals.candidate)),
+        lambda c: any(one.measured for one in fixed_work(c.before, c.now)),
     ),
     "machine.part": Reading(
         "share",
@@ -965,7 +955,7 @@ READINGS: Mapping[str, Reading] = {
     "input.larger": Reading(
         "bool",
         "more memory or more bytes read",
-        lambda c: bool(larger_inputs(c.signals.baseline, c.signals.candidate)),
+        lambda c: bool(larger_inputs(c.before, c.now)),
         (
             more("memory.growth", "input.larger"),
             more("memory.growth", "input.larger-throughout"),
@@ -977,22 +967,16 @@ READINGS: Mapping[str, Reading] = {
     "memory.growth": Reading(
         "factor",
         "growth of the memory; the lower threshold is for several repeats, of which each needed more",
-        lambda c: _ratio(c.signals.baseline.memory_bytes, c.signals.candidate.memory_bytes),
+        lambda c: _ratio(c.before.memory_bytes, c.now.memory_bytes),
     ),
     "memory.added": Reading(
-        "bytes",
-        "memory added in bytes",
-        lambda c: _growth(c.signals.baseline.memory_bytes, c.signals.candidate.memory_bytes),
+        "bytes", "memory added in bytes", lambda c: _growth(c.before.memory_bytes, c.now.memory_bytes)
     ),
     "read.growth": Reading(
-        "factor",
-        "growth of the bytes read",
-        lambda c: _ratio(c.signals.baseline.read_bytes, c.signals.candidate.read_bytes),
+        "factor", "growth of the bytes read", lambda c: _ratio(c.before.read_bytes, c.now.read_bytes)
     ),
     "read.added": Reading(
-        "bytes",
-        "bytes read in addition",
-        lambda c: _growth(c.signals.baseline.read_bytes, c.signals.candidate.read_bytes),
+        "bytes", "bytes read in addition", lambda c: _growth(c.before.read_bytes, c.now.read_bytes)
     ),
     "command.differs": Reading("bool", "the command lines differ", _command_differs),
     "cpu.part": Reading(
