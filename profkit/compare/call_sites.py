@@ -15,9 +15,8 @@ from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CallRatios
 from profkit.model import PROJECT
+from profkit.model.arrays import Bools, Floats
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.sampled_calls import unseen_seconds
 from profkit.identity.function_keys import function_keys
@@ -30,9 +29,7 @@ from profkit.model import (
     RunSet,
     Thread,
 )
-from profkit.model.profile import Floats, Ints
-
-Bools = npt.NDArray[np.bool_]
+from profkit.model.arrays import Bools, Floats, Ints
 
 #: Limit on chains of folded functions; no program's hot loop has as many.
 LEVELS = 64
@@ -311,7 +308,7 @@ def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
     at = np.repeat(first - np.cumsum(many) + many, many) + np.arange(many.sum())
     share, edge = parts.share[row[at], gets[at]], np.repeat(outer, many)
 
-    def joined(name: str) -> npt.NDArray[np.float64]:
+    def joined(name: str) -> Floats:
         values = getattr(edges, name)
         return np.concatenate([values[stay], share * values[edge]])
 

@@ -19,12 +19,8 @@ from profkit.measure import noise
 from profkit.measure.function_orders import MAD_SCALE, ascending, log_ratios, ranks
 from profkit.measure.lookup_columns import Keys, Looked
 from profkit.model import PROJECT, Profile
-from profkit.model.arrays import distinct, median
+from profkit.model.arrays import Bools, Floats, Ints, Rows, distinct, median
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.integer]
 _Sides: TypeAlias = tuple[Replicates, Replicates]
 #: For each row of the table, its row in either side, −1 where that lacks it.
 _BothRows: TypeAlias = tuple[Rows, Rows]
@@ -135,7 +131,7 @@ def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Fl
     return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
 
 
-def _at(values: npt.NDArray[np.generic], rows: npt.NDArray[np.integer]) -> Floats:
+def _at(values: npt.NDArray[np.generic], rows: Rows) -> Floats:
     """Return the values at `rows`, 0 where a row is −1."""
     if not len(values):
         return np.zeros(len(rows))
@@ -160,9 +156,7 @@ def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
     return result
 
 
-def _side_table(
-    profile: Profile, rows: npt.NDArray[np.integer], rank: Ints, values: Floats, by: str, active: bool
-) -> SideTable:
+def _side_table(profile: Profile, rows: Rows, rank: Ints, values: Floats, by: str, active: bool) -> SideTable:
     present = rows >= 0
     whole = float(values.sum() if by == "tottime" else values.max(initial=0.0))
     return SideTable(

@@ -15,9 +15,7 @@ from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread, log_ratios
 from profkit.model import BUILTIN, PROJECT
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from profkit.model.arrays import Bools, Floats
 
 #: Steps after which calls handed down by callers count as spread; deeper stacks leave only a small part.
 STEPS = 64

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CallRatios
 from profkit.measure.lookup_columns import rows_where
 from profkit.model import BUILTIN, STDLIB
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from profkit.model.arrays import Bools, Floats
 
 #: Modules that start processes and pass messages to them.
 _PROCESSES = re.compile(

@@ -10,16 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.call_table import CallSide, CallTable
 from profkit.compare.result_types import DiffTable, SideTable
 from profkit.measure.lookup_columns import Looked
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
-from profkit.model.arrays import median
+from profkit.model.arrays import Bools, median
 from profkit.model.profile import ESTIMATES
-
-Floats = npt.NDArray[np.float64]
 
 #: File name of built-in functions in a profile.
 _NATIVE = "~"
@@ -123,7 +120,7 @@ def _scaled(run: Run, whole: float) -> Run:
     return replace(_each(run, change), manifest=None, machine=None, machines={}, series=None)
 
 
-def _native_rows(profile: Profile) -> npt.NDArray[np.bool_]:
+def _native_rows(profile: Profile) -> Bools:
     return Looked(profile.file, profile.strings).where(lambda file: file == _NATIVE)
 
 

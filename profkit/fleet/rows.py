@@ -21,6 +21,7 @@ from profkit.identity.function_keys import function_keys
 from profkit.measure.machine_speed import speeds
 from profkit.measure.range_stats import range_rows
 from profkit.model import ROOTS, Host, Machine, Process, Run
+from profkit.model.arrays import Floats
 from profkit.model.merge import merge_profiles
 from profkit.model.surrogates import spelled_out
 from profkit.study.rank_read import addressed, load, local
@@ -271,7 +272,7 @@ def _functions(run: Run, digest: str) -> pa.Table:
                 index.astype(np.int32), pa.array(list(map(spelled_out, table)))
             )
 
-        def known(values: npt.NDArray[np.float64] | None, n: int = n) -> Any:
+        def known(values: Floats | None, n: int = n) -> Any:
             return pa.nulls(n, pa.float64()) if values is None else pa.array(values, from_pandas=True)
 
         unseen = None if profile.calls_low is None else np.isnan(profile.calls_low)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
@@ -21,12 +20,8 @@ from profkit.measure.selected_processes import Selected
 from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes
 from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import Effect, Process, Profile, Run, Thread
-from profkit.model.arrays import known_sum
+from profkit.model.arrays import Bools, Floats, Rows, known_sum
 from profkit.model.pauses import WAITS
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.integer]
 
 #: Kinds of waiting that threads of the same process without Python cannot end.
 _NOT_FOR_THREADS = [
@@ -223,7 +218,7 @@ class Repeats:
         # Most parts are 0 in all runs, and so are their means.
         self._zero = {name: not stack.any() for name, stack in self._stacks.items()}
 
-    def mean(self, drawn: npt.NDArray[np.integer]) -> Composition:
+    def mean(self, drawn: Rows) -> Composition:
         """Return the mean of the drawn runs, with repetition; see `Composition.mean`."""
         runs = drawn.tolist()
 

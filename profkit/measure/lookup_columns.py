@@ -7,13 +7,11 @@ from operator import itemgetter
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.model import ROOTS, FunctionKey
+from profkit.model.arrays import Bools, Rows
 
 Item = TypeVar("Item")
-Bools = npt.NDArray[np.bool_]
-Index = npt.NDArray[np.integer]
 
 
 class Looked(Sequence[Item], Generic[Item]):
@@ -21,7 +19,7 @@ class Looked(Sequence[Item], Generic[Item]):
 
     __slots__ = ("values", "which")
 
-    def __init__(self, which: Index, values: Sequence[Item]) -> None:
+    def __init__(self, which: Rows, values: Sequence[Item]) -> None:
         self.which = which
         self.values = values
 
@@ -59,7 +57,7 @@ class Keys(Sequence[FunctionKey]):
 
     __slots__ = ("file", "name", "places", "root")
 
-    def __init__(self, file: Index, places: Sequence[tuple[str, str]], name: Looked[str]) -> None:
+    def __init__(self, file: Rows, places: Sequence[tuple[str, str]], name: Looked[str]) -> None:
         self.file = file
         self.places = places
         self.name = name

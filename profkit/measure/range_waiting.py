@@ -9,15 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.model import Process
-from profkit.model.arrays import median
+from profkit.model.arrays import Floats, Ints, median
 from profkit.model.ranges import PUSHED, Ranges
 from profkit.model.series import ThreadSamples
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

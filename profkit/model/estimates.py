@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model.profile import ESTIMATES, Floats, Ints, Profile
+from profkit.model.arrays import Floats, Ints, Rows
+from profkit.model.profile import ESTIMATES, Profile
 
 #: Half of the 95 % interval of a normal variable, in standard deviations.
 NORMAL = 1.96
@@ -61,7 +62,7 @@ def known_calls(ncalls: Ints, low: Floats) -> Ints:
     return result
 
 
-def summed_estimates(ncalls: Ints, columns: Columns, group: npt.NDArray[np.integer], n: int) -> Columns:
+def summed_estimates(ncalls: Ints, columns: Columns, group: Rows, n: int) -> Columns:
     """Return the columns `ESTIMATES` of `n` sums; `group` is the sum of each row.
 
     Distances from an estimate to its limits add in quadrature, as independent errors. A sum is unknown if a

@@ -11,13 +11,13 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.compare.result_types import DiffTable
 from profkit.compare.setting_differences import Setting
 from profkit.measure.line_times import SeenLine
 from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Notice, Profile, Ranges, Roots, Run
+from profkit.model.arrays import Index
 from profkit.model.notices import CODES, WHERE
 from profkit.model.range_calls import RangeCalls
 from profkit.report.declared import FORMS, Kind, declared
@@ -31,7 +31,7 @@ __all__ = ["Masker", "Owner"]
 
 T = TypeVar("T")
 #: Masked strings, and by column the new index of each string where two kinds of text share one.
-_Table = tuple[tuple[str, ...], dict[str, npt.NDArray[np.int32]]]
+_Table = tuple[tuple[str, ...], dict[str, Index]]
 
 #: Notices whose subject is a file.
 _FILE_SUBJECTS = frozenset(
@@ -276,7 +276,7 @@ class Masker(TextMask):
         texts = [""] * len(strings)
         owned = np.zeros(len(strings), np.bool_)
         owned[0] = True
-        moved: dict[str, npt.NDArray[np.int32]] = {}
+        moved: dict[str, Index] = {}
         for columns, way in ways.items():
             used = np.zeros(len(strings), np.bool_)
             for profile in profiles:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.measure.inventory import (
     IDLE_CORES,
@@ -22,9 +21,8 @@ from profkit.measure.inventory import (
     is_python,
 )
 from profkit.model import Pool, Process, Run
+from profkit.model.arrays import Ints
 from profkit.model.pools import NOT_BUSY
-
-Ints = npt.NDArray[np.int64]
 
 #: Part of the time for which that many threads must be wanted; shorter peaks are overlapping starts and ends.
 AT_LEAST = 0.1

@@ -44,12 +44,11 @@ from profkit.model import (
     Run,
     Thread,
 )
+from profkit.model.arrays import Floats, Index, Ints
 from profkit.study.wait_states import WAIT_STATES, wait_state
 
-Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]
 Bits = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 
 #: Rows of `Reading.values` for each function: limits of the calls, then seconds.
 METRICS = ("calls_low", "calls_high", "run", "queue", "blocked")
@@ -429,7 +428,7 @@ class _Names:
         ours = thread.profile
         known: dict[str, int] = {}
 
-        def numbered(one: Profile) -> npt.NDArray[np.int32]:
+        def numbered(one: Profile) -> Index:
             table = np.array([known.setdefault(text, len(known)) for text in one.strings], np.int32)
             return table[one.name]
 
@@ -460,7 +459,7 @@ def waits_and_imports(
     return [bool(b & _RANK_WAIT) for b in bits], [bool(b & _IMPORT) for b in bits]
 
 
-def _used(column: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.intp]:
+def _used(column: Index, n: int) -> npt.NDArray[np.intp]:
     """Return the indices of the strings that a column uses, ascending."""
     seen = np.zeros(n, np.bool_)
     seen[column] = True

@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.model import Paths, Profile, Run, Thread
+from profkit.model.arrays import Bools, Floats, Ints
 from profkit.model.estimates import estimates_of
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: Frames above a function, for the parts of its self time in which it did not run.
 QUEUED, OFF_CPU = "[queued for a CPU]", "[off the CPU]"
@@ -79,10 +76,10 @@ def _part(column: Floats | None, most: Floats) -> Floats:
     return np.zeros(len(most)) if column is None else np.minimum(np.nan_to_num(column), most)
 
 
-def exact_calls(profile: Profile) -> npt.NDArray[np.bool_]:
+def exact_calls(profile: Profile) -> Bools:
     """Return which functions have an exact number of calls."""
     limits = estimates_of(profile)
-    exact: npt.NDArray[np.bool_] = limits["calls_low"] == limits["calls_high"]
+    exact: Bools = limits["calls_low"] == limits["calls_high"]
     return exact
 
 

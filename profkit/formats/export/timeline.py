@@ -8,12 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.model import Process, Ranges, Run
+from profkit.model.arrays import Ints
 from profkit.model.surrogates import spelled_out
-
-Ints = npt.NDArray[np.int64]
 
 #: Rows whose text is in memory at once; a few hundred bytes each.
 CHUNK_ROWS = 1 << 16
