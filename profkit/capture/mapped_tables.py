@@ -303,8 +303,7 @@ class MappedTables:
         if not len(begins):
             return index
         inside = (index >= 0) & (wanted - begins[index] < sizes[index])
-        found: Ints = np.where(inside, (places[index] + wanted - begins[index]).astype(np.int64), -1)
-        return found
+        return np.where(inside, (places[index] + wanted - begins[index]).astype(np.int64), -1)
 
     def _read_names(self, blocks: list[_Block]) -> tuple[Codes, Bools, dict[int, int]]:
         data = self._data
@@ -935,8 +934,7 @@ def _index_of(places: Ints, wanted: Ints) -> Ints:
     """Return for each of the `wanted` file offsets its index in `places`, −1 if it is not there."""
     order = np.argsort(places, kind="stable")
     index = np.append(order, -1)[np.searchsorted(places[order], wanted)]
-    found: Ints = np.where(np.append(places, -1)[index] == wanted, index, -1)
-    return found
+    return np.where(np.append(places, -1)[index] == wanted, index, -1)
 
 
 def _name_and_qualname(text: bytes) -> tuple[str, str]:

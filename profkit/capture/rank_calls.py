@@ -79,8 +79,7 @@ def _with_call(thread: Thread, part: Floats, looks: int, texts: tuple[int, int, 
 def _moved(values: Floats, part: Floats) -> Floats:
     """Return self times with the new function's `part` moved to the last row."""
     taken = values * part
-    result: Floats = np.append(values - taken, taken.sum())
-    return result
+    return np.append(values - taken, taken.sum())
 
 
 def _profile(

@@ -216,8 +216,7 @@ class _Parts:
     @property
     def inherits(self) -> Ints:
         """For each function, the caller that gets most of it."""
-        most: Ints = self.callers[self.share.argmax(axis=1)] if len(self.rows) else self.rows
-        return most
+        return self.callers[self.share.argmax(axis=1)] if len(self.rows) else self.rows
 
 
 def _parts(edges: Edges, n: int, rows: Ints) -> _Parts:
@@ -335,8 +334,7 @@ def _folded_paths(paths: Paths, place: Ints) -> Paths:
     parent = np.where(paths.parent >= 0, row[target[np.maximum(paths.parent, 0)]], -1)
 
     def summed(values: Floats) -> Floats:
-        result: Floats = np.bincount(row[target], values, int((~folded).sum())).astype(np.float64)
-        return result
+        return np.bincount(row[target], values, int((~folded).sum())).astype(np.float64)
 
     return Paths(
         parent=parent[~folded].astype(np.int32),

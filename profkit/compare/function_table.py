@@ -89,15 +89,13 @@ def _may_be_missed(side: Replicates, own: SideTable, other: SideTable, stands: B
     if other.tottime_error is not None:
         seen_s = seen_s - other.tottime_error
     most = np.where(stands, LESS_OF_DEFINED, 1.0) * side.unseen_s
-    missed: Bools = ~own.present & (seen_s <= most) & (side.unseen_s > 0)
-    return missed
+    return ~own.present & (seen_s <= most) & (side.unseen_s > 0)
 
 
 def _stands(joined: Joined, found: Alignment, row_a: Rows, row_b: Rows) -> Bools:
     """Return one-sided rows whose definition the other side has as well."""
     of_a, of_b = standing_rows(joined, found)
-    stands: Bools = ((row_b < 0) & np.isin(row_a, of_a)) | ((row_a < 0) & np.isin(row_b, of_b))
-    return stands
+    return ((row_b < 0) & np.isin(row_a, of_a)) | ((row_a < 0) & np.isin(row_b, of_b))
 
 
 def _without_calls(side: SideTable, missed: Bools) -> SideTable:
@@ -182,8 +180,7 @@ def _added_lines(joined: Joined, found: Alignment, row_a: Rows) -> Ints:
     lines = np.zeros(len(joined.baseline.line) + 1, np.int64)
     for row, added in edited_rows(joined, found).items():
         lines[row] = added
-    result: Ints = lines[row_a]
-    return result
+    return lines[row_a]
 
 
 def _same_source(joined: Joined, row_a: Rows, row_b: Rows, added: Ints) -> Looked[bool | None]:
@@ -223,8 +220,7 @@ def _anomalous(table: DiffTable, sides: _Sides, rows: _BothRows, log_ratio: Floa
     moved |= (np.abs(change) > noise.TV_P95 * total_a) & apart
     if min(side.runs for side in sides) >= noise.MIN_RUNS_NOISE:
         moved |= (share >= noise.OWN_NOISE_SHARE) & apart
-    result: Bools = np.where(both, moved & beyond & matters, matters & (share >= noise.MIN_SHARE))
-    return result
+    return np.where(both, moved & beyond & matters, matters & (share >= noise.MIN_SHARE))
 
 
 def _error(side: SideTable) -> Floats:
@@ -243,8 +239,7 @@ def _noise(sides: _Sides, rows: _BothRows, by: str) -> Floats:
         drift = MAD_SCALE * float(median(np.abs(totals - median(totals))))
         variance += _at(scatter**2, placed) + drift**2
     own = SIGMAS * np.sqrt(variance)
-    result: Floats = np.where(np.isfinite(own), own, pooled)
-    return result
+    return np.where(np.isfinite(own), own, pooled)
 
 
 def _p_values(sides: _Sides, rows: _BothRows, share: Floats, by: str) -> Floats:

@@ -270,8 +270,7 @@ def _sites_from_code(sites: CallSites, edges: _Edges, blame: Floats, from_code: 
     of_pairs = np.full(pairs + 1, np.nan)
     of_pairs[edges.pair] = np.clip(part, 0.0, 1.0)
     found = of_pairs[sites.pair]
-    result: Floats = np.where(np.isfinite(found), found, from_code[sites.row])
-    return result
+    return np.where(np.isfinite(found), found, from_code[sites.row])
 
 
 def _below(

@@ -55,8 +55,7 @@ def calls_of_processes(
         if np.allclose(following, current, rtol=1e-6, atol=0.5):
             break
         current = following
-    result: Floats = current
-    return result
+    return current
 
 
 def _machinery(table: DiffTable) -> tuple[Bools, Bools]:

@@ -73,8 +73,7 @@ class CallRatios:
     @property
     def weighed(self) -> Bools:
         """Rows whose ratio, or a limit of it, can weigh times."""
-        either: Bools = self.known | self.apart
-        return either
+        return self.known | self.apart
 
     @property
     def weight(self) -> Floats:

@@ -49,5 +49,4 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
         if np.array_equal(following, waits):
             break
         waits = following
-    both: Bools = waits | named
-    return both
+    return waits | named

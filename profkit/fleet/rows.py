@@ -308,5 +308,4 @@ def _identity(root: str, path: str, name: str) -> int:
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     plain = [{k: spelled_out(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
-    made: pa.Table = arrow().Table.from_pylist(plain, schema=schema_of(name))
-    return made
+    return arrow().Table.from_pylist(plain, schema=schema_of(name))

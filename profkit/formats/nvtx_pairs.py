@@ -14,8 +14,7 @@ def _sums(group: Ints, step: Ints) -> Ints:
     first = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     before = total[first] - step[first]
     sizes = np.diff(np.concatenate([first, [len(group)]]))
-    sums: Ints = total - np.repeat(before, sizes)
-    return sums
+    return total - np.repeat(before, sizes)
 
 
 def _lonely(group: Ints, step: Ints) -> Bools:
@@ -27,8 +26,7 @@ def _lonely(group: Ints, step: Ints) -> Bools:
     lowest = np.minimum.accumulate(np.minimum(sums, 0) - apart) + apart
     before = np.concatenate([[0], lowest[:-1]])
     before[first] = 0
-    lonely: Bools = sums < before
-    return lonely
+    return sums < before
 
 
 def pair_pushes(stack: Ints, pushed: Bools) -> tuple[Ints, int]:

@@ -154,8 +154,7 @@ def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
     if count * dtype.itemsize != len(data) - start:
         raise MemberError(f"{name} does not have the size that its header says")
     native = dtype.newbyteorder("=")
-    values: Array = np.frombuffer(data, dtype, offset=start).astype(native, copy=False)
-    return values
+    return np.frombuffer(data, dtype, offset=start).astype(native, copy=False)
 
 
 def read_column(members: Members, name: str, dtype: np.dtype[Any], most: int) -> Array:

@@ -394,8 +394,7 @@ def _tracing(thread: Thread) -> Floats:
     """Return the tracing time, which no function includes, spread over functions by CPU time."""
     ran = _ran(thread.profile)
     whole = float(ran.sum())
-    part: Floats = ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))
-    return part
+    return ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))
 
 
 def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:
@@ -565,8 +564,7 @@ def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools, spun_
     rest = max(0.0, reading.helpers_run_s - float(known.sum()))
     waiting = float(off.sum())
     native = off * (max(0.0, part * rest - spun_s) / waiting) if waiting > 0 else np.zeros(len(off))
-    result: Floats = part * known + native
-    return result
+    return part * known + native
 
 
 def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:

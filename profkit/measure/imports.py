@@ -62,8 +62,7 @@ def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], 
 def _active(thread: Thread) -> Floats:
     assert thread.paths is not None
     waited = np.nan_to_num(thread.paths.wait) + np.nan_to_num(thread.paths.blocked)
-    result: Floats = np.maximum(thread.paths.tottime - waited, 0.0)
-    return result
+    return np.maximum(thread.paths.tottime - waited, 0.0)
 
 
 def _inside_imports(thread: Thread) -> Bools:

@@ -253,8 +253,7 @@ def _per_iteration(part: RolePart, ends: Ints) -> Floats:
     """Return the seconds that the ranges cover in each iteration, counted where they end."""
     index = np.searchsorted(ends, part.end, "left")
     sums = np.bincount(index, new_time(part.begin, part.end) / 1e9, len(ends) + 1)
-    seconds: Floats = np.asarray(sums[: len(ends)], float)  # drops ranges that end after the last iteration
-    return seconds
+    return np.asarray(sums[: len(ends)], float)  # drops ranges that end after the last iteration
 
 
 def warming_up(duration: Floats) -> int:

@@ -65,5 +65,4 @@ def _rising(counter: Ints) -> Ints:
     """Join the counters of successive threads with the same id: each began at 0."""
     step = np.diff(counter)
     step = np.where(step < 0, counter[1:], step)
-    joined: Ints = np.concatenate([counter[:1], counter[0] + np.cumsum(step)])
-    return joined
+    return np.concatenate([counter[:1], counter[0] + np.cumsum(step)])

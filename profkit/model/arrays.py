@@ -27,8 +27,7 @@ def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     ordered = np.sort(values, axis=None, kind="stable")  # fastest if parts are already in order
     first = np.ones(len(ordered), np.bool_)
     first[1:] = ordered[1:] != ordered[:-1]
-    found: npt.NDArray[Any] = ordered[first]
-    return found
+    return ordered[first]
 
 
 def median(values: npt.ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Any:

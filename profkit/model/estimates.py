@@ -58,8 +58,7 @@ def stated(ncalls: Ints, columns: Columns) -> Mapping[str, Any]:
 
 def known_calls(ncalls: Ints, low: Floats) -> Ints:
     """Return numbers of calls, with 0 for unknown ones (NaN in `low`)."""
-    result: Ints = np.where(np.isnan(low), 0, ncalls)
-    return result
+    return np.where(np.isnan(low), 0, ncalls)
 
 
 def summed_estimates(ncalls: Ints, columns: Columns, group: Rows, n: int) -> Columns:

@@ -90,8 +90,7 @@ def active_seconds(profile: Profile) -> Floats:
     """Return self times in seconds, less measured time off the CPU that was not queueing."""
     if profile.blocked is None:
         return profile.tottime
-    result: Floats = np.maximum(profile.tottime - profile.blocked, 0.0)
-    return result
+    return np.maximum(profile.tottime - profile.blocked, 0.0)
 
 
 def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:

@@ -181,5 +181,4 @@ def _mean(series: Series | None, column: str, edges: Floats) -> Floats | None:
     sums = np.bincount(at, values, len(edges) - 1)
     middles = (edges[1:] + edges[:-1]) / 2
     between = np.interp(middles, times, values, left=np.nan, right=np.nan)
-    result: Floats = np.where(counts > 0, sums / np.maximum(counts, 1), between)
-    return result
+    return np.where(counts > 0, sums / np.maximum(counts, 1), between)

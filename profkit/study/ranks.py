@@ -230,8 +230,7 @@ def others_median(values: Floats) -> Floats:
         result: Floats = np.where(place > index, below, above)
         return result
 
-    middle: Floats = (at(low) + at(high)) / 2
-    return middle
+    return (at(low) + at(high)) / 2
 
 
 def threshold(n: int, tests: int = 1) -> float:
