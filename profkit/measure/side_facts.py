@@ -138,7 +138,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         cpu_model=host.cpu_model if host else "",
         host=host.name if host else "",
         yardsticks=speeds(side.runs),
-        command=run.manifest.command if run.manifest else (),
+        command=run.command,
         environment=run.manifest.environment if run.manifest else {},
         inventory=inventories[0],
         neighbours=neighbours_of(side.runs),
@@ -173,7 +173,7 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def _host(run: Run) -> Host | None:
-    return run.manifest.host if run.manifest else next((p.host for p in run.processes if p.host), None)
+    return run.host or next((p.host for p in run.processes if p.host), None)
 
 
 def main_processes(selected: Sequence[Process]) -> list[Process]:
@@ -188,7 +188,7 @@ def _identity(process: Process) -> tuple[object, ...]:
 
 def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[str, float | None]:
     machine = run.machine
-    wall = run.manifest.wall_s if run.manifest else None
+    wall = run.wall_s
     if wall is None:
         wall = next((p.wall_s for p in run.processes if p.wall_s), None)
     mains = main_processes(selected)

@@ -113,8 +113,8 @@ def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
     """Return a run's facts as labels and values: command, place, start, duration."""
     main = run.processes[0] if run.processes else Process()
     manifest = run.manifest
-    command = manifest.command if manifest else main.command
-    host = manifest.host if manifest else main.host
+    command = run.command if manifest else main.command
+    host = run.host or main.host
     named = host is not None and (host.name or host.cpu_model or host.cpus)
     known = (
         ("command", clean(shlex.join(command))),
