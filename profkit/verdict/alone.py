@@ -188,7 +188,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
     ),
     "gil.held": Reading(
         "share",
-        "part of that waiting during which known functions held the lock",
+        "part of account.gil during which known functions held the lock",
         lambda o: gil_held(o.account),
     ),
     "helpers.wait": Reading(
@@ -204,11 +204,11 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "own.wait": Reading("share", "the greater of main.wait and rank.wait", _own_wait),
     "hidden.wait": Reading(
         "share",
-        "helpers.wait, where the main thread waits for them",
+        "helpers.wait if the main thread waits for them",
         _hidden_wait,
         (more("off", "alone.waits"),),
     ),
-    "most.wait": Reading("share", "the greatest of these waits", _most_wait),
+    "most.wait": Reading("share", "the greater of own.wait and hidden.wait", _most_wait),
     "contention.itself": Reading(
         "bool",
         "its own threads and processes compete",
@@ -223,7 +223,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
     ),
     "contention.beside": Reading(
         "bool",
-        "other programs take CPUs, if not enough to be the cause",
+        "other programs take CPUs, but maybe too few to be the cause",
         lambda o: (o.now.others_cores or 0.0) >= value("others"),
         (more("others", "others"),),
     ),

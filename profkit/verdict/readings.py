@@ -533,18 +533,24 @@ _HITS = SIGNS.index("hits")
 
 READINGS: Mapping[str, Reading] = {
     # The pair
-    "pair.identical": Reading("bool", "both sides are one capture", lambda c: c.signals.identical),
+    "pair.identical": Reading("bool", "both sides are the same capture", lambda c: c.signals.identical),
     "pair.unfinished": Reading(
-        "bool", "one side's target ended with another status or a signal", lambda c: c.signals.unfinished
+        "bool", "the exit statuses differ, or a signal ended a target", lambda c: c.signals.unfinished
     ),
     "pair.counters": Reading(
         "bool", "the kernel's counters of both sides are known", lambda c: c.signals.counters or None
     ),
     "pair.plain": Reading("bool", "a side has no counters", lambda c: not c.signals.counters),
-    "pair.python-differs": Reading("bool", "two versions of Python", lambda c: c.signals.python_differs),
-    "pair.sampled-differs": Reading("bool", "one side was sampled", lambda c: c.signals.sampled_differs),
+    "pair.python-differs": Reading(
+        "bool", "the versions of Python differ", lambda c: c.signals.python_differs
+    ),
+    "pair.sampled-differs": Reading(
+        "bool", "only one side comes from a sampling profiler", lambda c: c.signals.sampled_differs
+    ),
     "pair.threads-differ": Reading(
-        "bool", "one side holds threads that the other could not see", lambda c: c.signals.threads_differ
+        "bool",
+        "one side has calls of threads that the other could not see",
+        lambda c: c.signals.threads_differ,
     ),
     "pair.residue": Reading(
         "share", "self time in functions that the other side lacks", lambda c: c.signals.unmatched
@@ -559,7 +565,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "time.lost": Reading(
         "bool",
-        "each of several repeats took longer than every run of the baseline, beyond the noise of their medians",
+        "each of several repeats took longer than every baseline run, and the medians differ beyond their noise",
         lambda c: c.signals.lost_throughout,
     ),
     "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
@@ -575,15 +581,20 @@ READINGS: Mapping[str, Reading] = {
     ),
     "account.saved": Reading(
         "share",
-        "part of the saved time in buckets beyond their noise, other than speed and start",
+        "part of the saved time in buckets beyond their noise, without speed, startup, rest and capture",
         _saved,
     ),
     "account.helpers-queue": Reading(
-        "share", "… of account.queue: threads and processes that the main thread waits for", _helpers_part
+        "share",
+        "part of the lost time: queueing of threads and processes that the main thread waits for",
+        _helpers_part,
     ),
     "settings.queue": Reading(
         "share",
-        "part of the lost time in queueing, starting and waiting for threads or workers, of which there are more",
+        (
+            "if there are more threads or workers: part of the lost time in queueing, in their start, and in "
+            "waits for them"
+        ),
         _settings_queue,
     ),
     "account.queue-of-baseline": Reading(
@@ -598,7 +609,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "account.waits": Reading(
         "share",
-        "part of the lost time in functions that wait by design, queueing included where it is not known",
+        "part of the lost time in functions that wait by design; includes queueing if that is not known",
         lambda c: _part(c, "blocked", "loading", "imbalance"),
     ),
     "blocked.on": Reading(
@@ -655,18 +666,16 @@ READINGS: Mapping[str, Reading] = {
     ),
     "main.wait-fell": Reading(
         "share",
-        "how much less the main threads queue than in the baseline",
+        "decrease of main.wait from the baseline",
         lambda c: _growth(c.now.wait_fraction, c.before.wait_fraction),
     ),
     "main.wait-before": Reading(
         "share",
-        "queueing of the baseline's main threads, share of their active time",
+        "main.wait of the baseline",
         lambda c: c.before.wait_fraction,
     ),
-    "rank.wait": Reading("share", "queueing of the rank that queues most", _worst),
-    "rank.wait-before": Reading(
-        "share", "queueing of the baseline's rank that queues most", lambda c: c.before.worst_wait_fraction
-    ),
+    "rank.wait": Reading("share", "queueing of the rank that queues most, share of its active time", _worst),
+    "rank.wait-before": Reading("share", "rank.wait of the baseline", lambda c: c.before.worst_wait_fraction),
     "rank.wait-growth": Reading(
         "share",
         "growth of rank.wait over the baseline",
@@ -700,7 +709,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "others": Reading("cores", "CPU that other programs used", lambda c: c.now.others_cores),
     "others.growth": Reading(
-        "cores", "growth of others over the baseline, 0 where it is not known", _others_added
+        "cores", "growth of others over the baseline; an unknown side counts as 0", _others_added
     ),
     "steal": Reading("cores", "CPU that the machine's other guests took", lambda c: c.now.steal_cores),
     "steal.growth": Reading("cores", "growth of steal over the baseline", _more_stolen),
@@ -725,12 +734,12 @@ READINGS: Mapping[str, Reading] = {
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda c: _itself(c) or _others(c)),
     "others.added": Reading(
         "cores",
-        "CPU that other programs used beyond that during the baseline",
+        "growth of others over the baseline, if both sides know it",
         lambda c: _growth(c.before.others_cores, c.now.others_cores),
     ),
     "contention.beside": Reading(
         "bool",
-        "other programs take CPUs during the candidate, whatever they took during the baseline",
+        "other programs took CPUs during the candidate, whatever they took during the baseline",
         lambda c: (c.now.others_cores or 0.0) >= value("others.alone"),
         (more("others", "others.alone"),),
     ),
@@ -765,15 +774,13 @@ READINGS: Mapping[str, Reading] = {
         (more("main.wait", "headline.lacked-cpus"), more("main.wait-before", "headline.lacked-cpus")),
     ),
     # Off the CPU
-    "stopped": Reading(
-        "share", "part of the growth of time off the CPU that is in functions which compute", _stopped
-    ),
+    "stopped": Reading("share", "part of the added time off the CPU in functions that compute", _stopped),
     "loading.of-off": Reading(
         "share", "waiting for loaders and workers, as a part of all added time off the CPU", _loading_of_off
     ),
     "off": Reading(
         "share",
-        "part of their lives that the main threads were off the CPU, not queueing",
+        "part of the main threads' lifetime off the CPU, not queueing",
         lambda c: c.now.off_cpu_fraction,
     ),
     "off-before": Reading("share", "off of the baseline", lambda c: c.before.off_cpu_fraction),
@@ -808,7 +815,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "calls.differ": Reading(
         "bool",
-        "calls differ: by exact counts, or anywhere in their intervals",
+        "calls differ: by exact counts, or over their whole interval",
         lambda c: _same_calls(c) is False,
     ),
     "calls.undecided": Reading(
@@ -818,7 +825,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "calls.known": Reading(
         "share",
-        "part of the CPU time, or of what it gained, in functions whose calls are known well enough",
+        "part of the CPU time, or of its growth if smaller, in functions whose calls are known well enough",
         _calls_known,
     ),
     "calls.low": Reading(
@@ -833,7 +840,7 @@ READINGS: Mapping[str, Reading] = {
     "code.subject": Reading(
         "text", "the function whose code changed", lambda c: c.signals.table.shown(code_row(c))
     ),
-    "code.place": Reading("text", "its file and line", _code_place),
+    "code.place": Reading("text", "file and line of code.subject", _code_place),
     "revision": Reading("text", "revision of the candidate's source", lambda c: c.now.revision or None),
     "revision-before": Reading(
         "text", "revision of the baseline's source", lambda c: c.before.revision or None
@@ -876,8 +883,12 @@ READINGS: Mapping[str, Reading] = {
     "function.part": Reading(
         "share", "part of all added time in function.subject", lambda c: c.signals.movement.top_part
     ),
-    "function.gain": Reading("share", "that function's added time, of the baseline's CPU time", _top_gain),
-    "function.apart": Reading("factor", "its change per call, over that of all functions", _top_apart),
+    "function.gain": Reading(
+        "share", "added time of function.subject, as a part of the baseline's CPU time", _top_gain
+    ),
+    "function.apart": Reading(
+        "factor", "change per call of function.subject over that of all functions", _top_apart
+    ),
     "function.source-known": Reading("bool", "the sources of function.subject are known", _top_known),
     "function.native": Reading("bool", "function.subject is native", _top_native),
     "function.subject": Reading(
@@ -886,7 +897,7 @@ READINGS: Mapping[str, Reading] = {
         lambda c: c.signals.table.shown(c.signals.movement.top_row),
     ),
     "others.moved": Reading(
-        "factor", "cost per call of all functions, median, whichever way it moved", _others_apart
+        "factor", "median factor of the cost per call over all functions, up or down", _others_apart
     ),
     "per-call": Reading(
         "factor",
@@ -905,16 +916,18 @@ READINGS: Mapping[str, Reading] = {
     ),
     "yardstick.known": Reading(
         "bool",
-        "the slow-down of start-up's own work, which is the same on both sides, is known",
+        "the slow-down of the start-up work, which is the same on both sides, is known",
         lambda c: _yardstick(c) is not None,
         (more("yardstick.seconds", "yardstick.least"),),
     ),
     "yardstick.seconds": Reading(
-        "s", "start-up's own work, on the side with less of it", lambda c: min(_yardsticks(c))
+        "s", "start-up work on the side with less of it", lambda c: min(_yardsticks(c))
     ),
-    "yardstick.apart": Reading("factor", "cost per call over start-up's slow-down", _yardstick_apart),
+    "yardstick.apart": Reading(
+        "factor", "cost per call over the slow-down of the start-up work", _yardstick_apart
+    ),
     "spread": Reading(
-        "factor", "scatter over functions of the log of per-call", lambda c: c.signals.movement.spread
+        "factor", "scatter of ln of the cost per call over functions", lambda c: c.signals.movement.spread
     ),
     "machines.differ": Reading(
         "bool", "the CPUs' models or the instructions in use differ", _machines_differ
@@ -934,7 +947,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "machine.part": Reading(
         "share",
-        "greatest part of the log of the slow-down that a piece of fixed work has too, beyond its scatter",
+        "part of ln of the slow-down that the most slowed fixed work shows too, beyond its scatter",
         _machine_part,
     ),
     "machine.same": Reading(
@@ -966,21 +979,21 @@ READINGS: Mapping[str, Reading] = {
     ),
     "memory.growth": Reading(
         "factor",
-        "growth of the memory; the lower threshold is for several repeats, of which each needed more",
+        "growth of the memory; the lower threshold applies if each of several repeats needed more",
         lambda c: _ratio(c.before.memory_bytes, c.now.memory_bytes),
     ),
     "memory.added": Reading(
-        "bytes", "memory added in bytes", lambda c: _growth(c.before.memory_bytes, c.now.memory_bytes)
+        "bytes", "added memory", lambda c: _growth(c.before.memory_bytes, c.now.memory_bytes)
     ),
     "read.growth": Reading(
         "factor", "growth of the bytes read", lambda c: _ratio(c.before.read_bytes, c.now.read_bytes)
     ),
     "read.added": Reading(
-        "bytes", "bytes read in addition", lambda c: _growth(c.before.read_bytes, c.now.read_bytes)
+        "bytes", "additional bytes read", lambda c: _growth(c.before.read_bytes, c.now.read_bytes)
     ),
     "command.differs": Reading("bool", "the command lines differ", _command_differs),
     "cpu.part": Reading(
-        "share", "part of the log of the slow-down that is CPU time", lambda c: c.signals.cpu_part
+        "share", "part of ln of the slow-down that is CPU time", lambda c: c.signals.cpu_part
     ),
     # Rankings
     "order.moved": Reading(
@@ -1002,7 +1015,7 @@ READINGS: Mapping[str, Reading] = {
     "functions": Reading("bool", "there are functions", lambda c: len(c.signals.table) > 0),
     "repeats.noisier": Reading(
         "factor",
-        "mean over functions of ln of the ratio of scatters over repeats",
+        "mean over functions of ln of the ratio of their scatters over repeats",
         lambda c: c.signals.noisier,
     ),
     "repeats.known": Reading(
@@ -1018,8 +1031,10 @@ READINGS: Mapping[str, Reading] = {
             more("lumps.median", "lumps.ticks"),
         ),
     ),
-    "lumps.count": Reading("count", "slices that short functions lost", lambda c: c.signals.lumps.count),
-    "lumps.alike": Reading("share", "slices of about the median length", lambda c: c.signals.lumps.alike),
+    "lumps.count": Reading("count", "time slices that short functions lost", lambda c: c.signals.lumps.count),
+    "lumps.alike": Reading(
+        "share", "part of the lost slices near their median length", lambda c: c.signals.lumps.alike
+    ),
     "lumps.median": Reading("s", "median length of lost slices", lambda c: c.signals.lumps.median_s),
     "started.any": Reading(
         "bool",
@@ -1028,7 +1043,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "started.growth": Reading(
         "factor",
-        "processes or threads that were started, by the calls that start them",
+        "growth of the number of processes or threads started",
         _of_started(lambda found: found.growth),
     ),
     "started.processes": Reading("count", "processes started", _of_started(lambda found: found.processes[1])),
@@ -1041,7 +1056,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "waited.function": Reading(
         "text",
-        "the function that waits by design and added most",
+        "the function that waits by design and added most time",
         lambda c: c.signals.table.shown(waited_row(c)),
     ),
     "starved.holds": Reading(
@@ -1051,7 +1066,9 @@ READINGS: Mapping[str, Reading] = {
         (more("starved.probability", "starved.holds"),),
     ),
     "starved.probability": Reading(
-        "share", "weight of the signs of lost time slices", lambda c: c.signals.starved.probability
+        "share",
+        "probability of starvation by the signs of lost time slices",
+        lambda c: c.signals.starved.probability,
     ),
     "starved.one-function": Reading(
         "bool",
@@ -1065,7 +1082,9 @@ READINGS: Mapping[str, Reading] = {
         "bool", "the candidate is not faster", lambda c: c.signals.log_slowdown >= 0
     ),
     "no-change.strength": Reading(
-        "factor", "how near the totals are", lambda c: -abs(c.signals.log_slowdown)
+        "factor",
+        "how near the totals are to each other: the negative absolute ln of the slow-down",
+        lambda c: -abs(c.signals.log_slowdown),
     ),
     "time.log-slowdown": Reading("factor", "ln of the slow-down", lambda c: c.signals.log_slowdown),
 }
