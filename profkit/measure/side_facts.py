@@ -88,12 +88,12 @@ class SideFacts:
     @property
     def wait_fraction(self) -> float | None:
         """Main threads' wait / (run + wait), ``None`` without counters."""
-        return _fraction(self.main_run_s, self.main_wait_s)
+        return queued_share(self.main_run_s, self.main_wait_s)
 
     @property
     def rest_wait_fraction(self) -> float | None:
         """Wait / (run + wait) of all other threads and processes."""
-        return _fraction(self.rest_run_s, self.rest_wait_s)
+        return queued_share(self.rest_run_s, self.rest_wait_s)
 
     @property
     def demand(self) -> float | None:
@@ -161,7 +161,8 @@ def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:
     return tuple(package for package, _ in imported_packages(others))
 
 
-def _fraction(run_s: float | None, wait_s: float | None) -> float | None:
+def queued_share(run_s: float | None, wait_s: float | None) -> float | None:
+    """Return ``wait / (run + wait)``, the share of runnable time spent queueing; ``None`` if not known."""
     if run_s is None or wait_s is None:
         return None
     return wait_s / (run_s + wait_s) if run_s + wait_s > 0 else None
@@ -220,7 +221,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     worst = [
         fraction
         for r, w in known.values()
-        if (fraction := _fraction(r, w)) is not None and wall and r + w >= WORKS * wall
+        if (fraction := queued_share(r, w)) is not None and wall and r + w >= WORKS * wall
     ]
     host = _host(run)
     # Ranks that are bound to CPUs of their own have all of these.

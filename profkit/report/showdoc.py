@@ -10,6 +10,7 @@ from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
 from profkit.measure.range_waiting import waiting_of
+from profkit.measure.side_facts import queued_share
 from profkit.model import Host, Manifest, Process, Run, Window
 from profkit.model.arrays import known_sum
 from profkit.model.notices import grouped
@@ -41,13 +42,6 @@ CONTENDED_WAIT = 0.15
 #: Seconds running or queueing below which a process is not called contended: a short one queues once, and a
 #: scheduler's slice of 3 ms is most of its time.
 CONTENDED_ACTIVE_S = 0.1
-
-
-def wait_fraction(run_s: float | None, wait_s: float | None) -> float | None:
-    """Return ``wait / (run + wait)``, the share of runnable time spent queueing; ``None`` if not known."""
-    if run_s is None or wait_s is None or run_s + wait_s <= 0:
-        return None
-    return wait_s / (run_s + wait_s)
 
 
 def show_document(
@@ -160,7 +154,7 @@ def _times(run: Run, functions: Ranked) -> str:
     wall = run.wall_s
     cpu = known_sum(process.cpu_s for process in run.processes)
     wait = known_sum(process.run_queue_wait_s for process in run.processes)
-    fraction = wait_fraction(cpu, wait)
+    fraction = queued_share(cpu, wait)
     of_all = f" ({units.share(fraction)})" if fraction else ""
     parts = (
         "" if wall is None else f"{units.seconds(wall)} wall",
@@ -222,7 +216,7 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
         Of("CPU queue", lambda p: p.run_queue_wait_s, "seconds", 1),
         Of(
             "of run+queue",
-            lambda p: wait_fraction(p.cpu_s, p.run_queue_wait_s),
+            lambda p: queued_share(p.cpu_s, p.run_queue_wait_s),
             "share",
             3 if unprofiled else 1,
         ),
@@ -251,7 +245,7 @@ def _switches(process: Process) -> int | None:
 
 
 def _contended(process: Process) -> bool:
-    fraction = wait_fraction(process.cpu_s, process.run_queue_wait_s)
+    fraction = queued_share(process.cpu_s, process.run_queue_wait_s)
     active = (process.cpu_s or 0.0) + (process.run_queue_wait_s or 0.0)
     return fraction is not None and fraction >= CONTENDED_WAIT and active >= CONTENDED_ACTIVE_S
 
@@ -273,7 +267,7 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
         Of("self time", lambda row: row[1].profile.total if len(row[1].profile) else None, "seconds"),
         Of("CPU", lambda row: row[1].run_s, "seconds", 1),
         Of("CPU queue", lambda row: row[1].run_queue_wait_s, "seconds", 1),
-        Of("of run+queue", lambda row: wait_fraction(row[1].run_s, row[1].run_queue_wait_s), "share", 1),
+        Of("of run+queue", lambda row: queued_share(row[1].run_s, row[1].run_queue_wait_s), "share", 1),
         Of("functions", lambda row: len(row[1].profile) or None, "count", 2),
         notes=(listed.cut, f"{idle:,} idle threads are not listed." if idle else ""),
     )
