@@ -88,7 +88,7 @@ def _each(run: Run, change: Callable[[Profile], Profile]) -> Run:
 
 
 def _total(run: Run) -> float:
-    return sum(thread.profile.total for process in run.processes for thread in process.threads)
+    return sum(profile.total for profile in run.profiles)
 
 
 def _scaled(run: Run, whole: float) -> Run:
@@ -125,7 +125,7 @@ def _native_rows(profile: Profile) -> Bools:
 
 
 def _has_natives(run: Run) -> bool:
-    return any(_native_rows(thread.profile).any() for process in run.processes for thread in process.threads)
+    return any(_native_rows(profile).any() for profile in run.profiles)
 
 
 def _without_natives(profile: Profile) -> Profile:

@@ -515,6 +515,11 @@ class Run:
         """The launcher's job, or empty."""
         return (None if self.manifest is None else self.manifest.job) or Job()
 
+    @property
+    def profiles(self) -> list[Profile]:
+        """The profiles of all threads."""
+        return [thread.profile for process in self.processes for thread in process.threads]
+
     def validate(self) -> Run:
         """Check what spans all processes; return the run.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from profkit.identity.function_keys import infer_roots
-from profkit.model import Notice, Profile, Roots, Run
+from profkit.model import Notice, Roots, Run
 
 
 def commands_of(run: Run) -> list[tuple[str, ...]]:
@@ -46,15 +46,10 @@ def users_of(run: Run) -> Iterator[str]:
             yield from (one.user for one in machine.neighbours.listed if not one.user.isdigit())
 
 
-def profiles_of(run: Run) -> list[Profile]:
-    """Return the profiles of all threads of a run."""
-    return [thread.profile for process in run.processes for thread in process.threads]
-
-
 def files_of(run: Run) -> list[str]:
     """Return the distinct files of a run's functions, in the order of their tables."""
     files: dict[str, None] = {}
-    for profile in profiles_of(run):
+    for profile in run.profiles:
         files.update(dict.fromkeys(profile.strings[at] for at in np.unique(profile.file).tolist()))
     return list(files)
 
@@ -91,7 +86,7 @@ def roots_of(run: Run) -> Roots:
     known = [process.roots for process in run.processes]
     project = [directory for roots in known for directory in roots.project]
     if not project:
-        project = [directory for profile in profiles_of(run) for directory in infer_roots(profile).project]
+        project = [directory for profile in run.profiles for directory in infer_roots(profile).project]
     return Roots(
         tuple(dict.fromkeys(directory for roots in known for directory in roots.stdlib)),
         tuple(dict.fromkeys(directory for roots in known for directory in roots.site)),

@@ -22,7 +22,7 @@ from profkit.model.notices import CODES, WHERE
 from profkit.model.range_calls import RangeCalls
 from profkit.report.declared import FORMS, Kind, declared
 from profkit.report.known_words import is_said
-from profkit.report.recorded_texts import profiles_of, roots_of
+from profkit.report.recorded_texts import roots_of
 from profkit.report.secrets import suspects
 from profkit.report.text_mask import ROOT_NAMES, Owner, TextMask, is_absolute
 from profkit.verdict.types import Advice, Checked, Diff, Evidence
@@ -64,7 +64,7 @@ class Masker(TextMask):
 
     def run(self, run: Run) -> Run:
         """Mask a run to show it or attach it to a ticket; it compares as before."""
-        self._tables = self._masked_tables(profiles_of(run), roots_of(run))
+        self._tables = self._masked_tables(run.profiles, roots_of(run))
         found: dict[str, list[str]] = {STDLIB: [], SITE: [], PROJECT: []}
         for (root, _), name in self._prefixes.items():
             found[root].append(name)

@@ -239,7 +239,7 @@ def _named(group: _Group, sides: Sequence[RunSet]) -> str:
 
 def _wall(run: Run) -> float:
     """Return the wall time of a run, or its self time if the file has none; positive, for the logarithm."""
-    total = sum(thread.profile.total for process in run.processes for thread in process.threads)
+    total = sum(profile.total for profile in run.profiles)
     return run.wall_s or max(total, 1e-12)
 
 

@@ -67,7 +67,7 @@ def chrome_trace(run: Run) -> Export:
         )
     base = min(begins)
     left_out = []
-    if any(len(thread.profile) for process in run.processes for thread in process.threads):
+    if any(map(len, run.profiles)):
         left_out.append("function times are sums without a place in time (see them with --to speedscope)")
     return Export(_chunks(run, _lanes(run, offsets, base), machine - base, base), tuple(left_out))
 

@@ -95,17 +95,16 @@ def place_of(profile: Profile, row: int) -> tuple[str, str, int]:
 
 def not_held(run: Run, *, calls: bool = False, stacks: bool = False, waiting: bool = False) -> Iterator[str]:
     """Yield what of a run is lost in a file of sums or stacks; the arguments say what the format holds."""
-    profiles = [thread.profile for process in run.processes for thread in process.threads]
-    unsure = sum(int((~exact_calls(profile)).sum()) for profile in profiles)
+    unsure = sum(int((~exact_calls(profile)).sum()) for profile in run.profiles)
     if calls and unsure:
         yield f"calls of {unsure:,} functions, which are estimated or not known (see --to csv)"
-    sampled = sum(int((estimates_of(profile)["tottime_error"] > 0).sum()) for profile in profiles)
+    sampled = sum(int((estimates_of(profile)["tottime_error"] > 0).sum()) for profile in run.profiles)
     if sampled:
         yield f"the error of the self times of {sampled:,} functions, estimated from samples (see --to csv)"
     flat = any(t.paths is None and len(t.profile) for process in run.processes for t in process.threads)
     if stacks and flat:
         yield "who called whom: only sums are known, not stacks (see --to callgrind)"
-    if not waiting and any(profile.wait is not None for profile in profiles):
+    if not waiting and any(profile.wait is not None for profile in run.profiles):
         yield "how long functions queued for a CPU or were off-CPU (see --to pprof)"
     if any(process.ranges is not None and len(process.ranges) for process in run.processes):
         yield "NVTX ranges (see --to perfetto)"
