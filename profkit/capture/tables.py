@@ -51,16 +51,11 @@ class ThreadTables:
     def sharing_strings(self, processes: Sequence[Process]) -> list[Process]:
         """Return processes whose profiles share the one string table, which grew with each of them."""
         table = tuple(self._strings)
-        return [
-            replace(
-                process,
-                threads=tuple(
-                    replace(thread, profile=replace(thread.profile, strings=table))
-                    for thread in process.threads
-                ),
-            )
-            for process in processes
-        ]
+
+        def sharing(thread: Thread) -> Thread:
+            return replace(thread, profile=replace(thread.profile, strings=table))
+
+        return [process.with_threads(sharing) for process in processes]
 
     def thread(self, record: Record, table: ThreadTable) -> Thread:
         """Return a thread with its functions, open calls included, ranges, and calling contexts."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -111,12 +112,7 @@ def folded(run: Run, keys: frozenset[FunctionKey], changed: Mapping[FunctionKey,
     return replace(
         run,
         processes=tuple(
-            replace(
-                process,
-                threads=tuple(
-                    _folded_thread(process, thread, keys, changed or {}) for thread in process.threads
-                ),
-            )
+            process.with_threads(partial(_folded_thread, process, keys, changed or {}))
             for process in run.processes
         ),
     )
@@ -145,7 +141,7 @@ def _rows_of(
 
 
 def _folded_thread(
-    process: Process, thread: Thread, keys: frozenset[FunctionKey], changed: Mapping[FunctionKey, str]
+    process: Process, keys: frozenset[FunctionKey], changed: Mapping[FunctionKey, str], thread: Thread
 ) -> Thread:
     profile = thread.profile
     if not len(profile) or profile.edges is None:

@@ -68,23 +68,13 @@ def calls_unknown(table: DiffTable, calls: CallTable | None) -> tuple[DiffTable,
 
 def _each(run: Run, change: Callable[[Profile], Profile]) -> Run:
     """Change the profile of every thread, and drop kernel counters."""
-    return replace(
-        run,
-        processes=tuple(
-            replace(
-                process,
-                wall_s=None,
-                cpu_s=None,
-                run_queue_wait_s=None,
-                tiers=(),
-                effect=None,
-                threads=tuple(
-                    Thread(change(thread.profile), thread.tid, thread.name) for thread in process.threads
-                ),
-            )
-            for process in run.processes
-        ),
-    )
+
+    def changed(thread: Thread) -> Thread:
+        return Thread(change(thread.profile), thread.tid, thread.name)
+
+    none: dict[str, Any] = dict.fromkeys(("wall_s", "cpu_s", "run_queue_wait_s", "effect"))
+    processes = (replace(process.with_threads(changed), tiers=(), **none) for process in run.processes)
+    return replace(run, processes=tuple(processes))
 
 
 def _total(run: Run) -> float:

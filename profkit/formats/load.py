@@ -65,11 +65,10 @@ def load_run(path: StrPath, *, edges: bool | None = True, processes: bool = True
 
 
 def _without_edges(run: Run) -> Run:
-    processes = []
-    for process in run.processes:
-        bare = [replace(thread, profile=replace(thread.profile, edges=None)) for thread in process.threads]
-        processes.append(replace(process, threads=tuple(bare)))
-    return replace(run, processes=tuple(processes))
+    def bare(thread: Thread) -> Thread:
+        return replace(thread, profile=replace(thread.profile, edges=None))
+
+    return replace(run, processes=tuple(process.with_threads(bare) for process in run.processes))
 
 
 def _validated(run: Run) -> Run:

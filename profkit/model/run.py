@@ -5,8 +5,8 @@ What a file does not hold is ``None``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
@@ -425,6 +425,10 @@ class Process:
     node: Rank | None = None
     tiers: tuple[Tier, ...] = ()
     effect: Effect | None = None
+
+    def with_threads(self, change: Callable[[Thread], Thread]) -> Process:
+        """Return the same with each thread changed."""
+        return replace(self, threads=tuple(map(change, self.threads)))
 
 
 class CallSums:
